@@ -1,0 +1,71 @@
+# Everything lives in .venv. A stamp says which lock was installed last; the development lock contains
+# the other one, so switching between run and test installs nothing.
+
+PYTHON ?= python3
+UV_VERSION := 0.13.8
+PYTEST_ARGS ?=
+UPGRADE ?=
+
+PY := .venv/bin/python
+UV := $(PY) -m uv --quiet
+UV_STAMP := .venv/uv-$(UV_VERSION).stamp
+RUN_STAMP := .venv/run.stamp
+DEV_STAMP := .venv/dev.stamp
+
+# Says nothing when all is well, everything when not.
+quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
+
+.PHONY: help run test check lock clean
+
+help:
+	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
+
+run: $(RUN_STAMP) ## start the platform on this machine
+	@exec $(PY) manage.py run
+
+# 5 is "no tests collected": fine when the arguments chose tests that need no database.
+test: $(DEV_STAMP) ## run the tests, on SQLite and on PostgreSQL (PYTEST_ARGS="-k name")
+	@$(PY) -m pytest $(PYTEST_ARGS)
+	@$(PY) -m tests.servers $(PY) -m pytest -m storage $(PYTEST_ARGS) \
+	|| { status=$$?; $(if $(strip $(PYTEST_ARGS)),[ $$status -eq 5 ] ||) exit $$status; }
+
+check: $(DEV_STAMP) ## lint, format, types, layers, migrations
+	@.venv/bin/ruff check --quiet
+	@.venv/bin/ruff format --check --quiet || { echo "Format: .venv/bin/ruff format" >&2; exit 1; }
+	@.venv/bin/mypy --no-error-summary
+	@$(call quietly,.venv/bin/lint-imports --no-logo)
+	@$(call quietly,$(PY) manage.py makemigrations --check --dry-run)
+
+# Without addresses, so that a lock serves whatever registry a machine is set up for.
+COMPILE = $(UV) pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
+
+lock: $(UV_STAMP) ## resolve the dependencies again (UPGRADE=--upgrade for the newest)
+	@$(call quietly,$(COMPILE) --output-file requirements.lock)
+	@$(call quietly,$(COMPILE) --group dev --constraints requirements.lock --output-file requirements-dev.lock)
+
+clean: ## remove the environment and the caches, never the data
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(UV_STAMP):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Taskdesk needs Python 3.11 or newer, and $(PYTHON) is not: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; \
+		exit 1; }
+	@echo "Setting up .venv, once"
+	@$(call quietly,$(PYTHON) -m venv --clear .venv)
+	@$(call quietly,$(PY) -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION))
+	@touch $@
+
+# --python: an activated environment of the caller's must stay as it is.
+$(RUN_STAMP): requirements.lock $(UV_STAMP)
+	@echo "Installing requirements.lock"
+	@rm -f $@
+	@$(call quietly,$(UV) pip install --python $(PY) --require-hashes -r requirements.lock)
+	@touch $@
+
+$(DEV_STAMP): requirements.lock requirements-dev.lock $(UV_STAMP)
+	@echo "Installing requirements-dev.lock"
+	@rm -f $(RUN_STAMP) $@
+	@$(call quietly,$(UV) pip sync --python $(PY) --require-hashes requirements-dev.lock)
+	@touch $(RUN_STAMP) $@

