@@ -1,0 +1,209 @@
+"""The agent API: @agent, the registry, and what an agent may yield. What it is given is in a2a/run.py.
+
+    @agent(skills=["greet"], timeout=60)
+    async def hello(run):
+        "Greets people by name."
+        yield f"Hello, {run.text}!"
+
+Sync or async, generator or plain return: all work. Yield or return text, bytes, dicts and lists (data), a Part, an
+Artifact, or what run.status, run.ask, run.artifact, run.reply and run.reject make.
+"""
+
+import difflib
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, get_type_hints
+
+import msgspec
+from msgspec import NODEFAULT, Struct
+
+from a2a.types import Json, Skill
+
+Form = Literal["coroutine", "async generator", "function", "generator"]
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
+
+
+class AgentDefinitionError(Exception):
+    """A mistake in the definition of an agent; the message begins with its file and line."""
+
+
+class Agent(Struct, frozen=True, kw_only=True):
+    """A registered agent."""
+
+    name: str
+    description: str
+    skills: tuple[Skill, ...]
+    function: Callable[..., Any]
+    form: Form
+    inputs: type[Struct] | None
+    """The parameters after run, filled from the message's first data part; None if there are none."""
+    timeout: float
+    """Seconds that one attempt may take."""
+    attempts: int
+    """How often an interrupted task is begun again; 1 means that it fails instead."""
+    queue: str
+    priority: int
+    """Higher goes first."""
+    scopes: tuple[str, ...]
+    """Scopes that a caller needs besides those of the method."""
+    cost: float
+    """Expected dollars a task."""
+    quick: bool
+    """Runs inside the call, may answer with a bare message."""
+    version: str
+
+    @property
+    def is_async(self) -> bool:
+        return self.form in {"coroutine", "async generator"}
+
+    @property
+    def schema(self) -> Json | None:
+        """The JSON Schema of the inputs."""
+        return msgspec.json.schema(self.inputs) if self.inputs else None
+
+
+class Registry:
+    """The agents of this process, by name."""
+
+    def __init__(self) -> None:
+        self._agents: dict[str, Agent] = {}
+
+    def add(self, new: Agent) -> None:
+        """Raises AgentDefinitionError if the name is taken by another function."""
+        old = self._agents.get(new.name)
+        if old is not None and where(old.function) != where(new.function):
+            raise mistake(new.function, new.name, f"the name is taken already, by {where(old.function)}")
+        self._agents[new.name] = new
+
+    def get(self, name: str) -> Agent | None:
+        return self._agents.get(name)
+
+    def with_skill(self, skill: str) -> Agent | None:
+        """The first agent that has a skill of this id."""
+        return next((agent for agent in self if any(known.id == skill for known in agent.skills)), None)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._agents))
+
+    def __iter__(self) -> Iterator[Agent]:
+        return iter([self._agents[name] for name in self.names()])
+
+
+registry = Registry()
+
+
+def where(function: Callable[..., Any]) -> str:
+    """The file and line of a function."""
+    code = inspect.unwrap(function).__code__
+    return f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def mistake(function: Callable[..., Any], name: str, sentence: str) -> AgentDefinitionError:
+    return AgentDefinitionError(f'{where(function)}: agent "{name}": {sentence}')
+
+
+# What each option must be: a test and the words for it.
+_OPTIONS: dict[str, tuple[Any, Callable[[Any], bool], str]] = {
+    "name": (None, lambda v: v is None or (isinstance(v, str) and _NAME.fullmatch(v) is not None),
+             "lower-case letters, digits and hyphens, beginning with a letter, at most 64"),
+    "description": (None, lambda v: v is None or (isinstance(v, str) and v.strip() != ""), "a sentence"),
+    "skills": ((), lambda v: isinstance(v, list | tuple) and all(isinstance(s, str | Skill) and s for s in v),
+               "a list of skill ids or Skill values"),
+    "timeout": (300.0, lambda v: _number(v) and v > 0, "a number of seconds above 0"),
+    "attempts": (1, lambda v: isinstance(v, int) and not isinstance(v, bool) and 1 <= v <= 100, "a whole number from 1 to 100"),
+    "queue": ("default", lambda v: isinstance(v, str) and _NAME.fullmatch(v) is not None, "a lower-case name"),
+    "priority": (0, lambda v: isinstance(v, int) and not isinstance(v, bool) and abs(v) <= 1000, "a whole number from -1000 to 1000"),
+    "scopes": ((), lambda v: isinstance(v, list | tuple) and all(isinstance(s, str) and s for s in v), "a list of scope names"),
+    "cost": (0.0, lambda v: _number(v) and v >= 0, "a number of dollars"),
+    "quick": (False, lambda v: isinstance(v, bool), "True or False"),
+    "version": ("1.0.0", lambda v: isinstance(v, str) and v != "", "a version such as 1.0.0"),
+}  # fmt: skip
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value < float("inf")
+
+
+def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Registers a function as an agent; with or without options (name, description, skills, timeout, attempts, queue,
+    priority, scopes, cost, quick, version). Raises AgentDefinitionError, which names the file and line."""
+    if function is None:
+        return lambda decorated: agent(decorated, **options)
+    if not callable(function) or not hasattr(inspect.unwrap(function), "__code__"):
+        raise AgentDefinitionError(f"@agent decorates a function, not {function!r}")
+    registry.add(define(function, options))
+    return function
+
+
+def define(function: Callable[..., Any], options: Json) -> Agent:
+    """The agent that a function and its options make."""
+    name = options.get("name") or function.__name__.replace("_", "-").lower()
+    _check(function, str(name), options)
+    values = {option: options.get(option, default) for option, (default, _, _) in _OPTIONS.items()}
+    doc = inspect.getdoc(function)
+    description = values["description"] or (doc.split("\n\n")[0].replace("\n", " ") if doc else "")
+    if not description:
+        raise mistake(function, name, "needs a docstring or description=, for its card")
+    if values["quick"] and values["attempts"] != 1:
+        raise mistake(function, name, "quick agents run once, inside the call: leave attempts= out")
+    values |= {"name": name, "description": description, "scopes": tuple(values["scopes"])}
+    values["skills"] = _skills(name, description, values["skills"])
+    return Agent(function=function, form=_form(function), inputs=_inputs(function, name), **values)
+
+
+def _check(function: Callable[..., Any], name: str, options: Json) -> None:
+    for option, value in options.items():
+        if option not in _OPTIONS:
+            near = difflib.get_close_matches(option, _OPTIONS, 1)
+            hint = f"; did you mean {near[0]}=" if near else f"; there are {', '.join(_OPTIONS)}"
+            raise mistake(function, name, f"there is no option {option}={hint}")
+        _, is_right, words = _OPTIONS[option]
+        if not is_right(value):
+            raise mistake(function, name, f"{option}= must be {words}, not {value!r}")
+    if not _NAME.fullmatch(name):
+        raise mistake(function, name, f"the name must be {_OPTIONS['name'][2]}; set name=")
+
+
+def _skills(name: str, description: str, given: Any) -> tuple[Skill, ...]:
+    """A skill given as an id takes the agent's description; an agent without skills has one of its own name."""
+    return tuple(
+        skill if isinstance(skill, Skill)
+        else Skill(id=skill, name=skill.replace("-", " ").replace("_", " ").capitalize(), description=description, tags=(name,))
+        for skill in given or (name,)
+    )  # fmt: skip
+
+
+def _form(function: Callable[..., Any]) -> Form:
+    plain = inspect.unwrap(function)
+    if inspect.isasyncgenfunction(plain):
+        return "async generator"
+    if inspect.iscoroutinefunction(plain):
+        return "coroutine"
+    return "generator" if inspect.isgeneratorfunction(plain) else "function"
+
+
+def _inputs(function: Callable[..., Any], name: str) -> type[Struct] | None:
+    """A struct of the parameters after run."""
+    parameters = list(inspect.signature(function).parameters.values())
+    if not parameters:
+        raise mistake(function, name, f"must take the run as its first parameter: def {function.__name__}(run)")
+    if any(p.kind in {p.VAR_POSITIONAL, p.VAR_KEYWORD} for p in parameters):
+        raise mistake(function, name, "cannot take *args or **kwargs: name the parameters, they are on the card")
+    if len(parameters) == 1:
+        return None
+    try:
+        hints = get_type_hints(function)
+    except NameError as error:
+        raise mistake(function, name, f"a parameter's type is not known: {error}") from None
+    fields = []
+    for parameter in parameters[1:]:
+        default = NODEFAULT if parameter.default is parameter.empty else parameter.default
+        fields.append((parameter.name, hints.get(parameter.name, Any), default))
+    try:
+        shape = msgspec.defstruct(f"{name}-inputs", fields, kw_only=True, forbid_unknown_fields=True)
+        msgspec.json.schema(shape)
+    except TypeError as error:
+        raise mistake(function, name, f"a parameter's type cannot come from JSON: {error}") from None
+    return shape
+

@@ -1,0 +1,31 @@
+"""Which shape of its card an agent shows, and the one that clients of several versions can read."""
+
+from collections.abc import Callable
+from typing import Literal
+
+from a2a.dialects import minor, v0_2, v0_3, v1_0
+from a2a.types import Card, Json
+
+WellKnown = Literal["agent.json", "agent-card.json"]
+"""The file under /.well-known/: 0.2 asks for the first, the others for the second."""
+
+
+def hybrid_card(card: Card) -> Json:
+    """The 1.0 shape and, on top of it, what 0.3 needs to find the agent. Never signed (fact sheet 6.5)."""
+    old = v0_3.encode_card(card)
+    return v1_0.encode_card(card) | {name: old[name] for name in ("url", "preferredTransport", "protocolVersion")}
+
+
+_SHAPES: dict[str, Callable[[Card], Json]] = {
+    "1": v1_0.encode_card,
+    "0.3": v0_3.encode_card,
+    "0.2": v0_2.encode_card,
+}
+
+
+def card_shape(path: WellKnown, version: str | None) -> Callable[[Card], Json]:
+    """The encoder for a path and an A2A-Version (fact sheet 6.1); an unknown version finds the hybrid."""
+    if path == "agent.json":
+        return v0_2.encode_card
+    number = minor(version or "") or ""
+    return _SHAPES.get(number) or _SHAPES.get(number.partition(".")[0]) or hybrid_card

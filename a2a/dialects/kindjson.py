@@ -1,0 +1,190 @@
+"""The data model in the JSON of A2A 0.2 and 0.3, where a `kind` member tells what an object is; both ways."""
+
+from typing import Any, assert_never
+
+from a2a.dialects.params import base64_text, file_bytes, stamp
+from a2a.errors import InvalidParams
+from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated
+from a2a.states import TERMINAL, TaskState
+from a2a.types import Artifact, Json, Message, Part, Role, Status, Task
+
+STATES = {state: state.value.replace("_", "-") for state in TaskState}
+_STATES_BACK: dict[str, TaskState | None] = {"unknown": None} | {name: state for state, name in STATES.items()}
+
+FINAL = TERMINAL | {TaskState.INPUT_REQUIRED}
+"""After a status of these a stream closes (fact sheet 2.2)."""
+
+COMPAT = "data_part_compat"
+"""Marks, in its metadata, a data part whose value is no object and therefore travels as {"value": ...}."""
+
+_CONTENTS = ("text", "file", "data")
+# Upstream's own samples write `data` where the schema says `bytes`.
+_FILES = ("bytes", "data", "uri")
+
+
+def encode_part(part: Part) -> Json:
+    out = _content(part)
+    metadata = part.metadata
+    if out["kind"] == "data" and not isinstance(part.data, dict):
+        out["data"] = {"value": part.data}
+        metadata = (metadata or {}) | {COMPAT: True}
+    if metadata is not None:
+        out["metadata"] = metadata
+    return out
+
+
+def _content(part: Part) -> Json:
+    if part.text is not None:
+        return {"kind": "text", "text": part.text}
+    if part.raw is None and part.url is None:
+        return {"kind": "data", "data": part.data}
+    file: Json = {"uri": part.url} if part.raw is None else {"bytes": base64_text(part.raw)}
+    if part.filename:
+        file["name"] = part.filename
+    if part.media_type:
+        file["mimeType"] = part.media_type
+    return {"kind": "file", "file": file}
+
+
+def decode_part(wire: Json, path: str) -> Part:
+    """A part whose members have the right types. Raises InvalidParams unless it has exactly one content."""
+    content = _only(wire, _CONTENTS, path)
+    if wire.get("kind") not in (None, content):
+        raise InvalidParams((f"{path}.kind", f'must be "{content}" in a part that has {content}'))
+    metadata = wire.get("metadata")
+    if content == "text":
+        return Part(text=wire["text"], metadata=metadata)
+    if content == "data":
+        return _decode_data(wire["data"], metadata)
+    return _decode_file(wire["file"], metadata, f"{path}.file")
+
+
+def _decode_file(file: Json, metadata: Json | None, path: str) -> Part:
+    content = _only(file, _FILES, path)
+    return Part(
+        raw=None if content == "uri" else file_bytes(file[content], f"{path}.{content}"),
+        url=file["uri"] if content == "uri" else None,
+        filename=file.get("name"),
+        media_type=file.get("mimeType"),
+        metadata=metadata,
+    )
+
+
+def _decode_data(data: Json, metadata: Json | None) -> Part:
+    if metadata and metadata.get(COMPAT) is True and data.keys() == {"value"}:
+        rest = {name: value for name, value in metadata.items() if name != COMPAT}
+        return Part(data=data["value"], metadata=rest or None)
+    return Part(data=data, metadata=metadata)
+
+
+def _only(wire: Json, names: tuple[str, ...], path: str) -> str:
+    """The name of the only one of these members that is there; null is absent."""
+    found = [name for name in names if wire.get(name) is not None]
+    if len(found) != 1:
+        has = ", ".join(found) or "none of them"
+        raise InvalidParams((path, f"must have exactly one of {', '.join(names)}; it has {has}"))
+    return found[0]
+
+
+def encode_message(message: Message) -> Json:
+    out: Json = {
+        "kind": "message",
+        "messageId": message.message_id,
+        "role": message.role.value,
+        "parts": [encode_part(part) for part in message.parts],
+    }
+    if message.context_id:
+        out["contextId"] = message.context_id
+    if message.task_id:
+        out["taskId"] = message.task_id
+    if message.metadata is not None:
+        out["metadata"] = message.metadata
+    if message.extensions:
+        out["extensions"] = message.extensions
+    if message.reference_task_ids:
+        out["referenceTaskIds"] = message.reference_task_ids
+    return out
+
+
+def decode_message(wire: Json, path: str = "message") -> Message:
+    """A message whose members have the right types. Raises InvalidParams for an unknown role or no parts."""
+    if wire.get("kind") not in (None, "message"):
+        raise InvalidParams((f"{path}.kind", 'must be "message"'))
+    if not wire["messageId"]:
+        raise InvalidParams((f"{path}.messageId", "must not be empty"))
+    if wire["role"] not in set(Role):
+        raise InvalidParams((f"{path}.role", "must be user or agent"))
+    if not wire["parts"]:
+        raise InvalidParams((f"{path}.parts", "At least one part is required"))
+    return Message(
+        message_id=wire["messageId"],
+        role=Role(wire["role"]),
+        parts=tuple(decode_part(part, f"{path}.parts[{index}]") for index, part in enumerate(wire["parts"])),
+        context_id=wire.get("contextId") or None,
+        task_id=wire.get("taskId") or None,
+        metadata=wire.get("metadata"),
+        extensions=tuple(wire.get("extensions") or ()),
+        reference_task_ids=tuple(wire.get("referenceTaskIds") or ()),
+    )
+
+
+def encode_artifact(artifact: Artifact) -> Json:
+    out: Json = {"artifactId": artifact.artifact_id, "parts": [encode_part(part) for part in artifact.parts]}
+    if artifact.name:
+        out["name"] = artifact.name
+    if artifact.description:
+        out["description"] = artifact.description
+    if artifact.metadata is not None:
+        out["metadata"] = artifact.metadata
+    if artifact.extensions:
+        out["extensions"] = artifact.extensions
+    return out
+
+
+def encode_status(status: Status) -> Json:
+    out: Json = {"state": STATES[status.state], "timestamp": stamp(status.timestamp)}
+    if status.message is not None:
+        out["message"] = encode_message(status.message)
+    return out
+
+
+def decode_state(wire: str | None, field: str) -> TaskState | None:
+    """A state by name; None if it is absent or unknown."""
+    if wire is None:
+        return None
+    if wire not in _STATES_BACK:
+        raise InvalidParams((field, f"must be one of {', '.join(_STATES_BACK)}"))
+    return _STATES_BACK[wire]
+
+
+def encode_task(task: Task) -> Json:
+    out: Json = {
+        "kind": "task",
+        "id": task.id,
+        "contextId": task.context_id,
+        "status": encode_status(task.status),
+    }
+    if task.artifacts:
+        out["artifacts"] = [encode_artifact(artifact) for artifact in task.artifacts]
+    if task.history:
+        out["history"] = [encode_message(message) for message in task.history]
+    out["metadata"] = task.metadata or {}
+    return out
+
+
+def encode_event(event: Event, *, task_id: str, context_id: str) -> Json | None:
+    """What a stream shows of an event; None for a message of the caller's own that changed no status."""
+    ids: Json = {"taskId": task_id, "contextId": context_id}
+    match event:
+        case TaskCreated(task=task):
+            return encode_task(task)
+        case ArtifactAdded(artifact=artifact, append=append, last_chunk=last_chunk):
+            shown: Json = {"artifact": encode_artifact(artifact), "append": append, "lastChunk": last_chunk}
+            return {"kind": "artifact-update"} | ids | shown
+        case StatusChanged(status=status) | MessageAdded(status=status):
+            if status is None:
+                return None
+            end: dict[str, Any] = {"status": encode_status(status), "final": status.state in FINAL}
+            return {"kind": "status-update"} | ids | end
+        case _:
+            assert_never(event)

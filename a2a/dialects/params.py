@@ -1,0 +1,116 @@
+"""Checking params: types by a msgspec struct, the rest by small readers; every failure names its field."""
+
+import base64
+import binascii
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from a2a.errors import InvalidParams
+from a2a.types import Part
+
+Json = dict[str, Any]
+
+# The library's sentences, and ours.
+_MISSING = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
+_AT = re.compile(r" - at `\$\.?(?P<path>.*)`$")
+_SNAKE = re.compile(r"_([a-z0-9])")
+_FRACTION = re.compile(r"\.(\d{1,9})")
+
+
+def checked(params: Any, shape: type[Struct]) -> Json:
+    """The params, once they are an object whose members have the shape's types; others are ignored."""
+    if params is UNSET:
+        raise InvalidParams(("params", "is required"))
+    if not isinstance(params, dict):
+        kind = "an array" if isinstance(params, list) else "a value of another type"
+        raise InvalidParams(("params", f"must be an object with named members, not {kind}"))
+    try:
+        msgspec.convert(params, shape)
+    except msgspec.ValidationError as error:
+        raise InvalidParams(_violation(str(error))) from None
+    return params
+
+
+def optional(params: Any) -> Any:
+    """The params of a method that may leave them out (only the extended card's)."""
+    return {} if params is UNSET or params is None else params
+
+
+def _violation(sentence: str) -> tuple[str, str]:
+    found = _AT.search(sentence)
+    path = found["path"] if found else ""
+    text = sentence[: found.start()] if found else sentence
+    if missing := _MISSING.match(text):
+        return (f"{path}.{missing['name']}" if path else missing["name"], "is required")
+    return (path or "params", text.replace("`", ""))
+
+
+def camel(members: Json) -> Json:
+    """The same members with snake_case names turned into camelCase: ProtoJSON parsers must take both."""
+    if not any("_" in name for name in members):
+        return members
+    return {_SNAKE.sub(lambda match: match[1].upper(), name): value for name, value in members.items()}
+
+
+def whole(value: int | str | None, field: str, minimum: int = 0, maximum: int | None = None) -> int | None:
+    """A whole number within bounds; ProtoJSON allows a decimal string as well."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        # Longer numbers are out of every bound, and int() of them is slow.
+        if not re.fullmatch(r"-?[0-9]{1,18}", value):
+            raise InvalidParams((field, "must be an integer"))
+        value = int(value)
+    if value < minimum or (maximum is not None and value > maximum):
+        bounds = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+        raise InvalidParams((field, f"must be {bounds}, not {str(value)[:20]}"))
+    return value
+
+
+def moment(value: str | None, field: str) -> datetime | None:
+    """An RFC 3339 time with a zone, 0 to 9 digits of a second's fraction."""
+    if value is None:
+        return None
+    try:
+        # Python reads 3 or 6 digits only.
+        time = datetime.fromisoformat(_FRACTION.sub(lambda match: "." + match[1][:6].ljust(6, "0"), value))
+        if time.tzinfo is not None:
+            return time.astimezone(UTC)
+    except (ValueError, OverflowError):  # the second from the edges of the first and last year
+        pass
+    raise InvalidParams((field, "must be a time such as 2026-03-02T09:15:05.250Z"))
+
+
+def stamp(time: datetime) -> str:
+    """A time as all dialects send it: UTC, milliseconds, Z."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{time.microsecond // 1000:03d}Z"
+
+
+def file_bytes(text: str, field: str) -> bytes:
+    """Base64, standard or URL-safe, padded or not."""
+    try:
+        plain = text.translate(_STANDARD).rstrip("=")
+        return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidParams((field, "must be base64")) from None
+
+
+_STANDARD = str.maketrans("-_", "+/")
+
+
+def base64_text(content: bytes) -> str:
+    """Standard base64 with padding."""
+    return base64.b64encode(content).decode("ascii")
+
+
+def part_kind(part: Part) -> str:
+    """Which of the content members a part has."""
+    if part.text is not None:
+        return "text"
+    if part.raw is not None:
+        return "raw"
+    return "url" if part.url is not None else "data"

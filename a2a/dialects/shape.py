@@ -1,0 +1,71 @@
+"""What every dialect is: a value with the same fields. A new dialect is one file that makes one of these."""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from a2a.documents import EventDocument, TaskDocument
+from a2a.errors import Error
+from a2a.requests import Request
+from a2a.types import Card, Message, Task
+
+
+class TaskPage(Struct, frozen=True, kw_only=True):
+    """One page of a list."""
+
+    tasks: tuple[TaskDocument, ...]
+    next_page_token: str
+    """Empty on the last page."""
+    total_size: int
+    history_length: int | None = None
+    include_artifacts: bool = False
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """A task or a message, with what the caller wants to see of the history."""
+
+    task: TaskDocument | None = None
+    message: Message | None = None
+    history_length: int | None = None
+
+
+Result = Answer | TaskPage
+Frame = TaskDocument | EventDocument | Message
+"""One event of a stream: the task as of the cursor, what happened after it, or the only reply."""
+
+
+class Method(Struct, frozen=True, kw_only=True):
+    """A method of the wire: how its params become a request, and its result JSON."""
+
+    request: type[Request]
+    """What decode gives: known before the params are looked at, for its scope."""
+    decode: Callable[[Any], Request]
+    """Params as parsed (UNSET when absent) to a request. Raises InvalidParams."""
+    encode: Callable[[Any], bytes]
+    """The Result of the operation to JSON."""
+
+
+class Dialect(Struct, frozen=True, kw_only=True):
+    """One wire language and version."""
+
+    name: str
+    """As shown to operators: a2a-1.0."""
+    version: str
+    """As in the A2A-Version header."""
+    methods: dict[str, Method]
+    codes: dict[type[Error], int]
+    """A code for each error of a2a/errors.py."""
+    encode_error: Callable[[Error, int], dict[str, Any]]
+    """An error and its code to the JSON-RPC error object."""
+    encode_frame: Callable[[Frame, int | None], bytes | None]
+    """One event of a stream (the second value cuts the history) to JSON; None if this dialect hides it."""
+    encode_card: Callable[[Card], dict[str, Any]]
+    encode_task: Callable[[Task], dict[str, Any]]
+
+    def error(self, error: Error) -> dict[str, Any]:
+        """The JSON-RPC error object."""
+        for ancestor in type(error).__mro__:
+            if ancestor in self.codes:
+                return self.encode_error(error, self.codes[ancestor])
+        raise LookupError(f"{self.name} has no code for {type(error).__name__}: add it to its table")

@@ -1,0 +1,23 @@
+"""A2A 0.2 on JSON-RPC: 0.3 without the extended card's method, and with an older card (fact sheet 0.2)."""
+
+from msgspec.structs import replace
+
+from a2a.dialects import v0_3
+from a2a.types import Card, Json
+
+
+def encode_card(card: Card) -> Json:
+    """The pure 0.2 shape. 0.2.9 is no release, but what agents of that time call themselves."""
+    return v0_3.encode_card(card) | {"protocolVersion": "0.2.9"}
+
+
+DIALECT = replace(
+    v0_3.DIALECT,
+    name="a2a-0.2",
+    version="0.2",
+    # The extended card was a plain HTTP GET.
+    methods={
+        name: method for name, method in v0_3.DIALECT.methods.items() if name != "agent/getAuthenticatedExtendedCard"
+    },
+    encode_card=encode_card,
+)

@@ -1,0 +1,290 @@
+"""A2A 0.3.0 on JSON-RPC: its methods, params, errors and card. The model's JSON is in kindjson.py.
+
+It is lenient with what comes in (upstream's own samples leave `kind` out) and strict with what goes out.
+"""
+
+from functools import partial
+from typing import Any, TypeVar, assert_never
+
+import orjson
+from msgspec import Struct
+
+from a2a.dialects.kindjson import decode_message, decode_state, encode_event, encode_message, encode_task
+from a2a.dialects.params import checked, optional, whole
+from a2a.dialects.protojson import decode_task, event_of
+from a2a.dialects.shape import Answer, Dialect, Frame, Method, TaskPage
+from a2a.dialects.v1_0 import CODES as CODES_1_0
+from a2a.dialects.v1_0 import MAX_PAGE, encode_skill
+from a2a.documents import EventDocument, TaskDocument
+from a2a.errors import Error, ExtensionSupportRequired, InvalidParams, InvalidRequest
+from a2a.requests import (
+    CancelTask,
+    ConfigurePush,
+    GetExtendedCard,
+    GetTask,
+    ListTasks,
+    SendMessage,
+    StreamMessage,
+    SubscribeToTask,
+)
+from a2a.types import Card, Interface, Json, Message, SecurityScheme
+
+# 0.x has no number for a required extension: the request is wrong (fact sheet 2.1).
+CODES: dict[type[Error], int] = CODES_1_0 | {ExtensionSupportRequired: CODES_1_0[InvalidRequest]}
+
+
+# ---------------------------------------------------------------- requests
+
+
+class FileParams(Struct, rename="camel"):
+    bytes: str | None = None
+    data: str | None = None
+    uri: str | None = None
+    name: str | None = None
+    mime_type: str | None = None
+
+
+class PartParams(Struct, rename="camel"):
+    kind: str | None = None
+    text: str | None = None
+    file: FileParams | None = None
+    data: Json | None = None
+    metadata: Json | None = None
+
+
+class MessageParams(Struct, rename="camel"):
+    message_id: str
+    role: str
+    parts: list[PartParams]
+    kind: str | None = None
+    context_id: str | None = None
+    task_id: str | None = None
+    metadata: Json | None = None
+    extensions: list[str] | None = None
+    reference_task_ids: list[str] | None = None
+
+
+class ConfigurationParams(Struct, rename="camel"):
+    accepted_output_modes: list[str] | None = None
+    history_length: int | None = None
+    blocking: bool | None = None
+    push_notification_config: Json | None = None
+
+
+class SendParams(Struct, rename="camel"):
+    message: MessageParams
+    configuration: ConfigurationParams | None = None
+    metadata: Json | None = None
+
+
+class TaskParams(Struct, rename="camel"):
+    id: str | None = None
+    task_id: str | None = None
+    history_length: int | None = None
+    metadata: Json | None = None
+
+
+class ListParams(Struct, rename="camel"):
+    limit: int | None = None
+    status: str | None = None
+    context_id: str | None = None
+    cursor: str | None = None
+    include_artifacts: bool | None = None
+    history_length: int | None = None
+
+
+class PushParams(Struct, rename="camel"):
+    id: str | None = None
+    task_id: str | None = None
+    push_notification_config_id: str | None = None
+    push_notification_config: Json | None = None
+    metadata: Json | None = None
+
+
+class NoParams(Struct):
+    pass
+
+
+Sending = TypeVar("Sending", bound=SendMessage)
+
+
+def decode_send(request: type[Sending], params: Any) -> Sending:
+    wire = checked(_message_id_inside(params), SendParams)
+    configuration = wire.get("configuration") or {}
+    return request(
+        message=decode_message(wire["message"]),
+        # Absent means wait, whatever the default of a protobuf boolean is (fact sheet 2.1).
+        return_immediately=configuration.get("blocking") is False,
+        history_length=whole(configuration.get("historyLength"), "configuration.historyLength"),
+        accepted_output_modes=tuple(configuration.get("acceptedOutputModes") or ()),
+        push_config=configuration.get("pushNotificationConfig") is not None,
+        metadata=wire.get("metadata"),
+    )
+
+
+def _message_id_inside(params: Any) -> Any:
+    """Some of upstream's samples have messageId beside the message (fact sheet 10, 13)."""
+    if isinstance(params, dict) and "messageId" in params and isinstance(params.get("message"), dict):
+        return params | {"message": {"messageId": params["messageId"]} | params["message"]}
+    return params
+
+
+def _task_params(params: Any) -> tuple[str, Json]:
+    """The task's id and all params; peers of the SPARC kind call it taskId."""
+    wire = checked(params, TaskParams)
+    task_id = wire.get("id") or wire.get("taskId")
+    if not task_id:
+        raise InvalidParams(("id", "is required"))
+    return task_id, wire
+
+
+def decode_get(params: Any) -> GetTask:
+    task_id, wire = _task_params(params)
+    return GetTask(id=task_id, history_length=whole(wire.get("historyLength"), "historyLength"))
+
+
+def decode_cancel(params: Any) -> CancelTask:
+    task_id, wire = _task_params(params)
+    return CancelTask(id=task_id, metadata=wire.get("metadata"))
+
+
+def decode_resubscribe(params: Any) -> SubscribeToTask:
+    task_id, _ = _task_params(params)
+    return SubscribeToTask(id=task_id, ended_too=True)
+
+
+def decode_list(params: Any) -> ListTasks:
+    """Ours: 0.x has no such method upstream (fact sheet 2.4)."""
+    wire = checked(optional(params), ListParams)
+    limit = whole(wire.get("limit"), "limit", 1, MAX_PAGE)
+    return ListTasks(
+        context_id=wire.get("contextId") or None,
+        state=decode_state(wire.get("status"), "status"),
+        page_size=50 if limit is None else limit,
+        page_token=wire.get("cursor") or None,
+        history_length=whole(wire.get("historyLength"), "historyLength"),
+        include_artifacts=wire.get("includeArtifacts") or False,
+    )
+
+
+def decode_push(params: Any) -> ConfigurePush:
+    checked(params, PushParams)
+    return ConfigurePush()
+
+
+def decode_extended_card(params: Any) -> GetExtendedCard:
+    checked(optional(params), NoParams)
+    return GetExtendedCard()
+
+
+# ----------------------------------------------------------------- answers
+
+
+def _from_document(stored: TaskDocument, history_length: int | None) -> Json:
+    return encode_task(decode_task(orjson.loads(stored.json(history_length))))
+
+
+def encode_answer(answer: Answer) -> bytes:
+    """A bare task or message: `kind` tells which."""
+    if answer.task is not None:
+        return orjson.dumps(_from_document(answer.task, answer.history_length))
+    if answer.message is not None:
+        return orjson.dumps(encode_message(answer.message))
+    raise ValueError("an answer has a task or a message")
+
+
+def encode_page(page: TaskPage) -> bytes:
+    """Artifacts that were asked for are shown even when there are none, as in 1.0."""
+    asked: Json = {"artifacts": []} if page.include_artifacts else {}
+    tasks = [asked | _from_document(task, page.history_length) for task in page.tasks]
+    return orjson.dumps({"tasks": tasks, "nextCursor": page.next_page_token, "totalSize": page.total_size})
+
+
+def encode_frame(frame: Frame, history_length: int | None) -> bytes | None:
+    match frame:
+        case TaskDocument():
+            return orjson.dumps(_from_document(frame, history_length))
+        case EventDocument(task_id=task_id, context_id=context_id):
+            shown = encode_event(event_of(frame), task_id=task_id, context_id=context_id)
+            return None if shown is None else orjson.dumps(shown)
+        case Message():
+            return orjson.dumps(encode_message(frame))
+        case _:
+            assert_never(frame)
+
+
+def encode_error(error: Error, code: int) -> Json:
+    """The details are one object, there only when there is something to tell."""
+    violations = error.violations if isinstance(error, InvalidParams) else ()
+    data: Json = {"reason": error.reason, **error.facts}
+    if violations:
+        data["violations"] = [{"field": field, "description": text} for field, text in violations]
+    return {"code": code, "message": error.sentence} | ({"data": data} if len(data) > 1 else {})
+
+
+def encode_scheme(scheme: SecurityScheme) -> Json:
+    about = {"description": scheme.description} if scheme.description else {}
+    if scheme.http_scheme:
+        return {"type": "http", "scheme": scheme.http_scheme} | about
+    return {"type": "apiKey", "in": "header", "name": scheme.header} | about
+
+
+def interfaces(card: Card) -> tuple[Interface, ...]:
+    """Where 0.x is spoken, JSON-RPC first; all of them if the card does not say where."""
+    spoken = tuple(i for i in card.interfaces if i.version.startswith("0.")) or card.interfaces
+    return tuple(sorted(spoken, key=lambda i: i.binding != "JSONRPC"))
+
+
+def encode_card(card: Card) -> Json:
+    """The pure 0.3 shape (fact sheet 6.2)."""
+    own = interfaces(card)
+    out: Json = {
+        "protocolVersion": "0.3.0",
+        "name": card.name,
+        "description": card.description,
+        "url": own[0].url,
+        "preferredTransport": own[0].binding,
+        "additionalInterfaces": [{"url": i.url, "transport": i.binding} for i in own],
+        "version": card.version,
+        "capabilities": {
+            "streaming": card.streaming,
+            "pushNotifications": card.push_notifications,
+            "stateTransitionHistory": False,
+        },
+        "defaultInputModes": card.input_modes,
+        "defaultOutputModes": card.output_modes,
+        "skills": [encode_skill(skill) for skill in card.skills],
+        "supportsAuthenticatedExtendedCard": card.extended_card,
+    }
+    if card.security_schemes:
+        out["securitySchemes"] = {name: encode_scheme(scheme) for name, scheme in card.security_schemes.items()}
+        out["security"] = [{name: []} for name in card.security_schemes]
+    if card.documentation_url:
+        out["documentationUrl"] = card.documentation_url
+    return out
+
+
+PUSH = Method(request=ConfigurePush, decode=decode_push, encode=encode_answer)
+
+DIALECT = Dialect(
+    name="a2a-0.3",
+    version="0.3",
+    methods={
+        "message/send": Method(request=SendMessage, decode=partial(decode_send, SendMessage), encode=encode_answer),
+        "message/stream": Method(request=StreamMessage, decode=partial(decode_send, StreamMessage), encode=encode_answer),
+        "tasks/get": Method(request=GetTask, decode=decode_get, encode=encode_answer),
+        "tasks/list": Method(request=ListTasks, decode=decode_list, encode=encode_page),
+        "tasks/cancel": Method(request=CancelTask, decode=decode_cancel, encode=encode_answer),
+        "tasks/resubscribe": Method(request=SubscribeToTask, decode=decode_resubscribe, encode=encode_answer),
+        "tasks/pushNotificationConfig/set": PUSH,
+        "tasks/pushNotificationConfig/get": PUSH,
+        "tasks/pushNotificationConfig/list": PUSH,
+        "tasks/pushNotificationConfig/delete": PUSH,
+        "agent/getAuthenticatedExtendedCard": Method(request=GetExtendedCard, decode=decode_extended_card, encode=encode_answer),
+    },
+    codes=CODES,
+    encode_error=encode_error,
+    encode_frame=encode_frame,
+    encode_card=encode_card,
+    encode_task=encode_task,
+)

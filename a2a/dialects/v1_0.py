@@ -1,0 +1,332 @@
+"""A2A 1.0 on JSON-RPC: its methods, params, errors and card. The model's JSON is in protojson.py."""
+
+from functools import partial
+from typing import Any, TypeVar, assert_never
+
+import orjson
+from msgspec import UNSET, Struct, UnsetType
+
+from a2a.dialects.params import camel, checked, moment, optional, whole
+from a2a.dialects.protojson import (
+    decode_message,
+    decode_state,
+    dumps,
+    encode_message,
+    encode_task,
+    status_frame,
+)
+from a2a.dialects.shape import Answer, Dialect, Frame, Method, TaskPage
+from a2a.documents import EventDocument, TaskDocument
+from a2a.errors import (
+    ContentTypeNotSupported,
+    Error,
+    ExtendedCardNotConfigured,
+    ExtensionSupportRequired,
+    IdempotencyConflict,
+    Internal,
+    InvalidAgentResponse,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    MissingScope,
+    ParseError,
+    PushNotSupported,
+    TaskNotCancelable,
+    TaskNotFound,
+    Unauthenticated,
+    Unavailable,
+    UnknownAgent,
+    UnsupportedOperation,
+    VersionNotSupported,
+)
+from a2a.requests import (
+    CancelTask,
+    ConfigurePush,
+    GetExtendedCard,
+    GetTask,
+    ListTasks,
+    SendMessage,
+    StreamMessage,
+    SubscribeToTask,
+)
+from a2a.types import Card, Json, Message, SecurityScheme, Skill
+
+MAX_PAGE = 100
+
+CODES: dict[type[Error], int] = {
+    ParseError: -32700,
+    InvalidRequest: -32600,
+    MethodNotFound: -32601,
+    InvalidParams: -32602,
+    IdempotencyConflict: -32602,
+    Internal: -32603,
+    TaskNotFound: -32001,
+    TaskNotCancelable: -32002,
+    PushNotSupported: -32003,
+    UnsupportedOperation: -32004,
+    ContentTypeNotSupported: -32005,
+    InvalidAgentResponse: -32006,
+    ExtendedCardNotConfigured: -32007,
+    ExtensionSupportRequired: -32008,
+    VersionNotSupported: -32009,
+    UnknownAgent: -38005,
+    Unauthenticated: -38009,
+    MissingScope: -38010,
+    Unavailable: -38013,
+}
+_PLAIN = frozenset({ParseError, InvalidRequest, MethodNotFound, InvalidParams, Internal})
+"""Errors of the envelope have details only when there are facts; A2A's own always have (A2A 1.0.1, 9.5)."""
+
+
+# ---------------------------------------------------------------- requests
+
+
+class PartParams(Struct, rename="camel"):
+    text: str | None = None
+    raw: str | None = None
+    url: str | None = None
+    data: Any | UnsetType = UNSET
+    filename: str | None = None
+    media_type: str | None = None
+    metadata: Json | None = None
+
+
+class MessageParams(Struct, rename="camel"):
+    message_id: str
+    role: str | int
+    parts: list[PartParams]
+    context_id: str | None = None
+    task_id: str | None = None
+    metadata: Json | None = None
+    extensions: list[str] | None = None
+    reference_task_ids: list[str] | None = None
+
+
+class ConfigurationParams(Struct, rename="camel"):
+    accepted_output_modes: list[str] | None = None
+    history_length: int | str | None = None
+    return_immediately: bool | None = None
+    task_push_notification_config: Json | None = None
+
+
+class SendParams(Struct, rename="camel"):
+    message: MessageParams
+    configuration: ConfigurationParams | None = None
+    metadata: Json | None = None
+    tenant: str | None = None
+
+
+class TaskParams(Struct, rename="camel"):
+    id: str
+    history_length: int | str | None = None
+    metadata: Json | None = None
+    tenant: str | None = None
+
+
+class ListParams(Struct, rename="camel"):
+    tenant: str | None = None
+    context_id: str | None = None
+    status: str | int | None = None
+    page_size: int | str | None = None
+    page_token: str | None = None
+    history_length: int | str | None = None
+    status_timestamp_after: str | None = None
+    include_artifacts: bool | None = None
+
+
+class TenantParams(Struct, rename="camel"):
+    tenant: str | None = None
+
+
+Sending = TypeVar("Sending", bound=SendMessage)
+
+
+def decode_send(request: type[Sending], params: Any) -> Sending:
+    wire = checked(_camel_send(params), SendParams)
+    configuration = wire.get("configuration") or {}
+    return request(
+        tenant=wire.get("tenant") or None,
+        message=decode_message(wire["message"]),
+        return_immediately=configuration.get("returnImmediately") or False,
+        history_length=whole(configuration.get("historyLength"), "configuration.historyLength"),
+        accepted_output_modes=tuple(configuration.get("acceptedOutputModes") or ()),
+        push_config=configuration.get("taskPushNotificationConfig") is not None,
+        metadata=wire.get("metadata"),
+    )
+
+
+def _camel_send(params: Any) -> Any:
+    """Snake case down to the parts; data and metadata are the caller's own."""
+    if not isinstance(params, dict):
+        return params
+    for name in ("message", "configuration"):
+        if isinstance(inner := params.get(name), dict):
+            params[name] = inner = camel(inner)
+            if isinstance(parts := inner.get("parts"), list):
+                inner["parts"] = [camel(part) if isinstance(part, dict) else part for part in parts]
+    return params
+
+
+def _task_params(params: Any) -> Json:
+    wire = checked(camel(params) if isinstance(params, dict) else params, TaskParams)
+    if not wire["id"]:
+        raise InvalidParams(("id", "must not be empty"))
+    return wire
+
+
+def decode_get(params: Any) -> GetTask:
+    wire = _task_params(params)
+    length = whole(wire.get("historyLength"), "historyLength")
+    return GetTask(id=wire["id"], tenant=wire.get("tenant") or None, history_length=length)
+
+
+def decode_cancel(params: Any) -> CancelTask:
+    wire = _task_params(params)
+    return CancelTask(id=wire["id"], tenant=wire.get("tenant") or None, metadata=wire.get("metadata"))
+
+
+def decode_subscribe(params: Any) -> SubscribeToTask:
+    wire = _task_params(params)
+    return SubscribeToTask(id=wire["id"], tenant=wire.get("tenant") or None)
+
+
+def decode_list(params: Any) -> ListTasks:
+    params = optional(params)
+    wire = checked(camel(params) if isinstance(params, dict) else params, ListParams)
+    size = whole(wire.get("pageSize"), "pageSize", 1, MAX_PAGE)
+    return ListTasks(
+        tenant=wire.get("tenant") or None,
+        context_id=wire.get("contextId") or None,
+        state=decode_state(wire.get("status"), "status"),
+        page_size=50 if size is None else size,
+        page_token=wire.get("pageToken") or None,
+        history_length=whole(wire.get("historyLength"), "historyLength"),
+        since=moment(wire.get("statusTimestampAfter"), "statusTimestampAfter"),
+        include_artifacts=wire.get("includeArtifacts") or False,
+    )
+
+
+def decode_push(params: Any) -> ConfigurePush:
+    return ConfigurePush(tenant=checked(params, TenantParams).get("tenant") or None)
+
+
+def decode_extended_card(params: Any) -> GetExtendedCard:
+    return GetExtendedCard(tenant=checked(optional(params), TenantParams).get("tenant") or None)
+
+
+# ----------------------------------------------------------------- answers
+
+
+def encode_answer(answer: Answer) -> bytes:
+    """The result of a send: {"task": ...} or {"message": ...}."""
+    if answer.task is not None:
+        return b'{"task":' + answer.task.json(answer.history_length) + b"}"
+    if answer.message is not None:
+        return b'{"message":' + orjson.dumps(encode_message(answer.message)) + b"}"
+    raise ValueError("an answer has a task or a message")
+
+
+def encode_bare_task(answer: Answer) -> bytes:
+    if answer.task is None:
+        raise ValueError("the answer has no task")
+    return answer.task.json(answer.history_length)
+
+
+def encode_page(page: TaskPage) -> bytes:
+    """All four members are always there; pageSize is the number of tasks returned (fact sheet 2.4)."""
+    shown = page.include_artifacts
+    tasks = b",".join(task.json(page.history_length, show_empty=shown) for task in page.tasks)
+    sizes = f'"pageSize":{len(page.tasks)},"totalSize":{page.total_size}'
+    return b'{"tasks":[' + tasks + f'],"nextPageToken":{dumps(page.next_page_token)},{sizes}}}'.encode()
+
+
+def encode_frame(frame: Frame, history_length: int | None) -> bytes | None:
+    match frame:
+        case TaskDocument():
+            return b'{"task":' + frame.json(history_length) + b"}"
+        case EventDocument(kind="message"):
+            return status_frame(frame)
+        case EventDocument():
+            return frame.json()
+        case Message():
+            return b'{"message":' + orjson.dumps(encode_message(frame)) + b"}"
+        case _:
+            assert_never(frame)
+
+
+def encode_error(error: Error, code: int) -> Json:
+    """The details are a list of objects that each name their type (fact sheet 4.2)."""
+    details: list[Json] = []
+    if type(error) not in _PLAIN or error.facts:
+        info: Json = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": error.reason}
+        info["domain"] = "a2a-protocol.org"
+        details.append(info | ({"metadata": error.facts} if error.facts else {}))
+    if isinstance(error, InvalidParams) and error.violations:
+        violations = [{"field": field, "description": description} for field, description in error.violations]
+        details.append({"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations})
+    return {"code": code, "message": error.sentence} | ({"data": details} if details else {})
+
+
+def encode_skill(skill: Skill) -> Json:
+    required = {"id": skill.id, "name": skill.name, "description": skill.description, "tags": skill.tags}
+    lists = {"examples": skill.examples, "inputModes": skill.input_modes, "outputModes": skill.output_modes}
+    return required | {name: value for name, value in lists.items() if value}
+
+
+def encode_scheme(scheme: SecurityScheme) -> Json:
+    about = {"description": scheme.description} if scheme.description else {}
+    if scheme.http_scheme:
+        return {"httpAuthSecurityScheme": {"scheme": scheme.http_scheme} | about}
+    return {"apiKeySecurityScheme": {"location": "header", "name": scheme.header} | about}
+
+
+def encode_card(card: Card) -> Json:
+    """The pure 1.0 shape (fact sheet 6.3)."""
+    out: Json = {
+        "name": card.name,
+        "description": card.description,
+        "supportedInterfaces": [
+            {"url": i.url, "protocolBinding": i.binding, "protocolVersion": i.version} for i in card.interfaces
+        ],
+        "version": card.version,
+        "capabilities": {
+            "streaming": card.streaming,
+            "pushNotifications": card.push_notifications,
+            "extendedAgentCard": card.extended_card,
+        },
+        "defaultInputModes": card.input_modes,
+        "defaultOutputModes": card.output_modes,
+        "skills": [encode_skill(skill) for skill in card.skills],
+    }
+    if card.security_schemes:
+        out["securitySchemes"] = {name: encode_scheme(scheme) for name, scheme in card.security_schemes.items()}
+        out["securityRequirements"] = [{"schemes": {name: {}}} for name in card.security_schemes]
+    if card.documentation_url:
+        out["documentationUrl"] = card.documentation_url
+    return out
+
+
+PUSH = Method(request=ConfigurePush, decode=decode_push, encode=encode_answer)
+
+DIALECT = Dialect(
+    name="a2a-1.0",
+    version="1.0",
+    methods={
+        "SendMessage": Method(request=SendMessage, decode=partial(decode_send, SendMessage), encode=encode_answer),
+        "SendStreamingMessage": Method(request=StreamMessage, decode=partial(decode_send, StreamMessage), encode=encode_answer),
+        "GetTask": Method(request=GetTask, decode=decode_get, encode=encode_bare_task),
+        "ListTasks": Method(request=ListTasks, decode=decode_list, encode=encode_page),
+        "CancelTask": Method(request=CancelTask, decode=decode_cancel, encode=encode_bare_task),
+        "SubscribeToTask": Method(request=SubscribeToTask, decode=decode_subscribe, encode=encode_bare_task),
+        "CreateTaskPushNotificationConfig": PUSH,
+        "GetTaskPushNotificationConfig": PUSH,
+        "ListTaskPushNotificationConfigs": PUSH,
+        "DeleteTaskPushNotificationConfig": PUSH,
+        "GetExtendedAgentCard": Method(request=GetExtendedCard, decode=decode_extended_card, encode=encode_answer),
+    },
+    codes=CODES,
+    encode_error=encode_error,
+    encode_frame=encode_frame,
+    encode_card=encode_card,
+    encode_task=encode_task,
+)

@@ -1,0 +1,75 @@
+"""Tasks and events as they are stored: JSON in the 1.0 shape, in pieces that are sent unparsed."""
+
+from typing import Literal
+
+import orjson
+from msgspec import Struct
+
+EventKind = Literal["task", "statusUpdate", "artifactUpdate", "message"]
+"""The member of a 1.0 StreamResponse that carries the event; a message is the caller's own, not streamed."""
+
+
+class TaskDocument(Struct, frozen=True, kw_only=True):
+    """A task as of a sequence number. Each piece is the JSON text of one member; None is an absent member."""
+
+    id: str
+    context_id: str
+    seq: int
+    state: str
+    """A TaskState value."""
+    status: str
+    artifacts: str | None = None
+    """None for a list that leaves artifacts out; "[]" when there are none."""
+    history: str | None = None
+    metadata: str | None = None
+
+    def json(self, history_length: int | None = None, *, show_empty: bool = False) -> bytes:
+        """The 1.0 JSON of the task, history cut to the newest history_length messages (A2A 1.0, 3.2.4).
+
+        Empty lists are left out, as ProtoJSON does, unless artifacts were asked for by name (3.1.4).
+        """
+        pieces = [f'{{"id":{quote(self.id)},"contextId":{quote(self.context_id)},"status":{self.status}']
+        if self.artifacts is not None and (show_empty or self.artifacts != "[]"):
+            pieces.append(f',"artifacts":{self.artifacts}')
+        history = cut(self.history, history_length)
+        if history is not None:
+            pieces.append(f',"history":{history}')
+        if self.metadata is not None:
+            pieces.append(f',"metadata":{self.metadata}')
+        pieces.append("}")
+        return "".join(pieces).encode()
+
+
+class EventDocument(Struct, frozen=True, kw_only=True):
+    """One row of a task's log."""
+
+    task_id: str
+    context_id: str
+    seq: int
+    kind: EventKind
+    payload: str
+    """The JSON of that member, without taskId and contextId."""
+    state: str | None = None
+    """The TaskState value the event sets, if it sets one."""
+
+    def json(self) -> bytes:
+        """The 1.0 StreamResponse: exactly one member (A2A 1.0, 3.2.3)."""
+        if self.kind == "task":
+            return b'{"task":' + self.payload.encode() + b"}"
+        ids = f'"taskId":{quote(self.task_id)},"contextId":{quote(self.context_id)},'
+        return f'{{"{self.kind}":{{{ids}{self.payload[1:]}}}'.encode()
+
+
+def cut(history: str | None, length: int | None) -> str | None:
+    """The newest messages of a history; None when nothing is left of it."""
+    if history is None or history == "[]" or length == 0:
+        return None
+    if length is None:
+        return history
+    newest = orjson.loads(history)[-length:]
+    return orjson.dumps(newest).decode()
+
+
+def quote(text: str) -> str:
+    """A JSON string."""
+    return orjson.dumps(text).decode()

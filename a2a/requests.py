@@ -1,0 +1,93 @@
+"""What can be asked, a frozen class an operation. Dialects make these; tasks_app/operations grants them."""
+
+from datetime import datetime
+from typing import ClassVar
+
+from msgspec import Struct
+
+from a2a.states import TaskState
+from a2a.types import Json, Message
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """Any wish. The tenant is a routing key, never a permission (A2A 1.0, 8.5 of the fact sheet)."""
+
+    streaming: ClassVar[bool] = False
+    """The answer is a stream of events."""
+    changes: ClassVar[bool] = False
+    """The operation may change something, so it is recorded together with its change."""
+
+    tenant: str | None = None
+
+
+class SendMessage(Request, frozen=True, kw_only=True):
+    """Give an agent a message: a new task, the next turn of one, or a bare reply (A2A 1.0, 3.1.1)."""
+
+    changes: ClassVar[bool] = True
+
+    message: Message
+    return_immediately: bool = False
+    """Answer as soon as the task exists."""
+    history_length: int | None = None
+    accepted_output_modes: tuple[str, ...] = ()
+    push_config: bool = False
+    """A webhook was to be registered with the message."""
+    metadata: Json | None = None
+
+
+class StreamMessage(SendMessage, frozen=True, kw_only=True):
+    """The same, followed live (A2A 1.0, 3.1.2)."""
+
+    streaming: ClassVar[bool] = True
+
+    after: int | None = None
+    """The last sequence number the caller has seen (Last-Event-ID)."""
+
+
+class GetTask(Request, frozen=True, kw_only=True):
+    """A task as it is now (A2A 1.0, 3.1.3)."""
+
+    id: str
+    history_length: int | None = None
+
+
+class ListTasks(Request, frozen=True, kw_only=True):
+    """One page of the caller's tasks, newest status first (A2A 1.0, 3.1.4)."""
+
+    context_id: str | None = None
+    state: TaskState | None = None
+    page_size: int = 50
+    page_token: str | None = None
+    history_length: int | None = None
+    since: datetime | None = None
+    """Only tasks whose status is of this time or later."""
+    include_artifacts: bool = False
+
+
+class CancelTask(Request, frozen=True, kw_only=True):
+    """End a task before it ends by itself (A2A 1.0, 3.1.5)."""
+
+    changes: ClassVar[bool] = True
+
+    id: str
+    metadata: Json | None = None
+
+
+class SubscribeToTask(Request, frozen=True, kw_only=True):
+    """Follow a task that exists (A2A 1.0, 3.1.6)."""
+
+    streaming: ClassVar[bool] = True
+
+    id: str
+    after: int | None = None
+    """The last sequence number the caller has seen (Last-Event-ID)."""
+    ended_too: bool = False
+    """Answer with the finished task instead of an error when it has ended (A2A 0.x)."""
+
+
+class ConfigurePush(Request, frozen=True, kw_only=True):
+    """Any of the four webhook operations (A2A 1.0, 3.1.7-3.1.10), none of which this server offers yet."""
+
+
+class GetExtendedCard(Request, frozen=True, kw_only=True):
+    """The card for callers who are known (A2A 1.0, 3.1.11), which this server does not offer yet."""

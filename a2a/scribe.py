@@ -1,0 +1,91 @@
+"""From what an agent yields to events: which artifact a chunk belongs to, what a question does to the task."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from a2a.events import ArtifactAdded, Event, StatusChanged
+from a2a.run import Action, Ask, Chunk, Reject, Reply, Say
+from a2a.states import TaskState
+from a2a.types import Artifact, Message, Part, Role, Status
+
+
+class Scribe:
+    """Of one run. It remembers which artifacts this attempt has begun."""
+
+    def __init__(self, task_id: str, context_id: str, turn: int, new_id: Callable[[], str]) -> None:
+        self.task_id = task_id
+        self.context_id = context_id
+        self.artifact_id = f"answer-{turn}"
+        """Of chunks that name none. The same in every attempt at a turn, so that a later one replaces an earlier."""
+        self.begun: set[str] = set()
+        self.new_id = new_id
+
+    def event(self, action: Action, now: datetime) -> Event:
+        """The event of an action; a reply, a question and a refusal end the run."""
+        match action:
+            case Chunk():
+                return self._chunk(action)
+            case Say(parts):
+                return self.status(TaskState.WORKING, now, parts)
+            case Ask(parts, credentials):
+                return self.status(TaskState.AUTH_REQUIRED if credentials else TaskState.INPUT_REQUIRED, now, parts)
+            case Reply(parts):
+                return self.status(TaskState.COMPLETED, now, parts)
+            case Reject(parts):
+                return self.status(TaskState.REJECTED, now, parts)
+            case _:
+                assert_never(action)
+
+    def status(self, state: TaskState, now: datetime, parts: tuple[Part, ...] = ()) -> StatusChanged:
+        return StatusChanged(status=Status(state=state, timestamp=now, message=self.message(parts) if parts else None))
+
+    def said(self, state: TaskState, now: datetime, text: str) -> StatusChanged:
+        """A status with a sentence of ours."""
+        return self.status(state, now, (Part(text=text, media_type="text/plain"),))
+
+    def message(self, parts: tuple[Part, ...], *, bare: bool = False) -> Message:
+        """A message of the agent; a bare one belongs to no task."""
+        return Message(
+            message_id=self.new_id(), role=Role.AGENT, parts=parts, context_id=self.context_id,
+            task_id=None if bare else self.task_id,
+        )  # fmt: skip
+
+    def _chunk(self, chunk: Chunk) -> ArtifactAdded:
+        """The first chunk of an artifact in an attempt replaces what a dead attempt left of it."""
+        artifact_id = chunk.artifact_id or self.artifact_id
+        append = artifact_id in self.begun
+        self.begun.add(artifact_id)
+        return ArtifactAdded(
+            artifact=Artifact(
+                artifact_id=artifact_id, parts=chunk.parts, name=chunk.name, description=chunk.description, metadata=chunk.metadata
+            ),
+            append=append,
+            last_chunk=chunk.last,
+        )
+
+
+def ends_run(action: Action) -> bool:
+    """Nothing that the agent would say after this is heard."""
+    return isinstance(action, Ask | Reply | Reject)
+
+
+def merged(old: Event, new: Event) -> Event | None:
+    """Two chunks of text for one artifact as one event; None when they must stay apart."""
+    if not (isinstance(old, ArtifactAdded) and isinstance(new, ArtifactAdded)):
+        return None
+    first, second = old.artifact, new.artifact
+    if not new.append or old.last_chunk or first.artifact_id != second.artifact_id or second.name or second.description:
+        return None
+    if second.metadata is not None or not (_plain(first.parts) and _plain(second.parts)):
+        return None
+    text = (first.parts[0].text or "") + (second.parts[0].text or "")
+    parts = (replace(first.parts[0], text=text),)
+    return replace(old, artifact=replace(first, parts=parts), last_chunk=new.last_chunk)
+
+
+def _plain(parts: tuple[Part, ...]) -> bool:
+    """A single text of the ordinary kind."""
+    return len(parts) == 1 and parts[0].text is not None and parts[0].metadata is None and parts[0].filename is None

@@ -1,0 +1,149 @@
+"""Who speaks: the table of fact sheet 8.2, and the shape of a card (6.1 and 6.5)."""
+
+import pytest
+
+from a2a.dialects import DIALECTS, Refused, choose, v0_2, v0_3, v1_0
+from a2a.dialects.hybrid import card_shape, hybrid_card
+from tests.wire.values import CARD
+
+NEW, OLD, OLDEST = DIALECTS
+PASCAL = sorted(NEW.methods)
+SLASH = sorted(OLDEST.methods)
+EXTENDED = "agent/getAuthenticatedExtendedCard"
+ODD = [
+    *("2.0", "0.1", "0.4", "0.5", "1.1", "1.10", "10.0", "00.3", "01.0", "1.00", "3.0", "0.30"),
+    *(
+        "1",
+        "v1.0",
+        "1.",
+        ".1",
+        "1.0.",
+        "1.0.x",
+        "1.0.0.0",
+        "1,0",
+        "1.0, 0.3",
+        " 1.0",
+        "1.0 ",
+        "1.0\n",
+        "latest",
+    ),
+    *("-1.0", "1.-0", "\u0661.\u0660", "1.0\0", "\0", " "),
+]
+
+
+def refused(method: str, version: str | None) -> Refused:
+    with pytest.raises(Refused) as caught:
+        choose(method, version)
+    return caught.value
+
+
+def test_the_names_of_the_generations_never_overlap() -> None:
+    assert not set(PASCAL) & set(SLASH)
+    assert set(OLD.methods) == {*SLASH, EXTENDED}
+    assert (len(PASCAL), len(SLASH)) == (11, 10)
+
+
+@pytest.mark.parametrize("version", [None, "", "0.3", "0.3.0", "0.3.7"])
+@pytest.mark.parametrize("method", [*SLASH, EXTENDED])
+def test_a_slash_method_is_0_3(method: str, version: str | None) -> None:
+    assert choose(method, version) == (v0_3.DIALECT, v0_3.DIALECT.methods[method])
+
+
+@pytest.mark.parametrize("version", ["0.2", "0.2.6", "0.2.9"])
+@pytest.mark.parametrize("method", SLASH)
+def test_a_slash_method_with_an_old_header_is_0_2(method: str, version: str) -> None:
+    assert choose(method, version) == (v0_2.DIALECT, v0_2.DIALECT.methods[method])
+
+
+@pytest.mark.parametrize("version", [None, "", "1.0", "1.0.0", "1.0.1"])
+@pytest.mark.parametrize("method", PASCAL)
+def test_a_pascal_case_method_is_1_0(method: str, version: str | None) -> None:
+    assert choose(method, version) == (v1_0.DIALECT, v1_0.DIALECT.methods[method])
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.0.1"])
+@pytest.mark.parametrize("method", [*SLASH, EXTENDED])
+def test_a_slash_method_does_not_exist_in_1_0(method: str, version: str) -> None:
+    refusal = refused(method, version)
+    assert refusal.dialect is NEW
+    assert refusal.json() == {"code": -32601, "message": "Method not found"}
+
+
+@pytest.mark.parametrize(("version", "dialect"), [("0.3", OLD), ("0.3.0", OLD), ("0.2", OLDEST), ("0.2.9", OLDEST)])
+@pytest.mark.parametrize("method", PASCAL)
+def test_a_pascal_case_method_does_not_exist_in_0_x(method: str, version: str, dialect: object) -> None:
+    refusal = refused(method, version)
+    assert refusal.dialect is dialect
+    assert refusal.json() == {"code": -32601, "message": "Method not found"}
+
+
+def test_the_extended_card_is_no_method_of_0_2() -> None:
+    refusal = refused(EXTENDED, "0.2")
+    assert refusal.dialect is OLDEST
+    assert refusal.json()["code"] == -32601
+
+
+@pytest.mark.parametrize("version", [None, ""])
+@pytest.mark.parametrize("method", ["nope", "tasks/nope", "Nope", "sendMessage", "SENDMESSAGE", "message/send ", ""])
+def test_an_unknown_method_without_a_header_is_refused_in_neutral_words(method: str, version: str | None) -> None:
+    refusal = refused(method, version)
+    assert refusal.dialect is None
+    assert refusal.json() == {"code": -32601, "message": "Method not found"}
+
+
+@pytest.mark.parametrize(("version", "dialect"), [("1.0", NEW), ("0.3", OLD), ("0.2", OLDEST)])
+def test_an_unknown_method_is_refused_in_the_words_of_its_version(version: str, dialect: object) -> None:
+    refusal = refused("tasks/nope", version)
+    assert refusal.dialect is dialect
+    assert refusal.json()["code"] == -32601
+
+
+@pytest.mark.parametrize("version", ODD)
+@pytest.mark.parametrize("method", ["SendMessage", "message/send", "nope"])
+def test_another_version_is_refused_in_the_words_of_1_0(method: str, version: str) -> None:
+    refusal = refused(method, version)
+    assert refusal.dialect is NEW
+    wire = refusal.json()
+    assert (wire["code"], wire["message"]) == (-32009, "Version not supported")
+    assert wire["data"][0]["reason"] == "VERSION_NOT_SUPPORTED"
+    assert wire["data"][0]["metadata"]["supportedVersions"] == "0.3,1.0"
+
+
+@pytest.mark.parametrize("version", ["9" * 100, "1.0." + "0" * 100, "1.0" + " " * 30])
+def test_a_long_version_is_cut(version: str) -> None:
+    assert refused("SendMessage", version).error.facts["requestedVersion"] == version[:32]
+
+
+def test_a_version_is_cleaned_of_what_cannot_be_stored() -> None:
+    assert refused("SendMessage", "1\0.\udce90\n").error.facts["requestedVersion"] == "1.0"
+
+
+@pytest.mark.parametrize("version", [None, "", "0.2", "0.3", "1.0", "2.0", "odd"])
+def test_the_old_path_shows_the_0_2_card(version: str | None) -> None:
+    assert card_shape("agent.json", version)(CARD)["protocolVersion"] == "0.2.9"
+
+
+@pytest.mark.parametrize(
+    ("version", "shape"),
+    [
+        ("1.0", v1_0.encode_card),
+        ("1.0.1", v1_0.encode_card),
+        ("1.7", v1_0.encode_card),
+        ("0.3", v0_3.encode_card),
+        ("0.3.0", v0_3.encode_card),
+        ("0.2.9", v0_2.encode_card),
+        (None, hybrid_card),
+        ("", hybrid_card),
+        ("2.0", hybrid_card),
+        ("0.5", hybrid_card),
+        ("odd", hybrid_card),
+    ],
+)
+def test_the_new_path_shows_what_the_header_asks_for(version: str | None, shape: object) -> None:
+    assert card_shape("agent-card.json", version) is shape
+
+
+def test_the_hybrid_only_adds_to_the_1_0_card() -> None:
+    hybrid, pure = hybrid_card(CARD), v1_0.encode_card(CARD)
+    assert {name: hybrid[name] for name in pure} == pure
+    assert set(hybrid) - set(pure) == {"url", "preferredTransport", "protocolVersion"}

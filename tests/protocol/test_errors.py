@@ -1,0 +1,145 @@
+"""Every error in every dialect: one code, one shape (fact sheet 4.1 and 4.2)."""
+
+from itertools import product
+
+import orjson
+import pytest
+
+from a2a import errors
+from a2a.dialects import DIALECTS, neutral
+from a2a.dialects.shape import Dialect
+
+SPECIFIED = {
+    errors.ParseError: (-32700, "PARSE_ERROR"),
+    errors.InvalidRequest: (-32600, "INVALID_REQUEST"),
+    errors.MethodNotFound: (-32601, "METHOD_NOT_FOUND"),
+    errors.InvalidParams: (-32602, "INVALID_PARAMS"),
+    errors.Internal: (-32603, "INTERNAL_ERROR"),
+    errors.TaskNotFound: (-32001, "TASK_NOT_FOUND"),
+    errors.TaskNotCancelable: (-32002, "TASK_NOT_CANCELABLE"),
+    errors.PushNotSupported: (-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED"),
+    errors.UnsupportedOperation: (-32004, "UNSUPPORTED_OPERATION"),
+    errors.ContentTypeNotSupported: (-32005, "CONTENT_TYPE_NOT_SUPPORTED"),
+    errors.InvalidAgentResponse: (-32006, "INVALID_AGENT_RESPONSE"),
+    errors.ExtendedCardNotConfigured: (-32007, "EXTENDED_AGENT_CARD_NOT_CONFIGURED"),
+    errors.ExtensionSupportRequired: (-32008, "EXTENSION_SUPPORT_REQUIRED"),
+    errors.VersionNotSupported: (-32009, "VERSION_NOT_SUPPORTED"),
+}
+"""Fact sheet 4.1."""
+OURS = {
+    errors.IdempotencyConflict: -32602,
+    errors.UnknownAgent: -38005,
+    errors.Unauthenticated: -38009,
+    errors.MissingScope: -38010,
+    errors.Unavailable: -38013,
+}
+"""What A2A has no number for."""
+CODES: dict[type[errors.Error], int] = {error: code for error, (code, _) in SPECIFIED.items()} | OURS
+EXCEPTIONS: dict[tuple[str, type[errors.Error]], int] = {
+    # 0.x has no such error: the request is wrong (fact sheet 2.1).
+    ("a2a-0.3", errors.ExtensionSupportRequired): -32600,
+    ("a2a-0.2", errors.ExtensionSupportRequired): -32600,
+}
+
+every_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+every_pair = pytest.mark.parametrize(("dialect", "error"), list(product(DIALECTS, errors.ALL)))
+
+
+def test_no_error_is_forgotten() -> None:
+    assert set(CODES) == set(errors.ALL)
+
+
+@pytest.mark.parametrize("error", SPECIFIED)
+def test_a_reason_is_the_specified_one(error: type[errors.Error]) -> None:
+    assert error.reason == SPECIFIED[error][1]
+
+
+def test_reasons_are_unique() -> None:
+    assert len({error.reason for error in errors.ALL}) == len(errors.ALL)
+
+
+@every_pair
+def test_every_error_has_its_code(dialect: Dialect, error: type[errors.Error]) -> None:
+    expected = EXCEPTIONS.get((dialect.name, error), CODES[error])
+    assert dialect.error(error())["code"] == expected
+
+
+@every_dialect
+def test_a_table_names_each_error_itself(dialect: Dialect) -> None:
+    assert set(dialect.codes) == set(errors.ALL)
+
+
+@every_pair
+def test_the_message_is_the_sentence(dialect: Dialect, error: type[errors.Error]) -> None:
+    assert dialect.error(error(taskId="t"))["message"] == error.sentence
+
+
+@every_pair
+def test_every_shape_is_json_with_known_members(dialect: Dialect, error: type[errors.Error]) -> None:
+    wire = orjson.loads(orjson.dumps(dialect.error(error(taskId="t"))))
+    assert set(wire) == {"code", "message", "data"}
+    if dialect.version == "1.0":
+        assert wire["data"] == [
+            {
+                "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                "reason": error.reason,
+                "domain": "a2a-protocol.org",
+                "metadata": {"taskId": "t"},
+            }
+        ]
+    else:
+        assert wire["data"] == {"reason": error.reason, "taskId": "t"}
+
+
+@every_dialect
+def test_an_error_of_the_envelope_without_facts_has_no_data(dialect: Dialect) -> None:
+    for error in (errors.ParseError, errors.InvalidRequest, errors.MethodNotFound, errors.InvalidParams):
+        assert set(dialect.error(error())) == {"code", "message"}
+
+
+def test_an_a2a_error_of_1_0_always_has_details() -> None:
+    assert DIALECTS[0].error(errors.TaskNotFound())["data"][0]["reason"] == "TASK_NOT_FOUND"
+
+
+def test_an_error_of_0_x_without_facts_has_no_data() -> None:
+    for dialect in DIALECTS[1:]:
+        assert "data" not in dialect.error(errors.TaskNotFound())
+
+
+def test_violations_name_their_fields_in_each_shape() -> None:
+    error = errors.InvalidParams(("message.parts", "is required"), ("id", "must be a string"))
+    violations = [
+        {"field": "message.parts", "description": "is required"},
+        {"field": "id", "description": "must be a string"},
+    ]
+    new, old, oldest = (dialect.error(error)["data"] for dialect in DIALECTS)
+    assert new == [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}]
+    assert old == oldest == {"reason": "INVALID_PARAMS", "violations": violations}
+
+
+def test_an_error_of_a_new_class_takes_the_code_of_its_base() -> None:
+    class Gone(errors.TaskNotFound):
+        pass
+
+    assert DIALECTS[0].error(Gone())["code"] == -32001
+
+
+def test_an_error_without_a_code_says_where_to_add_it() -> None:
+    with pytest.raises(LookupError, match=r"a2a-1\.0 has no code for Error"):
+        DIALECTS[0].error(errors.Error.__new__(errors.Error))
+
+
+def test_neutral_words_hold_no_data() -> None:
+    assert neutral(errors.ParseError()) == {"code": -32700, "message": "Invalid JSON payload"}
+    assert neutral(errors.InvalidRequest(detail="a batch must have at least one member")) == {
+        "code": -32600,
+        "message": "Request payload validation error: a batch must have at least one member",
+    }
+    assert neutral(errors.InvalidParams(("id", "is required"), ("limit", "must be an integer"))) == {
+        "code": -32602,
+        "message": "Invalid parameters: id is required; limit must be an integer",
+    }
+
+
+def test_neutral_words_tell_only_the_detail() -> None:
+    assert neutral(errors.TaskNotFound(taskId="t")) == {"code": -32001, "message": "Task not found"}
