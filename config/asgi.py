@@ -1,0 +1,14 @@
+"""The ASGI application, for any server: `serve` runs it on uvicorn, `daphne config.asgi:application` works as well."""
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+from django.core.asgi import get_asgi_application
+
+stock = get_asgi_application()
+
+from tasks_app.transports.application import Application  # noqa: E402  # needs Django set up
+from tasks_app.transports.lean import LeanHandler  # noqa: E402
+
+application = Application(LeanHandler(), stock)

@@ -1,0 +1,191 @@
+"""Every setting, read from the environment here and nowhere else. An odd value stops the start with a sentence."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def text(name: str, default: str = "") -> str:
+    """The variable, or the contents of the file that NAME_FILE points to: secrets may come from a file."""
+    if path := os.environ.get(f"{name}_FILE"):
+        try:
+            return Path(path).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ImproperlyConfigured(f"{name}_FILE: cannot read {path}: {error.strerror}") from None
+    return os.environ.get(name, "").strip() or default
+
+
+def number(name: str, default: float, minimum: float = 0) -> float:
+    """A decimal number of at least the minimum."""
+    value = text(name)
+    try:
+        found = float(value) if value else default
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must be a number, not {value!r}") from None
+    if not minimum <= found < float("inf"):
+        raise ImproperlyConfigured(f"{name} must be at least {minimum:g}, not {value!r}")
+    return found
+
+
+def flag(name: str, default: bool = False) -> bool:
+    """true or false, in the usual spellings."""
+    value = text(name).lower()
+    if value not in {"", "1", "0", "true", "false", "yes", "no", "on", "off"}:
+        raise ImproperlyConfigured(f"{name} must be true or false, not {value!r}")
+    return value in {"1", "true", "yes", "on"} if value else default
+
+
+def names(name: str, default: str = "") -> list[str]:
+    """A list separated by commas."""
+    return [item.strip() for item in text(name, default).split(",") if item.strip()]
+
+
+# ------------------------------------------------------------ where and how
+
+DATA_DIR = Path(text("DATA_DIR", str(ROOT / ".data"))).absolute()
+HOST = text("HOST", "127.0.0.1")
+PORT = int(number("PORT", 8000, 1))
+DEBUG = flag("DEBUG")
+DEVELOPMENT = not text("SECRET_KEY")
+"""Without a SECRET_KEY this is a development server: one made up and kept in DATA_DIR, loopback only."""
+LOG_LEVEL = text("LOG_LEVEL", "INFO").upper()
+
+
+def kept_secret(path: Path) -> str:
+    """A secret of this data folder, made at first use, readable by its user alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(32))
+    except FileExistsError:
+        pass
+    return path.read_text(encoding="utf-8")
+
+
+SECRET_KEY = text("SECRET_KEY") or kept_secret(DATA_DIR / "secret.key")
+ALLOWED_HOSTS = names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver" if DEVELOPMENT else "")
+DEV_KEY = text("DEV_KEY")
+"""An API key that a development server accepts besides its own."""
+
+# ------------------------------------------------------------------- limits
+
+A2A_PUBLIC_URL = text("A2A_PUBLIC_URL").rstrip("/")
+"""The address that cards give out; empty: the address of the request."""
+A2A_DEFAULT_AGENT = text("A2A_DEFAULT_AGENT", "echo")
+A2A_AGENT_MODULES = names("A2A_AGENT_MODULES")
+A2A_WAIT_SECONDS = number("A2A_WAIT_SECONDS", 30)
+"""How long a waiting send waits before it answers with the task as it is."""
+A2A_LEASE_SECONDS = number("A2A_LEASE_SECONDS", 30, 0.5)
+"""A worker that does not renew its lease for so long has lost its task."""
+A2A_SWEEP_SECONDS = number("A2A_SWEEP_SECONDS", 5, 0.1)
+A2A_GRACE_SECONDS = number("A2A_GRACE_SECONDS", 2 if DEVELOPMENT else 25)
+"""How long running agents may go on after the order to stop."""
+A2A_ASYNC_SLOTS = int(number("A2A_ASYNC_SLOTS", 200, 1))
+A2A_SYNC_SLOTS = int(number("A2A_SYNC_SLOTS", 8, 1))
+A2A_BODY_BYTES = int(number("A2A_BODY_BYTES", 1_000_000, 1_000))
+A2A_BODY_SECONDS = number("A2A_BODY_SECONDS", 15, 0.1)
+"""A request whose body takes longer to arrive is given up."""
+A2A_HEADER_SECONDS = number("A2A_HEADER_SECONDS", 15, 0.1)
+A2A_STREAM_SECONDS = number("A2A_STREAM_SECONDS", 900, 1)
+"""The longest a stream stays open; its client comes back with Last-Event-ID."""
+A2A_POLL_SECONDS = number("A2A_POLL_SECONDS", 2, 0.05)
+"""How late a stream may be when a hint was lost, or came about in another process."""
+A2A_PING_SECONDS = number("A2A_PING_SECONDS", 15, 0.1)
+A2A_EXCHANGE_DAYS = number("A2A_EXCHANGE_DAYS", 7)
+A2A_TASK_DAYS = number("A2A_TASK_DAYS", 30)
+
+# ----------------------------------------------------------------- database
+
+DATABASES: dict[str, Any] = {
+    "default": dj_database_url.parse(
+        text("DATABASE_URL") or f"sqlite:///{quote(str(DATA_DIR / 'taskdesk.sqlite3'))}",
+        conn_max_age=None,
+    )
+}
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    DATABASES["default"]["OPTIONS"] = {
+        "timeout": 20,
+        # A transaction that reads and then writes cannot upgrade its snapshot; see check a2a.E001.
+        "transaction_mode": "IMMEDIATE",
+        "init_command": (
+            "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON; "
+            "PRAGMA journal_size_limit=67108864; PRAGMA busy_timeout=20000;"
+        ),
+    }
+    # Lanes and servers of the tests are threads and processes of their own: they need a file.
+    DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# ------------------------------------------------------------------- Django
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.messages",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "channels",
+    "tasks_app",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+LEAN_MIDDLEWARE: list[str] = []
+"""Of the protocol's paths; async-native only."""
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+APPEND_SLASH = False
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ROOT / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}}
+]
+STATIC_URL = "static/"
+STATICFILES_DIRS = [ROOT / "templates" / "static"]
+WHITENOISE_USE_FINDERS = True
+"""The admin's files are served from where they are installed: there is no collectstatic to forget."""
+USE_TZ = True
+TIME_ZONE = "UTC"
+USE_I18N = False
+DATA_UPLOAD_MAX_MEMORY_SIZE = A2A_BODY_BYTES
+X_FRAME_OPTIONS = "DENY"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Strict"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not DEVELOPMENT
+SECURE_CONTENT_TYPE_NOSNIFF = True
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    "loggers": {"uvicorn": {"level": "WARNING"}, "celery": {"level": "WARNING"}, "asyncio": {"level": "WARNING"}},
+}

@@ -1,0 +1,15 @@
+#!/usr/bin/env python
+"""Django's commands, and ours: run, serve."""
+
+import os
+import sys
+
+from a2a.agents import AgentDefinitionError
+from django.core.management import execute_from_command_line
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    try:
+        execute_from_command_line(sys.argv)
+    except AgentDefinitionError as error:
+        sys.exit(str(error))

@@ -1,0 +1,92 @@
+"""Who asks: callers from API keys, their scopes, and what they may see. The only place that knows about ownership."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from msgspec import Struct
+
+from a2a.errors import MissingScope, TaskNotFound
+from tasks_app.models import ApiKey, Principal, Task, Tenant
+from tasks_app.rows import sight_of
+
+PREFIX = "tdk_"
+READ, WRITE, CANCEL = "tasks:read", "tasks:write", "tasks:cancel"
+
+
+class Caller(Struct, frozen=True, kw_only=True):
+    """An authenticated principal and what the key it came with may do."""
+
+    tenant_id: int
+    tenant: str
+    owner_id: int
+    name: str
+    scopes: frozenset[str]
+
+
+def sight(caller: Caller, task_id: str) -> str:
+    """What the grouped statements compare with rows.VISIBLE, so that a group may serve many callers."""
+    return sight_of(task_id, caller.tenant_id, caller.owner_id)
+
+
+def visible(caller: Caller) -> QuerySet[Task]:
+    """The tasks that the caller may see: their own."""
+    return Task.objects.filter(tenant_id=caller.tenant_id, owner_id=caller.owner_id)
+
+
+def check_scope(caller: Caller, scope: str) -> None:
+    """Raises MissingScope."""
+    if "*" not in caller.scopes and scope not in caller.scopes:
+        raise MissingScope(required=scope, provided=" ".join(sorted(caller.scopes)))
+
+
+def check_tenant(caller: Caller, tenant: str | None, task_id: str = "") -> None:
+    """A tenant that is not the caller's own is as unknown as a task that is not theirs (fact sheet 8.5)."""
+    if tenant is not None and tenant != caller.tenant:
+        raise TaskNotFound(**({"taskId": task_id} if task_id else {}))
+
+
+def digest(key: str) -> str:
+    """The HMAC under which a key is stored; fast on purpose, for keys are random."""
+    return hmac.digest(settings.SECRET_KEY.encode(), key.encode(), hashlib.sha256).hex()
+
+
+class FindCaller(Struct, frozen=True):
+    """Who is behind the digest of a key."""
+
+    digest: str
+
+
+def callers_many(items: Sequence[FindCaller]) -> list[Caller | None]:
+    """The callers; None for a key that is unknown, revoked or expired."""
+    keys = ApiKey.objects.select_related("principal__tenant").filter(
+        Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None, digest__in={item.digest for item in items}
+    )
+    found = {key.digest: _caller(key) for key in keys}
+    return [found.get(item.digest) for item in items]
+
+
+def _caller(key: ApiKey) -> Caller:
+    return Caller(
+        tenant_id=key.principal.tenant_id,
+        tenant=key.principal.tenant.name,
+        owner_id=key.principal_id,
+        name=key.principal.name,
+        scopes=frozenset(key.scopes.split()),
+    )
+
+
+def new_key(principal: str, *, tenant: str = "default", name: str = "", key: str = "", scopes: str = "*") -> str:
+    """Makes a key for the principal, who is made too if new, and returns it: it cannot be read again."""
+    key = key or PREFIX + secrets.token_urlsafe(32)
+    home, _ = Tenant.objects.get_or_create(name=tenant)
+    owner, _ = Principal.objects.get_or_create(tenant=home, name=principal)
+    ApiKey.objects.update_or_create(
+        digest=digest(key),
+        defaults={"principal": owner, "name": name or principal, "prefix": key[:8], "scopes": scopes, "revoked_at": None},
+    )
+    return key

@@ -1,0 +1,10 @@
+"""The operator's door: shows what is stored, and acts through operations only."""
+
+from django.contrib import admin
+
+from tasks_app.admin import exchanges, keys, tasks
+
+__all__ = ["exchanges", "keys", "tasks"]
+
+admin.site.site_header = admin.site.site_title = "Taskdesk"
+admin.site.index_title = "What happened, and to whom"

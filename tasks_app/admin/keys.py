@@ -1,0 +1,68 @@
+"""Who may call: tenants and principals to look at, API keys to look at and to revoke."""
+
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+
+from tasks_app.admin.readonly import ReadOnly, confirmation
+from tasks_app.models import ApiKey, Principal, Tenant
+
+AT_ONCE = 500
+
+
+@admin.register(Tenant)
+class TenantAdmin(ReadOnly[Tenant]):
+    list_display = ("name", "created_at")
+    ordering = ("name",)
+
+
+@admin.register(Principal)
+class PrincipalAdmin(ReadOnly[Principal]):
+    list_display = ("name", "tenant", "created_at")
+    list_select_related = ("tenant",)
+    ordering = ("name",)
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ReadOnly[ApiKey]):
+    list_display = ("name", "prefix", "principal", "scopes", "created_at", "expires_at", "revoked_at")
+    list_select_related = ("principal",)
+    ordering = ("-id",)
+    actions = ("revoke",)
+    exclude = ("digest",)
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return self.may_act(request)
+
+    @admin.action(permissions=["revoke"], description="Revoke selected API keys")
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse | None:
+        """Ends the keys from their next use on; there is no way back."""
+        keys = list(queryset.filter(revoked_at=None).select_related("principal")[: AT_ONCE + 1])
+        if len(keys) > AT_ONCE:
+            self.message_user(request, f"At most {AT_ONCE} keys at once: nothing was done.", messages.ERROR)
+            return None
+        if not keys:
+            self.message_user(request, "These keys are revoked already.", messages.WARNING)
+            return None
+        if request.POST.get("post") != "yes":
+            return confirmation(
+                self,
+                request,
+                [(str(key.pk), f"{key} of {key.principal}") for key in keys],
+                action="revoke",
+                title=f"Revoke {counted(len(keys))}?",
+                warning="Whoever uses them is refused from now on. A revoked key cannot be brought back.",
+            )
+        confirmed = set(request.POST.getlist(ACTION_CHECKBOX_NAME))
+        for key in keys:
+            if str(key.pk) in confirmed:
+                ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now())
+                self.log_change(request, key, "Revoked.")
+        self.message_user(request, f"Revoked {counted(len(keys))}.", messages.SUCCESS)
+        return None
+
+
+def counted(count: int) -> str:
+    return f"{count} API key" if count == 1 else f"{count} API keys"

@@ -1,0 +1,175 @@
+"""Tasks: found by id or context, shown from their log, canceled by the operation."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import URLPattern, path
+from django.utils import timezone
+from django.utils.html import format_html
+
+from a2a.agents import registry
+from a2a.errors import Error
+from a2a.states import TERMINAL
+from tasks_app import lookup, operations
+from tasks_app.admin import task_page
+from tasks_app.admin.paging import ExactFilter, first_id
+from tasks_app.admin.readonly import LogTable, confirmation, link
+from tasks_app.admin.text import moment, visible
+from tasks_app.models import STATES, Task
+
+AT_ONCE = 500
+"""Tasks that one action cancels at most; each of them is named on the page that asks back."""
+AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
+
+
+class StateFilter(ExactFilter):
+    title = parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
+        return STATES
+
+
+class AgentFilter(ExactFilter):
+    title = parameter_name = "agent"
+
+    def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
+        return [(name, name) for name in sorted(registry.names())]
+
+
+class CreatedFilter(admin.SimpleListFilter):
+    title = parameter_name = "created"
+
+    def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
+        return [(age, f"last {age}") for age in AGES]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        age = AGES.get(self.value() or "")
+        # By id: it begins with the time, and the list is in its order.
+        return queryset if age is None else queryset.filter(pk__gte=first_id(timezone.now() - age))
+
+
+@admin.register(Task)
+class TaskAdmin(LogTable[Task]):
+    list_display = (
+        "id",
+        "shown_agent",
+        "shown_state",
+        "shown_owner",
+        "shown_tenant",
+        "shown_context",
+        "since",
+        "created",
+    )
+    list_filter = (StateFilter, AgentFilter, CreatedFilter)
+    list_select_related = related = ("owner", "tenant")
+    search_help_text = "An exact task id or context id."
+    actions = ("cancel_selected",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Task]:
+        contents = ("status", "metadata", "snapshot_status", "artifacts", "history")
+        return super().get_queryset(request).defer(*contents)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Task], search_term: str
+    ) -> tuple[QuerySet[Task], bool]:
+        return (lookup.tasks(search_term, queryset) if search_term.strip() else queryset), False
+
+    @admin.display(description="state")
+    def shown_state(self, row: Task) -> str:
+        return format_html('<span class="td-mark td-{}">{}</span>', row.state, row.get_state_display())
+
+    @admin.display(description="agent")
+    def shown_agent(self, row: Task) -> str:
+        return visible(row.agent)
+
+    @admin.display(description="owner")
+    def shown_owner(self, row: Task) -> str:
+        return visible(row.owner.name)
+
+    @admin.display(description="tenant")
+    def shown_tenant(self, row: Task) -> str:
+        return visible(row.tenant.name)
+
+    @admin.display(description="context")
+    def shown_context(self, row: Task) -> str:
+        return visible(row.context_id)
+
+    @admin.display(description="since (UTC)")
+    def since(self, row: Task) -> str:
+        return moment(row.status_at)
+
+    @admin.display(description="created (UTC)")
+    def created(self, row: Task) -> str:
+        return moment(row.created_at)
+
+    def page(self, request: HttpRequest, row: Task) -> dict[str, Any]:
+        may_cancel = self.has_cancel_permission(request) and row.state not in TERMINAL
+        return {
+            **task_page.context(row, exchanges=request.user.has_perm("tasks_app.view_exchange")),
+            "may_cancel": may_cancel,
+        }
+
+    def has_cancel_permission(self, request: HttpRequest) -> bool:
+        return self.may_act(request)
+
+    def get_urls(self) -> list[URLPattern]:
+        # Before Django's own, the last of which takes any path.
+        cancel = path(
+            "<path:object_id>/cancel/",
+            self.admin_site.admin_view(self.cancel_view),
+            name="tasks_app_task_cancel",
+        )
+        return [cancel, *super().get_urls()]
+
+    def cancel_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """The button on the page of a task."""
+        if not self.has_cancel_permission(request):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        task_id = unquote(object_id)
+        if not self.cancel_one(request, task_id):
+            return self.gone(request, task_id)
+        return HttpResponseRedirect(link("task", task_id))
+
+    @admin.action(permissions=["cancel"], description="Cancel selected tasks")
+    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Task]) -> HttpResponse | None:
+        """Asks back, naming every task; then cancels those named, whatever the filters say by then."""
+        if request.POST.get("post") == "yes":
+            for task_id in request.POST.getlist(ACTION_CHECKBOX_NAME)[:AT_ONCE]:
+                self.cancel_one(request, task_id)
+            return None
+        rows = list(queryset.values_list("pk", "agent", "state")[: AT_ONCE + 1])
+        if len(rows) > AT_ONCE:
+            self.message_user(request, f"At most {AT_ONCE} tasks at once: nothing was done.", messages.ERROR)
+            return None
+        return confirmation(
+            self,
+            request,
+            [(task_id, f"{task_id} ({visible(agent)}, {state.replace('_', ' ')})") for task_id, agent, state in rows],
+            action="cancel_selected",
+            title=f"Cancel {len(rows)} {'task' if len(rows) == 1 else 'tasks'}?",
+            warning="Agents at work on them are told to stop; their callers see the tasks as canceled.",
+        )
+
+    def cancel_one(self, request: HttpRequest, task_id: str) -> bool:
+        """False if there is no such task; a refusal is told."""
+        name = visible(task_id[:100])
+        task = None if "\0" in task_id else Task.objects.only("pk").filter(pk=task_id).first()
+        if task is None:
+            self.message_user(request, f"{name}: Task not found.", messages.ERROR)
+            return False
+        try:
+            operations.cancel_for_operator(task_id, request.user.get_username())
+        except Error as error:
+            self.message_user(request, f"{name}: {error.sentence}.", messages.ERROR)
+        else:
+            self.log_change(request, task, "Canceled.")
+            self.message_user(request, f"{name}: canceled.", messages.SUCCESS)
+        return True

@@ -1,0 +1,45 @@
+"""The agents we ship."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from a2a.agents import agent
+from a2a.run import Run
+
+STORY = (
+    "A small server stood at the edge of the network. Every morning messages came, and it gave each of them a number. "
+    "One night the power failed in the middle of a sentence. When the lights came back, it looked into its log, found "
+    "the last number it had written, and went on with the next word."
+)
+
+
+@agent(quick=True)
+async def echo(run: Run) -> Any:
+    """Says back what it is told."""
+    return run.artifact(*run.message.parts, id="echo", name="echo", last=True)
+
+
+@agent(attempts=3)
+async def story(run: Run, pause: float = 0.3, words: int = 3) -> AsyncIterator[Any]:
+    """Tells a short story, a few words at a time; `pause` seconds lie between the chunks."""
+    tokens = STORY.split(" ")
+    yield run.status("Once upon a time")
+    for place in range(0, len(tokens), max(1, words)):
+        end = place + max(1, words)
+        text = " ".join(tokens[place:end]) + (" " if end < len(tokens) else "")
+        yield run.artifact(text, id="story", name="story" if place == 0 else None, last=end >= len(tokens))
+        if end < len(tokens):
+            await asyncio.sleep(min(max(pause, 0.0), 10.0))
+
+
+@agent(skills=["introduce"])
+async def interview(run: Run) -> AsyncIterator[Any]:
+    """Asks for a name and for a wish, then sums up."""
+    answers = [message.text for message in run.history if message.role == "user"]
+    if len(answers) == 1:
+        yield run.ask("What is your name?")
+    elif len(answers) == 2:
+        yield run.ask(f"Pleased to meet you, {answers[1]}. What can I do for you?")
+    else:
+        yield run.artifact(f"{answers[1]} wishes: {answers[2]}", id="summary", name="summary", last=True)

@@ -1,0 +1,20 @@
+"""The application: finds the agents of all others, as Django finds their models."""
+
+from importlib import import_module
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.utils.module_loading import autodiscover_modules
+
+
+class TasksAppConfig(AppConfig):
+    name = "tasks_app"
+    verbose_name = "Taskdesk"
+
+    def ready(self) -> None:
+        """Imports agents.py and jobs.py of every installed app and the modules of A2A_AGENT_MODULES."""
+        from tasks_app import checks  # noqa: F401, PLC0415  # registers; needs the apps
+
+        autodiscover_modules("agents", "jobs")
+        for module in settings.A2A_AGENT_MODULES:
+            import_module(module)

@@ -1,0 +1,298 @@
+"""From async doors to synchronous, transactional work, in groups.
+
+Three lanes, each a thread with a database connection of its own that pulls from a queue: write, read, and slow for
+what is rare or long. While a lane is busy, items of one kind collect and are then performed together. Any thread may
+put work in: `await bridge.ask(item)` on a loop, `bridge.do(item)` elsewhere. The type of the item says what is done.
+"""
+
+import asyncio
+import logging
+import select
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, DataError, IntegrityError, connection
+from msgspec import Struct
+
+from tasks_app import access, event_log
+from tasks_app.event_log import (
+    LOCKED,
+    Append,
+    Appended,
+    Claim,
+    Create,
+    LastEvents,
+    ReadEvents,
+    ReadTask,
+    Refresh,
+    Renew,
+)
+from tasks_app.hints import Reached
+
+log = logging.getLogger(__name__)
+GROUP = 64
+"""The most items performed together."""
+
+
+class Do(Struct, frozen=True):
+    """Any synchronous function; in a lane of its kind it has a connection, but no group."""
+
+    function: Callable[[], Any]
+
+
+class DoSlowly(Do, frozen=True):
+    """The same for what only reads and may take long."""
+
+
+class Kind(Struct, frozen=True, kw_only=True):
+    """What is done with the items of one type."""
+
+    lane: str
+    perform: Callable[[Sequence[Any]], list[Any]]
+    unique: Callable[[Any], Hashable] | None = None
+    """Items equal in this may not be in one group: a statement that changes a row twice loses one change."""
+    told: Callable[[Sequence[Any], list[Any]], None] | None = None
+    """Called with items and results after the commit, on the lane."""
+
+
+def _each(items: Sequence[Do]) -> list[Any]:
+    return [item.function() for item in items]
+
+
+def _created(items: Sequence[Create], results: list[Any]) -> None:
+    made = [item.task for item, known in zip(items, results, strict=True) if known is None and item.task]
+    event_log.told([Reached(task.id, task.last_seq, task.state) for task in made if task.state == "submitted"])
+
+
+def _appended(items: Sequence[Append], results: list[Any]) -> None:
+    done = [(item, result) for item, result in zip(items, results, strict=True) if isinstance(result, Appended)]
+    event_log.told([Reached(item.task_id, result.seq, item.state, has_message(item)) for item, result in done])
+    for item, result in done:
+        if result.stale:
+            bridge.put(Refresh(task_id=item.task_id), None, None)
+
+
+def has_message(item: Append) -> bool:
+    return any(event.kind == "message" for event in item.events)
+
+
+KINDS: dict[type, Kind] = {
+    Create: Kind(
+        lane="write",
+        perform=event_log.create_many,
+        unique=lambda item: (item.key.owner_id, item.key.key),
+        told=_created,
+    ),
+    Append: Kind(lane="write", perform=event_log.append_many, unique=lambda item: item.task_id, told=_appended),
+    access.FindCaller: Kind(lane="read", perform=access.callers_many),
+    ReadTask: Kind(lane="read", perform=event_log.read_many),
+    ReadEvents: Kind(lane="read", perform=event_log.read_events_many),
+    event_log.ReadAsOf: Kind(lane="slow", perform=lambda items: [event_log.read_as_of(item) for item in items]),
+    event_log.FindKey: Kind(lane="read", perform=event_log.find_key_many),
+    LastEvents: Kind(lane="read", perform=event_log.last_events_many),
+    Refresh: Kind(lane="write", perform=event_log.refresh_many),
+    Claim: Kind(lane="write", perform=lambda items: [event_log.claim(item) for item in items]),
+    Renew: Kind(lane="write", perform=lambda items: [event_log.renew(item) for item in items]),
+    Do: Kind(lane="write", perform=_each),
+    DoSlowly: Kind(lane="slow", perform=_each),
+}
+
+Ticket = tuple[Any, "Future[Any] | asyncio.Future[Any] | None", asyncio.AbstractEventLoop | None]
+
+
+class Lane(threading.Thread):
+    """A thread with a connection, and what waits for it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name=f"lane-{name}", daemon=True)
+        self.ready = threading.Condition()
+        self.waiting: dict[Kind, deque[Ticket]] = {}
+        self.stopping = False
+
+    def put(self, kind: Kind, ticket: Ticket) -> None:
+        with self.ready:
+            self.waiting.setdefault(kind, deque()).append(ticket)
+            self.ready.notify()
+
+    def stop(self) -> None:
+        """Ends the lane once nothing waits any more."""
+        with self.ready:
+            self.stopping = True
+            self.ready.notify()
+
+    def run(self) -> None:
+        while (group := self._next()) is not None:
+            kind, tickets = group
+            keep_connection_usable()
+            settle(tickets, perform(kind, [ticket[0] for ticket in tickets]))
+        connection.close()
+
+    def _next(self) -> tuple[Kind, list[Ticket]] | None:
+        with self.ready:
+            while not self.waiting:
+                if self.stopping:
+                    return None
+                self.ready.wait()
+            kind = next(iter(self.waiting))
+            queue = self.waiting.pop(kind)
+            tickets = take(queue, kind.unique)
+            if queue:
+                # Behind the other kinds, so that none of them starves.
+                self.waiting[kind] = queue
+            return kind, tickets
+
+
+def take(queue: deque[Ticket], unique: Callable[[Any], Hashable] | None) -> list[Ticket]:
+    """The next group; what may not be in it stays, in its order."""
+    if unique is None:
+        return [queue.popleft() for _ in range(min(GROUP, len(queue)))]
+    group: list[Ticket] = []
+    left: list[Ticket] = []
+    seen: set[Hashable] = set()
+    while queue and len(group) < GROUP:
+        ticket = queue.popleft()
+        key = unique(ticket[0])
+        (left if key in seen else group).append(ticket)
+        seen.add(key)
+    queue.extendleft(reversed(left))
+    return group
+
+
+def perform(kind: Kind, items: Sequence[Any]) -> list[Any]:
+    """Results in order; an item that fails has its exception as its result.
+
+    When the database refuses a group for its data, the halves are tried, so that what is wrong with one item is that
+    item's error alone.
+    """
+    try:
+        results = kind.perform(items)
+    except (DataError, IntegrityError) as error:
+        if len(items) == 1:
+            return [error]
+        half = len(items) // 2
+        return perform(kind, items[:half]) + perform(kind, items[half:])
+    except Exception as error:  # noqa: BLE001  # it is the callers' answer
+        if isinstance(error, DatabaseError):
+            log.warning("a group of %d %s failed: %s", len(items), type(items[0]).__name__, error)
+        return [error] * len(items)
+    if kind.told:
+        kind.told(items, results)
+    return results
+
+
+def settle(tickets: Sequence[Ticket], results: Sequence[Any]) -> None:
+    """Hands the results over, with one wake-up a loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
+    for (_, future, loop), result in zip(tickets, results, strict=True):
+        if loop is not None:
+            by_loop.setdefault(loop, []).append((future, result))  # type: ignore[arg-type]  # a loop's future has a loop
+        elif future is not None:
+            _set(future, result)
+        elif isinstance(result, Exception):
+            log.error("work that nobody waits for failed", exc_info=result)
+    for loop, pairs in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_set_all, pairs)
+        except RuntimeError:
+            log.info("%d results for a loop that has ended", len(pairs))
+
+
+def _set_all(pairs: Sequence[tuple[asyncio.Future[Any], Any]]) -> None:
+    for future, result in pairs:
+        _set(future, result)
+
+
+def _set(future: "Future[Any] | asyncio.Future[Any]", result: Any) -> None:
+    if future.done():
+        return
+    if isinstance(result, BaseException):
+        future.set_exception(result)
+    else:
+        future.set_result(result)
+
+
+def keep_connection_usable() -> None:
+    """Drops a connection that broke or that the server closed while it was idle (measured: without the look at the
+    socket the first group after a restart of PostgreSQL fails)."""
+    connection.close_if_unusable_or_obsolete()
+    if connection.vendor != "postgresql" or connection.connection is None:
+        return
+    poll = select.poll()
+    poll.register(connection.connection.fileno(), select.POLLIN)
+    if poll.poll(0) and not connection.is_usable():
+        connection.close()
+
+
+class Bridge:
+    """The lanes of this process, started when first used."""
+
+    def __init__(self) -> None:
+        self.lanes: dict[str, Lane] = {}
+        self.starting = threading.Lock()
+        self.inline = False
+        """For tests inside a transaction, which no other thread could see: work is done on the spot."""
+
+    def put(self, item: Any, future: Any, loop: asyncio.AbstractEventLoop | None) -> None:
+        kind = KINDS[type(item)]
+        if self.inline:
+            settle([(item, future, loop)], perform(kind, [item]))
+            return
+        lane = self.lanes.get(kind.lane) or self._start(kind.lane)
+        lane.put(kind, (item, future, loop))
+
+    def _start(self, name: str) -> Lane:
+        with self.starting:
+            if name not in self.lanes:
+                self.lanes[name] = Lane(name)
+                self.lanes[name].start()
+            return self.lanes[name]
+
+    async def ask(self, item: Any) -> Any:
+        """The result of the item, without blocking the loop. Raises what performing it raised."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        if self.inline:
+            from asgiref.sync import sync_to_async  # noqa: PLC0415  # tests only
+
+            await sync_to_async(self.put)(item, future, loop)
+        else:
+            self.put(item, future, loop)
+        return await self._patiently(item, await future)
+
+    async def _patiently(self, item: Any, result: Any) -> Any:
+        if result is LOCKED:
+            return await self.ask(DoSlowly(lambda: patient(item)))
+        return result
+
+    def do(self, item: Any) -> Any:
+        """The same for threads without a loop."""
+        future: Future[Any] = Future()
+        self.put(item, future, None)
+        result = future.result()
+        return self.do(DoSlowly(lambda: patient(item))) if result is LOCKED else result
+
+    def stop(self) -> None:
+        """Ends the lanes when their queues are empty."""
+        with self.starting:
+            lanes, self.lanes = list(self.lanes.values()), {}
+        for lane in lanes:
+            lane.stop()
+        for lane in lanes:
+            lane.join(settings.A2A_GRACE_SECONDS + 20)
+
+
+def patient(item: Append) -> Any:
+    """One item that waits for the row it needs, on the slow lane, so that it holds up nobody else."""
+    item.patient = True
+    (result,) = perform(KINDS[Append], [item])
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+bridge = Bridge()
+"""Of this process."""

@@ -1,0 +1,68 @@
+"""The log: the only writer of a task's state. Create, append, claim and read, all over groups.
+
+Nothing else in the service updates a task, and nothing here knows who waits: after a commit `told` passes on hints.
+"""
+
+from collections.abc import Sequence
+
+from tasks_app.event_log.append import LOCKED, Append, Appended, Locked, append_many, change, sources
+from tasks_app.event_log.claim import Claim, Refresh, Renew, claim, refresh_many, release_all, renew
+from tasks_app.event_log.create import Create, FindKey, Known, create_many, find_key_many
+from tasks_app.event_log.read import (
+    PAGE,
+    LastEvents,
+    ReadAsOf,
+    ReadEvents,
+    ReadTask,
+    TaskRead,
+    fold,
+    last_events_many,
+    read_as_of,
+    read_events_many,
+    read_many,
+    read_tails,
+)
+from tasks_app.hints import Reached, hints
+
+__all__ = [
+    "LOCKED",
+    "PAGE",
+    "Append",
+    "Appended",
+    "Claim",
+    "Create",
+    "FindKey",
+    "Known",
+    "LastEvents",
+    "Locked",
+    "ReadAsOf",
+    "ReadEvents",
+    "ReadTask",
+    "Refresh",
+    "Renew",
+    "TaskRead",
+    "append_many",
+    "change",
+    "claim",
+    "create_many",
+    "find_key_many",
+    "fold",
+    "last_events_many",
+    "read_as_of",
+    "read_events_many",
+    "read_many",
+    "read_tails",
+    "refresh_many",
+    "release_all",
+    "renew",
+    "sources",
+    "told",
+]
+
+
+def told(news: Sequence[Reached]) -> None:
+    """After a commit, and only then: who follows these tasks may look, and who runs tasks may claim."""
+    if news:
+        hints.reached(list(news))
+        if any(item.state == "submitted" for item in news):
+            hints.offer()

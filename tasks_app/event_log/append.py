@@ -1,0 +1,234 @@
+"""The only change of a task that exists: under its fence, its state and its sequence, in groups.
+
+One item is one conditional update: visible, of that attempt, in a state from which the events may follow. It gives the
+next sequence numbers, and the events, the run and the exchange are inserted with it or not at all.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
+from msgspec import Struct
+
+from a2a.dialects.protojson import dumps, encode_status, event_document
+from a2a.events import Event, status_of
+from a2a.states import QUIET, TERMINAL, TRANSITIONS, TaskState
+from a2a.types import Status
+from tasks_app.models import Task
+from tasks_app.rows import (
+    BODIES,
+    EVENTS,
+    EXCHANGES,
+    KEYS,
+    RUNS,
+    VISIBLE,
+    BodyRow,
+    EventRow,
+    ExchangeRow,
+    KeyRow,
+    RunRow,
+    Table,
+    as_json,
+    on_postgres,
+    sqlite_time,
+)
+
+_TASK = Task._meta.db_table
+
+
+class Append(Struct, kw_only=True):
+    """Events for one task, and the conditions under which they may be added."""
+
+    task_id: str
+    events: list[EventRow]
+    sources: list[str]
+    """The states from which the events may follow."""
+    state: str | None
+    """The state after them, if they set one."""
+    status: str | None
+    status_at: datetime | None
+    attempt: int | None = None
+    """The fence of a run; None for callers and operators, whom no attempt binds."""
+    sight: str | None = None
+    """From access.sight; None is the server itself."""
+    frees: bool = False
+    """The lease ends: nobody works on the task any more."""
+    tries: int = 0
+    """Added to the tries: -1 gives one back, as a shutdown does."""
+    lease_before: datetime | None = None
+    """Only if the lease ended before this: the sweeper's condition."""
+    key: KeyRow | None = None
+    run: RunRow | None = None
+    exchange: ExchangeRow | None = None
+    body: BodyRow | None = None
+    patient: bool = False
+    """Wait for a row that somebody else has locked instead of coming back as Locked."""
+
+
+class Appended(Struct, frozen=True):
+    """The task's last sequence number, and whether its snapshot should be refreshed."""
+
+    seq: int
+    stale: bool
+
+
+class Locked(Struct, frozen=True):
+    """Somebody else holds the row, or it does not exist: ask again with patience."""
+
+
+LOCKED = Locked()
+
+
+def change(  # the arguments are the item's
+    task_id: str, context_id: str, events: Sequence[Event], *, now: datetime, actor: str, attempt: int | None = None,
+    exchange: ExchangeRow | None = None, **more: Any,
+) -> Append:  # fmt: skip
+    """An item that adds these events; further arguments are those of Append."""
+    rows = []
+    for place, event in enumerate(events, 1):
+        stored = event_document(event, task_id=task_id, context_id=context_id, seq=place)
+        rows.append(
+            EventRow(
+                task_id=task_id, seq=place, kind=stored.kind, payload=stored.payload, state=stored.state, actor=actor,
+                created_at=now, attempt=attempt or 0, exchange_id=exchange.id if exchange else None,
+            )
+        )  # fmt: skip
+    status = last_status(events)
+    return Append(
+        task_id=task_id, events=rows, attempt=attempt, exchange=exchange,
+        # A run that lost its lease must not write between the loss and the next claim.
+        sources=sources(events) if attempt is None else [TaskState.WORKING.value],
+        state=status and status.state.value, status=status and dumps(encode_status(status)),
+        status_at=status and status.timestamp,
+        frees=status is not None and (status.state in QUIET or status.state is TaskState.SUBMITTED), **more,
+    )  # fmt: skip
+
+
+def last_status(events: Sequence[Event]) -> Status | None:
+    """The status after the events, if they set one."""
+    return next((status for event in reversed(events) if (status := status_of(event))), None)
+
+
+def sources(events: Sequence[Event]) -> list[str]:
+    """The states in which a task may be for these events to follow, by the transition table."""
+    allowed = {state for state in TaskState if state not in TERMINAL}
+    if (first := next((status.state for event in events if (status := status_of(event))), None)) is not None:
+        allowed = {state for state in allowed if first in TRANSITIONS[state]}
+    return sorted(allowed)
+
+
+def append_many(items: Sequence[Append]) -> list[Appended | Locked | None]:
+    """Appends each item; None where its conditions do not hold. No task may be twice in a group."""
+    return _append_postgres(items) if on_postgres() else _append_sqlite(items)
+
+
+def stale(seq: int, snapshot_seq: int, state: str | None) -> bool:
+    """Whether to fold the tail into the snapshot: at quiet moments, and when it has grown by half.
+
+    Growing by half keeps the total work of all refreshes linear in the number of events.
+    """
+    return (state is not None and state in QUIET) or seq - snapshot_seq > max(64, seq // 2)
+
+
+# The lock comes first and in id order: updates that lock as they go deadlock. Locked rows are skipped, or one row
+# held by somebody else would stall the whole group.
+_APPEND = f"""
+with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, count bigint, sources text[], state text,
+        status text, status_at timestamptz, attempt bigint, sight text, frees boolean, tries bigint,
+        lease_before timestamptz)),
+    l as materialized (select t.id from {_TASK} t join r on r.id = t.id order by t.id for no key update of t {{locked}}),
+    u as (update {_TASK} t set last_seq = t.last_seq + r.count, state = coalesce(r.state, t.state),
+            status = coalesce(r.status, t.status), status_at = coalesce(r.status_at, t.status_at),
+            tries = t.tries + r.tries,
+            lease_owner = case when r.frees then null else t.lease_owner end,
+            lease_until = case when r.frees then null else t.lease_until end,
+            deadline = case when r.frees then null else t.deadline end
+        from r join l on l.id = r.id
+        where t.id = r.id and t.state = any(r.sources) and (r.attempt is null or t.attempt = r.attempt)
+            and (r.sight is null or r.sight = {VISIBLE})
+            and (r.lease_before is null or t.lease_until < r.lease_before)
+        returning r.n, t.last_seq, t.snapshot_seq, t.last_seq - r.count as base),
+    e as (insert into {EVENTS.name} ({EVENTS.list})
+        select {", ".join(f"u.base + x.{name}" if name == "seq" else f"x.{name}" for name in EVENTS.columns)}
+        from jsonb_to_recordset(%s::jsonb) as x({EVENTS.record}) join u using (n)){{more}}
+select r.n, u.last_seq, u.snapshot_seq, l.id is null from r left join u using (n) left join l on l.id = r.id
+"""  # noqa: S608  # no foreign text
+
+
+def _parts(items: Sequence[Append]) -> list[tuple[Table, list[Any]]]:
+    """The further rows that go with the items, table by table."""
+    parts: list[tuple[Table, list[Any]]] = [
+        (KEYS, [item.key for item in items if item.key]),
+        (RUNS, [item.run for item in items if item.run]),
+        (EXCHANGES, [item.exchange for item in items if item.exchange]),
+        (BODIES, [item.body for item in items if item.body]),
+    ]
+    return [(table, rows) for table, rows in parts if rows]
+
+
+def _append_postgres(items: Sequence[Append]) -> list[Appended | Locked | None]:
+    heads = []
+    for place, item in enumerate(items):
+        for row in (*item.events, item.key, item.run, item.exchange, item.body):
+            if row is not None:
+                row.n = place
+        heads.append(
+            {
+                "n": place, "id": item.task_id, "count": len(item.events), "sources": item.sources, "state": item.state,
+                "status": item.status, "status_at": item.status_at, "attempt": item.attempt, "sight": item.sight,
+                "frees": item.frees, "tries": item.tries, "lease_before": item.lease_before,
+            }
+        )  # fmt: skip
+    parts = _parts(items)
+    more = "".join(f", t{n} as ({table.insert('join u using (n)')})" for n, (table, _) in enumerate(parts))
+    statement = _APPEND.format(locked="" if items[0].patient else "skip locked", more=more)
+    events = as_json([event for item in items for event in item.events])
+    with connection.cursor() as cursor:
+        cursor.execute(statement, (dumps(heads), events, *(as_json(rows) for _, rows in parts)))
+        rows = {n: rest for n, *rest in cursor.fetchall()}
+    return [_outcome(item, *rows[place]) for place, item in enumerate(items)]
+
+
+def _outcome(item: Append, seq: int | None, snapshot_seq: int, unlocked: bool) -> Appended | Locked | None:
+    if seq is not None:
+        return Appended(seq, stale(seq, snapshot_seq, item.state))
+    return LOCKED if unlocked and not item.patient else None
+
+
+_UPDATE = f"""
+update {_TASK} as t set last_seq = last_seq + %s, state = coalesce(%s, state), status = coalesce(%s, status),
+    status_at = coalesce(%s, status_at), tries = tries + %s, lease_owner = case when %s then null else lease_owner end,
+    lease_until = case when %s then null else lease_until end, deadline = case when %s then null else deadline end
+where id = %s and (%s is null or attempt = %s) and (%s is null or %s = {VISIBLE})
+    and (%s is null or lease_until < %s) and state in ({{marks}})
+returning last_seq, snapshot_seq
+"""  # noqa: S608  # no foreign text
+
+
+def _append_sqlite(items: Sequence[Append]) -> list[Appended | Locked | None]:
+    with transaction.atomic(), connection.cursor() as cursor:
+        return [_append_one(cursor, item) for item in items]
+
+
+def _append_one(cursor: CursorWrapper, item: Append) -> Appended | None:
+    at = item.status_at and sqlite_time(item.status_at)
+    before = item.lease_before and sqlite_time(item.lease_before)
+    cursor.execute(
+        _UPDATE.format(marks=", ".join(["%s"] * len(item.sources))),
+        (
+            len(item.events), item.state, item.status, at, item.tries, item.frees, item.frees, item.frees, item.task_id,
+            item.attempt, item.attempt, item.sight, item.sight, before, before, *item.sources,
+        ),
+    )  # fmt: skip
+    found = cursor.fetchone()
+    if found is None:
+        return None
+    seq, snapshot_seq = found
+    for event in item.events:
+        event.seq += seq - len(item.events)
+    EVENTS.write(cursor, item.events)
+    for table, rows in _parts([item]):
+        table.write(cursor, rows)
+    return Appended(seq, stale(seq, snapshot_seq, item.state))

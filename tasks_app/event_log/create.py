@@ -1,0 +1,131 @@
+"""New tasks and bare replies, in groups: key, task, events and exchange become durable together."""
+
+from collections.abc import Sequence
+from functools import cache
+
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
+from msgspec import Struct
+
+from tasks_app.models import IdempotencyKey
+from tasks_app.rows import (
+    BODIES,
+    EVENTS,
+    EXCHANGES,
+    KEYS,
+    TASKS,
+    TURNS,
+    BodyRow,
+    EventRow,
+    ExchangeRow,
+    KeyRow,
+    Row,
+    Table,
+    TaskRow,
+    TurnRow,
+    as_json,
+    on_postgres,
+)
+
+
+class Create(Struct, kw_only=True):
+    """A task with its first events, or a turn without a task."""
+
+    key: KeyRow
+    task: TaskRow | None = None
+    events: list[EventRow] = []
+    turn: TurnRow | None = None
+    exchange: ExchangeRow | None = None
+    body: BodyRow | None = None
+
+
+class Known(Struct, frozen=True, kw_only=True):
+    """The message id was used before: for this."""
+
+    fingerprint: str
+    task_id: str | None
+    turn_id: str | None
+
+
+def create_many(items: Sequence[Create]) -> list[Known | None]:
+    """Stores each item whose key is new; for the others, what the key stands for. No key may be twice in a group."""
+    won = _create_postgres(items) if on_postgres() else _create_sqlite(items)
+    lost = [item for place, item in enumerate(items) if place not in won]
+    if not lost:
+        return [None] * len(items)
+    known = find_key_many([FindKey(owner_id=item.key.owner_id, key=item.key.key) for item in lost])
+    found = iter([_own(item, key) for item, key in zip(lost, known, strict=True)])
+    return [None if place in won else next(found) for place in range(len(items))]
+
+
+class FindKey(Struct, frozen=True, kw_only=True):
+    """What a message id of an owner stands for."""
+
+    owner_id: int
+    key: str
+
+
+def find_key_many(items: Sequence[FindKey]) -> list[Known | None]:
+    """What these keys stand for; None for a new one."""
+    rows = IdempotencyKey.objects.filter(
+        owner_id__in={item.owner_id for item in items}, key__in=[item.key for item in items]
+    )
+    found = {
+        (row.owner_id, row.key): Known(fingerprint=row.fingerprint, task_id=row.task_id, turn_id=row.turn_id)
+        for row in rows
+    }
+    return [found.get((item.owner_id, item.key)) for item in items]
+
+
+def _own(item: Create, found: Known | None) -> Known | None:
+    # A group whose commit was in doubt is tried again; what it finds may be its own.
+    own = found is not None and (found.task_id, found.turn_id) == (item.key.task_id, item.key.turn_id)
+    return None if own else found
+
+
+_TABLES = (TASKS, EVENTS, TURNS, EXCHANGES, BODIES)
+
+
+def _rows(items: Sequence[Create]) -> list[tuple[Table, list[Row]]]:
+    tasks: list[Row] = [item.task for item in items if item.task]
+    events: list[Row] = [event for item in items for event in item.events]
+    turns: list[Row] = [item.turn for item in items if item.turn]
+    exchanges: list[Row] = [item.exchange for item in items if item.exchange]
+    bodies: list[Row] = [item.body for item in items if item.body]
+    return list(zip(_TABLES, (tasks, events, turns, exchanges, bodies), strict=True))
+
+
+@cache
+def _statement(tables: tuple[Table, ...]) -> str:
+    """One statement: the keys first and in order (unordered ones deadlock), the rest for the winners only."""
+    ordered = "order by x.owner_id, x.key"
+    keys = KEYS.insert(ordered, "on conflict do nothing returning owner_id, key")
+    won = f"select x.n from jsonb_to_recordset(%s::jsonb) as x({KEYS.record}) join k using (owner_id, key)"  # noqa: S608  # no foreign text
+    rest = "".join(f", t{n} as ({table.insert('join won using (n)')})" for n, table in enumerate(tables))
+    return f"with k as ({keys}), won as ({won}){rest} select n from won"
+
+
+def _create_postgres(items: Sequence[Create]) -> set[int]:
+    for place, item in enumerate(items):
+        for row in (item.key, item.task, item.turn, item.exchange, item.body, *item.events):
+            if row is not None:
+                row.n = place
+    filled = [(table, rows) for table, rows in _rows(items) if rows]
+    keys = as_json([item.key for item in items])
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _statement(tuple(table for table, _ in filled)), (keys, keys, *(as_json(rows) for _, rows in filled))
+        )
+        return {place for (place,) in cursor.fetchall()}
+
+
+def _create_sqlite(items: Sequence[Create]) -> set[int]:
+    with transaction.atomic(), connection.cursor() as cursor:
+        won = {place for place, item in enumerate(items) if KEYS.write_one(cursor, item.key)}
+        _write(cursor, [item for place, item in enumerate(items) if place in won])
+    return won
+
+
+def _write(cursor: CursorWrapper, items: Sequence[Create]) -> None:
+    for table, rows in _rows(items):
+        table.write(cursor, rows)

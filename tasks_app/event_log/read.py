@@ -1,0 +1,199 @@
+"""Reading tasks and events, in groups. A task is its row plus the events after its snapshot."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import connection
+from msgspec import Struct
+from msgspec.structs import replace
+
+from a2a.dialects.protojson import document, event_of, task_of
+from a2a.documents import EventDocument, TaskDocument
+from a2a.events import apply
+from tasks_app.hints import Reached
+from tasks_app.models import Event, Task
+from tasks_app.rows import VISIBLE, on_postgres, sight_of
+
+PAGE = 100
+"""Events read at once."""
+
+
+class ReadTask(Struct, frozen=True, kw_only=True):
+    """A task as it is now."""
+
+    task_id: str
+    sight: str | None
+    """From access.sight; None is the server itself."""
+
+
+class TaskRead(Struct, frozen=True, kw_only=True):
+    """What is there, and what is not sent to callers."""
+
+    document: TaskDocument
+    agent: str
+    owner_id: int
+    tenant_id: int
+    attempt: int
+    tries: int
+    max_attempts: int
+    timeout: float
+
+
+class ReadEvents(Struct, frozen=True, kw_only=True):
+    """The events of a task after a sequence number, a page at most."""
+
+    task_id: str
+    after: int
+    context_id: str
+
+
+class LastEvents(Struct, frozen=True, kw_only=True):
+    """How far tasks have come; for readers that missed a hint."""
+
+    task_ids: tuple[str, ...]
+
+
+_COLUMNS = (
+    "t.id, t.context_id, t.last_seq, t.state, t.status, t.metadata, t.snapshot_seq, t.snapshot_status, t.artifacts, "
+    "t.history, t.agent, t.owner_id, t.tenant_id, t.attempt, t.tries, t.max_attempts, t.timeout"
+)
+_TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
+
+
+def read_many(items: Sequence[ReadTask]) -> list[TaskRead | None]:
+    """Each task as of its last event; None where there is none that the caller may see."""
+    open_ids = [item.task_id for item in items if item.sight is None]
+    sights = [item.sight for item in items if item.sight is not None]
+    ids = [item.task_id for item in items]
+    allowed, values = _allowed(sights, open_ids)
+    where, more = one_of("t.id", ids)
+    with connection.cursor() as cursor:
+        cursor.execute(f"select {_COLUMNS} from {_TASK} t where {where} and {allowed}", [*more, *values])  # noqa: S608  # no foreign text
+        rows = {row[0]: row for row in cursor.fetchall()}
+    tails = read_tails([(row[0], row[6], row[2]) for row in rows.values() if row[6] < row[2]])
+    found = {task_id: _task_read(row, tails.get(task_id, ())) for task_id, row in rows.items()}
+    return [_seen(found.get(item.task_id), item) for item in items]
+
+
+def one_of(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
+    """The SQL and its parameters for a column that is one of some values."""
+    if on_postgres():
+        return f"{column} = any(%s)", [list(values)]
+    return f"{column} in ({', '.join(['%s'] * len(values))})", list(values)
+
+
+def _allowed(sights: Sequence[str], open_ids: Sequence[str]) -> tuple[str, list[Any]]:
+    """Callers see their own; the server itself sees all."""
+    if not open_ids:
+        return one_of(VISIBLE, sights)
+    seen, values = one_of(VISIBLE, sights)
+    opened, more = one_of("t.id", open_ids)
+    return f"({seen} or {opened})", [*values, *more]
+
+
+def _seen(found: TaskRead | None, item: ReadTask) -> TaskRead | None:
+    """In a group the server itself and a stranger may ask for the same task."""
+    if found is None or item.sight is None:
+        return found
+    return found if item.sight == sight_of(item.task_id, found.tenant_id, found.owner_id) else None
+
+
+def read_tails(tails: Sequence[tuple[str, int, int]]) -> dict[str, list[EventDocument]]:
+    """The events of each (task, after, up to), both bounds as of one look at its row."""
+    if not tails:
+        return {}
+    bounds = {task_id: (after, last) for task_id, after, last in tails}
+    where, values = one_of("task_id", list(bounds))
+    lowest = min(after for after, _ in bounds.values())
+    out: dict[str, list[EventDocument]] = defaultdict(list)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"select task_id, seq, kind, payload, state from {_EVENT} where {where} and seq > %s order by task_id, seq",  # noqa: S608  # no foreign text
+            [*values, lowest],
+        )
+        for task_id, seq, kind, payload, state in cursor.fetchall():
+            after, last = bounds[task_id]
+            if after < seq <= last:
+                out[task_id].append(_event(task_id, "", seq, kind, payload, state))
+    return out
+
+
+def _event(task_id: str, context_id: str, seq: int, kind: Any, payload: str, state: str | None) -> EventDocument:
+    return EventDocument(task_id=task_id, context_id=context_id, seq=seq, kind=kind, payload=payload, state=state)
+
+
+def _task_read(row: tuple[Any, ...], tail: Sequence[EventDocument]) -> TaskRead:
+    stored = TaskDocument(
+        id=row[0], context_id=row[1], seq=row[2], state=row[3], status=row[4], metadata=row[5], artifacts=row[8], history=row[9]
+    )
+    if tail:
+        stored = fold(replace(stored, status=row[7]), tail)
+    return TaskRead(
+        document=stored, agent=row[10], owner_id=row[11], tenant_id=row[12], attempt=row[13], tries=row[14],
+        max_attempts=row[15], timeout=row[16],
+    )  # fmt: skip
+
+
+def fold(snapshot: TaskDocument, tail: Sequence[EventDocument]) -> TaskDocument:
+    """The document after the events."""
+    task = task_of(snapshot)
+    for event in tail:
+        task = apply(task, event_of(event))
+    return document(task, tail[-1].seq)
+
+
+_LATERAL = (
+    "select r.place, e.seq, e.kind, e.payload, e.state "
+    "from unnest(%s::text[], %s::bigint[]) with ordinality r(id, after, place) cross join lateral "
+    f"(select seq, kind, payload, state from {_EVENT} where task_id = r.id and seq > r.after order by seq limit {PAGE}) e "  # noqa: S608  # no foreign text
+    "order by r.place, e.seq"
+)
+_ONE = f"select seq, kind, payload, state from {_EVENT} where task_id = %s and seq > %s order by seq limit {PAGE}"  # noqa: S608  # no foreign text
+
+
+def read_events_many(items: Sequence[ReadEvents]) -> list[list[EventDocument]]:
+    """A page of events for each."""
+    out: list[list[EventDocument]] = [[] for _ in items]
+    with connection.cursor() as cursor:
+        if on_postgres():
+            cursor.execute(_LATERAL, ([item.task_id for item in items], [item.after for item in items]))
+            for place, *event in cursor.fetchall():
+                item = items[place - 1]
+                out[place - 1].append(_event(item.task_id, item.context_id, *event))
+            return out
+        for place, item in enumerate(items):
+            cursor.execute(_ONE, (item.task_id, item.after))
+            out[place] = [_event(item.task_id, item.context_id, *event) for event in cursor.fetchall()]
+    return out
+
+
+def last_events_many(items: Sequence[LastEvents]) -> list[list[Reached]]:
+    """How far each task that exists has come, and its state."""
+    ids = sorted({task_id for item in items for task_id in item.task_ids})
+    where, values = one_of("id", ids)
+    with connection.cursor() as cursor:
+        cursor.execute(f"select id, last_seq, state from {_TASK} where {where}", values)  # noqa: S608  # no foreign text
+        found = {row[0]: Reached(*row) for row in cursor.fetchall()}
+    return [[found[task_id] for task_id in item.task_ids if task_id in found] for item in items]
+
+
+class ReadAsOf(Struct, frozen=True, kw_only=True):
+    """A task as it was after the event of that number."""
+
+    task_id: str
+    context_id: str
+    seq: int
+
+
+def read_as_of(item: ReadAsOf) -> TaskDocument | None:
+    """Folds the log up to the number; None if there is no such log."""
+    rows = Event.objects.filter(task_id=item.task_id, seq__lte=item.seq).order_by("seq")
+    fields = rows.values_list("seq", "kind", "payload", "state")
+    events = [_event(item.task_id, item.context_id, *fields_of_row) for fields_of_row in fields]
+    if not events:
+        return None
+    task = None
+    for event in events:
+        task = apply(task, event_of(event))
+    return document(task, events[-1].seq) if task else None

@@ -1,0 +1,235 @@
+"""Exchanges: every call next to its answer. Written with the change where there is one, else behind the answer.
+
+A failure to record never changes an answer: it is counted and logged.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.db import connection, transaction
+from django.utils import timezone
+from msgspec import UNSET, Struct, UnsetType
+
+from a2a.dialects import DIALECTS
+from a2a.dialects.shape import Answer, Dialect, Result
+from a2a.documents import EventDocument
+from a2a.errors import InvalidParams, InvalidRequest, ParseError
+from a2a.jsonrpc import Call, Id, parse, reply
+from tasks_app.access import Caller
+from tasks_app.bridge import KINDS, Kind, bridge
+from tasks_app.event_log import ReadAsOf, read_as_of
+from tasks_app.ids import uuid7
+from tasks_app.models import Event, Exchange, ExchangeBody
+from tasks_app.redaction import redacted
+from tasks_app.rows import BODIES, EXCHANGES, BodyRow, ExchangeRow, as_json, on_postgres
+
+log = logging.getLogger(__name__)
+BEHIND = 0.05
+"""Seconds by which recording may lag behind an answer."""
+_KINDS_OF_ID = {str: "string", int: "number", type(None): "null", UnsetType: "absent"}
+_ENDINGS = (
+    "outcome", "code", "http_status", "duration_us", "response_bytes", "frames", "first_seq", "last_seq", "task_id",
+    "context_id",
+)  # fmt: skip
+
+
+class OpenExchange:
+    """A call that is being answered."""
+
+    def __init__(self, *, door: str, request_id: str, rpc_id: Id | UnsetType, request: bytes, trace: str = "") -> None:
+        self.began = time.perf_counter()
+        self.written = False
+        """The request half was stored with the change."""
+        self.encode: Callable[[Result], bytes] | None = None
+        """Set by the door: the whole answer of a result, so that both halves can be stored with the change."""
+        self.answer: bytes | None = None
+        """What encode gave, once it was needed."""
+        now = timezone.now()
+        self.row = ExchangeRow(
+            id=uuid7(), request_id=request_id, rpc_id=_id_text(rpc_id), rpc_id_type=_KINDS_OF_ID[type(rpc_id)],
+            door=door, trace=trace, created_at=now, request_bytes=len(request),
+        )  # fmt: skip
+        self.request_id = request_id or self.row.id
+        self.row.request_id = self.request_id
+        self._request = request
+        self.body = BodyRow(exchange_id=self.row.id, request="")
+
+    def asked_by(self, caller: Caller) -> None:
+        """The caller is known; only now is the content kept."""
+        self.row.caller_id, self.row.tenant_id = caller.owner_id, caller.tenant_id
+        self.body.request = redacted(self._request)
+
+    def about(self, task_id: str | None, context_id: str | None = None, seq: int | None = None) -> None:
+        """Which task it was about, as of which event."""
+        if task_id is not None:
+            self.row.task_id = task_id[:36]
+        if context_id is not None:
+            self.row.context_id = context_id[:255]
+        if seq is not None:
+            self.row.last_seq = seq
+
+    def halves(self, result: Result | None) -> tuple[ExchangeRow, BodyRow]:
+        """What is stored with a change: the request half, and the other if the result is known already."""
+        self.written = True
+        if result is not None and self.encode is not None:
+            self.answer = self.encode(result)
+            self.end("result", self.answer)
+        return self.row, self.body
+
+    def end(self, outcome: str, answer: bytes = b"", *, code: int | None = None, status: int = 200) -> None:
+        """How it was answered."""
+        row = self.row
+        row.outcome, row.code, row.http_status = outcome, code, status
+        row.duration_us = int((time.perf_counter() - self.began) * 1_000_000)
+        row.response_bytes = row.response_bytes or len(answer)
+
+
+    def keep(self, answer: bytes) -> None:
+        """Stores the answer as it is: it cannot be derived from the log."""
+        self.body.response = redacted(answer)
+
+
+def _id_text(rpc_id: Id | UnsetType) -> str | None:
+    if rpc_id is UNSET or rpc_id is None:
+        return None
+    return str(rpc_id)[:255].replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+class Record(Struct, frozen=True):
+    """Exchanges to write: new ones whole, and the endings of those whose request half is there."""
+
+    new: list[tuple[ExchangeRow, BodyRow]]
+    endings: list[tuple[ExchangeRow, BodyRow]]
+
+
+class Recorder:
+    """Collects closed exchanges and writes them in groups, behind the answers."""
+
+    def __init__(self) -> None:
+        self.waiting: list[OpenExchange] = []
+        self.timer: asyncio.TimerHandle | None = None
+        self.lost = 0
+        """Exchanges that could not be written, since the start."""
+
+    def close(self, exchange: OpenExchange) -> None:
+        """The answer has been given; on the loop of the door."""
+        if exchange.written and exchange.answer is not None:
+            return
+        self.waiting.append(exchange)
+        if self.timer is None:
+            self.timer = asyncio.get_running_loop().call_later(BEHIND, self.flush)
+
+    def flush(self) -> None:
+        """Hands everything collected to the write lane."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        waiting, self.waiting = self.waiting, []
+        if waiting:
+            pairs = [(item.written, (item.row, item.body)) for item in waiting]
+            bridge.put(
+                Record([pair for written, pair in pairs if not written], [pair for written, pair in pairs if written]),
+                None,
+                None,
+            )
+
+
+recorder = Recorder()
+"""Of this process."""
+
+
+def record_many(items: Sequence[Record]) -> list[None]:
+    """Writes the exchanges of all items; if the database refuses them together, one by one, and counts what is lost."""
+    new = [pair for item in items for pair in item.new]
+    endings = [pair for item in items for pair in item.endings]
+    try:
+        _write(new, endings)
+    except Exception:
+        log.exception("%d exchanges could not be recorded together", len(new) + len(endings))
+        for pair in new:
+            _write_one([pair], [])
+        for pair in endings:
+            _write_one([], [pair])
+    return [None for _ in items]
+
+
+def _write_one(new: list[tuple[ExchangeRow, BodyRow]], endings: list[tuple[ExchangeRow, BodyRow]]) -> None:
+    try:
+        _write(new, endings)
+    except Exception:
+        recorder.lost += 1
+        log.exception("exchange %s was not recorded", (new + endings)[0][0].id)
+
+
+def _write(new: Sequence[tuple[ExchangeRow, BodyRow]], endings: Sequence[tuple[ExchangeRow, BodyRow]]) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        EXCHANGES.write(cursor, [row for row, _ in new])
+        BODIES.write(cursor, [body for _, body in new])
+        if endings:
+            if on_postgres():
+                cursor.execute(_END_POSTGRES, (as_json([row for row, _ in endings]),))
+            else:
+                cursor.executemany(_END_SQLITE, [_ending(row) for row, _ in endings])
+            answers = [(body.response, body.exchange_id) for _, body in endings if body.response]
+            if answers:
+                cursor.executemany(f"update {BODIES.name} set response = %s where exchange_id = %s", answers)  # noqa: S608  # no foreign text
+
+
+_END_POSTGRES = (
+    f"update {EXCHANGES.name} e set {', '.join(f'{name} = x.{name}' for name in _ENDINGS)} "  # noqa: S608  # no foreign text
+    f"from jsonb_to_recordset(%s::jsonb) as x({EXCHANGES.record}) where e.id = x.id"
+)
+_END_SQLITE = f"update {EXCHANGES.name} set {', '.join(f'{name} = %s' for name in _ENDINGS)} where id = %s"  # noqa: S608  # no foreign text
+
+
+def _ending(row: ExchangeRow) -> tuple[Any, ...]:
+    return (*(getattr(row, name) for name in _ENDINGS), row.id)
+
+
+KINDS[Record] = Kind(lane="write", perform=record_many)
+
+
+def response_text(exchange: Exchange) -> str:
+    """What was answered: the stored bytes, or derived from the log (a task as of a sequence number, the frames of a
+    stream); empty if there is nothing."""
+    body = ExchangeBody.objects.filter(pk=exchange.pk).first()
+    if body is None:
+        return ""
+    if body.response:
+        return body.response
+    dialect = next((known for known in DIALECTS if known.name == exchange.dialect), None)
+    if dialect is None or exchange.task_id is None or exchange.last_seq is None or exchange.code is not None:
+        return ""
+    rpc_id, length = _asked(body.request, dialect)
+    context_id = exchange.context_id or ""
+    if exchange.outcome == "result":
+        found = read_as_of(ReadAsOf(task_id=exchange.task_id, context_id=context_id, seq=exchange.last_seq))
+        method = dialect.methods.get(exchange.method)
+        if found is None or method is None:
+            return ""
+        return reply(rpc_id, method.encode(Answer(task=found, history_length=length))).decode()
+    if exchange.outcome == "stream" and exchange.first_seq is not None:
+        first = read_as_of(ReadAsOf(task_id=exchange.task_id, context_id=context_id, seq=exchange.first_seq))
+        rows = Event.objects.filter(task_id=exchange.task_id, seq__gt=exchange.first_seq, seq__lte=exchange.last_seq)
+        later = [
+            EventDocument(task_id=row.task_id, context_id=context_id, seq=row.seq, kind=row.kind, payload=row.payload)  # type: ignore[arg-type]  # as it was written
+            for row in rows.order_by("seq")
+        ]
+        frames = [dialect.encode_frame(frame, length) for frame in ([first] if first else []) + later]
+        return "\n".join(reply(rpc_id, frame).decode() for frame in frames if frame)
+    return ""
+
+
+def _asked(request: str, dialect: Dialect) -> tuple[Id, int | None]:
+    """The id and the history length of a recorded request; what cannot be read is null and no limit."""
+    try:
+        member = parse(request.encode())
+        if isinstance(member, Call):
+            wish = dialect.methods[member.method].decode(member.params)
+            return None if member.id is UNSET else member.id, getattr(wish, "history_length", None)
+    except (InvalidRequest, ParseError, InvalidParams, KeyError):
+        pass
+    return None, None

@@ -1,0 +1,100 @@
+"""manage.py run: everything in one process on this machine, ready to talk to."""
+
+import fcntl
+import os
+import secrets
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+
+from tasks_app import access, services
+from tasks_app.management.commands.serve import refuse_open_development
+from tasks_app.rows import on_postgres
+from tasks_app.transports.server import serve
+
+READY = """\
+Taskdesk is ready
+
+  card   {base}/.well-known/agent-card.json
+  admin  {base}/admin/   login {operator}   password {password}
+
+Hear a story, live:
+
+  curl -N {base}/agents/story/jsonrpc -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \
+-d '{{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":{{"message":{{"messageId":"'$(date +%s%N)'",\
+"role":"ROLE_USER","parts":[{{"text":"Tell me a story"}}]}}}}}}'
+
+Data is kept in {data}. Ctrl-C ends the server.
+"""
+OPERATOR = "admin"
+
+
+class Command(BaseCommand):
+    help = "Migrates, makes an operator and an API key, then serves on HOST and PORT: one process, no services."
+    requires_system_checks: ClassVar = []
+    """Checked after the data folder is known to be ours."""
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        refuse_open_development()
+        lock = lock_folder(settings.DATA_DIR)
+        self.check(fail_level=40)
+        call_command("migrate", verbosity=0, interactive=False)
+        password = kept(settings.DATA_DIR / "admin.password", lambda: secrets.token_urlsafe(12))
+        make_operator(password)
+        key = kept(settings.DATA_DIR / "api.key", lambda: access.PREFIX + secrets.token_urlsafe(32))
+        for accepted in filter(None, (key, settings.DEV_KEY)):
+            access.new_key("developer", name="development", key=accepted)
+        connections.close_all()
+        if not on_postgres():
+            # The lock says that there is no other process.
+            services.take_over()
+        from config.asgi import application  # noqa: PLC0415  # only the wiring knows the application
+
+        host = f"[{settings.HOST}]" if ":" in settings.HOST else settings.HOST
+        text = READY.format(
+            base=f"http://{host}:{settings.PORT}", operator=OPERATOR, password=password, key=settings.DEV_KEY or key, data=shown(settings.DATA_DIR)
+        )  # fmt: skip
+        code = serve(application, lambda: self.stdout.write(text))
+        lock.close()
+        if code:
+            raise CommandError(f"Port {settings.PORT} is taken or not allowed; set PORT to another one.")
+
+
+def lock_folder(folder: Path) -> IO[str]:
+    """The folder's lock, held while the file is open. Raises CommandError if another process holds it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = (folder / "lock").open("a", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise CommandError(
+            f"Another server works with {shown(folder)} already. Stop it, or set DATA_DIR and PORT for a second one."
+        ) from None
+    return file
+
+
+def kept(path: Path, make: Any) -> str:
+    """The secret in the file, made at first use, readable by this user alone."""
+    if not path.exists():
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(make())
+    return path.read_text(encoding="utf-8").strip()
+
+
+def make_operator(password: str) -> None:
+    """The operator of the development server, with the password that is printed."""
+    users = get_user_model().objects
+    user, _ = users.get_or_create(username=OPERATOR, defaults={"is_staff": True, "is_superuser": True})
+    if not user.check_password(password):
+        user.set_password(password)
+        user.save()
+
+
+def shown(path: Path) -> str:
+    """The path as a person standing in the project would write it."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,0 +1,109 @@
+"""manage.py tasks show|cancel|list: what an operator can do to tasks in the admin, with JSON lines as the answer."""
+
+import os
+import pwd
+from argparse import ArgumentParser
+from typing import Any
+
+import orjson
+from django.core.management.base import BaseCommand, CommandError
+
+from a2a.errors import Error
+from a2a.states import TaskState
+from tasks_app import event_log, lookup, operations
+from tasks_app.models import Event, Run, Task
+
+HEAD = (
+    "id", "tenant__name", "owner__name", "context_id", "agent", "state", "status_at", "last_seq", "queue", "priority",
+    "attempt", "tries", "max_attempts", "timeout", "lease_owner", "lease_until", "deadline", "created_at",
+)  # fmt: skip
+
+
+class Command(BaseCommand):
+    help = "Show, cancel and list tasks. Prints JSON lines."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        show = verbs.add_parser("show", help="everything about a task, or about the tasks of a context")
+        show.add_argument("id")
+        cancel = verbs.add_parser("cancel", help="cancel tasks")
+        cancel.add_argument("ids", nargs="+", metavar="id")
+        cancel.add_argument("--operator", default=account(), help="the name that the log keeps; your account")
+        listing = verbs.add_parser("list", help="the newest tasks")
+        listing.add_argument("--state", choices=[state.value for state in TaskState])
+        listing.add_argument("--agent")
+        listing.add_argument("--limit", type=int, default=100)
+
+    def handle(self, *args: Any, verb: str, **options: Any) -> None:
+        match verb:
+            case "show":
+                self.show(options["id"])
+            case "cancel":
+                self.cancel(options["ids"], options["operator"])
+            case _:
+                self.list(options["state"], options["agent"], options["limit"])
+
+    def show(self, id: str) -> None:
+        found = [head["id"] for head in heads(lookup.tasks(id))]
+        for task_id in found:
+            self.line(whole(task_id))
+        if not found:
+            raise CommandError(f"No task and no context has the id {id!r}.", returncode=1)
+
+    def cancel(self, ids: list[str], operator: str) -> None:
+        """Every id is tried; the exit code is 1 if one of them was not canceled."""
+        refused = 0
+        for task_id in ids:
+            try:
+                operations.cancel_for_operator(task_id, operator)
+            except Error as error:
+                refused += 1
+                self.line({"id": task_id, "canceled": False, "reason": error.reason, "message": error.sentence})
+            else:
+                self.line({"id": task_id, "canceled": True})
+        if refused:
+            raise CommandError(f"{refused} of {len(ids)} not canceled.", returncode=1)
+
+    def list(self, state: str | None, agent: str | None, limit: int) -> None:
+        if limit < 1:
+            raise CommandError("--limit must be at least 1.", returncode=2)
+        rows = Task.objects.order_by("-id")
+        if state:
+            rows = rows.filter(state=state)
+        if agent:
+            rows = rows.filter(agent=agent)
+        found = heads(rows[:limit])
+        for head in found:
+            self.line(head)
+        if not found:
+            raise CommandError("No task matches.", returncode=1)
+
+    def line(self, value: dict[str, Any]) -> None:
+        self.stdout.write(orjson.dumps(value).decode())
+
+
+def heads(rows: Any) -> list[dict[str, Any]]:
+    """The head columns, tenant and owner by name."""
+    return [{name.removesuffix("__name"): value for name, value in row.items()} for row in rows.values(*HEAD)]
+
+
+def whole(task_id: str) -> dict[str, Any]:
+    """The head, the task as callers see it, its log and its runs."""
+    read = event_log.read_many([event_log.ReadTask(task_id=task_id, sight=None)])[0]
+    events = Event.objects.filter(task_id=task_id).order_by("seq")
+    columns = ("seq", "attempt", "kind", "state", "actor", "exchange_id", "created_at", "payload")
+    runs = Run.objects.filter(task_id=task_id).order_by("id")
+    return {
+        **heads(Task.objects.filter(pk=task_id))[0],
+        "task": orjson.Fragment(read.document.json()) if read else None,
+        "events": [row | {"payload": orjson.Fragment(row["payload"])} for row in events.values(*columns)],
+        "runs": list(runs.values("number", "worker", "started_at", "ended_at", "outcome", "reference", "traceback")),
+    }
+
+
+def account() -> str:
+    """Who runs this."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a container may run under a number that has no name
+        return str(os.getuid())

@@ -1,0 +1,214 @@
+"""The rows. Only event_log writes tasks and events, only exchanges writes exchanges; everything else reads.
+
+Ids are UUIDs as text, the same on every database, so that stored JSON and columns agree byte for byte.
+JSON columns are text: they are sent as they are.
+"""
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+
+from a2a.states import TaskState
+
+STATES = [(state.value, state.value.replace("_", " ")) for state in TaskState]
+
+
+class Tenant(models.Model):
+    """A customer: the outer wall."""
+
+    name = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Principal(models.Model):
+    """Somebody who may call, and who owns the tasks made by all of their keys."""
+
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="principals")
+    name = models.CharField(max_length=64)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "name"], name="principal_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ApiKey(models.Model):
+    """A secret that speaks for a principal. Only its digest is kept."""
+
+    principal = models.ForeignKey(Principal, models.CASCADE, related_name="keys")
+    name = models.CharField(max_length=64)
+    prefix = models.CharField(max_length=16, help_text="The beginning of the key, for people to recognise it.")
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    scopes = models.CharField(max_length=255, default="*", help_text="Separated by spaces; * is all.")
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+
+class Task(models.Model):
+    """A task as of its last event, and the snapshot of its artifacts and history as of snapshot_seq."""
+
+    id = models.CharField(max_length=36, primary_key=True)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, db_index=False)
+    owner = models.ForeignKey(Principal, models.PROTECT, db_index=False, related_name="tasks")
+    context_id = models.CharField(max_length=255)
+    agent = models.CharField(max_length=64)
+    state = models.CharField(max_length=16, choices=STATES)
+    status = models.TextField(help_text="The 1.0 JSON of the status, with its message.")
+    status_at = models.DateTimeField()
+    last_seq = models.PositiveIntegerField()
+    metadata = models.TextField(null=True)
+
+    snapshot_seq = models.PositiveIntegerField()
+    snapshot_status = models.TextField(help_text="The status as of snapshot_seq.")
+    artifacts = models.TextField(help_text="As of snapshot_seq.")
+    history = models.TextField(help_text="As of snapshot_seq.")
+
+    queue = models.CharField(max_length=64, default="default")
+    priority = models.SmallIntegerField(default=0, help_text="Higher goes first.")
+    timeout = models.FloatField(help_text="Seconds that one attempt may take.")
+    max_attempts = models.PositiveSmallIntegerField(default=1)
+    tries = models.PositiveSmallIntegerField(default=0, help_text="Attempts that count against max_attempts.")
+    attempt = models.PositiveIntegerField(default=0, help_text="The fence: a write that names another is refused.")
+    lease_owner = models.CharField(max_length=64, null=True)
+    lease_until = models.DateTimeField(null=True)
+    deadline = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index(fields=["owner", "-status_at", "id"], name="task_newest"),
+            models.Index(fields=["owner", "context_id"], name="task_context"),
+            models.Index(
+                fields=["queue", "-priority", "created_at"], name="task_runnable", condition=Q(state="submitted")
+            ),
+            models.Index(fields=["lease_until"], name="task_leased", condition=Q(lease_until__isnull=False)),
+            models.Index(fields=["created_at"], name="task_created"),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class Event(models.Model):
+    """One change of one task; (task, seq) is gapless. The payload is 1.0 JSON without taskId and contextId."""
+
+    pk = models.CompositePrimaryKey("task_id", "seq")
+    task = models.ForeignKey(Task, models.CASCADE, db_constraint=False, db_index=False, related_name="events")
+    seq = models.PositiveIntegerField()
+    attempt = models.PositiveIntegerField(default=0)
+    kind = models.CharField(max_length=16, help_text="The member of a 1.0 StreamResponse.")
+    state = models.CharField(max_length=16, null=True, choices=STATES, help_text="The state it sets, if any.")
+    payload = models.TextField()
+    actor = models.CharField(max_length=64, help_text="Who did it: caller, agent, sweeper, or operator:NAME.")
+    exchange_id = models.CharField(max_length=36, null=True, help_text="The call that did it, if one did.")
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.task_id}/{self.seq}"
+
+
+class Run(models.Model):
+    """One finished try of an agent at a task; a try under way is the task's lease."""
+
+    task = models.ForeignKey(Task, models.CASCADE, db_constraint=False, related_name="runs")
+    number = models.PositiveIntegerField(help_text="The attempt.")
+    worker = models.CharField(max_length=64)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField()
+    outcome = models.CharField(max_length=16, help_text="A state, or lost, or released.")
+    reference = models.CharField(max_length=32, default="", help_text="What the caller was told instead of the cause.")
+    traceback = models.TextField(default="", help_text="For operators only.")
+
+    def __str__(self) -> str:
+        return f"{self.task_id} attempt {self.number}"
+
+
+class Turn(models.Model):
+    """A message that was answered by a bare message, without a task: kept for the conversation."""
+
+    id = models.CharField(max_length=36, primary_key=True)
+    owner = models.ForeignKey(Principal, models.CASCADE, db_index=False, related_name="+")
+    context_id = models.CharField(max_length=255)
+    message = models.TextField()
+    reply = models.TextField()
+    created_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        indexes: ClassVar = [models.Index(fields=["owner", "context_id", "created_at"], name="turn_context")]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class IdempotencyKey(models.Model):
+    """A message that was accepted: the same again gets the same outcome."""
+
+    pk = models.CompositePrimaryKey("owner_id", "key")
+    owner = models.ForeignKey(Principal, models.CASCADE, db_constraint=False, db_index=False, related_name="+")
+    key = models.CharField(max_length=255, help_text="The message id, or its SHA-256 when it is longer.")
+    fingerprint = models.CharField(max_length=64, help_text="SHA-256 of the content.")
+    task_id = models.CharField(max_length=36, null=True)
+    turn_id = models.CharField(max_length=36, null=True)
+    created_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class Exchange(models.Model):
+    """One call and how it was answered. Ordered by its id, which begins with the time."""
+
+    id = models.CharField(max_length=36, primary_key=True)
+    request_id = models.CharField(max_length=128, help_text="Of the HTTP call; the members of a batch share it.")
+    rpc_id = models.CharField(max_length=255, null=True)
+    rpc_id_type = models.CharField(max_length=8, help_text="string, number, null, or absent.")
+    dialect = models.CharField(max_length=16, default="")
+    version = models.CharField(max_length=32, default="", help_text="The A2A-Version asked for.")
+    door = models.CharField(max_length=16)
+    method = models.CharField(max_length=64, default="")
+    caller = models.ForeignKey(Principal, models.SET_NULL, null=True, db_constraint=False, db_index=False, related_name="+")
+    tenant = models.ForeignKey(Tenant, models.SET_NULL, null=True, db_constraint=False, db_index=False, related_name="+")
+    task_id = models.CharField(max_length=36, null=True)
+    context_id = models.CharField(max_length=255, null=True)
+    trace = models.CharField(max_length=64, default="", help_text="The trace id of a traceparent header.")
+    outcome = models.CharField(max_length=16, default="", help_text="result, error, stream, notified; empty: no answer.")
+    code = models.IntegerField(null=True)
+    http_status = models.PositiveSmallIntegerField(null=True)
+    created_at = models.DateTimeField()
+    duration_us = models.PositiveBigIntegerField(null=True)
+    request_bytes = models.PositiveIntegerField(default=0)
+    response_bytes = models.PositiveIntegerField(default=0)
+    frames = models.PositiveIntegerField(default=0, help_text="Events sent on a stream.")
+    first_seq = models.PositiveIntegerField(null=True, help_text="The task's sequence number the answer began with.")
+    last_seq = models.PositiveIntegerField(null=True, help_text="And the one it ended with.")
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index(fields=["rpc_id"], name="exchange_rpc", condition=Q(rpc_id__isnull=False)),
+            models.Index(fields=["request_id"], name="exchange_request"),
+            models.Index(fields=["task_id"], name="exchange_task", condition=Q(task_id__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class ExchangeBody(models.Model):
+    """The redacted bodies of a call, apart from the index so that lists never load them."""
+
+    exchange = models.OneToOneField(Exchange, models.CASCADE, primary_key=True, db_constraint=False, related_name="body")
+    request = models.TextField(default="")
+    response = models.TextField(default="", help_text="Empty when it can be derived from the log.")
+
+    def __str__(self) -> str:
+        return self.exchange_id

@@ -1,0 +1,10 @@
+"""Everything that can be asked, once. A table from request to operation, and `perform`, the only place that waits.
+
+An operation is a generator: it yields what it needs from the bridge and is sent the results, and it returns Done,
+Wait or Follow. So it is written once, and driven from a loop (perform) or from a thread (perform_now).
+"""
+
+from tasks_app.operations.perform import OPERATIONS, cancel_for_operator, perform, perform_now
+from tasks_app.operations.shape import Context, Follow
+
+__all__ = ["OPERATIONS", "Context", "Follow", "cancel_for_operator", "perform", "perform_now"]

@@ -1,0 +1,113 @@
+"""Storing what a message made: the rows of a new task or of a bare reply, with the exchange, in one group."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from a2a.agents import Agent
+from a2a.dialects.protojson import document, dumps, encode_message, event_document
+from a2a.dialects.shape import Answer
+from a2a.documents import TaskDocument
+from a2a.events import Event, TaskCreated, apply, status_of
+from a2a.requests import SendMessage, StreamMessage
+from a2a.run import Run
+from a2a.states import TaskState
+from a2a.types import Message, Status, Task
+from tasks_app.event_log import Create, Known
+from tasks_app.ids import uuid7
+from tasks_app.operations.shape import Context
+from tasks_app.rows import EventRow, KeyRow, TaskRow, TurnRow
+
+
+class Plan(Struct, kw_only=True):
+    """Everything known about a new conversation before it is stored."""
+
+    agent: Agent
+    request: SendMessage
+    context: Context
+    run: Run
+    key: KeyRow
+    now: datetime
+    created: TaskDocument | None = None
+    """The task as of its first event, which a stream begins with."""
+
+
+def create_task(plan: Plan, later: Sequence[Event]):  # type: ignore[no-untyped-def]  # a part of a generator
+    """Stores the task with its first event and these later ones; the answer, or Known if the message is not new."""
+    run, context = plan.run, plan.context
+    task = Task(
+        id=run.task_id, context_id=run.context_id, status=Status(state=TaskState.SUBMITTED, timestamp=plan.now),
+        history=(run.message,), metadata=plan.request.metadata,
+    )  # fmt: skip
+    events: list[Event] = [TaskCreated(task=task), *later]
+    for event in later:
+        task = apply(task, event)
+    final = document(task, len(events))
+    answer = Answer(task=final, history_length=plan.request.history_length)
+    exchange = body = None
+    if context.exchange:
+        context.exchange.about(task.id, task.context_id, final.seq)
+        # A waiting or streaming call of a queued agent is answered later; all others are answered by this.
+        known_now = plan.agent.quick or plan.request.return_immediately
+        whole = known_now and not isinstance(plan.request, StreamMessage)
+        exchange, body = context.exchange.halves(answer if whole else None)
+    rows = [_event_row(plan, place, event, exchange.id if exchange else None) for place, event in enumerate(events, 1)]
+    known: Known | None = yield Create(
+        key=plan.key, task=_task_row(plan, final, task.status.timestamp), events=rows, exchange=exchange, body=body
+    )
+    plan.created = final if not later else document(_first(events), 1)
+    return _stored(context, known, answer)
+
+
+def _first(events: Sequence[Event]) -> Task:
+    return apply(None, events[0])
+
+
+def create_turn(plan: Plan, reply: Message):  # type: ignore[no-untyped-def]  # a part of a generator
+    """Stores a bare reply and what it answers; the answer, or Known if the message is not new."""
+    context, turn_id = plan.context, uuid7()
+    plan.key.task_id, plan.key.turn_id = None, turn_id
+    answer = Answer(message=reply)
+    exchange = body = None
+    if context.exchange:
+        context.exchange.row.task_id = None
+        exchange, body = context.exchange.halves(None if isinstance(plan.request, StreamMessage) else answer)
+        if context.exchange.answer is not None:
+            context.exchange.keep(context.exchange.answer)
+    known: Known | None = yield Create(
+        key=plan.key, exchange=exchange, body=body,
+        turn=TurnRow(
+            id=turn_id, owner_id=context.caller.owner_id, context_id=plan.run.context_id, created_at=plan.now,
+            message=dumps(encode_message(plan.request.message)), reply=dumps(encode_message(reply)),
+        ),
+    )  # fmt: skip
+    return _stored(context, known, answer)
+
+
+def _stored(context: Context, known: Known | None, answer: Answer) -> Answer | Known:
+    if known is not None and context.exchange:
+        # The rows of a message that is not new were left out, the exchange with them.
+        context.exchange.written, context.exchange.answer = False, None
+    return answer if known is None else known
+
+
+def _task_row(plan: Plan, final: TaskDocument, status_at: datetime) -> TaskRow:
+    caller, agent = plan.context.caller, plan.agent
+    return TaskRow(
+        id=final.id, tenant_id=caller.tenant_id, owner_id=caller.owner_id, context_id=final.context_id, agent=agent.name,
+        state=final.state, status=final.status, status_at=status_at, last_seq=final.seq, metadata=final.metadata,
+        snapshot_seq=final.seq, snapshot_status=final.status, artifacts=final.artifacts or "[]",
+        history=final.history or "[]", queue=agent.queue, priority=agent.priority, timeout=agent.timeout,
+        max_attempts=agent.attempts, created_at=plan.now,
+    )  # fmt: skip
+
+
+def _event_row(plan: Plan, place: int, event: Event, exchange_id: str | None) -> EventRow:
+    stored = event_document(event, task_id=plan.run.task_id, context_id=plan.run.context_id, seq=place)
+    status = status_of(event)
+    return EventRow(
+        task_id=plan.run.task_id, seq=place, kind=stored.kind, payload=stored.payload, state=stored.state,
+        actor=plan.context.actor if place == 1 else "agent", exchange_id=exchange_id,
+        created_at=status.timestamp if status else plan.now,
+    )  # fmt: skip

@@ -1,0 +1,236 @@
+"""Send: a new task, the next turn of one, or a bare reply; waiting, at once, or as a stream (A2A 1.0, 3.1.1, 3.1.2)."""
+
+import hashlib
+
+import orjson
+from django.conf import settings
+from django.db import IntegrityError
+from django.utils import timezone
+
+from a2a.agents import Agent, registry
+from a2a.dialects.protojson import decode_message, encode_message
+from a2a.dialects.shape import Answer
+from a2a.errors import (
+    IdempotencyConflict,
+    InvalidParams,
+    PushNotSupported,
+    TaskNotFound,
+    UnknownAgent,
+    UnsupportedOperation,
+)
+from a2a.events import MessageAdded
+from a2a.requests import SendMessage, StreamMessage
+from a2a.run import Run
+from a2a.states import INTERRUPTED, TERMINAL, TaskState
+from a2a.types import Message, Role, Status
+from tasks_app.access import check_scope, check_tenant, sight
+from tasks_app.bridge import DoSlowly
+from tasks_app.conversation import conversation_of
+from tasks_app.event_log import Appended, FindKey, Known, ReadAsOf, ReadTask, TaskRead, change
+from tasks_app.ids import own_context, uuid7
+from tasks_app.models import Turn
+from tasks_app.operations.creation import Plan, create_task, create_turn
+from tasks_app.operations.shape import Context, Done, Follow, RunQuick, Steps, Wait
+from tasks_app.operations.tasks import find
+from tasks_app.rows import KeyRow
+from tasks_app.runner.play import arguments
+
+MAX_ID = 255
+"""Characters of a context id or message id that are stored as they are."""
+
+
+def send(request: SendMessage, context: Context) -> Steps:
+    """Checks the message, then goes the way of a new conversation or of one that has a task."""
+    _check(request)
+    message = request.message
+    if message.task_id is not None:
+        return (yield from _continue(request, context, message.task_id))
+    check_tenant(context.caller, request.tenant)
+    agent = choose_agent(request, context)
+    for scope in agent.scopes:
+        check_scope(context.caller, scope)
+    plan = _plan(request, context, agent)
+    arguments(plan.run)  # A message that does not fit the agent's inputs makes no task.
+    made = (yield from _quickly(plan)) if agent.quick else (yield from create_task(plan, ()))
+    if isinstance(made, Known):
+        return (yield from _again(request, context, made, plan.key.fingerprint))
+    return _outcome(request, plan, made)
+
+
+def _check(request: SendMessage) -> None:
+    """What can be said without looking anything up. Raises InvalidParams and PushNotSupported."""
+    message = request.message
+    if message.role is not Role.USER:
+        raise InvalidParams(("message.role", "must be the user's: a caller does not speak for the agent"))
+    if message.context_id is not None and len(message.context_id) > MAX_ID:
+        raise InvalidParams(("message.contextId", f"must have {MAX_ID} characters at most"))
+    if request.push_config:
+        raise PushNotSupported
+
+
+def choose_agent(request: SendMessage, context: Context) -> Agent:
+    """The agent of the address, else the one or the skill that the metadata names, else the default. Raises
+    UnknownAgent: an unknown name is never a silent default."""
+    metadata = request.metadata or {}
+    if context.agent is not None:
+        return _known(registry.get(context.agent), agent=context.agent)
+    if "agent" in metadata:
+        name = _text(metadata["agent"], "metadata.agent")
+        return _known(registry.get(name), agent=name)
+    if "skill" in metadata:
+        skill = _text(metadata["skill"], "metadata.skill")
+        return _known(registry.with_skill(skill), skill=skill)
+    return _known(registry.get(settings.A2A_DEFAULT_AGENT), agent=settings.A2A_DEFAULT_AGENT)
+
+
+def _known(found: Agent | None, **asked: str) -> Agent:
+    if found is None:
+        raise UnknownAgent(**{name: value[:64] for name, value in asked.items()})
+    return found
+
+
+def _text(value: object, field: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidParams((field, "must be a string"))
+    return value
+
+
+def _plan(request: SendMessage, context: Context, agent: Agent) -> Plan:
+    """Ids are made here, before anything is stored, so that a doubtful commit can be tried again."""
+    task_id, now = uuid7(), timezone.now()
+    context_id = request.message.context_id or own_context(task_id)
+    # The fingerprint is of what was said and to whom; how the caller wants to wait is not part of it.
+    print_of = fingerprint(request.message, agent.name)
+    message = _placed(request.message, task_id, context_id)
+    if context.exchange:
+        context.exchange.about(task_id, context_id)
+    return Plan(
+        agent=agent,
+        request=request,
+        context=context,
+        run=Run(agent, task_id=task_id, context_id=context_id, message=message, history=(message,), metadata=request.metadata),
+        key=KeyRow(
+            owner_id=context.caller.owner_id, key=key_of(message.message_id), fingerprint=print_of, task_id=task_id,
+            turn_id=None, created_at=now,
+        ),
+        now=now,
+    )  # fmt: skip
+
+
+def _placed(message: Message, task_id: str, context_id: str) -> Message:
+    """The message with the ids of the task it belongs to."""
+    return Message(
+        message_id=message.message_id, role=message.role, parts=message.parts, context_id=context_id, task_id=task_id,
+        metadata=message.metadata, extensions=message.extensions, reference_task_ids=message.reference_task_ids,
+    )  # fmt: skip
+
+
+def key_of(message_id: str) -> str:
+    """What the message id is remembered by."""
+    return message_id if len(message_id) <= MAX_ID else "sha256:" + hashlib.sha256(message_id.encode()).hexdigest()
+
+
+def fingerprint(message: Message, agent: str | None) -> str:
+    """Equal for the same message to the same agent, in whatever dialect it came."""
+    wire = orjson.dumps([agent, encode_message(message)], option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(wire).hexdigest()
+
+
+def _quickly(plan: Plan):  # type: ignore[no-untyped-def]  # a part of a generator
+    """Runs the agent first, then stores everything at once."""
+    if plan.request.message.context_id is not None:
+        owner, context_id = plan.context.caller.owner_id, plan.run.context_id
+        plan.run.conversation = yield DoSlowly(lambda: conversation_of(owner, context_id))
+    made = yield RunQuick(plan.run)
+    if isinstance(made, Message):
+        return (yield from create_turn(plan, made))
+    return (yield from create_task(plan, made))
+
+
+def _outcome(request: SendMessage, plan: Plan, made: Answer) -> Done | Wait | Follow:
+    """The answer to a message that made something."""
+    document = made.task
+    if isinstance(request, StreamMessage):
+        if made.message is not None:
+            return Follow(first=made.message)
+        return Follow(first=plan.created, history_length=request.history_length)
+    if document is None or plan.agent.quick or request.return_immediately:
+        return Done(made)
+    return Wait(
+        task_id=document.id, context_id=document.context_id, after=document.seq, history_length=request.history_length
+    )
+
+
+def _again(request: SendMessage, context: Context, known: Known, print_of: str) -> Steps:
+    """The message id was used before: the same message gets the same outcome, another one is a conflict."""
+    if known.fingerprint != print_of:
+        raise IdempotencyConflict(messageId=request.message.message_id[:MAX_ID])
+    if known.turn_id is not None:
+        turn = yield DoSlowly(lambda: Turn.objects.get(pk=known.turn_id))
+        reply = decode_message(orjson.loads(turn.reply))
+        return Follow(first=reply) if isinstance(request, StreamMessage) else Done(Answer(message=reply))
+    task_id = known.task_id or ""
+    if context.exchange:
+        context.exchange.about(task_id)
+    read: TaskRead | None = yield ReadTask(task_id=task_id, sight=sight(context.caller, task_id))
+    if read is None:
+        raise TaskNotFound(taskId=task_id)
+    if not isinstance(request, StreamMessage):
+        return _wait_or_done(request, read)
+    first = yield ReadAsOf(task_id=task_id, context_id=read.document.context_id, seq=min(request.after or 1, read.document.seq))
+    return Follow(first=first or read.document, history_length=request.history_length)
+
+
+def _wait_or_done(request: SendMessage, read: TaskRead) -> Done | Wait:
+    document = read.document
+    if request.return_immediately or TaskState(document.state) in TERMINAL | INTERRUPTED:
+        return Done(Answer(task=document, history_length=request.history_length))
+    return Wait(
+        task_id=document.id, context_id=document.context_id, after=document.seq, history_length=request.history_length
+    )
+
+
+def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
+    """The next message of a task: an interrupted one becomes runnable again, a working one hears it in its inbox."""
+    caller, message = context.caller, request.message
+    key = key_of(message.message_id)
+    while True:
+        read = yield from find(context, task_id, request.tenant)
+        document = read.document
+        if message.context_id is not None and message.context_id != document.context_id:
+            raise InvalidParams(("message.contextId", "is not the context of the task"))
+        placed = _placed(message, task_id, document.context_id)
+        print_of = fingerprint(placed, None)
+        known = yield FindKey(owner_id=caller.owner_id, key=key)
+        if known is not None:
+            return (yield from _again(request, context, known, print_of))
+        state, now = TaskState(document.state), timezone.now()
+        if state in TERMINAL:
+            raise UnsupportedOperation(taskId=task_id)
+        status = Status(state=TaskState.SUBMITTED, timestamp=now) if state in INTERRUPTED else None
+        row, body = context.exchange.halves(None) if context.exchange else (None, None)
+        item = change(
+            task_id, document.context_id, [MessageAdded(message=placed, status=status)], now=now, actor=context.actor,
+            sight=sight(caller, task_id), exchange=row, body=body, tries=-read.tries if status else 0,
+            key=KeyRow(owner_id=caller.owner_id, key=key, fingerprint=print_of, task_id=task_id, turn_id=None, created_at=now),
+        )  # fmt: skip
+        item.sources = [state.value]
+        try:
+            appended = yield item
+        except IntegrityError:
+            appended = None  # The same message in another call: its key is found the next time round.
+        if isinstance(appended, Appended):
+            return (yield from _continued(request, context, task_id, appended.seq))
+        if context.exchange:
+            context.exchange.written = False
+
+
+def _continued(request: SendMessage, context: Context, task_id: str, seq: int) -> Steps:
+    """The answer to a message that was appended as that event."""
+    read: TaskRead = yield ReadTask(task_id=task_id, sight=None)
+    if context.exchange:
+        context.exchange.about(task_id, read.document.context_id, read.document.seq)
+    if not isinstance(request, StreamMessage):
+        return _wait_or_done(request, read)
+    first = yield ReadAsOf(task_id=task_id, context_id=read.document.context_id, seq=seq)
+    return Follow(first=first or read.document, history_length=request.history_length)

@@ -1,0 +1,116 @@
+"""The table of operations and what drives them."""
+
+from typing import Any, assert_never
+
+from django.conf import settings
+
+from a2a.dialects.shape import Answer, Result
+from a2a.errors import TaskNotFound
+from a2a.requests import (
+    CancelTask,
+    ConfigurePush,
+    GetExtendedCard,
+    GetTask,
+    ListTasks,
+    Request,
+    SendMessage,
+    StreamMessage,
+    SubscribeToTask,
+)
+from tasks_app import access
+from tasks_app.access import Caller, check_scope
+from tasks_app.bridge import DoSlowly, bridge
+from tasks_app.event_log import ReadTask
+from tasks_app.models import Task
+from tasks_app.operations import cards, messages, tasks
+from tasks_app.operations.shape import Context, Done, Follow, Operation, RunQuick, Steps, Wait
+from tasks_app.readers import readers
+from tasks_app.runner import play_quickly
+
+OPERATIONS: dict[type[Request], Operation] = {
+    SendMessage: Operation(messages.send, access.WRITE),
+    StreamMessage: Operation(messages.send, access.WRITE),
+    GetTask: Operation(tasks.get, access.READ),
+    ListTasks: Operation(tasks.list_tasks, access.READ),
+    CancelTask: Operation(tasks.cancel, access.CANCEL),
+    SubscribeToTask: Operation(tasks.subscribe, access.READ),
+    ConfigurePush: Operation(cards.no_push, access.WRITE),
+    GetExtendedCard: Operation(cards.no_extended_card, access.READ),
+}
+
+
+async def perform(request: Request, context: Context) -> Result | Follow:
+    """Grants a request. Raises the errors of a2a/errors.py."""
+    outcome = await _drive(OPERATIONS[type(request)].steps(request, context))
+    match outcome:
+        case Done(result):
+            return result
+        case Wait():
+            return await _wait(outcome, context)
+        case Follow():
+            return outcome
+        case _:
+            assert_never(outcome)
+
+
+def scope_of(request: type[Request]) -> str:
+    """What a caller needs for it."""
+    return OPERATIONS[request].scope
+
+
+async def _drive(steps: Steps) -> Done | Wait | Follow:
+    try:
+        item = next(steps)
+        while True:
+            try:
+                value = await (play_quickly(item.run) if isinstance(item, RunQuick) else bridge.ask(item))
+            except Exception as error:  # noqa: BLE001  # the operation decides
+                item = steps.throw(error)
+            else:
+                item = steps.send(value)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]  # what the generator returned
+
+
+async def _wait(outcome: Wait, context: Context) -> Result:
+    """The task when it is quiet, or as it is when the time is up: that is never an error."""
+    async with readers.reader(outcome.task_id, outcome.context_id, outcome.after) as reader:
+        await reader.quiet(settings.A2A_WAIT_SECONDS)
+    read = await bridge.ask(ReadTask(task_id=outcome.task_id, sight=access.sight(context.caller, outcome.task_id)))
+    if read is None:
+        raise TaskNotFound(taskId=outcome.task_id)
+    if context.exchange:
+        context.exchange.about(outcome.task_id, outcome.context_id, read.document.seq)
+    return Answer(task=read.document, history_length=outcome.history_length)
+
+
+def perform_now(request: Request, context: Context) -> Result:
+    """The synchronous half, for threads: the admin and commands. It neither waits nor follows."""
+    check_scope(context.caller, OPERATIONS[type(request)].scope)
+    steps = OPERATIONS[type(request)].steps(request, context)
+    try:
+        item: Any = next(steps)
+        while True:
+            try:
+                value = bridge.do(item)
+            except Exception as error:  # noqa: BLE001  # the operation decides
+                item = steps.throw(error)
+            else:
+                item = steps.send(value)
+    except StopIteration as end:
+        if isinstance(end.value, Done):
+            return end.value.result
+        raise TypeError(f"{type(request).__name__} waits or streams; use perform") from None
+
+
+def cancel_for_operator(task_id: str, operator: str) -> None:
+    """Cancels anybody's task, in its owner's name, recorded as the operator's act. Raises TaskNotFound and
+    TaskNotCancelable."""
+    found = bridge.do(DoSlowly(lambda: Task.objects.select_related("owner", "tenant").filter(pk=task_id).first()))
+    if found is None:
+        raise TaskNotFound(taskId=task_id)
+    owner = Caller(
+        tenant_id=found.tenant_id, tenant=found.tenant.name, owner_id=found.owner_id, name=found.owner.name,
+        scopes=frozenset({"*"}),
+    )  # fmt: skip
+    perform_now(CancelTask(id=task_id), Context(caller=owner, actor=f"operator:{operator}"[:64]))

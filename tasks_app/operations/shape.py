@@ -1,0 +1,64 @@
+"""The shape of an operation: what it is given, what it may yield, what it returns."""
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+from msgspec import Struct
+
+from a2a.dialects.shape import Result
+from a2a.documents import TaskDocument
+from a2a.run import Run
+from a2a.types import Message
+from tasks_app.access import Caller
+from tasks_app.exchanges import OpenExchange
+
+
+class Context(Struct, kw_only=True):
+    """Around a request: who asks, at which agent's address, and the exchange under way."""
+
+    caller: Caller
+    exchange: OpenExchange | None = None
+    agent: str | None = None
+    """The agent named by the address."""
+    actor: str = "caller"
+
+
+class RunQuick(Struct, frozen=True):
+    """Yielded to let a quick agent run; the result is its events or its bare reply."""
+
+    run: Run
+
+
+class Done(Struct, frozen=True):
+    """The answer is known."""
+
+    result: Result
+
+
+class Wait(Struct, frozen=True, kw_only=True):
+    """The answer is the task, once nobody works on it or the time is up."""
+
+    task_id: str
+    context_id: str
+    after: int
+    history_length: int | None
+
+
+class Follow(Struct, frozen=True, kw_only=True):
+    """The answer is a stream: the task as of the cursor, then its events; or a single message."""
+
+    first: TaskDocument | Message
+    history_length: int | None = None
+    stays: bool = False
+    """Open through interruptions: a subscription, not the stream of a send (fact sheet 2.2, 2.6)."""
+
+
+Steps = Generator[Any, Any, Done | Wait | Follow]
+"""Yields items of the bridge (or RunQuick), is sent their results."""
+
+
+class Operation(Struct, frozen=True):
+    """A row of the table."""
+
+    steps: Callable[[Any, Context], Steps]
+    scope: str

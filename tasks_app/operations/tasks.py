@@ -1,0 +1,74 @@
+"""Get, list, cancel, subscribe."""
+
+from django.utils import timezone
+
+from a2a.dialects.shape import Answer
+from a2a.errors import TaskNotCancelable, TaskNotFound, UnsupportedOperation
+from a2a.events import StatusChanged
+from a2a.requests import CancelTask, GetTask, ListTasks, SubscribeToTask
+from a2a.states import TERMINAL, TaskState
+from a2a.types import Status
+from tasks_app.access import check_tenant, sight
+from tasks_app.bridge import DoSlowly
+from tasks_app.event_log import Appended, ReadAsOf, ReadTask, TaskRead, change
+from tasks_app.operations.pages import page_of
+from tasks_app.operations.shape import Context, Done, Follow, Steps
+
+
+def find(context: Context, task_id: str, tenant: str | None):  # type: ignore[no-untyped-def]  # a part of a generator
+    """The caller's task. Raises TaskNotFound: missing, foreign, or of another agent than the address names."""
+    if context.exchange:
+        context.exchange.about(task_id)
+    check_tenant(context.caller, tenant, task_id)
+    read: TaskRead | None = yield ReadTask(task_id=task_id, sight=sight(context.caller, task_id))
+    if read is None or (context.agent is not None and read.agent != context.agent):
+        raise TaskNotFound(taskId=task_id)
+    if context.exchange:
+        context.exchange.about(task_id, read.document.context_id, read.document.seq)
+    return read
+
+
+def get(request: GetTask, context: Context) -> Steps:
+    """A2A 1.0, 3.1.3."""
+    read = yield from find(context, request.id, request.tenant)
+    return Done(Answer(task=read.document, history_length=request.history_length))
+
+
+def list_tasks(request: ListTasks, context: Context) -> Steps:
+    """A2A 1.0, 3.1.4."""
+    check_tenant(context.caller, request.tenant)
+    page = yield DoSlowly(lambda: page_of(request, context.caller, context.agent))
+    return Done(page)
+
+
+def cancel(request: CancelTask, context: Context) -> Steps:
+    """A2A 1.0, 3.1.5. The row first, so that whoever commits first has won; the worker hears of it by hint."""
+    while True:
+        read = yield from find(context, request.id, request.tenant)
+        if TaskState(read.document.state) in TERMINAL:
+            raise TaskNotCancelable(taskId=request.id)
+        now = timezone.now()
+        event = StatusChanged(status=Status(state=TaskState.CANCELED, timestamp=now))
+        row, body = context.exchange.halves(None) if context.exchange else (None, None)
+        appended = yield change(
+            request.id, read.document.context_id, [event], now=now, actor=context.actor,
+            sight=sight(context.caller, request.id), exchange=row, body=body,
+        )  # fmt: skip
+        if isinstance(appended, Appended):
+            read = yield from find(context, request.id, request.tenant)
+            return Done(Answer(task=read.document))
+        if context.exchange:
+            context.exchange.written = False
+
+
+def subscribe(request: SubscribeToTask, context: Context) -> Steps:
+    """A2A 1.0, 3.1.6. The first frame is the task as of the cursor: now, or where a Last-Event-ID left off."""
+    read = yield from find(context, request.id, request.tenant)
+    now, after = read.document, request.after
+    resumes = after is not None and 0 < after < now.seq
+    if not resumes and TaskState(now.state) in TERMINAL and not request.ended_too:
+        raise UnsupportedOperation(taskId=request.id)
+    first = now
+    if resumes:
+        first = yield ReadAsOf(task_id=now.id, context_id=now.context_id, seq=after)
+    return Follow(first=first or now, stays=True)

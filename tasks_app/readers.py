@@ -1,0 +1,139 @@
+"""Who follows tasks in this process: one table of waiting readers, woken by hints, with one poll for all of them.
+
+A reader owns nothing but a cursor. It looks at the log, and when there is nothing new it waits for a hint, or for the
+poll that finds what hints missed (another process, a lost message).
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+
+from django.conf import settings
+
+from a2a.documents import EventDocument
+from a2a.states import QUIET
+from tasks_app.bridge import bridge
+from tasks_app.event_log import LastEvents, ReadEvents
+from tasks_app.hints import Reached, hints
+
+log = logging.getLogger(__name__)
+POLLED = 500
+"""Tasks asked about in one statement of the poll."""
+
+
+class Reader:
+    """A cursor in the log of one task."""
+
+    def __init__(self, task_id: str, context_id: str, after: int) -> None:
+        self.task_id = task_id
+        self.context_id = context_id
+        self.cursor = after
+        self.known = after
+        """The last event known to exist."""
+        self.state: str | None = None
+        """The last state heard of."""
+        self.woken = asyncio.Event()
+
+    def wake(self, news: Reached) -> None:
+        self.known = max(self.known, news.seq)
+        self.state = news.state or self.state
+        self.woken.set()
+
+    async def page(self) -> list[EventDocument]:
+        """The next events, at once; none when the log has no more."""
+        wish = ReadEvents(task_id=self.task_id, after=self.cursor, context_id=self.context_id)
+        events: list[EventDocument] = await bridge.ask(wish)
+        if events:
+            self.cursor = events[-1].seq
+            self.known = max(self.known, self.cursor)
+        return events
+
+    async def news(self, seconds: float) -> bool:
+        """Waits until there is something after the cursor; False when the time is up or the readers are told to go."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.known <= self.cursor and not readers.draining:
+                    self.woken.clear()
+                    await self.woken.wait()
+        return self.known > self.cursor
+
+    async def quiet(self, seconds: float) -> None:
+        """Waits until nobody works on the task any more."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not (self.state in QUIET and self.known > self.cursor) and not readers.draining:
+                    self.woken.clear()
+                    await self.woken.wait()
+
+
+class Readers:
+    """The table, of one event loop: that of the doors."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, set[Reader]] = {}
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.poller: asyncio.Task[None] | None = None
+        self.draining = False
+
+    @contextlib.asynccontextmanager
+    async def reader(self, task_id: str, context_id: str, after: int) -> AsyncIterator[Reader]:
+        """A reader that hears of its task for as long as the block lasts. Subscribed first, so nothing is missed."""
+        self._bind()
+        reader = Reader(task_id, context_id, after)
+        self.waiting.setdefault(task_id, set()).add(reader)
+        try:
+            yield reader
+        finally:
+            group = self.waiting[task_id]
+            group.discard(reader)
+            if not group:
+                del self.waiting[task_id]
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.waiting.values()))
+
+    def drain(self) -> None:
+        """Every reader leaves at once, and so does every later one."""
+        self.draining = True
+        for group in self.waiting.values():
+            for reader in group:
+                reader.woken.set()
+
+    def _bind(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self.loop is not loop:
+            # A new loop means a new life of the process's doors (tests); the old loop's readers are gone with it.
+            self.loop, self.waiting, self.draining = loop, {}, False
+            hints.forget(self._heard)
+            hints.listen(self._heard)
+            self.poller = None
+        if self.poller is None or self.poller.done():
+            self.poller = loop.create_task(self._poll())
+
+    def _heard(self, news: list[Reached]) -> None:
+        """On the thread that committed."""
+        wanted = [item for item in news if item.task_id in self.waiting]
+        if wanted and self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._wake, wanted)
+
+    def _wake(self, news: list[Reached]) -> None:
+        for item in news:
+            for reader in self.waiting.get(item.task_id, ()):
+                reader.wake(item)
+
+    async def _poll(self) -> None:
+        """The floor under all hints; ends when nobody waits."""
+        while self.waiting:
+            await asyncio.sleep(settings.A2A_POLL_SECONDS)
+            ids = list(self.waiting)
+            for start in range(0, len(ids), POLLED):
+                try:
+                    self._wake(await bridge.ask(LastEvents(task_ids=tuple(ids[start : start + POLLED]))))
+                except Exception:
+                    log.exception("the poll for %d readers failed; trying again", len(ids))
+
+
+readers = Readers()
+"""Of this process."""

@@ -1,0 +1,208 @@
+"""Rows that are written in groups, and the one way to write them on each database.
+
+PostgreSQL takes a whole table's rows as one JSON parameter, so that several tables fit into one statement; SQLite,
+which is in the process, takes them one by one.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+from django.db import connection, models
+from django.db.backends.utils import CursorWrapper
+from msgspec import Struct
+
+from tasks_app.models import Event, Exchange, ExchangeBody, IdempotencyKey, Run, Task, Turn
+
+
+class Row(Struct, kw_only=True, gc=False):
+    """Any row; n is the place of its item in the group, not a column."""
+
+    n: int = 0
+
+
+class KeyRow(Row, kw_only=True, gc=False):
+    owner_id: int
+    key: str
+    fingerprint: str
+    task_id: str | None
+    turn_id: str | None
+    created_at: datetime
+
+
+class TaskRow(Row, kw_only=True, gc=False):
+    id: str
+    tenant_id: int
+    owner_id: int
+    context_id: str
+    agent: str
+    state: str
+    status: str
+    status_at: datetime
+    last_seq: int
+    metadata: str | None
+    snapshot_seq: int
+    snapshot_status: str
+    artifacts: str
+    history: str
+    queue: str
+    priority: int
+    timeout: float
+    max_attempts: int
+    created_at: datetime
+    tries: int = 0
+    attempt: int = 0
+
+
+class EventRow(Row, kw_only=True, gc=False):
+    task_id: str
+    seq: int
+    """In an append: the distance from the last one, counted from 1."""
+    kind: str
+    payload: str
+    state: str | None
+    actor: str
+    created_at: datetime
+    exchange_id: str | None = None
+    attempt: int = 0
+
+
+class TurnRow(Row, kw_only=True, gc=False):
+    id: str
+    owner_id: int
+    context_id: str
+    message: str
+    reply: str
+    created_at: datetime
+
+
+class RunRow(Row, kw_only=True, gc=False):
+    task_id: str
+    number: int
+    worker: str
+    started_at: datetime | None
+    ended_at: datetime
+    outcome: str
+    reference: str = ""
+    traceback: str = ""
+
+
+class ExchangeRow(Row, kw_only=True, gc=False):
+    id: str
+    request_id: str
+    rpc_id: str | None
+    rpc_id_type: str
+    door: str
+    created_at: datetime
+    dialect: str = ""
+    version: str = ""
+    method: str = ""
+    caller_id: int | None = None
+    tenant_id: int | None = None
+    task_id: str | None = None
+    context_id: str | None = None
+    trace: str = ""
+    outcome: str = ""
+    code: int | None = None
+    http_status: int | None = None
+    duration_us: int | None = None
+    request_bytes: int = 0
+    response_bytes: int = 0
+    frames: int = 0
+    first_seq: int | None = None
+    last_seq: int | None = None
+
+
+class BodyRow(Row, kw_only=True, gc=False):
+    exchange_id: str
+    request: str
+    response: str = ""
+
+
+SQL_TYPES = {str: "text", int: "bigint", float: "double precision", datetime: "timestamptz"}
+
+
+class Table:
+    """How the rows of one kind are written."""
+
+    def __init__(self, model: type[models.Model], row: type[Row], conflict: str = "") -> None:
+        hints = get_type_hints(row)
+        kinds = {name: _plain(hints[name]) for name in row.__struct_fields__ if name != "n"}
+        self.name = model._meta.db_table
+        self.columns = tuple(kinds)
+        self._times = tuple(place for place, kind in enumerate(kinds.values()) if kind is datetime)
+        self.list = ", ".join(self.columns)
+        self.record = "n bigint, " + ", ".join(f"{name} {SQL_TYPES[kind]}" for name, kind in kinds.items())
+        marks = ", ".join(["%s"] * len(self.columns))
+        self._sqlite = f"insert into {self.name} ({self.list}) values ({marks}) {conflict}"
+        self._postgres = self.insert("", conflict)
+
+    def insert(self, joined: str, conflict: str = "") -> str:
+        """PostgreSQL's insert of the rows in one JSON parameter, joined with (or ordered by) something else."""
+        rows = f"jsonb_to_recordset(%s::jsonb) as x({self.record})"
+        return f"insert into {self.name} ({self.list}) select {self._prefixed} from {rows} {joined} {conflict}"
+
+    @property
+    def _prefixed(self) -> str:
+        return ", ".join(f"x.{name}" for name in self.columns)
+
+    def values(self, row: Row) -> tuple[Any, ...]:
+        """The row as SQLite takes it."""
+        values = [getattr(row, name) for name in self.columns]
+        for place in self._times:
+            if values[place] is not None:
+                values[place] = sqlite_time(values[place])
+        return tuple(values)
+
+    def write(self, cursor: CursorWrapper, rows: Sequence[Row]) -> None:
+        """Inserts the rows, on either database."""
+        if not rows:
+            return
+        if on_postgres():
+            cursor.execute(self._postgres, (as_json(rows),))
+        else:
+            cursor.executemany(self._sqlite, [self.values(row) for row in rows])
+
+    def write_one(self, cursor: CursorWrapper, row: Row) -> bool:
+        """Inserts the row on SQLite; False if the conflict clause left it out."""
+        cursor.execute(self._sqlite, self.values(row))
+        return bool(cursor.rowcount)
+
+
+VISIBLE = "(t.id || ':' || t.tenant_id || ':' || t.owner_id)"
+"""The SQL of what `sight_of` gives: a row of task t is visible to a caller when the two are equal."""
+
+
+def sight_of(task_id: str, tenant_id: int, owner_id: int) -> str:
+    return f"{task_id}:{tenant_id}:{owner_id}"
+
+
+def _plain(hint: Any) -> type:
+    """The type of a column without its None."""
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+    return kinds[0] if kinds else hint
+
+
+def as_json(rows: Sequence[Row]) -> str:
+    """Rows as PostgreSQL's jsonb_to_recordset takes them."""
+    return msgspec.json.encode(rows).decode()
+
+
+def sqlite_time(time: datetime) -> str:
+    """As Django stores it: UTC, naive; the microseconds are always there so that times sort as text."""
+    return time.isoformat(" ", "microseconds")[:26]
+
+
+def on_postgres() -> bool:
+    return connection.vendor == "postgresql"
+
+
+KEYS = Table(IdempotencyKey, KeyRow, "on conflict do nothing")
+TASKS = Table(Task, TaskRow)
+EVENTS = Table(Event, EventRow)
+TURNS = Table(Turn, TurnRow)
+RUNS = Table(Run, RunRow)
+# A response half may arrive for a request half that is there already: see exchanges.py.
+EXCHANGES = Table(Exchange, ExchangeRow)
+BODIES = Table(ExchangeBody, BodyRow)

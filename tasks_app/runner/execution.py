@@ -1,0 +1,173 @@
+"""One run: what the agent is given, how it ends, and what is written when it does."""
+
+import asyncio
+import logging
+import secrets
+import traceback
+from collections.abc import Callable
+from concurrent.futures import Executor
+from datetime import datetime
+from typing import Literal
+
+from django.utils import timezone
+
+from a2a.agents import registry
+from a2a.dialects.protojson import event_of, task_of
+from a2a.errors import InvalidParams
+from a2a.events import Event, MessageAdded
+from a2a.run import Run
+from a2a.scribe import Scribe
+from a2a.states import TaskState
+from a2a.types import Message, Role, Task
+from tasks_app.bridge import DoSlowly, bridge
+from tasks_app.conversation import conversation_of
+from tasks_app.event_log import ReadEvents, TaskRead, change
+from tasks_app.ids import own_context, uuid7
+from tasks_app.rows import RunRow
+from tasks_app.runner.play import play
+from tasks_app.runner.quick import failure_sentence
+from tasks_app.runner.writer import LostLease, Writer
+
+log = logging.getLogger(__name__)
+Stop = Literal["lost", "released"]
+
+
+class Execution:
+    """An attempt at a task, from its claim to its last write."""
+
+    def __init__(self, read: TaskRead, worker: str, threads: Executor) -> None:
+        self.read = read
+        self.task_id = read.document.id
+        self.worker = worker
+        self.threads = threads
+        agent = registry.get(read.agent)
+        self.is_async = agent is None or agent.is_async
+        self.task: asyncio.Task[None] | None = None
+        self.stop: Stop | None = None
+        """Why it is stopped from outside."""
+        self.finishing = False
+        self.run: Run | None = None
+        self.seen = read.document.seq
+        self.started: datetime = timezone.now()
+
+    def start(self, ended: Callable[["Execution"], None]) -> None:
+        """On the runner's loop."""
+        self.task = asyncio.get_running_loop().create_task(self._live())
+        self.task.add_done_callback(lambda _: ended(self))
+        if self.stop:
+            self.task.cancel()
+
+    def lose(self) -> None:
+        """The task is somebody else's, or nobody's: leave it alone."""
+        self._stop("lost")
+
+    def release(self) -> None:
+        """The process ends: give the lease back."""
+        self._stop("released")
+
+    def _stop(self, why: Stop) -> None:
+        if self.finishing or self.stop:
+            return
+        self.stop = why
+        if self.run:
+            self.run.cancelled = True
+        if self.task:
+            self.task.cancel()
+
+    def look(self) -> None:
+        """There may be a message for the run."""
+        asyncio.get_running_loop().create_task(self._fill_inbox())
+
+    async def _fill_inbox(self) -> None:
+        wish = ReadEvents(task_id=self.task_id, after=self.seen, context_id=self.read.document.context_id)
+        for row in await bridge.ask(wish):
+            if row.seq > self.seen:
+                self.seen = row.seq
+                if row.kind == "message" and self.run and isinstance(event := event_of(row), MessageAdded):
+                    self.run.inbox.append(event.message)
+
+    # --------------------------------------------------------------- its life
+
+    async def _live(self) -> None:
+        scribe = Scribe(self.task_id, self.read.document.context_id, 1, uuid7)
+        writer = Writer(self.read, scribe, self.lose)
+        try:
+            event, row = await self._outcome(scribe, writer)
+            self.finishing = True
+            await writer.finish(event, row)
+            log.info("task %s attempt %d: %s", self.task_id, self.read.attempt, row.outcome)
+        except LostLease:
+            log.info("task %s attempt %d: the lease is gone, its result is dropped", self.task_id, self.read.attempt)
+        except asyncio.CancelledError:
+            if self.stop == "released":
+                await asyncio.shield(self._give_back(scribe, writer))
+            else:
+                log.info("task %s attempt %d: stopped", self.task_id, self.read.attempt)
+        except Exception:
+            # The lease runs out and the task is taken up again.
+            log.exception("task %s attempt %d could not be finished", self.task_id, self.read.attempt)
+
+    async def _outcome(self, scribe: Scribe, writer: Writer) -> tuple[Event | None, RunRow]:
+        """Runs the agent; the last event, and the row of the run."""
+        limit = asyncio.timeout(self.read.timeout)
+        try:
+            run = await self._prepare(scribe)
+            async with limit:
+                await play(run, writer.accept, self.threads)
+        except InvalidParams as error:
+            problem = "; ".join(f"{field}: {sentence}" for field, sentence in error.violations)
+            return scribe.said(TaskState.REJECTED, timezone.now(), problem), self._row("rejected")
+        except (LostLease, asyncio.CancelledError):
+            raise
+        except Exception as error:  # an agent may raise anything; logged with its reference
+            if isinstance(error, TimeoutError) and limit.expired():
+                sentence = f"The agent took longer than its timeout of {self.read.timeout:g} s."
+                return scribe.said(TaskState.FAILED, timezone.now(), sentence), self._row("failed")
+            return self._failed(scribe)
+        if writer.ended is not None:
+            return None, self._row(writer.ended)
+        return scribe.status(TaskState.COMPLETED, timezone.now()), self._row("completed")
+
+    async def _prepare(self, scribe: Scribe) -> Run:
+        agent = registry.get(self.read.agent)
+        if agent is None:
+            raise LookupError(f"no agent {self.read.agent} in this process")
+        task = task_of(self.read.document)
+        asked = [message for message in task.history if message.role is Role.USER]
+        scribe.artifact_id = f"answer-{len(asked)}"
+        earlier = None
+        if len(asked) > 1 or self.read.document.context_id != own_context(self.task_id):
+            earlier = await bridge.ask(DoSlowly(lambda: conversation_of(self.read.owner_id, task.context_id, self.task_id)))
+        self.run = Run(
+            agent, task_id=self.task_id, context_id=task.context_id, message=asked[-1], attempt=self.read.tries,
+            history=_said(task), conversation=earlier or (), metadata=task.metadata,
+        )  # fmt: skip
+        return self.run
+
+    def _row(self, outcome: str, reference: str = "", trace: str = "") -> RunRow:
+        return RunRow(
+            task_id=self.task_id, number=self.read.attempt, worker=self.worker, started_at=self.started,
+            ended_at=timezone.now(), outcome=outcome, reference=reference, traceback=trace.replace("\0", "?"),
+        )  # fmt: skip
+
+    def _failed(self, scribe: Scribe) -> tuple[Event, RunRow]:
+        reference = secrets.token_hex(6)
+        log.exception("task %s attempt %d failed, reference %s", self.task_id, self.read.attempt, reference)
+        event = scribe.said(TaskState.FAILED, timezone.now(), failure_sentence(reference))
+        return event, self._row("failed", reference, traceback.format_exc())
+
+    async def _give_back(self, scribe: Scribe, writer: Writer) -> None:
+        """Submitted again, and the try is not counted."""
+        document = self.read.document
+        sentence = "Interrupted: the server is going down. The task goes on when it is back."
+        event = scribe.said(TaskState.SUBMITTED, timezone.now(), sentence)
+        item = change(
+            document.id, document.context_id, [*writer.buffer, event], now=timezone.now(), actor="runner",
+            attempt=self.read.attempt, tries=-1, run=self._row("released"),
+        )  # fmt: skip
+        await bridge.ask(item)
+        log.info("task %s attempt %d: given back", self.task_id, self.read.attempt)
+
+
+def _said(task: Task) -> tuple[Message, ...]:
+    return (*task.history, task.status.message) if task.status.message else task.history

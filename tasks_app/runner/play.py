@@ -1,0 +1,79 @@
+"""Let a function of any form act: async or not, generator or not. What it yields goes to `accept`, one by one."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from typing import Any
+
+import msgspec
+
+from a2a.errors import InvalidParams
+from a2a.run import Run, action_of
+from a2a.scribe import ends_run
+
+Accept = Callable[[Any], Awaitable[None]]
+
+
+async def play(run: Run, accept: Accept, threads: Executor) -> None:
+    """Runs the agent to its end, or to the action that ends it. Raises what the agent raises."""
+    function, form = run.agent.function, run.agent.form
+    inputs = arguments(run)
+    if form == "async generator":
+        async with contextlib.aclosing(function(run, **inputs)) as values:
+            async for value in values:
+                if await _accepted(value, accept):
+                    return
+    elif form == "coroutine":
+        if (value := await function(run, **inputs)) is not None:
+            await _accepted(value, accept)
+    else:
+        loop = asyncio.get_running_loop()
+        thread = loop.run_in_executor(threads, _in_thread, run, inputs, accept, loop)
+        try:
+            # A thread cannot be stopped: it is told, and stops at its next yield. Its slot is free only then.
+            await asyncio.shield(thread)
+        except asyncio.CancelledError:
+            run.cancelled = True
+            with contextlib.suppress(Exception):
+                await thread
+            raise
+
+
+async def _accepted(value: Any, accept: Accept) -> bool:
+    """Hands the action over; whether it was the last."""
+    action = action_of(value)
+    await accept(action)
+    return ends_run(action)
+
+
+def _in_thread(run: Run, inputs: dict[str, Any], accept: Accept, loop: asyncio.AbstractEventLoop) -> None:
+    """The whole of a sync agent, in one thread, so that its thread-locals and transactions hold."""
+
+    def give(value: Any) -> bool:
+        if run.cancelled:
+            return True
+        return asyncio.run_coroutine_threadsafe(_accepted(value, accept), loop).result()
+
+    if run.agent.form == "function":
+        if (value := run.agent.function(run, **inputs)) is not None:
+            give(value)
+        return
+    with contextlib.closing(run.agent.function(run, **inputs)) as values:
+        for value in values:
+            if give(value):
+                return
+
+
+def arguments(run: Run) -> dict[str, Any]:
+    """The inputs of the agent from the message's first data part. Raises InvalidParams naming what does not fit."""
+    shape = run.agent.inputs
+    if shape is None:
+        return {}
+    place = next((n for n, part in enumerate(run.message.parts) if part.data is not msgspec.UNSET), None)
+    field = f"message.parts[{place or 0}].data"
+    try:
+        values = msgspec.convert({} if place is None else run.message.parts[place].data, shape)
+    except msgspec.ValidationError as error:
+        raise InvalidParams((field, str(error).replace("`", ""))) from None
+    return {name: getattr(values, name) for name in shape.__struct_fields__}

@@ -1,0 +1,166 @@
+"""The slots of a process, its leases and their heartbeat."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from django.conf import settings
+
+from a2a.agents import registry
+from a2a.states import TERMINAL
+from tasks_app.bridge import bridge
+from tasks_app.event_log import Claim, Renew, TaskRead
+from tasks_app.hints import Reached, hints
+from tasks_app.runner.execution import Execution
+
+log = logging.getLogger(__name__)
+BATCH = 64
+"""Tasks claimed at once."""
+
+
+class Runner:
+    """The runs of this process."""
+
+    def __init__(self) -> None:
+        self.worker = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"[:64]
+        """Unlike any other's, also after a restart."""
+        self.running: dict[str, Execution] = {}
+        self.claiming = threading.Lock()
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.threads = ThreadPoolExecutor(1)
+        self.stopping = False
+        self.hungry = False
+        """The last claim left tasks behind, for want of slots."""
+
+    def start(self) -> None:
+        """Starts the loop and the heartbeat."""
+        if self.loop is not None:
+            return
+        self.stopping = False
+        self.threads = ThreadPoolExecutor(settings.A2A_SYNC_SLOTS, thread_name_prefix="agent")
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self._live, args=(self.loop,), name="runner", daemon=True).start()
+        hints.listen(self._heard)
+
+    def _live(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        beat = loop.create_task(self._beat())
+        loop.run_forever()
+        beat.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            loop.run_until_complete(beat)
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+    # ---------------------------------------------------------------- claims
+
+    def drain(self) -> int:
+        """Claims and starts runnable tasks until there are none or the slots are full; how many it started."""
+        total = 0
+        with self.claiming:
+            while not self.stopping and self.loop is not None:
+                claimed = [task for is_async in (True, False) for task in self._claim(is_async)]
+                if not claimed:
+                    break
+                total += len(claimed)
+                self.loop.call_soon_threadsafe(self._start_all, claimed)
+        return total
+
+    def _claim(self, is_async: bool) -> list[TaskRead]:
+        slots = settings.A2A_ASYNC_SLOTS if is_async else settings.A2A_SYNC_SLOTS
+        free = slots - sum(run.is_async is is_async for run in list(self.running.values()))
+        mine = [agent for agent in registry if agent.is_async is is_async]
+        agents, queues = tuple(agent.name for agent in mine), tuple({agent.queue for agent in mine})
+        if free <= 0:
+            self.hungry = self.hungry or bool(agents)
+            return []
+        wish = Claim(worker=self.worker, agents=agents, queues=queues, limit=min(free, BATCH))
+        claimed: list[TaskRead] = bridge.do(wish) if agents else []
+        for read in claimed:
+            # Counted at once, or the next claim of this drain would overfill the slots.
+            self.running[read.document.id] = Execution(read, self.worker, self.threads)
+        return claimed
+
+    def _start_all(self, claimed: list[TaskRead]) -> None:
+        for read in claimed:
+            run = self.running[read.document.id]
+            run.start(self._ended)
+
+    def _ended(self, run: Execution) -> None:
+        if self.running.get(run.task_id) is run:
+            del self.running[run.task_id]
+        if self.hungry and not self.stopping:
+            self.hungry = False
+            hints.offer()
+
+    # ---------------------------------------------------------------- leases
+
+    async def _beat(self) -> None:
+        """Renews all leases with one statement; a run that lost its own is stopped."""
+        while True:
+            await asyncio.sleep(settings.A2A_LEASE_SECONDS / 3)
+            held = {task_id: run.read.attempt for task_id, run in self.running.items()}
+            if not held:
+                continue
+            try:
+                kept = await bridge.ask(Renew(worker=self.worker, held=tuple(held.items())))
+            except Exception:
+                log.exception("%d leases could not be renewed; trying again", len(held))
+                continue
+            for task_id in held.keys() - kept:
+                if (run := self.running.get(task_id)) is not None:
+                    run.lose()
+
+    def _heard(self, news: list[Reached]) -> None:
+        """On the thread that committed."""
+        mine = [item for item in news if item.task_id in self.running and (item.message or item.state in TERMINAL)]
+        if mine and self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._act, mine)
+
+    def _act(self, news: list[Reached]) -> None:
+        for item in news:
+            run = self.running.get(item.task_id)
+            if run is None or run.finishing:
+                continue
+            if item.state in TERMINAL:
+                run.lose()
+            else:
+                run.look()
+
+    # -------------------------------------------------------------- shutdown
+
+    def stop(self) -> None:
+        """No more claims; runs get a grace, then their leases are given back without counting as a try."""
+        loop, self.stopping = self.loop, True
+        if loop is None:
+            return
+        hints.forget(self._heard)
+        with self.claiming:
+            pass  # A drain under way has put its claims into `running`.
+        done = asyncio.run_coroutine_threadsafe(self._wind_down(), loop)
+        with contextlib.suppress(TimeoutError):
+            done.result(settings.A2A_GRACE_SECONDS + 5)
+        loop.call_soon_threadsafe(loop.stop)
+        self.loop = None
+        self.threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _wind_down(self) -> None:
+        tasks: list[asyncio.Task[Any]] = [run.task for run in self.running.values() if run.task]
+        if not tasks:
+            return
+        log.info("%d runs have %g s to end", len(tasks), settings.A2A_GRACE_SECONDS)
+        _, left = await asyncio.wait(tasks, timeout=settings.A2A_GRACE_SECONDS)
+        for run in list(self.running.values()):
+            run.release()
+        if left:
+            await asyncio.wait(left, timeout=3)
+
+
+runner = Runner()
+"""Of this process."""

@@ -1,0 +1,100 @@
+"""What a run writes: its events, grouped so that a token stream is not a commit a token, under its fence."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+from django.utils import timezone
+
+from a2a.events import ArtifactAdded, Event, status_of
+from a2a.run import Action
+from a2a.scribe import Scribe, ends_run, merged
+from tasks_app.bridge import bridge
+from tasks_app.event_log import Appended, TaskRead, change
+from tasks_app.rows import RunRow
+
+log = logging.getLogger(__name__)
+PAUSE = 0.025
+"""Seconds between two writes of a run; the first chunk goes at once."""
+FULL = 16_384
+"""Characters of text that are written without waiting."""
+
+
+class LostLease(Exception):
+    """The task is not this attempt's any more: canceled, taken over, or gone."""
+
+
+class Writer:
+    """Of one run, on the runner's loop."""
+
+    def __init__(self, read: TaskRead, scribe: Scribe, lost: Callable[[], None]) -> None:
+        self.read = read
+        self.scribe = scribe
+        self.lost = lost
+        """Called when a write in the background finds the lease gone."""
+        self.buffer: list[Event] = []
+        self.size = 0
+        self.ended: str | None = None
+        """The state in which an action has left the task; its event is in the buffer."""
+        self.lock = asyncio.Lock()
+        self.last = float("-inf")
+        self.timer: asyncio.Task[None] | None = None
+
+    async def accept(self, action: Action) -> None:
+        """Takes an action of the agent. Raises LostLease."""
+        event = self.scribe.event(action, timezone.now())
+        together = merged(self.buffer[-1], event) if self.buffer else None
+        self.buffer[-1:] = [together] if together else [*self.buffer[-1:], event]
+        self.size += _size(event)
+        if ends_run(action) and (status := status_of(event)):
+            self.ended = status.state.value  # Written by finish, together with the run's row.
+            return
+        wait = self.last + PAUSE - asyncio.get_running_loop().time()
+        if wait <= 0 or self.size >= FULL:
+            await self.flush()
+        elif self.timer is None or self.timer.done():
+            self.timer = asyncio.create_task(self._later(wait))
+
+    async def _later(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        try:
+            await self.flush()
+        except LostLease:
+            self.lost()
+        except Exception:
+            # Whether it was written is not known; another attempt starts from what was.
+            log.exception("task %s: a write failed, the run is given up", self.read.document.id)
+            self.lost()
+
+    async def flush(self, run: RunRow | None = None) -> None:
+        """Writes what is buffered, and the run's row with it. Raises LostLease."""
+        async with self.lock:
+            events, self.buffer, self.size = self.buffer, [], 0
+            if not events:
+                return
+            document = self.read.document
+            item = change(
+                document.id, document.context_id, events, now=timezone.now(), actor="agent",
+                attempt=self.read.attempt, run=run,
+            )  # fmt: skip
+            result = await bridge.ask(item)
+            self.last = asyncio.get_running_loop().time()
+            if not isinstance(result, Appended):
+                raise LostLease
+
+    async def finish(self, event: Event | None, run: RunRow) -> None:
+        """The last write of the run. Raises LostLease."""
+        if self.timer is not None:
+            self.timer.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.timer
+        if event is not None:
+            self.buffer.append(event)
+        await self.flush(run)
+
+
+def _size(event: Event) -> int:
+    if not isinstance(event, ArtifactAdded):
+        return 0
+    return sum(len(part.text or "") + len(part.raw or b"") for part in event.artifact.parts)

@@ -1,0 +1,144 @@
+"""What time alone must do: take up again what a lost worker held, end what is hopeless, offer, forget the old."""
+
+import logging
+import threading
+import time
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from a2a.events import Event
+from a2a.scribe import Scribe
+from a2a.states import TERMINAL, TaskState
+from tasks_app.bridge import Do, bridge
+from tasks_app.event_log import change
+from tasks_app.hints import hints
+from tasks_app.ids import uuid7, uuid7_at
+from tasks_app.models import Event as EventModel
+from tasks_app.models import Exchange, ExchangeBody, IdempotencyKey, Run, Task, Turn
+from tasks_app.rows import RunRow, on_postgres
+
+log = logging.getLogger(__name__)
+BATCH = 200
+"""Rows of one kind handled in one sweep."""
+KEY_HOURS = 24
+"""How long a message id is remembered."""
+LATE = timedelta(seconds=5)
+"""After its deadline a run has this long to end by itself."""
+
+
+class Sweeper:
+    """The loop, one in every process; the conditions of append make many of them harmless."""
+
+    def __init__(self) -> None:
+        self.last = 0.0
+        """When the last sweep ended, on the monotonic clock; 0 before the first."""
+        self.stopping = threading.Event()
+        self.thread: threading.Thread | None = None
+        self._forgot = 0.0
+
+    @property
+    def age(self) -> float:
+        """Seconds since the last sweep."""
+        return time.monotonic() - self.last
+
+    def start(self) -> None:
+        if self.thread is not None:
+            return
+        self.stopping.clear()
+        self.last = time.monotonic()
+        self.thread = threading.Thread(target=self._run, name="sweeper", daemon=True)
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        if self.thread is not None:
+            self.thread.join(10)
+            self.thread = None
+
+    def _run(self) -> None:
+        while not self.stopping.wait(settings.A2A_SWEEP_SECONDS):
+            try:
+                self.sweep()
+            except Exception:
+                log.exception("the sweep failed; trying again in %g s", settings.A2A_SWEEP_SECONDS)
+
+    def sweep(self) -> None:
+        """Once, now."""
+        take_up()
+        hints.offer()
+        if time.monotonic() - self._forgot > 3600 or not self._forgot:
+            self._forgot = time.monotonic()
+            bridge.do(Do(forget))
+        self.last = time.monotonic()
+
+
+sweeper = Sweeper()
+"""Of this process."""
+
+
+def take_up() -> int:
+    """Submits again, or fails, what nobody has a lease on any more; how many tasks that were."""
+    now, lost = bridge.do(Do(_lost))
+    done = 0
+    for task in lost:
+        overdue = task.deadline is not None and task.deadline + LATE < now
+        event, outcome = _verdict(task, overdue=overdue)
+        item = change(
+            task.id, task.context_id, [event], now=now, actor="sweeper", attempt=task.attempt,
+            lease_before=None if overdue else now,
+            run=RunRow(
+                task_id=task.id, number=task.attempt, worker=task.lease_owner or "", started_at=None, ended_at=now, outcome=outcome
+            ),
+        )  # fmt: skip
+        if bridge.do(item):
+            done += 1
+            log.warning("task %s attempt %d: %s", task.id, task.attempt, outcome)
+    return done
+
+
+def _lost() -> tuple[datetime, list[Task]]:
+    """The database's time, and the working tasks whose lease or deadline is before it."""
+    now = timezone.now()
+    if on_postgres():
+        with connection.cursor() as cursor:
+            cursor.execute("select now()")
+            (now,) = cursor.fetchone()
+    working = Task.objects.filter(state=TaskState.WORKING.value).only(
+        "id", "context_id", "attempt", "tries", "max_attempts", "lease_owner", "lease_until", "deadline", "timeout"
+    )
+    expired = working.filter(lease_until__lt=now).order_by("lease_until")[:BATCH]
+    overdue = working.filter(lease_until__isnull=False, deadline__lt=now - LATE)[:BATCH]
+    return now, list({task.id: task for task in [*expired, *overdue]}.values())
+
+
+def _verdict(task: Task, *, overdue: bool) -> tuple[Event, str]:
+    """What becomes of it, and the outcome of the run that was lost."""
+    scribe, now = Scribe(task.id, task.context_id, 1, uuid7), timezone.now()
+    if overdue:
+        sentence = f"The agent took longer than its timeout of {task.timeout:g} s."
+        return scribe.said(TaskState.FAILED, now, sentence), "overdue"
+    if task.tries < task.max_attempts:
+        return scribe.status(TaskState.SUBMITTED, now), "lost"
+    tries = "once" if task.max_attempts == 1 else f"{task.max_attempts} times"
+    sentence = f"The worker was lost while the agent was at work, and this agent is tried {tries} only."
+    return scribe.said(TaskState.FAILED, now, sentence), "lost"
+
+
+def forget() -> None:
+    """Deletes what is past its time, in batches that leave room for others; the rest follows an hour later."""
+    now = timezone.now()
+    exchanges = uuid7_at(now - timedelta(days=settings.A2A_EXCHANGE_DAYS))
+    old = list(Exchange.objects.filter(id__lt=exchanges).order_by("id").values_list("id", flat=True)[: BATCH * 50])
+    ExchangeBody.objects.filter(exchange_id__in=old).delete()
+    Exchange.objects.filter(id__in=old).delete()
+    IdempotencyKey.objects.filter(created_at__lt=now - timedelta(hours=KEY_HOURS)).delete()
+    days = now - timedelta(days=settings.A2A_TASK_DAYS)
+    Turn.objects.filter(created_at__lt=days).delete()
+    ended = Task.objects.filter(created_at__lt=days, status_at__lt=days, state__in=[state.value for state in TERMINAL])
+    ids = list(ended.values_list("id", flat=True)[: BATCH * 10])
+    for model in (EventModel, Run):
+        model.objects.filter(task_id__in=ids).delete()
+    Task.objects.filter(id__in=ids).delete()

@@ -1,0 +1,153 @@
+"""What every HTTP door shares: who calls, refusals before the RPC layer, and the headers of answers."""
+
+import re
+import time
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, HttpResponse
+
+from a2a.dialects import neutral
+from a2a.errors import Error, InvalidRequest, MissingScope, Unauthenticated, Unavailable
+from tasks_app.access import Caller, FindCaller, digest
+from tasks_app.bridge import bridge
+from tasks_app.exchanges import OpenExchange, recorder
+
+STATUSES: dict[type[Error], int] = {Unauthenticated: 401, MissingScope: 403, Unavailable: 503}
+"""Errors that are HTTP's as well, for single calls; every other error of the RPC layer is a 200 (fact sheet 1.3)."""
+TRUSTED_SECONDS = 1.0
+"""How long a key that was looked up is trusted: a revoked one works no longer than this."""
+MAX_CACHED = 10_000
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+class Refusal(Exception):
+    """The call does not reach the RPC layer."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.error = InvalidRequest(detail=detail)
+
+
+def body_of(request: HttpRequest) -> bytes:
+    """The body of a POST of JSON within the limit. Raises Refusal: 405, 415, 413."""
+    if request.method != "POST":
+        raise Refusal(405, f"use POST, not {request.method}")
+    kind = (request.content_type or "").lower()
+    if not kind.endswith("json"):
+        raise Refusal(415, f"the Content-Type must be application/json, not {kind[:64] or 'absent'}")
+    if request.META.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
+        raise Refusal(415, "the body must not be compressed")
+    try:
+        body = request.body
+    except RequestDataTooBig:
+        raise too_large() from None
+    if len(body) > settings.A2A_BODY_BYTES:
+        raise too_large()
+    return body
+
+
+def too_large() -> Refusal:
+    return Refusal(413, f"the body must have {settings.A2A_BODY_BYTES} bytes at most")
+
+
+_cache: dict[str, tuple[float, Caller]] = {}
+
+
+async def authenticate(request: HttpRequest) -> Caller:
+    """The caller behind the request's API key. Raises Unauthenticated."""
+    key = key_of(request)
+    if not key or len(key) > 512:
+        raise Unauthenticated
+    key_digest, now = digest(key), time.monotonic()
+    known = _cache.get(key_digest)
+    if known is not None and known[0] > now:
+        return known[1]
+    caller: Caller | None = await bridge.ask(FindCaller(key_digest))
+    if caller is None:
+        raise Unauthenticated
+    if len(_cache) >= MAX_CACHED:
+        _cache.clear()
+    _cache[key_digest] = (now + TRUSTED_SECONDS, caller)
+    return caller
+
+
+def key_of(request: HttpRequest) -> str:
+    """The API key of `Authorization: Bearer` or `X-API-Key`."""
+    scheme, _, value = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return str(value.strip())
+    return str(request.META.get("HTTP_X_API_KEY", "").strip())
+
+
+def request_id_of(request: HttpRequest) -> str:
+    """The caller's own X-Request-ID, if it is harmless."""
+    given: str = request.META.get("HTTP_X_REQUEST_ID", "")
+    return given if given and _REQUEST_ID.fullmatch(given) else ""
+
+
+def trace_of(request: HttpRequest) -> str:
+    """The trace id of a traceparent header (W3C Trace Context)."""
+    found = _TRACE.fullmatch(request.META.get("HTTP_TRACEPARENT", ""))
+    return found[1] if found else ""
+
+
+def version_of(request: HttpRequest) -> str | None:
+    """A2A-Version: the header, else the query parameter (A2A 1.0, 3.6)."""
+    version = request.META.get("HTTP_A2A_VERSION")
+    if not version and request.META.get("QUERY_STRING"):
+        version = request.GET.get("A2A-Version")
+    return version or None
+
+
+def exchange_of(request: HttpRequest, rpc_id: Any, body: bytes) -> OpenExchange:
+    """A new exchange of this HTTP call."""
+    exchange = OpenExchange(
+        door="http", request_id=request_id_of(request), rpc_id=rpc_id, request=body, trace=trace_of(request)
+    )
+    exchange.row.version = (version_of(request) or "")[:32].replace("\0", "")
+    return exchange
+
+
+def json_response(payload: bytes, request_id: str, status: int = 200) -> HttpResponse:
+    """An answer of the RPC layer."""
+    response = HttpResponse(payload, status=status, content_type="application/json")
+    response["Cache-Control"] = "no-store"
+    response["X-Content-Type-Options"] = "nosniff"
+    response["X-Request-ID"] = request_id
+    return response
+
+
+def error_response(error: Error, payload: bytes, request_id: str, status: int | None = None) -> HttpResponse:
+    """An error, with the status and headers it has in HTTP."""
+    response = json_response(payload, request_id, status or STATUSES.get(type(error), 200))
+    if isinstance(error, Unauthenticated):
+        response["WWW-Authenticate"] = 'Bearer realm="taskdesk"'
+    if isinstance(error, Unavailable):
+        response["Retry-After"] = str(error.retry_after)
+    return response
+
+
+def refuse(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+    """The answer to a call that does not reach the RPC layer; recorded without its content."""
+    error = neutral(refusal.error)
+    payload = orjson.dumps({"jsonrpc": "2.0", "id": None, "error": error})
+    exchange = exchange_of(request, None, b"")
+    exchange.row.rpc_id_type = "absent"
+    exchange.row.request_bytes = _declared(request)
+    exchange.keep(payload)
+    exchange.end("refused", payload, code=error["code"], status=refusal.status)
+    recorder.close(exchange)
+    response = json_response(payload, exchange.request_id, refusal.status)
+    if refusal.status == 405:
+        response["Allow"] = "POST"
+    return response
+
+
+def _declared(request: HttpRequest) -> int:
+    length: str = request.META.get("CONTENT_LENGTH", "")
+    return min(int(length), 2**31 - 1) if length.isascii() and length.isdigit() and len(length) < 12 else 0

@@ -1,0 +1,149 @@
+"""Django's ASGI handler for the protocol's paths: the same request, URLs and views, without a thread, a spooled file
+and signals for each call.
+
+Nothing synchronous may be on these paths: it would share one thread with everything else of its kind.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from io import BytesIO
+from typing import Any
+
+from django.conf import settings
+from django.core.handlers.asgi import ASGIHandler, ASGIRequest
+from django.core.handlers.exception import convert_exception_to_response
+from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import set_script_prefix
+from django.utils.module_loading import import_string
+
+from tasks_app.transports.http import Refusal, refuse, too_large
+
+log = logging.getLogger(__name__)
+Message = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+LINGER_BYTES, LINGER_SECONDS = 16_000_000, 1.0
+"""What a refused client may still send before the connection is closed: it reads the answer only then."""
+
+
+class Gone(Exception):
+    """The client has left before its request was whole."""
+
+
+class LeanHandler(ASGIHandler):
+    """An ASGI application. Limits act while the body is read."""
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        """Only settings.LEAN_MIDDLEWARE, which must be async-native."""
+        self._view_middleware: list[Any] = []
+        self._template_response_middleware: list[Any] = []
+        self._exception_middleware: list[Any] = []
+        handler: Any = convert_exception_to_response(self._get_response_async)
+        for path in reversed(settings.LEAN_MIDDLEWARE):
+            handler = convert_exception_to_response(import_string(path)(handler))
+        self._middleware_chain = handler
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        set_script_prefix(scope.get("root_path", "") or "/")
+        try:
+            body = await read_body(scope, receive)
+        except Gone:
+            return
+        except Refusal as refusal:
+            await self._send_refusal(refuse(ASGIRequest(scope, BytesIO()), refusal), receive, send)
+            return
+        request = ASGIRequest(scope, BytesIO(body))
+        response = await self.get_response_async(request)
+        if isinstance(response, StreamingHttpResponse):
+            await _send_stream(response, receive, send)
+        elif isinstance(response, HttpResponse):
+            await _send_whole(response, send)
+
+    async def _send_refusal(self, response: HttpResponse, receive: Receive, send: Send) -> None:
+        """Sends the answer at once and ends it when the client has stopped sending: else it sees a reset instead."""
+        response["Connection"] = "close"
+        await send(_start(response))
+        await send({"type": "http.response.body", "body": response.content, "more_body": True})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                left = LINGER_BYTES
+                while left > 0:
+                    message = await receive()
+                    left -= len(message.get("body", b"")) or 1
+                    if message["type"] == "http.disconnect" or not message.get("more_body"):
+                        break
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def read_body(scope: Mapping[str, Any], receive: Receive) -> bytes:
+    """The whole body. Raises Refusal: 413 as soon as it is too large, 408 when it does not arrive; Gone."""
+    limit = settings.A2A_BODY_BYTES
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit() and int(value[:18]) > limit:
+            raise too_large()
+    chunks: list[bytes] = []
+    size, more = 0, True
+    try:
+        async with asyncio.timeout(settings.A2A_BODY_SECONDS):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Gone
+                chunks.append(message.get("body", b""))
+                size += len(chunks[-1])
+                if size > limit:
+                    raise too_large()
+                more = message.get("more_body", False)
+    except TimeoutError:
+        raise Refusal(408, f"the body did not arrive within {settings.A2A_BODY_SECONDS:g} s") from None
+    return b"".join(chunks)
+
+
+def _start(response: HttpResponseBase) -> dict[str, Any]:
+    headers = [(name.lower().encode("ascii"), value.encode("latin1")) for name, value in response.items()]
+    headers += [(b"set-cookie", morsel.output(header="").encode("ascii")) for morsel in response.cookies.values()]
+    return {"type": "http.response.start", "status": response.status_code, "headers": headers}
+
+
+async def _send_whole(response: HttpResponse, send: Send) -> None:
+    body = response.content
+    start = _start(response)
+    if not response.has_header("Content-Length"):
+        start["headers"].append((b"content-length", str(len(body)).encode()))
+    await send(start)
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _send_stream(response: StreamingHttpResponse, receive: Receive, send: Send) -> None:
+    """Sends chunks until the generator ends or the client leaves; either way the generator is closed at once."""
+    sending = asyncio.ensure_future(_send_chunks(response, send))
+    leaving = asyncio.ensure_future(_disconnected(receive))
+    try:
+        await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (leaving, sending):
+            task.cancel()
+        for task in (leaving, sending):
+            with contextlib.suppress(asyncio.CancelledError, OSError):
+                await task
+
+
+async def _send_chunks(response: StreamingHttpResponse, send: Send) -> None:
+    await send(_start(response))
+    chunks = aiter(response.streaming_content)  # type: ignore[arg-type]  # our streams are async
+    try:
+        async for chunk in chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    except Exception:
+        log.exception("a stream broke")
+    finally:
+        await chunks.aclose()  # type: ignore[attr-defined]  # it is a generator
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,105 @@
+"""uvicorn, under our own signals: the first order to stop drains, the second leaves at once."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import uvicorn
+from django.conf import settings
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from tasks_app import services
+
+log = logging.getLogger(__name__)
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """Closes a connection whose headers do not arrive: uvicorn would wait for ever."""
+
+    deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._arm()
+
+    def data_received(self, data: bytes) -> None:
+        # On a kept connection the clock starts with the first byte of the next request.
+        if self.deadline is None and (self.cycle is None or self.cycle.response_complete):
+            self._arm()
+        super().data_received(data)
+
+    def on_headers_complete(self) -> None:
+        self._disarm()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        super().connection_lost(exc)
+
+    def _arm(self) -> None:
+        self.deadline = self.loop.call_later(settings.A2A_HEADER_SECONDS, self._late)
+
+    def _disarm(self) -> None:
+        if self.deadline is not None:
+            self.deadline.cancel()
+            self.deadline = None
+
+    def _late(self) -> None:
+        self.deadline = None
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.close()
+
+
+class Server(uvicorn.Server):
+    """A uvicorn server that leaves the signals to us, and says when it is ready."""
+
+    on_ready: Callable[[], None] | None = None
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # uvicorn would raise the signal again after serving, and nothing after run() would happen.
+        yield
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        if self.started and self.on_ready:
+            self.on_ready()
+
+
+def serve(application: Any, on_ready: Callable[[], None] | None = None) -> int:
+    """Serves until a signal; the exit code. Ends within the grace, open streams or not."""
+    config = uvicorn.Config(
+        application, host=settings.HOST, port=settings.PORT, http=PatientProtocol, ws="none", lifespan="on",
+        log_config=None, access_log=False, proxy_headers=False, server_header=False, backlog=4096,
+        timeout_graceful_shutdown=3, loop="uvloop",
+    )  # fmt: skip
+    server = Server(config)
+    server.on_ready = on_ready
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as loop:
+        loop.run(_serve(server))
+    services.stop()
+    return 0 if server.started else 1
+
+
+async def _serve(server: Server) -> None:
+    loop, orders = asyncio.get_running_loop(), []
+
+    def stop(name: str) -> None:
+        orders.append(name)
+        if len(orders) > 1:
+            log.warning("%s again: leaving at once", name)
+            os._exit(1)
+        log.info("%s: no new work; streams end now, running agents have %g s", name, settings.A2A_GRACE_SECONDS)
+        services.drain()
+        server.should_exit = True
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop, signal.Signals(number).name)
+    await server.serve()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Until the process has ended, a further signal means: at once.
+        signal.signal(number, lambda *_: os._exit(1))

@@ -1,0 +1,99 @@
+"""A stream is a reader of the log: the task as of the cursor, then its events, over server-sent events."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import AsyncIterator
+
+import orjson
+from django.conf import settings
+
+from a2a import sse
+from a2a.dialects.shape import Dialect, Frame
+from a2a.errors import Internal
+from a2a.jsonrpc import Id, failure
+from a2a.states import TERMINAL, TaskState
+from a2a.types import Message
+from tasks_app.exchanges import OpenExchange, recorder
+from tasks_app.operations import Follow
+from tasks_app.readers import Reader, readers
+
+log = logging.getLogger(__name__)
+
+
+class Stream:
+    """One answer that is a stream. It owns no work: when it drops, the task goes on."""
+
+    def __init__(self, follow: Follow, dialect: Dialect, rpc_id: Id, exchange: OpenExchange) -> None:
+        self.follow = follow
+        self.dialect = dialect
+        self.rpc_id = rpc_id
+        self.exchange = exchange
+        self.head = b'{"jsonrpc":"2.0","id":' + orjson.dumps(rpc_id) + b',"result":'
+
+    async def frames(self) -> AsyncIterator[bytes]:
+        """The bytes of the stream. A failure in mid-stream is one last event with the error (fact sheet 1.3)."""
+        row = self.exchange.row
+        try:
+            first = self.follow.first
+            if isinstance(first, Message):
+                yield self._framed(first, None)
+                return
+            row.first_seq = row.last_seq = first.seq
+            self.exchange.about(first.id, first.context_id)
+            async with readers.reader(first.id, first.context_id, first.seq) as reader:
+                yield sse.RETRY + self._framed(first, first.seq)
+                if not self._ends(first.state):
+                    async for chunk in self._tail(reader):
+                        yield chunk
+        except Exception:
+            reference = secrets.token_hex(6)
+            log.exception("exchange %s: the stream failed, reference %s", row.id, reference)
+            error = self.dialect.error(Internal(reference=reference))
+            row.code = error["code"]
+            yield b"event: error\n" + sse.frame(failure(self.rpc_id, error))
+        finally:
+            self.exchange.end("stream", code=row.code)
+            recorder.close(self.exchange)
+
+    async def _tail(self, reader: Reader) -> AsyncIterator[bytes]:
+        """The events after the cursor, as they come; a comment when it is quiet."""
+        oldest = asyncio.get_running_loop().time() + settings.A2A_STREAM_SECONDS
+        while True:
+            page = await reader.page()
+            if page:
+                last = next((place for place, event in enumerate(page) if self._ends(event.state)), None)
+                shown = page if last is None else page[: last + 1]
+                if chunk := b"".join(self._framed(event, event.seq) for event in shown):
+                    yield chunk
+                self.exchange.row.last_seq = shown[-1].seq
+                if last is not None:
+                    return
+                continue
+            if readers.draining:
+                yield sse.DRAINING
+                return
+            if asyncio.get_running_loop().time() > oldest:
+                return
+            if not await reader.news(settings.A2A_PING_SECONDS) and not readers.draining:
+                yield sse.PING
+
+    def _framed(self, frame: Frame, seq: int | None) -> bytes:
+        """One event; nothing for what the dialect does not show."""
+        wire = self.dialect.encode_frame(frame, self.follow.history_length)
+        if wire is None:
+            return b""
+        data = sse.frame(self.head + wire + b"}", seq)
+        self.exchange.row.frames += 1
+        self.exchange.row.response_bytes += len(data)
+        if isinstance(frame, Message):
+            self.exchange.keep(data)
+        return data
+
+    def _ends(self, state: str | None) -> bool:
+        """Terminal states end every stream; a question ends that of a send, while missing credentials come out of
+        band and leave it open (fact sheet 2.2)."""
+        if state is None:
+            return False
+        return state in TERMINAL or (state == TaskState.INPUT_REQUIRED and not self.follow.stays)
+
