@@ -4,8 +4,9 @@
 import os
 import sys
 
-from a2a.agents import AgentDefinitionError
 from django.core.management import execute_from_command_line
+
+from a2a.agents import AgentDefinitionError
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")

@@ -13,7 +13,7 @@ import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, TypeVar, get_type_hints, overload
 
 import msgspec
 from msgspec import NODEFAULT, Struct
@@ -103,26 +103,55 @@ def mistake(function: Callable[..., Any], name: str, sentence: str) -> AgentDefi
     return AgentDefinitionError(f'{where(function)}: agent "{name}": {sentence}')
 
 
-# What each option must be: a test and the words for it.
-_OPTIONS: dict[str, tuple[Any, Callable[[Any], bool], str]] = {
-    "name": (None, lambda v: v is None or (isinstance(v, str) and _NAME.fullmatch(v) is not None),
-             "lower-case letters, digits and hyphens, beginning with a letter, at most 64"),
-    "description": (None, lambda v: v is None or (isinstance(v, str) and v.strip() != ""), "a sentence"),
-    "skills": ((), lambda v: isinstance(v, list | tuple) and all(isinstance(s, str | Skill) and s for s in v),
-               "a list of skill ids or Skill values"),
-    "timeout": (300.0, lambda v: _number(v) and v > 0, "a number of seconds above 0"),
-    "attempts": (1, lambda v: isinstance(v, int) and not isinstance(v, bool) and 1 <= v <= 100, "a whole number from 1 to 100"),
-    "queue": ("default", lambda v: isinstance(v, str) and _NAME.fullmatch(v) is not None, "a lower-case name"),
-    "priority": (0, lambda v: isinstance(v, int) and not isinstance(v, bool) and abs(v) <= 1000, "a whole number from -1000 to 1000"),
-    "scopes": ((), lambda v: isinstance(v, list | tuple) and all(isinstance(s, str) and s for s in v), "a list of scope names"),
-    "cost": (0.0, lambda v: _number(v) and v >= 0, "a number of dollars"),
-    "quick": (False, lambda v: isinstance(v, bool), "True or False"),
-    "version": ("1.0.0", lambda v: isinstance(v, str) and v != "", "a version such as 1.0.0"),
-}  # fmt: skip
+def _name(value: Any) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
 def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value < float("inf")
+
+
+def _whole(value: Any, lowest: int, highest: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
+
+
+def _list(value: Any, kinds: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, kinds) and item for item in value)
+
+
+class Option(Struct, frozen=True):
+    """An option of @agent: what it is when it is left out, what it may be, and the words for that."""
+
+    default: Any
+    fits: Callable[[Any], bool]
+    words: str
+
+
+_NAME_WORDS = "lower-case letters, digits and hyphens, beginning with a letter, at most 64"
+_OPTIONS: dict[str, Option] = {
+    "name": Option(None, lambda v: v is None or _name(v), _NAME_WORDS),
+    "description": Option(None, lambda v: v is None or (isinstance(v, str) and v.strip() != ""), "a sentence"),
+    "skills": Option((), lambda v: _list(v, str | Skill), "a list of skill ids or Skill values"),
+    "timeout": Option(300.0, lambda v: _number(v) and v > 0, "a number of seconds above 0"),
+    "attempts": Option(1, lambda v: _whole(v, 1, 100), "a whole number from 1 to 100"),
+    "queue": Option("default", _name, "a lower-case name"),
+    "priority": Option(0, lambda v: _whole(v, -1000, 1000), "a whole number from -1000 to 1000"),
+    "scopes": Option((), lambda v: _list(v, str), "a list of scope names"),
+    "cost": Option(0.0, lambda v: _number(v) and v >= 0, "a number of dollars"),
+    "quick": Option(False, lambda v: isinstance(v, bool), "True or False"),
+    "version": Option("1.0.0", lambda v: isinstance(v, str) and v != "", "a version such as 1.0.0"),
+}
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@overload
+def agent(function: Function) -> Function: ...
+
+
+@overload
+def agent(**options: Any) -> Callable[[Function], Function]: ...
 
 
 def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -140,7 +169,7 @@ def define(function: Callable[..., Any], options: Json) -> Agent:
     """The agent that a function and its options make."""
     name = options.get("name") or function.__name__.replace("_", "-").lower()
     _check(function, str(name), options)
-    values = {option: options.get(option, default) for option, (default, _, _) in _OPTIONS.items()}
+    values = {name: options.get(name, option.default) for name, option in _OPTIONS.items()}
     doc = inspect.getdoc(function)
     description = values["description"] or (doc.split("\n\n")[0].replace("\n", " ") if doc else "")
     if not description:
@@ -158,20 +187,24 @@ def _check(function: Callable[..., Any], name: str, options: Json) -> None:
             near = difflib.get_close_matches(option, _OPTIONS, 1)
             hint = f"; did you mean {near[0]}=" if near else f"; there are {', '.join(_OPTIONS)}"
             raise mistake(function, name, f"there is no option {option}={hint}")
-        _, is_right, words = _OPTIONS[option]
-        if not is_right(value):
-            raise mistake(function, name, f"{option}= must be {words}, not {value!r}")
+        if not _OPTIONS[option].fits(value):
+            raise mistake(function, name, f"{option}= must be {_OPTIONS[option].words}, not {value!r}")
     if not _NAME.fullmatch(name):
-        raise mistake(function, name, f"the name must be {_OPTIONS['name'][2]}; set name=")
+        raise mistake(function, name, f"the name must be {_NAME_WORDS}; set name=")
 
 
 def _skills(name: str, description: str, given: Any) -> tuple[Skill, ...]:
     """A skill given as an id takes the agent's description; an agent without skills has one of its own name."""
     return tuple(
-        skill if isinstance(skill, Skill)
-        else Skill(id=skill, name=skill.replace("-", " ").replace("_", " ").capitalize(), description=description, tags=(name,))
+        skill
+        if isinstance(skill, Skill)
+        else Skill(id=skill, name=_title(skill), description=description, tags=(name,))
         for skill in given or (name,)
-    )  # fmt: skip
+    )
+
+
+def _title(skill: str) -> str:
+    return skill.replace("-", " ").replace("_", " ").capitalize()
 
 
 def _form(function: Callable[..., Any]) -> Form:
@@ -206,4 +239,3 @@ def _inputs(function: Callable[..., Any], name: str) -> type[Struct] | None:
     except TypeError as error:
         raise mistake(function, name, f"a parameter's type cannot come from JSON: {error}") from None
     return shape
-

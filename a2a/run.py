@@ -136,7 +136,11 @@ def action_of(value: Any) -> Action:
             return value
         case Artifact():
             return Chunk(
-                value.parts, artifact_id=value.artifact_id, name=value.name, description=value.description, metadata=value.metadata
+                value.parts,
+                artifact_id=value.artifact_id,
+                name=value.name,
+                description=value.description,
+                metadata=value.metadata,
             )
         case _:
             return Chunk((part_of(value),))

@@ -60,7 +60,11 @@ class Scribe:
         self.begun.add(artifact_id)
         return ArtifactAdded(
             artifact=Artifact(
-                artifact_id=artifact_id, parts=chunk.parts, name=chunk.name, description=chunk.description, metadata=chunk.metadata
+                artifact_id=artifact_id,
+                parts=chunk.parts,
+                name=chunk.name,
+                description=chunk.description,
+                metadata=chunk.metadata,
             ),
             append=append,
             last_chunk=chunk.last,

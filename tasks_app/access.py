@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 from msgspec import Struct
 
 from a2a.errors import MissingScope, TaskNotFound
+from tasks_app import clock
 from tasks_app.models import ApiKey, Principal, Task, Tenant
 from tasks_app.rows import sight_of
 
@@ -64,7 +64,7 @@ class FindCaller(Struct, frozen=True):
 def callers_many(items: Sequence[FindCaller]) -> list[Caller | None]:
     """The callers; None for a key that is unknown, revoked or expired."""
     keys = ApiKey.objects.select_related("principal__tenant").filter(
-        Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None, digest__in={item.digest for item in items}
+        Q(expires_at=None) | Q(expires_at__gt=clock.now()), revoked_at=None, digest__in={item.digest for item in items}
     )
     found = {key.digest: _caller(key) for key in keys}
     return [found.get(item.digest) for item in items]
@@ -87,6 +87,12 @@ def new_key(principal: str, *, tenant: str = "default", name: str = "", key: str
     owner, _ = Principal.objects.get_or_create(tenant=home, name=principal)
     ApiKey.objects.update_or_create(
         digest=digest(key),
-        defaults={"principal": owner, "name": name or principal, "prefix": key[:8], "scopes": scopes, "revoked_at": None},
+        defaults={
+            "principal": owner,
+            "name": name or principal,
+            "prefix": key[:8],
+            "scopes": scopes,
+            "revoked_at": None,
+        },
     )
     return key

@@ -13,7 +13,7 @@ class TasksAppConfig(AppConfig):
 
     def ready(self) -> None:
         """Imports agents.py and jobs.py of every installed app and the modules of A2A_AGENT_MODULES."""
-        from tasks_app import checks  # noqa: F401, PLC0415  # registers; needs the apps
+        from tasks_app import checks  # noqa: F401  # registers; needs the apps
 
         autodiscover_modules("agents", "jobs")
         for module in settings.A2A_AGENT_MODULES:

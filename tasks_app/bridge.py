@@ -111,12 +111,19 @@ class Lane(threading.Thread):
         super().__init__(name=f"lane-{name}", daemon=True)
         self.ready = threading.Condition()
         self.waiting: dict[Kind, deque[Ticket]] = {}
+        self.idle = False
         self.stopping = False
 
-    def put(self, kind: Kind, ticket: Ticket) -> None:
+    def put(self, tickets: Sequence[tuple[Kind, Ticket]]) -> None:
         with self.ready:
-            self.waiting.setdefault(kind, deque()).append(ticket)
-            self.ready.notify()
+            for kind, ticket in tickets:
+                queue = self.waiting.get(kind)
+                if queue is None:
+                    queue = self.waiting[kind] = deque()
+                queue.append(ticket)
+            if self.idle:
+                # A wake-up is a system call, and the lane takes the interpreter from whoever made it.
+                self.ready.notify()
 
     def stop(self) -> None:
         """Ends the lane once nothing waits any more."""
@@ -136,7 +143,9 @@ class Lane(threading.Thread):
             while not self.waiting:
                 if self.stopping:
                     return None
+                self.idle = True
                 self.ready.wait()
+                self.idle = False
             kind = next(iter(self.waiting))
             queue = self.waiting.pop(kind)
             tickets = take(queue, kind.unique)
@@ -233,6 +242,8 @@ class Bridge:
     def __init__(self) -> None:
         self.lanes: dict[str, Lane] = {}
         self.starting = threading.Lock()
+        self.collected: dict[asyncio.AbstractEventLoop, list[tuple[Kind, Ticket]]] = {}
+        """What a loop has asked for in this turn: it goes to the lanes at once, in one group."""
         self.inline = False
         """For tests inside a transaction, which no other thread could see: work is done on the spot."""
 
@@ -241,8 +252,10 @@ class Bridge:
         if self.inline:
             settle([(item, future, loop)], perform(kind, [item]))
             return
-        lane = self.lanes.get(kind.lane) or self._start(kind.lane)
-        lane.put(kind, (item, future, loop))
+        self._lane(kind.lane).put([(kind, (item, future, loop))])
+
+    def _lane(self, name: str) -> Lane:
+        return self.lanes.get(name) or self._start(name)
 
     def _start(self, name: str) -> Lane:
         with self.starting:
@@ -256,17 +269,25 @@ class Bridge:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         if self.inline:
-            from asgiref.sync import sync_to_async  # noqa: PLC0415  # tests only
+            from asgiref.sync import sync_to_async  # tests only
 
             await sync_to_async(self.put)(item, future, loop)
         else:
-            self.put(item, future, loop)
-        return await self._patiently(item, await future)
+            collected = self.collected.get(loop)
+            if collected is None:
+                collected = self.collected[loop] = []
+                loop.call_soon(self._hand_over, loop)
+            collected.append((KINDS[type(item)], (item, future, loop)))
+        result = await future
+        return result if result is not LOCKED else await self.ask(DoSlowly(lambda: patient(item)))
 
-    async def _patiently(self, item: Any, result: Any) -> Any:
-        if result is LOCKED:
-            return await self.ask(DoSlowly(lambda: patient(item)))
-        return result
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        collected = self.collected.pop(loop)
+        by_lane: dict[str, list[tuple[Kind, Ticket]]] = {}
+        for pair in collected:
+            by_lane.setdefault(pair[0].lane, []).append(pair)
+        for name, pairs in by_lane.items():
+            self._lane(name).put(pairs)
 
     def do(self, item: Any) -> Any:
         """The same for threads without a loop."""

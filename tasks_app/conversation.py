@@ -32,6 +32,8 @@ def _messages_of(task_id: str, history: str, artifacts: str) -> list[Message]:
     for wire in orjson.loads(artifacts):
         artifact = decode_artifact(wire)
         messages.append(
-            Message(message_id=f"{task_id}/{artifact.artifact_id}", role=Role.AGENT, parts=artifact.parts, task_id=task_id)
+            Message(
+                message_id=f"{task_id}/{artifact.artifact_id}", role=Role.AGENT, parts=artifact.parts, task_id=task_id
+            )
         )
     return messages

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.db import connection, transaction
-from django.utils import timezone
 from msgspec import UNSET, Struct, UnsetType
 
 from a2a.dialects import DIALECTS
@@ -18,6 +17,7 @@ from a2a.dialects.shape import Answer, Dialect, Result
 from a2a.documents import EventDocument
 from a2a.errors import InvalidParams, InvalidRequest, ParseError
 from a2a.jsonrpc import Call, Id, parse, reply
+from tasks_app import clock
 from tasks_app.access import Caller
 from tasks_app.bridge import KINDS, Kind, bridge
 from tasks_app.event_log import ReadAsOf, read_as_of
@@ -47,15 +47,18 @@ class OpenExchange:
         """Set by the door: the whole answer of a result, so that both halves can be stored with the change."""
         self.answer: bytes | None = None
         """What encode gave, once it was needed."""
-        now = timezone.now()
+        now = clock.now()
         self.row = ExchangeRow(
             id=uuid7(), request_id=request_id, rpc_id=_id_text(rpc_id), rpc_id_type=_KINDS_OF_ID[type(rpc_id)],
             door=door, trace=trace, created_at=now, request_bytes=len(request),
         )  # fmt: skip
-        self.request_id = request_id or self.row.id
-        self.row.request_id = self.request_id
         self._request = request
         self.body = BodyRow(exchange_id=self.row.id, request="")
+
+    @property
+    def request_id(self) -> str:
+        """As the caller is told."""
+        return self.row.request_id or self.row.id
 
     def asked_by(self, caller: Caller) -> None:
         """The caller is known; only now is the content kept."""
@@ -85,7 +88,6 @@ class OpenExchange:
         row.outcome, row.code, row.http_status = outcome, code, status
         row.duration_us = int((time.perf_counter() - self.began) * 1_000_000)
         row.response_bytes = row.response_bytes or len(answer)
-
 
     def keep(self, answer: bytes) -> None:
         """Stores the answer as it is: it cannot be derived from the log."""
@@ -175,14 +177,14 @@ def _write(new: Sequence[tuple[ExchangeRow, BodyRow]], endings: Sequence[tuple[E
                 cursor.executemany(_END_SQLITE, [_ending(row) for row, _ in endings])
             answers = [(body.response, body.exchange_id) for _, body in endings if body.response]
             if answers:
-                cursor.executemany(f"update {BODIES.name} set response = %s where exchange_id = %s", answers)  # noqa: S608  # no foreign text
+                cursor.executemany(f"update {BODIES.name} set response = %s where exchange_id = %s", answers)
 
 
 _END_POSTGRES = (
-    f"update {EXCHANGES.name} e set {', '.join(f'{name} = x.{name}' for name in _ENDINGS)} "  # noqa: S608  # no foreign text
+    f"update {EXCHANGES.name} e set {', '.join(f'{name} = x.{name}' for name in _ENDINGS)} "
     f"from jsonb_to_recordset(%s::jsonb) as x({EXCHANGES.record}) where e.id = x.id"
 )
-_END_SQLITE = f"update {EXCHANGES.name} set {', '.join(f'{name} = %s' for name in _ENDINGS)} where id = %s"  # noqa: S608  # no foreign text
+_END_SQLITE = f"update {EXCHANGES.name} set {', '.join(f'{name} = %s' for name in _ENDINGS)} where id = %s"
 
 
 def _ending(row: ExchangeRow) -> tuple[Any, ...]:

@@ -21,13 +21,14 @@ async def problems() -> list[str]:
     if readers.draining:
         found.append("draining: the process is going down")
     if sweeper.age > 3 * settings.A2A_SWEEP_SECONDS + 1:
-        found.append(f"sweeper: the last sweep was {sweeper.age:.0f} s ago, one is due every {settings.A2A_SWEEP_SECONDS:g} s")
+        due = f"one is due every {settings.A2A_SWEEP_SECONDS:g} s"
+        found.append(f"sweeper: the last sweep was {sweeper.age:.0f} s ago, {due}")
     try:
         async with asyncio.timeout(PATIENCE):
             await bridge.ask(DoSlowly(_look))
     except TimeoutError:
         found.append(f"database: no answer within {PATIENCE:g} s")
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is not ready
         log.warning("the database does not answer: %s", error)
         found.append("database: it cannot be reached, see the log")
     return found

@@ -50,6 +50,9 @@ class ApiKey(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
 
+    class Meta:
+        verbose_name = "API key"
+
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
 
@@ -169,19 +172,29 @@ class Exchange(models.Model):
     """One call and how it was answered. Ordered by its id, which begins with the time."""
 
     id = models.CharField(max_length=36, primary_key=True)
-    request_id = models.CharField(max_length=128, help_text="Of the HTTP call; the members of a batch share it.")
+    request_id = models.CharField(
+        max_length=128,
+        default="",
+        help_text="Of the HTTP call; the members of a batch share it. Empty when it is the exchange's own id.",
+    )
     rpc_id = models.CharField(max_length=255, null=True)
     rpc_id_type = models.CharField(max_length=8, help_text="string, number, null, or absent.")
     dialect = models.CharField(max_length=16, default="")
     version = models.CharField(max_length=32, default="", help_text="The A2A-Version asked for.")
     door = models.CharField(max_length=16)
     method = models.CharField(max_length=64, default="")
-    caller = models.ForeignKey(Principal, models.SET_NULL, null=True, db_constraint=False, db_index=False, related_name="+")
-    tenant = models.ForeignKey(Tenant, models.SET_NULL, null=True, db_constraint=False, db_index=False, related_name="+")
+    caller = models.ForeignKey(
+        Principal, models.SET_NULL, null=True, db_constraint=False, db_index=False, related_name="+"
+    )
+    tenant = models.ForeignKey(
+        Tenant, models.SET_NULL, null=True, db_constraint=False, db_index=False, related_name="+"
+    )
     task_id = models.CharField(max_length=36, null=True)
     context_id = models.CharField(max_length=255, null=True)
     trace = models.CharField(max_length=64, default="", help_text="The trace id of a traceparent header.")
-    outcome = models.CharField(max_length=16, default="", help_text="result, error, stream, notified; empty: no answer.")
+    outcome = models.CharField(
+        max_length=16, default="", help_text="result, error, stream, notified, refused; empty: no answer recorded."
+    )
     code = models.IntegerField(null=True)
     http_status = models.PositiveSmallIntegerField(null=True)
     created_at = models.DateTimeField()
@@ -194,9 +207,9 @@ class Exchange(models.Model):
 
     class Meta:
         indexes: ClassVar = [
-            models.Index(fields=["rpc_id"], name="exchange_rpc", condition=Q(rpc_id__isnull=False)),
-            models.Index(fields=["request_id"], name="exchange_request"),
-            models.Index(fields=["task_id"], name="exchange_task", condition=Q(task_id__isnull=False)),
+            models.Index(fields=["rpc_id", "id"], name="exchange_rpc", condition=Q(rpc_id__isnull=False)),
+            models.Index(fields=["request_id", "id"], name="exchange_request", condition=~Q(request_id="")),
+            models.Index(fields=["task_id", "id"], name="exchange_task", condition=Q(task_id__isnull=False)),
         ]
 
     def __str__(self) -> str:
@@ -206,7 +219,9 @@ class Exchange(models.Model):
 class ExchangeBody(models.Model):
     """The redacted bodies of a call, apart from the index so that lists never load them."""
 
-    exchange = models.OneToOneField(Exchange, models.CASCADE, primary_key=True, db_constraint=False, related_name="body")
+    exchange = models.OneToOneField(
+        Exchange, models.CASCADE, primary_key=True, db_constraint=False, related_name="body"
+    )
     request = models.TextField(default="")
     response = models.TextField(default="", help_text="Empty when it can be derived from the log.")
 

@@ -181,7 +181,8 @@ def sight_of(task_id: str, tenant_id: int, owner_id: int) -> str:
 def _plain(hint: Any) -> type:
     """The type of a column without its None."""
     kinds = [kind for kind in get_args(hint) if kind is not type(None)]
-    return kinds[0] if kinds else hint
+    kind: type = kinds[0] if kinds else hint
+    return kind
 
 
 def as_json(rows: Sequence[Row]) -> str:

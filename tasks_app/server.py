@@ -10,6 +10,7 @@ from typing import Any
 
 import uvicorn
 from django.conf import settings
+from django.utils.module_loading import import_string
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tasks_app import services
@@ -20,38 +21,40 @@ log = logging.getLogger(__name__)
 class PatientProtocol(HttpToolsProtocol):
     """Closes a connection whose headers do not arrive: uvicorn would wait for ever."""
 
-    deadline: asyncio.TimerHandle | None = None
+    since: float | None = None
+    """When the headers under way began; None between requests' headers."""
+    look: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._arm()
+        self.since = self.loop.time()
+        self._look_later()
 
     def data_received(self, data: bytes) -> None:
         # On a kept connection the clock starts with the first byte of the next request.
-        if self.deadline is None and (self.cycle is None or self.cycle.response_complete):
-            self._arm()
+        if self.since is None and (self.cycle is None or self.cycle.response_complete):
+            self.since = self.loop.time()
         super().data_received(data)
 
     def on_headers_complete(self) -> None:
-        self._disarm()
+        self.since = None
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._disarm()
+        if self.look is not None:
+            self.look.cancel()
         super().connection_lost(exc)
 
-    def _arm(self) -> None:
-        self.deadline = self.loop.call_later(settings.A2A_HEADER_SECONDS, self._late)
+    def _look_later(self) -> None:
+        """One timer a connection and not one a request: it is late by half a period at most."""
+        self.look = self.loop.call_later(settings.A2A_HEADER_SECONDS / 2, self._look)
 
-    def _disarm(self) -> None:
-        if self.deadline is not None:
-            self.deadline.cancel()
-            self.deadline = None
-
-    def _late(self) -> None:
-        self.deadline = None
-        if self.transport is not None and not self.transport.is_closing():
+    def _look(self) -> None:
+        late = self.since is not None and self.loop.time() - self.since >= settings.A2A_HEADER_SECONDS
+        if late and self.transport is not None and not self.transport.is_closing():
             self.transport.close()
+        else:
+            self._look_later()
 
 
 class Server(uvicorn.Server):
@@ -70,8 +73,9 @@ class Server(uvicorn.Server):
             self.on_ready()
 
 
-def serve(application: Any, on_ready: Callable[[], None] | None = None) -> int:
+def serve(on_ready: Callable[[], None] | None = None) -> int:
     """Serves until a signal; the exit code. Ends within the grace, open streams or not."""
+    application = import_string(settings.ASGI_APPLICATION)
     config = uvicorn.Config(
         application, host=settings.HOST, port=settings.PORT, http=PatientProtocol, ws="none", lifespan="on",
         log_config=None, access_log=False, proxy_headers=False, server_header=False, backlog=4096,

@@ -4,7 +4,6 @@ import atexit
 import logging
 import threading
 
-
 from tasks_app.bridge import Do, bridge
 from tasks_app.dispatch import LocalDispatcher
 from tasks_app.event_log import release_all

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import connection
-from django.utils import timezone
 
 from a2a.events import Event
 from a2a.scribe import Scribe
 from a2a.states import TERMINAL, TaskState
+from tasks_app import clock
 from tasks_app.bridge import Do, bridge
 from tasks_app.event_log import change
 from tasks_app.hints import hints
@@ -90,7 +90,8 @@ def take_up() -> int:
             task.id, task.context_id, [event], now=now, actor="sweeper", attempt=task.attempt,
             lease_before=None if overdue else now,
             run=RunRow(
-                task_id=task.id, number=task.attempt, worker=task.lease_owner or "", started_at=None, ended_at=now, outcome=outcome
+                task_id=task.id, number=task.attempt, worker=task.lease_owner or "", started_at=None,
+                ended_at=now, outcome=outcome,
             ),
         )  # fmt: skip
         if bridge.do(item):
@@ -101,7 +102,7 @@ def take_up() -> int:
 
 def _lost() -> tuple[datetime, list[Task]]:
     """The database's time, and the working tasks whose lease or deadline is before it."""
-    now = timezone.now()
+    now = clock.now()
     if on_postgres():
         with connection.cursor() as cursor:
             cursor.execute("select now()")
@@ -116,7 +117,7 @@ def _lost() -> tuple[datetime, list[Task]]:
 
 def _verdict(task: Task, *, overdue: bool) -> tuple[Event, str]:
     """What becomes of it, and the outcome of the run that was lost."""
-    scribe, now = Scribe(task.id, task.context_id, 1, uuid7), timezone.now()
+    scribe, now = Scribe(task.id, task.context_id, 1, uuid7), clock.now()
     if overdue:
         sentence = f"The agent took longer than its timeout of {task.timeout:g} s."
         return scribe.said(TaskState.FAILED, now, sentence), "overdue"
@@ -129,7 +130,7 @@ def _verdict(task: Task, *, overdue: bool) -> tuple[Event, str]:
 
 def forget() -> None:
     """Deletes what is past its time, in batches that leave room for others; the rest follows an hour later."""
-    now = timezone.now()
+    now = clock.now()
     exchanges = uuid7_at(now - timedelta(days=settings.A2A_EXCHANGE_DAYS))
     old = list(Exchange.objects.filter(id__lt=exchanges).order_by("id").values_list("id", flat=True)[: BATCH * 50])
     ExchangeBody.objects.filter(exchange_id__in=old).delete()

@@ -87,7 +87,9 @@ def moment(value: str | None, field: str) -> datetime | None:
 
 def stamp(time: datetime) -> str:
     """A time as all dialects send it: UTC, milliseconds, Z."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{time.microsecond // 1000:03d}Z"
+    if time.tzinfo is not UTC:
+        time = time.astimezone(UTC)
+    return time.isoformat(timespec="milliseconds")[:23] + "Z"
 
 
 def file_bytes(text: str, field: str) -> bytes:

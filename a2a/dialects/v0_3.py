@@ -271,7 +271,9 @@ DIALECT = Dialect(
     version="0.3",
     methods={
         "message/send": Method(request=SendMessage, decode=partial(decode_send, SendMessage), encode=encode_answer),
-        "message/stream": Method(request=StreamMessage, decode=partial(decode_send, StreamMessage), encode=encode_answer),
+        "message/stream": Method(
+            request=StreamMessage, decode=partial(decode_send, StreamMessage), encode=encode_answer
+        ),
         "tasks/get": Method(request=GetTask, decode=decode_get, encode=encode_answer),
         "tasks/list": Method(request=ListTasks, decode=decode_list, encode=encode_page),
         "tasks/cancel": Method(request=CancelTask, decode=decode_cancel, encode=encode_answer),
@@ -280,7 +282,9 @@ DIALECT = Dialect(
         "tasks/pushNotificationConfig/get": PUSH,
         "tasks/pushNotificationConfig/list": PUSH,
         "tasks/pushNotificationConfig/delete": PUSH,
-        "agent/getAuthenticatedExtendedCard": Method(request=GetExtendedCard, decode=decode_extended_card, encode=encode_answer),
+        "agent/getAuthenticatedExtendedCard": Method(
+            request=GetExtendedCard, decode=decode_extended_card, encode=encode_answer
+        ),
     },
     codes=CODES,
     encode_error=encode_error,

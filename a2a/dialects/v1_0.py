@@ -313,7 +313,9 @@ DIALECT = Dialect(
     version="1.0",
     methods={
         "SendMessage": Method(request=SendMessage, decode=partial(decode_send, SendMessage), encode=encode_answer),
-        "SendStreamingMessage": Method(request=StreamMessage, decode=partial(decode_send, StreamMessage), encode=encode_answer),
+        "SendStreamingMessage": Method(
+            request=StreamMessage, decode=partial(decode_send, StreamMessage), encode=encode_answer
+        ),
         "GetTask": Method(request=GetTask, decode=decode_get, encode=encode_bare_task),
         "ListTasks": Method(request=ListTasks, decode=decode_list, encode=encode_page),
         "CancelTask": Method(request=CancelTask, decode=decode_cancel, encode=encode_bare_task),

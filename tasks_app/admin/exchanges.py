@@ -97,7 +97,7 @@ class ExchangeAdmin(LogTable[Exchange]):
             answer = exchanges.response_text(row) if row.outcome else ""
         except BROKEN:
             answer = ""
-        others = Exchange.objects.filter(request_id=row.request_id).exclude(pk=row.pk)
+        others = Exchange.objects.exclude(request_id="").filter(request_id=row.request_id).exclude(pk=row.pk)
         members, more = held(others.select_related("caller").order_by("-id"), BATCH)
         return {
             "verdict": verdict(row),
@@ -149,7 +149,7 @@ def facts(row: Exchange) -> list[Fact]:
         Fact("Time (UTC)", moment(row.created_at)),
         Fact("Duration", duration(row.duration_us)),
         Fact("RPC id", f"{rpc_id} ({row.rpc_id_type})".strip()),
-        Fact("Request id", visible(row.request_id)),
+        Fact("Request id", visible(row.request_id or row.id)),
         Fact("Exchange id", row.id),
         Fact("Caller", visible(row.caller.name) if row.caller else ""),
         Fact("Tenant", visible(row.tenant.name) if row.tenant else ""),

@@ -100,8 +100,8 @@ def change(  # the arguments are the item's
         task_id=task_id, events=rows, attempt=attempt, exchange=exchange,
         # A run that lost its lease must not write between the loss and the next claim.
         sources=sources(events) if attempt is None else [TaskState.WORKING.value],
-        state=status and status.state.value, status=status and dumps(encode_status(status)),
-        status_at=status and status.timestamp,
+        state=status.state.value if status else None, status=dumps(encode_status(status)) if status else None,
+        status_at=status.timestamp if status else None,
         frees=status is not None and (status.state in QUIET or status.state is TaskState.SUBMITTED), **more,
     )  # fmt: skip
 
@@ -138,7 +138,8 @@ _APPEND = f"""
 with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, count bigint, sources text[], state text,
         status text, status_at timestamptz, attempt bigint, sight text, frees boolean, tries bigint,
         lease_before timestamptz)),
-    l as materialized (select t.id from {_TASK} t join r on r.id = t.id order by t.id for no key update of t {{locked}}),
+    l as materialized (
+        select t.id from {_TASK} t join r on r.id = t.id order by t.id for no key update of t {{locked}}),
     u as (update {_TASK} t set last_seq = t.last_seq + r.count, state = coalesce(r.state, t.state),
             status = coalesce(r.status, t.status), status_at = coalesce(r.status_at, t.status_at),
             tries = t.tries + r.tries,
@@ -154,7 +155,7 @@ with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, c
         select {", ".join(f"u.base + x.{name}" if name == "seq" else f"x.{name}" for name in EVENTS.columns)}
         from jsonb_to_recordset(%s::jsonb) as x({EVENTS.record}) join u using (n)){{more}}
 select r.n, u.last_seq, u.snapshot_seq, l.id is null from r left join u using (n) left join l on l.id = r.id
-"""  # noqa: S608  # no foreign text
+"""
 
 
 def _parts(items: Sequence[Append]) -> list[tuple[Table, list[Any]]]:
@@ -204,7 +205,7 @@ update {_TASK} as t set last_seq = last_seq + %s, state = coalesce(%s, state), s
 where id = %s and (%s is null or attempt = %s) and (%s is null or %s = {VISIBLE})
     and (%s is null or lease_until < %s) and state in ({{marks}})
 returning last_seq, snapshot_seq
-"""  # noqa: S608  # no foreign text
+"""
 
 
 def _append_sqlite(items: Sequence[Append]) -> list[Appended | Locked | None]:

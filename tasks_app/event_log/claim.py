@@ -6,13 +6,13 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.utils import timezone
 from msgspec import Struct
 
 from a2a.dialects.protojson import dumps, encode_status, event_document
 from a2a.events import StatusChanged
 from a2a.states import TaskState
 from a2a.types import Status
+from tasks_app import clock
 from tasks_app.event_log.read import ReadTask, TaskRead, one_of, read_many
 from tasks_app.models import Task
 from tasks_app.rows import EVENTS, EventRow, on_postgres, sqlite_time
@@ -50,7 +50,7 @@ update {_TASK} t set attempt = attempt + 1, tries = tries + 1, state = 'working'
     last_seq = last_seq + 1, lease_owner = %s, lease_until = now() + make_interval(secs => %s),
     deadline = now() + make_interval(secs => timeout)
 from c where t.id = c.id returning t.id, t.last_seq, t.attempt
-"""  # noqa: S608  # no foreign text
+"""
 _CLAIM_SQLITE = f"""
 update {_TASK} set attempt = attempt + 1, tries = tries + 1, state = 'working', status = %s, status_at = %s,
     last_seq = last_seq + 1, lease_owner = %s, lease_until = %s,
@@ -58,14 +58,14 @@ update {_TASK} set attempt = attempt + 1, tries = tries + 1, state = 'working', 
 where id in (select id from {_TASK} where state = 'submitted' and {{where}}
         order by priority desc, created_at limit %s)
 returning id, last_seq, attempt
-"""  # noqa: S608  # no foreign text
+"""
 
 
 def claim(wish: Claim) -> list[TaskRead]:
     """Gives the worker a lease on runnable tasks, sets them working, and reads them."""
     if wish.limit <= 0 or not wish.agents:
         return []
-    status = Status(state=TaskState.WORKING, timestamp=timezone.now())
+    status = Status(state=TaskState.WORKING, timestamp=clock.now())
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(*_claim_statement(wish, status))
         claimed = cursor.fetchall()
@@ -100,10 +100,10 @@ def renew(wish: Renew) -> set[str]:
     until, seconds = "now() + make_interval(secs => %s)", settings.A2A_LEASE_SECONDS
     start: Any = seconds
     if not on_postgres():
-        until, start = "%s", sqlite_time(timezone.now() + timedelta(seconds=seconds))
+        until, start = "%s", sqlite_time(clock.now() + timedelta(seconds=seconds))
     with connection.cursor() as cursor:
         cursor.execute(
-            f"update {_TASK} set lease_until = {until} where {ids} and {held} and lease_owner = %s "  # noqa: S608  # no foreign text
+            f"update {_TASK} set lease_until = {until} where {ids} and {held} and lease_owner = %s "
             "and state = 'working' returning id",
             [start, *more, *values, wish.worker],
         )
@@ -123,7 +123,7 @@ def refresh_many(items: Sequence[Refresh]) -> list[None]:
         for read in reads:
             stored = read.document
             cursor.execute(
-                f"update {_TASK} set snapshot_seq = %s, snapshot_status = %s, artifacts = %s, history = %s "  # noqa: S608  # no foreign text
+                f"update {_TASK} set snapshot_seq = %s, snapshot_status = %s, artifacts = %s, history = %s "
                 "where id = %s and snapshot_seq < %s",
                 (stored.seq, stored.status, stored.artifacts, stored.history, stored.id, stored.seq),
             )

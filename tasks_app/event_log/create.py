@@ -100,7 +100,7 @@ def _statement(tables: tuple[Table, ...]) -> str:
     """One statement: the keys first and in order (unordered ones deadlock), the rest for the winners only."""
     ordered = "order by x.owner_id, x.key"
     keys = KEYS.insert(ordered, "on conflict do nothing returning owner_id, key")
-    won = f"select x.n from jsonb_to_recordset(%s::jsonb) as x({KEYS.record}) join k using (owner_id, key)"  # noqa: S608  # no foreign text
+    won = f"select x.n from jsonb_to_recordset(%s::jsonb) as x({KEYS.record}) join k using (owner_id, key)"
     rest = "".join(f", t{n} as ({table.insert('join won using (n)')})" for n, table in enumerate(tables))
     return f"with k as ({keys}), won as ({won}){rest} select n from won"
 

@@ -69,7 +69,7 @@ def read_many(items: Sequence[ReadTask]) -> list[TaskRead | None]:
     allowed, values = _allowed(sights, open_ids)
     where, more = one_of("t.id", ids)
     with connection.cursor() as cursor:
-        cursor.execute(f"select {_COLUMNS} from {_TASK} t where {where} and {allowed}", [*more, *values])  # noqa: S608  # no foreign text
+        cursor.execute(f"select {_COLUMNS} from {_TASK} t where {where} and {allowed}", [*more, *values])
         rows = {row[0]: row for row in cursor.fetchall()}
     tails = read_tails([(row[0], row[6], row[2]) for row in rows.values() if row[6] < row[2]])
     found = {task_id: _task_read(row, tails.get(task_id, ())) for task_id, row in rows.items()}
@@ -109,7 +109,7 @@ def read_tails(tails: Sequence[tuple[str, int, int]]) -> dict[str, list[EventDoc
     out: dict[str, list[EventDocument]] = defaultdict(list)
     with connection.cursor() as cursor:
         cursor.execute(
-            f"select task_id, seq, kind, payload, state from {_EVENT} where {where} and seq > %s order by task_id, seq",  # noqa: S608  # no foreign text
+            f"select task_id, seq, kind, payload, state from {_EVENT} where {where} and seq > %s order by task_id, seq",
             [*values, lowest],
         )
         for task_id, seq, kind, payload, state in cursor.fetchall():
@@ -125,7 +125,14 @@ def _event(task_id: str, context_id: str, seq: int, kind: Any, payload: str, sta
 
 def _task_read(row: tuple[Any, ...], tail: Sequence[EventDocument]) -> TaskRead:
     stored = TaskDocument(
-        id=row[0], context_id=row[1], seq=row[2], state=row[3], status=row[4], metadata=row[5], artifacts=row[8], history=row[9]
+        id=row[0],
+        context_id=row[1],
+        seq=row[2],
+        state=row[3],
+        status=row[4],
+        metadata=row[5],
+        artifacts=row[8],
+        history=row[9],
     )
     if tail:
         stored = fold(replace(stored, status=row[7]), tail)
@@ -146,10 +153,11 @@ def fold(snapshot: TaskDocument, tail: Sequence[EventDocument]) -> TaskDocument:
 _LATERAL = (
     "select r.place, e.seq, e.kind, e.payload, e.state "
     "from unnest(%s::text[], %s::bigint[]) with ordinality r(id, after, place) cross join lateral "
-    f"(select seq, kind, payload, state from {_EVENT} where task_id = r.id and seq > r.after order by seq limit {PAGE}) e "  # noqa: S608  # no foreign text
+    f"(select seq, kind, payload, state from {_EVENT} where task_id = r.id and seq > r.after "
+    f"order by seq limit {PAGE}) e "
     "order by r.place, e.seq"
 )
-_ONE = f"select seq, kind, payload, state from {_EVENT} where task_id = %s and seq > %s order by seq limit {PAGE}"  # noqa: S608  # no foreign text
+_ONE = f"select seq, kind, payload, state from {_EVENT} where task_id = %s and seq > %s order by seq limit {PAGE}"
 
 
 def read_events_many(items: Sequence[ReadEvents]) -> list[list[EventDocument]]:
@@ -173,7 +181,7 @@ def last_events_many(items: Sequence[LastEvents]) -> list[list[Reached]]:
     ids = sorted({task_id for item in items for task_id in item.task_ids})
     where, values = one_of("id", ids)
     with connection.cursor() as cursor:
-        cursor.execute(f"select id, last_seq, state from {_TASK} where {where}", values)  # noqa: S608  # no foreign text
+        cursor.execute(f"select id, last_seq, state from {_TASK} where {where}", values)
         found = {row[0]: Reached(*row) for row in cursor.fetchall()}
     return [[found[task_id] for task_id in item.task_ids if task_id in found] for item in items]
 

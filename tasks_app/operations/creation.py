@@ -56,12 +56,9 @@ def create_task(plan: Plan, later: Sequence[Event]):  # type: ignore[no-untyped-
     known: Known | None = yield Create(
         key=plan.key, task=_task_row(plan, final, task.status.timestamp), events=rows, exchange=exchange, body=body
     )
-    plan.created = final if not later else document(_first(events), 1)
+    if isinstance(plan.request, StreamMessage):
+        plan.created = document(apply(None, events[0]), 1) if later else final
     return _stored(context, known, answer)
-
-
-def _first(events: Sequence[Event]) -> Task:
-    return apply(None, events[0])
 
 
 def create_turn(plan: Plan, reply: Message):  # type: ignore[no-untyped-def]  # a part of a generator
@@ -95,7 +92,8 @@ def _stored(context: Context, known: Known | None, answer: Answer) -> Answer | K
 def _task_row(plan: Plan, final: TaskDocument, status_at: datetime) -> TaskRow:
     caller, agent = plan.context.caller, plan.agent
     return TaskRow(
-        id=final.id, tenant_id=caller.tenant_id, owner_id=caller.owner_id, context_id=final.context_id, agent=agent.name,
+        id=final.id, tenant_id=caller.tenant_id, owner_id=caller.owner_id, context_id=final.context_id,
+        agent=agent.name,
         state=final.state, status=final.status, status_at=status_at, last_seq=final.seq, metadata=final.metadata,
         snapshot_seq=final.seq, snapshot_status=final.status, artifacts=final.artifacts or "[]",
         history=final.history or "[]", queue=agent.queue, priority=agent.priority, timeout=agent.timeout,

@@ -5,7 +5,6 @@ import hashlib
 import orjson
 from django.conf import settings
 from django.db import IntegrityError
-from django.utils import timezone
 
 from a2a.agents import Agent, registry
 from a2a.dialects.protojson import decode_message, encode_message
@@ -23,6 +22,7 @@ from a2a.requests import SendMessage, StreamMessage
 from a2a.run import Run
 from a2a.states import INTERRUPTED, TERMINAL, TaskState
 from a2a.types import Message, Role, Status
+from tasks_app import clock
 from tasks_app.access import check_scope, check_tenant, sight
 from tasks_app.bridge import DoSlowly
 from tasks_app.conversation import conversation_of
@@ -97,7 +97,7 @@ def _text(value: object, field: str) -> str:
 
 def _plan(request: SendMessage, context: Context, agent: Agent) -> Plan:
     """Ids are made here, before anything is stored, so that a doubtful commit can be tried again."""
-    task_id, now = uuid7(), timezone.now()
+    task_id, now = uuid7(), clock.now()
     context_id = request.message.context_id or own_context(task_id)
     # The fingerprint is of what was said and to whom; how the caller wants to wait is not part of it.
     print_of = fingerprint(request.message, agent.name)
@@ -108,7 +108,10 @@ def _plan(request: SendMessage, context: Context, agent: Agent) -> Plan:
         agent=agent,
         request=request,
         context=context,
-        run=Run(agent, task_id=task_id, context_id=context_id, message=message, history=(message,), metadata=request.metadata),
+        run=Run(
+            agent, task_id=task_id, context_id=context_id, message=message, history=(message,),
+            metadata=request.metadata,
+        ),
         key=KeyRow(
             owner_id=context.caller.owner_id, key=key_of(message.message_id), fingerprint=print_of, task_id=task_id,
             turn_id=None, created_at=now,
@@ -151,9 +154,10 @@ def _outcome(request: SendMessage, plan: Plan, made: Answer) -> Done | Wait | Fo
     """The answer to a message that made something."""
     document = made.task
     if isinstance(request, StreamMessage):
-        if made.message is not None:
-            return Follow(first=made.message)
-        return Follow(first=plan.created, history_length=request.history_length)
+        first = made.message or plan.created
+        if first is None:
+            raise TypeError("a message made neither a task nor a reply")
+        return Follow(first=first, history_length=request.history_length)
     if document is None or plan.agent.quick or request.return_immediately:
         return Done(made)
     return Wait(
@@ -177,7 +181,9 @@ def _again(request: SendMessage, context: Context, known: Known, print_of: str) 
         raise TaskNotFound(taskId=task_id)
     if not isinstance(request, StreamMessage):
         return _wait_or_done(request, read)
-    first = yield ReadAsOf(task_id=task_id, context_id=read.document.context_id, seq=min(request.after or 1, read.document.seq))
+    first = yield ReadAsOf(
+        task_id=task_id, context_id=read.document.context_id, seq=min(request.after or 1, read.document.seq)
+    )
     return Follow(first=first or read.document, history_length=request.history_length)
 
 
@@ -204,7 +210,7 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
         known = yield FindKey(owner_id=caller.owner_id, key=key)
         if known is not None:
             return (yield from _again(request, context, known, print_of))
-        state, now = TaskState(document.state), timezone.now()
+        state, now = TaskState(document.state), clock.now()
         if state in TERMINAL:
             raise UnsupportedOperation(taskId=task_id)
         status = Status(state=TaskState.SUBMITTED, timestamp=now) if state in INTERRUPTED else None
@@ -212,7 +218,9 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
         item = change(
             task_id, document.context_id, [MessageAdded(message=placed, status=status)], now=now, actor=context.actor,
             sight=sight(caller, task_id), exchange=row, body=body, tries=-read.tries if status else 0,
-            key=KeyRow(owner_id=caller.owner_id, key=key, fingerprint=print_of, task_id=task_id, turn_id=None, created_at=now),
+            key=KeyRow(
+                owner_id=caller.owner_id, key=key, fingerprint=print_of, task_id=task_id, turn_id=None, created_at=now
+            ),
         )  # fmt: skip
         item.sources = [state.value]
         try:

@@ -7,7 +7,6 @@ from typing import Any
 
 import orjson
 from django.core import signing
-
 from django.db.models import Q, QuerySet
 from msgspec.structs import replace
 
@@ -33,7 +32,18 @@ def page_of(request: ListTasks, caller: Caller, agent: str | None) -> TaskPage:
     if request.page_token:
         at, last_id = _place(request.page_token, binding)
         rows = rows.filter(Q(status_at__lt=at) | Q(status_at=at, id__gt=last_id), status_at__lte=at)
-    names = ["id", "context_id", "last_seq", "state", "status", "metadata", "snapshot_seq", "snapshot_status", "history", "status_at"]
+    names = [
+        "id",
+        "context_id",
+        "last_seq",
+        "state",
+        "status",
+        "metadata",
+        "snapshot_seq",
+        "snapshot_status",
+        "history",
+        "status_at",
+    ]
     if request.include_artifacts:
         names.append("artifacts")
     found = list(rows.values(*names)[: request.page_size + 1])
@@ -82,7 +92,9 @@ def _place(token: str, binding: str) -> tuple[datetime, str]:
 
 def _documents(rows: list[dict[str, Any]], include_artifacts: bool) -> tuple[TaskDocument, ...]:
     """As of each row's last event; the tails of running tasks are read in one statement."""
-    tails = read_tails([(row["id"], row["snapshot_seq"], row["last_seq"]) for row in rows if row["snapshot_seq"] < row["last_seq"]])
+    tails = read_tails(
+        [(row["id"], row["snapshot_seq"], row["last_seq"]) for row in rows if row["snapshot_seq"] < row["last_seq"]]
+    )
     out = []
     for row in rows:
         stored = TaskDocument(
@@ -110,5 +122,3 @@ def _planned(matches: QuerySet[Task]) -> int:
     plan = matches.order_by().values("pk").explain()
     rows = re.search(r"rows=(\d+)", plan)
     return int(rows[1]) if rows else 0
-
-

@@ -1,13 +1,12 @@
 """Get, list, cancel, subscribe."""
 
-from django.utils import timezone
-
 from a2a.dialects.shape import Answer
 from a2a.errors import TaskNotCancelable, TaskNotFound, UnsupportedOperation
 from a2a.events import StatusChanged
 from a2a.requests import CancelTask, GetTask, ListTasks, SubscribeToTask
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Status
+from tasks_app import clock
 from tasks_app.access import check_tenant, sight
 from tasks_app.bridge import DoSlowly
 from tasks_app.event_log import Appended, ReadAsOf, ReadTask, TaskRead, change
@@ -47,7 +46,7 @@ def cancel(request: CancelTask, context: Context) -> Steps:
         read = yield from find(context, request.id, request.tenant)
         if TaskState(read.document.state) in TERMINAL:
             raise TaskNotCancelable(taskId=request.id)
-        now = timezone.now()
+        now = clock.now()
         event = StatusChanged(status=Status(state=TaskState.CANCELED, timestamp=now))
         row, body = context.exchange.halves(None) if context.exchange else (None, None)
         appended = yield change(
@@ -69,6 +68,6 @@ def subscribe(request: SubscribeToTask, context: Context) -> Steps:
     if not resumes and TaskState(now.state) in TERMINAL and not request.ended_too:
         raise UnsupportedOperation(taskId=request.id)
     first = now
-    if resumes:
+    if resumes and after is not None:
         first = yield ReadAsOf(task_id=now.id, context_id=now.context_id, seq=after)
     return Follow(first=first or now, stays=True)

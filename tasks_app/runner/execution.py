@@ -9,8 +9,6 @@ from concurrent.futures import Executor
 from datetime import datetime
 from typing import Literal
 
-from django.utils import timezone
-
 from a2a.agents import registry
 from a2a.dialects.protojson import event_of, task_of
 from a2a.errors import InvalidParams
@@ -19,6 +17,7 @@ from a2a.run import Run
 from a2a.scribe import Scribe
 from a2a.states import TaskState
 from a2a.types import Message, Role, Task
+from tasks_app import clock
 from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.conversation import conversation_of
 from tasks_app.event_log import ReadEvents, TaskRead, change
@@ -48,7 +47,7 @@ class Execution:
         self.finishing = False
         self.run: Run | None = None
         self.seen = read.document.seq
-        self.started: datetime = timezone.now()
+        self.started: datetime = clock.now()
 
     def start(self, ended: Callable[["Execution"], None]) -> None:
         """On the runner's loop."""
@@ -116,17 +115,17 @@ class Execution:
                 await play(run, writer.accept, self.threads)
         except InvalidParams as error:
             problem = "; ".join(f"{field}: {sentence}" for field, sentence in error.violations)
-            return scribe.said(TaskState.REJECTED, timezone.now(), problem), self._row("rejected")
+            return scribe.said(TaskState.REJECTED, clock.now(), problem), self._row("rejected")
         except (LostLease, asyncio.CancelledError):
             raise
-        except Exception as error:  # an agent may raise anything; logged with its reference
+        except Exception as error:  # noqa: BLE001  # an agent may raise anything; logged with its reference
             if isinstance(error, TimeoutError) and limit.expired():
                 sentence = f"The agent took longer than its timeout of {self.read.timeout:g} s."
-                return scribe.said(TaskState.FAILED, timezone.now(), sentence), self._row("failed")
-            return self._failed(scribe)
+                return scribe.said(TaskState.FAILED, clock.now(), sentence), self._row("failed")
+            return self._failed(scribe, error)
         if writer.ended is not None:
             return None, self._row(writer.ended)
-        return scribe.status(TaskState.COMPLETED, timezone.now()), self._row("completed")
+        return scribe.status(TaskState.COMPLETED, clock.now()), self._row("completed")
 
     async def _prepare(self, scribe: Scribe) -> Run:
         agent = registry.get(self.read.agent)
@@ -137,7 +136,9 @@ class Execution:
         scribe.artifact_id = f"answer-{len(asked)}"
         earlier = None
         if len(asked) > 1 or self.read.document.context_id != own_context(self.task_id):
-            earlier = await bridge.ask(DoSlowly(lambda: conversation_of(self.read.owner_id, task.context_id, self.task_id)))
+            earlier = await bridge.ask(
+                DoSlowly(lambda: conversation_of(self.read.owner_id, task.context_id, self.task_id))
+            )
         self.run = Run(
             agent, task_id=self.task_id, context_id=task.context_id, message=asked[-1], attempt=self.read.tries,
             history=_said(task), conversation=earlier or (), metadata=task.metadata,
@@ -147,22 +148,22 @@ class Execution:
     def _row(self, outcome: str, reference: str = "", trace: str = "") -> RunRow:
         return RunRow(
             task_id=self.task_id, number=self.read.attempt, worker=self.worker, started_at=self.started,
-            ended_at=timezone.now(), outcome=outcome, reference=reference, traceback=trace.replace("\0", "?"),
+            ended_at=clock.now(), outcome=outcome, reference=reference, traceback=trace.replace("\0", "?"),
         )  # fmt: skip
 
-    def _failed(self, scribe: Scribe) -> tuple[Event, RunRow]:
+    def _failed(self, scribe: Scribe, error: Exception) -> tuple[Event, RunRow]:
         reference = secrets.token_hex(6)
-        log.exception("task %s attempt %d failed, reference %s", self.task_id, self.read.attempt, reference)
-        event = scribe.said(TaskState.FAILED, timezone.now(), failure_sentence(reference))
-        return event, self._row("failed", reference, traceback.format_exc())
+        log.error("task %s attempt %d failed, reference %s", self.task_id, self.read.attempt, reference, exc_info=error)
+        event = scribe.said(TaskState.FAILED, clock.now(), failure_sentence(reference))
+        return event, self._row("failed", reference, "".join(traceback.format_exception(error)))
 
     async def _give_back(self, scribe: Scribe, writer: Writer) -> None:
         """Submitted again, and the try is not counted."""
         document = self.read.document
         sentence = "Interrupted: the server is going down. The task goes on when it is back."
-        event = scribe.said(TaskState.SUBMITTED, timezone.now(), sentence)
+        event = scribe.said(TaskState.SUBMITTED, clock.now(), sentence)
         item = change(
-            document.id, document.context_id, [*writer.buffer, event], now=timezone.now(), actor="runner",
+            document.id, document.context_id, [*writer.buffer, event], now=clock.now(), actor="runner",
             attempt=self.read.attempt, tries=-1, run=self._row("released"),
         )  # fmt: skip
         await bridge.ask(item)

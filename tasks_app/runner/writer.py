@@ -5,11 +5,10 @@ import contextlib
 import logging
 from collections.abc import Callable
 
-from django.utils import timezone
-
 from a2a.events import ArtifactAdded, Event, status_of
 from a2a.run import Action
 from a2a.scribe import Scribe, ends_run, merged
+from tasks_app import clock
 from tasks_app.bridge import bridge
 from tasks_app.event_log import Appended, TaskRead, change
 from tasks_app.rows import RunRow
@@ -43,7 +42,7 @@ class Writer:
 
     async def accept(self, action: Action) -> None:
         """Takes an action of the agent. Raises LostLease."""
-        event = self.scribe.event(action, timezone.now())
+        event = self.scribe.event(action, clock.now())
         together = merged(self.buffer[-1], event) if self.buffer else None
         self.buffer[-1:] = [together] if together else [*self.buffer[-1:], event]
         self.size += _size(event)
@@ -75,7 +74,7 @@ class Writer:
                 return
             document = self.read.document
             item = change(
-                document.id, document.context_id, events, now=timezone.now(), actor="agent",
+                document.id, document.context_id, events, now=clock.now(), actor="agent",
                 attempt=self.read.attempt, run=run,
             )  # fmt: skip
             result = await bridge.ask(item)

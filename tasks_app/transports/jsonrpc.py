@@ -89,15 +89,10 @@ def _response(answered: Answered) -> HttpResponseBase:
     """The HTTP answer of a single call."""
     request_id = answered.exchange.request_id
     if answered.stream is not None:
-        response = StreamingHttpResponse(answered.stream.frames(), content_type="text/event-stream")
-        response["Cache-Control"] = "no-cache, no-transform"
-        response["X-Accel-Buffering"] = "no"
-        response["X-Request-ID"] = request_id
-        return response
+        headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "X-Request-ID": request_id}
+        return StreamingHttpResponse(answered.stream.frames(), content_type="text/event-stream", headers=headers)
     if answered.payload is None:
-        response = HttpResponse(status=204)
-        response["X-Request-ID"] = request_id
-        return response
+        return HttpResponse(status=204, headers={"X-Request-ID": request_id})
     if answered.error is not None:
         return error_response(answered.error, answered.payload, request_id)
     return json_response(answered.payload, request_id)
@@ -115,9 +110,7 @@ async def _answer_batch(call: HttpCall, members: list[Member]) -> HttpResponse:
     answers = await asyncio.gather(*map(one, members))
     replies = [answered.payload for answered in answers if answered.payload is not None]
     if not replies:
-        response = HttpResponse(status=204)
-        response["X-Request-ID"] = shared
-        return response
+        return HttpResponse(status=204, headers={"X-Request-ID": shared})
     return json_response(b"[" + b",".join(replies) + b"]", shared)
 
 
@@ -125,7 +118,7 @@ async def _answer(call: HttpCall, member: Member, body: bytes, request_id: str =
     """One member, recorded. Never raises: this is the door's one catch."""
     exchange = exchange_of(call.request, member.id, body)
     if request_id:
-        exchange.request_id = exchange.row.request_id = request_id
+        exchange.row.request_id = request_id
     exchange.asked_by(call.caller)
     dialect: Dialect | None = None
     try:
@@ -143,14 +136,16 @@ async def _answer(call: HttpCall, member: Member, body: bytes, request_id: str =
         return _failed(member, exchange, refused.error, refused.json())
     except Error as error:
         return _failed(member, exchange, error, dialect.error(error) if dialect else neutral(error))
-    except Exception:
-        return _fault(member, exchange, dialect)
+    except Exception as error:  # noqa: BLE001  # the door's one catch; logged with its reference
+        return _fault(member, exchange, dialect, error)
     if isinstance(result, Follow):
         return _followed(member, exchange, result, dialect)
     payload = exchange.answer or exchange.encode(result)
     if exchange.answer is None or member.notification:
         exchange.answer = None
-        exchange.end("notified" if member.notification else "result", payload, status=204 if member.notification else 200)
+        exchange.end(
+            "notified" if member.notification else "result", payload, status=204 if member.notification else 200
+        )
         if exchange.row.task_id is None and not member.notification:
             exchange.keep(payload)
     recorder.close(exchange)
@@ -183,17 +178,19 @@ def _failed(member: Member, exchange: OpenExchange, error: Error, wire: dict[str
     notification = isinstance(member, Call) and member.notification
     payload = envelope.failure(None if member.id is UNSET else member.id, wire)
     status = STATUSES.get(type(error), 200)
-    exchange.end("notified" if notification else "error", payload, code=wire["code"], status=204 if notification else status)
+    exchange.end(
+        "notified" if notification else "error", payload, code=wire["code"], status=204 if notification else status
+    )
     exchange.keep(payload)
     exchange.answer = None
     recorder.close(exchange)
     return Answered(exchange=exchange, payload=None if notification else payload, error=error)
 
 
-def _fault(member: Member, exchange: OpenExchange, dialect: Dialect | None) -> Answered:
+def _fault(member: Member, exchange: OpenExchange, dialect: Dialect | None, cause: Exception) -> Answered:
     """A fault of ours: the cause goes to the log, the caller gets its reference."""
     reference = secrets.token_hex(6)
-    log.exception("exchange %s: %s failed, reference %s", exchange.row.id, exchange.row.method, reference)
+    log.error("exchange %s failed, reference %s", exchange.row.id, reference, exc_info=cause)
     error = Internal(reference=reference)
     return _failed(member, exchange, error, dialect.error(error) if dialect else neutral(error))
 

@@ -14,7 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler, ASGIRequest
 from django.core.handlers.exception import convert_exception_to_response
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 from django.utils.module_loading import import_string
@@ -41,15 +41,26 @@ class LeanHandler(ASGIHandler):
         self._view_middleware: list[Any] = []
         self._template_response_middleware: list[Any] = []
         self._exception_middleware: list[Any] = []
-        handler: Any = convert_exception_to_response(self._get_response_async)
+        handler: Any = convert_exception_to_response(self._get_response_async)  # type: ignore[attr-defined]  # Django has it
         for path in reversed(settings.LEAN_MIDDLEWARE):
             handler = convert_exception_to_response(import_string(path)(handler))
         self._middleware_chain = handler
 
+    def __init__(self) -> None:
+        super().__init__()
+        # Read once: a look at Django's settings costs as much as a small statement.
+        self.limit, self.seconds = settings.A2A_BODY_BYTES, settings.A2A_BODY_SECONDS
+
+    async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
+        """Without the thread-local URLconf, which is the one that there is."""
+        response: HttpResponseBase = await self._middleware_chain(request)
+        return response
+
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        set_script_prefix(scope.get("root_path", "") or "/")
+        if root := scope.get("root_path", ""):
+            set_script_prefix(root)
         try:
-            body = await read_body(scope, receive)
+            body = await read_body(scope, receive, self.limit, self.seconds)
         except Gone:
             return
         except Refusal as refusal:
@@ -78,16 +89,15 @@ class LeanHandler(ASGIHandler):
         await send({"type": "http.response.body", "body": b""})
 
 
-async def read_body(scope: Mapping[str, Any], receive: Receive) -> bytes:
+async def read_body(scope: Mapping[str, Any], receive: Receive, limit: int, seconds: float) -> bytes:
     """The whole body. Raises Refusal: 413 as soon as it is too large, 408 when it does not arrive; Gone."""
-    limit = settings.A2A_BODY_BYTES
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit() and int(value[:18]) > limit:
             raise too_large()
     chunks: list[bytes] = []
     size, more = 0, True
     try:
-        async with asyncio.timeout(settings.A2A_BODY_SECONDS):
+        async with asyncio.timeout(seconds):
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":
@@ -98,7 +108,7 @@ async def read_body(scope: Mapping[str, Any], receive: Receive) -> bytes:
                     raise too_large()
                 more = message.get("more_body", False)
     except TimeoutError:
-        raise Refusal(408, f"the body did not arrive within {settings.A2A_BODY_SECONDS:g} s") from None
+        raise Refusal(408, f"the body did not arrive within {seconds:g} s") from None
     return b"".join(chunks)
 
 

@@ -52,4 +52,6 @@ async def healthz(request: HttpRequest) -> HttpResponse:
 async def readyz(request: HttpRequest) -> HttpResponse:
     """The process can do its work; else 503 and why not."""
     reasons = await problems()
-    return JsonResponse({"status": "unavailable" if reasons else "ok", "reasons": reasons}, status=503 if reasons else 200)
+    return JsonResponse(
+        {"status": "unavailable" if reasons else "ok", "reasons": reasons}, status=503 if reasons else 200
+    )

@@ -96,4 +96,3 @@ class Stream:
         if state is None:
             return False
         return state in TERMINAL or (state == TaskState.INPUT_REQUIRED and not self.follow.stays)
-

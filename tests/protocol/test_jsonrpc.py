@@ -32,7 +32,8 @@ def bad(data: bytes) -> tuple[object, str]:
 
 
 def test_a_request_is_read() -> None:
-    assert parse(body()) == Call(id=1, method="tasks/get", params={"id": "t"})
+    wire = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "t"}}
+    assert parse(body()) == Call(id=1, method="tasks/get", params={"id": "t"}, source=wire)
 
 
 @pytest.mark.parametrize("rpc_id", ["", "a", "1", 0, -1, 1, 2**53 + 1, 2**64 - 1, -(2**63)], ids=repr)

@@ -4,7 +4,7 @@ import fcntl
 import os
 import secrets
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -15,7 +15,7 @@ from django.db import connections
 from tasks_app import access, services
 from tasks_app.management.commands.serve import refuse_open_development
 from tasks_app.rows import on_postgres
-from tasks_app.transports.server import serve
+from tasks_app.server import serve
 
 READY = """\
 Taskdesk is ready
@@ -36,7 +36,7 @@ OPERATOR = "admin"
 
 class Command(BaseCommand):
     help = "Migrates, makes an operator and an API key, then serves on HOST and PORT: one process, no services."
-    requires_system_checks: ClassVar = []
+    requires_system_checks = []  # noqa: RUF012  # Django reads it so
     """Checked after the data folder is known to be ours."""
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -53,13 +53,15 @@ class Command(BaseCommand):
         if not on_postgres():
             # The lock says that there is no other process.
             services.take_over()
-        from config.asgi import application  # noqa: PLC0415  # only the wiring knows the application
-
         host = f"[{settings.HOST}]" if ":" in settings.HOST else settings.HOST
         text = READY.format(
-            base=f"http://{host}:{settings.PORT}", operator=OPERATOR, password=password, key=settings.DEV_KEY or key, data=shown(settings.DATA_DIR)
-        )  # fmt: skip
-        code = serve(application, lambda: self.stdout.write(text))
+            base=f"http://{host}:{settings.PORT}",
+            operator=OPERATOR,
+            password=password,
+            key=settings.DEV_KEY or key,
+            data=shown(settings.DATA_DIR),
+        )
+        code = serve(lambda: self.stdout.write(text))
         lock.close()
         if code:
             raise CommandError(f"Port {settings.PORT} is taken or not allowed; set PORT to another one.")

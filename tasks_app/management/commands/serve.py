@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from tasks_app.transports.server import serve
+from tasks_app.server import serve
 
 
 class Command(BaseCommand):
@@ -14,10 +14,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         refuse_open_development()
-        from config.asgi import application  # noqa: PLC0415  # only the wiring knows the application
-
-        if code := serve(application):
-            raise SystemExit(code)
+        if serve():
+            raise CommandError(f"Port {settings.PORT} is taken or not allowed; set PORT to another one.")
 
 
 def refuse_open_development() -> None:
