@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from a2a.errors import InvalidParams, InvalidRequest, ParseError
 from a2a.jsonrpc import MAX_BATCH, MAX_DEPTH, BadCall, Call, failure, parse, read_json, reply
@@ -101,7 +102,7 @@ def test_absent_params_are_told_from_null() -> None:
 
 
 def test_unknown_members_are_ignored() -> None:
-    assert parse(body(trace="x")) == parse(body())
+    assert replace(parse(body(trace="x")), source=None) == replace(parse(body()), source=None)
 
 
 @pytest.mark.parametrize(
