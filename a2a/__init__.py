@@ -1,0 +1,31 @@
+"""Taskdesk, the picture of the whole. This package is the protocol: pure Python, no Django, no I/O, no clock.
+
+    bytes                                                                                   bytes
+      |                                                                                       ^
+      v                                                                                       |
+    DOOR (tasks_app/transports)           who calls; limits; one catch; records the EXCHANGE  |
+      |                                                                                       |
+      v  DIALECT (a2a/dialects)           v1_0, v0_3, v0_2: decode params, encode answers ----+
+    REQUEST (a2a/requests.py)                                                                 |
+      |                                                                                       |
+      v                                                                                       |
+    OPERATION (tasks_app/operations)      a generator: yields what it needs, returns ---------+
+      |  ^                                Done, Wait or Follow; perform() alone waits         |
+      v  |                                                                                    |
+    BRIDGE (tasks_app/bridge.py)          three lanes; calls that wait are done together      |
+      |  ^                                                                                    |
+      v  |                                                                                    |
+    EVENT LOG (tasks_app/event_log)       create, append, claim, read: the only writer   READERS
+      |      \\                            of a task's state; rows are the truth        (a cursor each,
+      v       `--> HINTS (hints.py)  ---- "task X reached N", "look for work" -------->  tasks_app/
+    TASK + EVENTS (models.py)                          |                                 readers.py)
+                                                       v
+                          DISPATCH --> jobs.wake --> RUNNER (tasks_app/runner): claims under a lease,
+                          SWEEPER (what time alone must do)   lets an AGENT (a2a/agents.py) work,
+                                                              turns what it yields into EVENTS (a2a/events.py)
+
+A task is the fold of its events (events.apply). It is stored as its last event left it: a head, a snapshot, and the
+events after the snapshot, all in the JSON of A2A 1.0, so that a 1.0 caller gets the stored bytes. Read the modules in
+this order: types, states, events, requests, errors, jsonrpc, documents, dialects/shape, dialects/v1_0, agents, run,
+scribe.
+"""

@@ -1,0 +1,65 @@
+"""The README says what is there: every setting, method, error, check, path and command."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from a2a.agents import _OPTIONS, registry
+from a2a.dialects import DIALECTS
+from a2a.errors import ALL
+from config import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SOURCE = (ROOT / "config" / "settings.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r'\b(?:text|number|flag|names)\("([A-Z0-9_]+)"', SOURCE))))
+def test_every_setting_is_documented(name: str) -> None:
+    assert f"`{name}`" in README
+    assert name in {"DATABASE_URL", "SECRET_KEY"} or hasattr(settings, name)
+
+
+@pytest.mark.parametrize("name", sorted({name for dialect in DIALECTS for name in dialect.methods}))
+def test_every_method_is_documented(name: str) -> None:
+    short = "…/" + name.rpartition("/")[2]
+    assert f"`{name}`" in README or ("pushNotificationConfig" in name and f"`{short}`" in README)
+
+
+@pytest.mark.parametrize("error", ALL, ids=lambda error: error.reason)
+def test_every_error_is_documented_with_its_code(error: type) -> None:
+    (line,) = [line for line in README.splitlines() if line.startswith("| -") and error.reason in line]
+    assert line.startswith(f"| {DIALECTS[0].codes[error]} |")
+
+
+def test_every_check_is_documented() -> None:
+    ids = set(re.findall(r'id="(a2a\.[EW]\d+)"', (ROOT / "tasks_app" / "checks.py").read_text(encoding="utf-8")))
+    assert ids
+    assert ids == set(re.findall(r"`(a2a\.[EW]\d+)`", README))
+
+
+@pytest.mark.parametrize("name", sorted(_OPTIONS))
+def test_every_option_of_an_agent_is_documented(name: str) -> None:
+    assert f"`{name}`" in README or f"`{name}=" in README
+
+
+def test_every_shipped_agent_is_documented() -> None:
+    shipped = [agent.name for agent in registry if agent.function.__module__ == "tasks_app.agents"]
+    assert shipped
+    assert all(f"`{name}`" in README for name in shipped)
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "tasks_app" / "management" / "commands").glob("[a-z]*.py")), ids=lambda path: path.stem
+)
+def test_every_command_is_documented(path: Path) -> None:
+    assert re.search(rf"(manage\.py|make) {path.stem}\b", README)
+
+
+def test_every_room_is_on_the_map() -> None:
+    rooms = README.partition("## Map of rooms")[2]
+    here = {path.stem for path in (ROOT / "tasks_app").iterdir() if path.suffix == ".py" or path.is_dir()}
+    ordinary = {"__init__", "__pycache__", "apps", "urls", "checks", "migrations", "templates"}
+    missing = sorted(name for name in here - ordinary if not re.search(rf"\b{name}\b", rooms))
+    assert missing == []
