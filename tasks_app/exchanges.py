@@ -113,6 +113,7 @@ class Recorder:
     def __init__(self) -> None:
         self.waiting: list[OpenExchange] = []
         self.timer: asyncio.TimerHandle | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         self.lost = 0
         """Exchanges that could not be written, since the start."""
 
@@ -121,8 +122,10 @@ class Recorder:
         if exchange.written and exchange.answer is not None:
             return
         self.waiting.append(exchange)
-        if self.timer is None:
-            self.timer = asyncio.get_running_loop().call_later(BEHIND, self.flush)
+        loop = asyncio.get_running_loop()
+        if self.timer is None or self.loop is not loop:
+            # A timer of a loop that has ended would never fire.
+            self.loop, self.timer = loop, loop.call_later(BEHIND, self.flush)
 
     def flush(self) -> None:
         """Hands everything collected to the write lane."""

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -74,7 +75,7 @@ class Server(uvicorn.Server):
 
 
 def serve(on_ready: Callable[[], None] | None = None) -> int:
-    """Serves until a signal; the exit code. Ends within the grace, open streams or not."""
+    """Serves until a signal, and ends the process, within the grace, open streams or not; 1 if it could not begin."""
     application = import_string(settings.ASGI_APPLICATION)
     config = uvicorn.Config(
         application, host=settings.HOST, port=settings.PORT, http=PatientProtocol, ws="none", lifespan="on",
@@ -86,7 +87,12 @@ def serve(on_ready: Callable[[], None] | None = None) -> int:
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as loop:
         loop.run(_serve(server))
     services.stop()
-    return 0 if server.started else 1
+    if not server.started:
+        return 1
+    # A sync agent's thread cannot be stopped, and Python would wait for it. Everything is written by now.
+    sys.stdout.flush()
+    logging.shutdown()
+    os._exit(0)
 
 
 async def _serve(server: Server) -> None:

@@ -12,6 +12,7 @@ from config import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = ROOT / "tasks_app" / "management" / "commands"
 SOURCE = (ROOT / "config" / "settings.py").read_text(encoding="utf-8")
 
 

@@ -17,6 +17,7 @@ from a2a.requests import (
     StreamMessage,
     SubscribeToTask,
 )
+from a2a.states import QUIET
 from tasks_app import access
 from tasks_app.access import Caller, check_scope
 from tasks_app.bridge import DoSlowly, bridge
@@ -74,9 +75,13 @@ async def _drive(steps: Steps) -> Done | Wait | Follow:
 
 async def _wait(outcome: Wait, context: Context) -> Result:
     """The task when it is quiet, or as it is when the time is up: that is never an error."""
+    look = ReadTask(task_id=outcome.task_id, sight=access.sight(context.caller, outcome.task_id))
     async with readers.reader(outcome.task_id, outcome.context_id, outcome.after) as reader:
-        await reader.quiet(settings.A2A_WAIT_SECONDS)
-    read = await bridge.ask(ReadTask(task_id=outcome.task_id, sight=access.sight(context.caller, outcome.task_id)))
+        # Subscribed first, then read: what happened in between is not missed.
+        read = await bridge.ask(look)
+        if read is not None and read.document.state not in QUIET:
+            await reader.quiet(settings.A2A_WAIT_SECONDS)
+            read = await bridge.ask(look)
     if read is None:
         raise TaskNotFound(taskId=outcome.task_id)
     if context.exchange:

@@ -46,6 +46,7 @@ class Execution:
         """Why it is stopped from outside."""
         self.finishing = False
         self.run: Run | None = None
+        self.writer: Writer | None = None
         self.seen = read.document.seq
         self.started: datetime = clock.now()
 
@@ -89,7 +90,7 @@ class Execution:
 
     async def _live(self) -> None:
         scribe = Scribe(self.task_id, self.read.document.context_id, 1, uuid7)
-        writer = Writer(self.read, scribe, self.lose)
+        self.writer = writer = Writer(self.read, scribe, self.lose)
         try:
             event, row = await self._outcome(scribe, writer)
             self.finishing = True
@@ -99,7 +100,7 @@ class Execution:
             log.info("task %s attempt %d: the lease is gone, its result is dropped", self.task_id, self.read.attempt)
         except asyncio.CancelledError:
             if self.stop == "released":
-                await asyncio.shield(self._give_back(scribe, writer))
+                await asyncio.shield(self.give_back())
             else:
                 log.info("task %s attempt %d: stopped", self.task_id, self.read.attempt)
         except Exception:
@@ -157,17 +158,19 @@ class Execution:
         event = scribe.said(TaskState.FAILED, clock.now(), failure_sentence(reference))
         return event, self._row("failed", reference, "".join(traceback.format_exception(error)))
 
-    async def _give_back(self, scribe: Scribe, writer: Writer) -> None:
-        """Submitted again, and the try is not counted."""
+    async def give_back(self) -> None:
+        """Submitted again, with what the agent has said so far, and the try is not counted."""
         document = self.read.document
+        scribe = Scribe(self.task_id, document.context_id, 1, uuid7)
         sentence = "Interrupted: the server is going down. The task goes on when it is back."
         event = scribe.said(TaskState.SUBMITTED, clock.now(), sentence)
+        said = self.writer.buffer if self.writer else []
         item = change(
-            document.id, document.context_id, [*writer.buffer, event], now=clock.now(), actor="runner",
+            document.id, document.context_id, [*said, event], now=clock.now(), actor="runner",
             attempt=self.read.attempt, tries=-1, run=self._row("released"),
         )  # fmt: skip
-        await bridge.ask(item)
-        log.info("task %s attempt %d: given back", self.task_id, self.read.attempt)
+        if await bridge.ask(item):
+            log.info("task %s attempt %d: given back", self.task_id, self.read.attempt)
 
 
 def _said(task: Task) -> tuple[Message, ...]:

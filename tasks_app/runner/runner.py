@@ -64,28 +64,29 @@ class Runner:
         """Claims and starts runnable tasks until there are none or the slots are full; how many it started."""
         total = 0
         with self.claiming:
-            while not self.stopping and self.loop is not None:
-                claimed = [task for is_async in (True, False) for task in self._claim(is_async)]
-                if not claimed:
-                    break
-                total += len(claimed)
-                self.loop.call_soon_threadsafe(self._start_all, claimed)
+            for is_async in (True, False):
+                more = True
+                while more and not self.stopping and self.loop is not None:
+                    claimed, more = self._claim(is_async)
+                    total += len(claimed)
+                    self.loop.call_soon_threadsafe(self._start_all, claimed)
         return total
 
-    def _claim(self, is_async: bool) -> list[TaskRead]:
+    def _claim(self, is_async: bool) -> tuple[list[TaskRead], bool]:
+        """What it got, and whether there may be more for the free slots."""
         slots = settings.A2A_ASYNC_SLOTS if is_async else settings.A2A_SYNC_SLOTS
         free = slots - sum(run.is_async is is_async for run in list(self.running.values()))
         mine = [agent for agent in registry if agent.is_async is is_async]
         agents, queues = tuple(agent.name for agent in mine), tuple({agent.queue for agent in mine})
         if free <= 0:
             self.hungry = self.hungry or bool(agents)
-            return []
+            return [], False
         wish = Claim(worker=self.worker, agents=agents, queues=queues, limit=min(free, BATCH))
         claimed: list[TaskRead] = bridge.do(wish) if agents else []
         for read in claimed:
             # Counted at once, or the next claim of this drain would overfill the slots.
             self.running[read.document.id] = Execution(read, self.worker, self.threads)
-        return claimed
+        return claimed, len(claimed) == wish.limit
 
     def _start_all(self, claimed: list[TaskRead]) -> None:
         for read in claimed:
@@ -144,8 +145,10 @@ class Runner:
         with self.claiming:
             pass  # A drain under way has put its claims into `running`.
         done = asyncio.run_coroutine_threadsafe(self._wind_down(), loop)
-        with contextlib.suppress(TimeoutError):
+        try:
             done.result(settings.A2A_GRACE_SECONDS + 5)
+        except TimeoutError:
+            log.warning("%d runs did not end in time; their leases run out", len(self.running))
         loop.call_soon_threadsafe(loop.stop)
         self.loop = None
         self.threads.shutdown(wait=False, cancel_futures=True)
@@ -159,7 +162,10 @@ class Runner:
         for run in list(self.running.values()):
             run.release()
         if left:
-            await asyncio.wait(left, timeout=3)
+            await asyncio.wait(left, timeout=1)
+        for run in list(self.running.values()):
+            # A thread cannot be stopped; its late writes are refused.
+            await run.give_back()
 
 
 runner = Runner()

@@ -1,10 +1,9 @@
 """manage.py run: everything in one process on this machine, ready to talk to."""
 
-import fcntl
 import os
 import secrets
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -12,9 +11,8 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from tasks_app import access, services
-from tasks_app.management.commands.serve import refuse_open_development
-from tasks_app.rows import on_postgres
+from tasks_app import access
+from tasks_app.management.commands.serve import lock_folder, refuse_open_development, shown, take_over_folder
 from tasks_app.server import serve
 
 READY = """\
@@ -50,9 +48,7 @@ class Command(BaseCommand):
         for accepted in filter(None, (key, settings.DEV_KEY)):
             access.new_key("developer", name="development", key=accepted)
         connections.close_all()
-        if not on_postgres():
-            # The lock says that there is no other process.
-            services.take_over()
+        take_over_folder()
         host = f"[{settings.HOST}]" if ":" in settings.HOST else settings.HOST
         text = READY.format(
             base=f"http://{host}:{settings.PORT}",
@@ -65,19 +61,6 @@ class Command(BaseCommand):
         lock.close()
         if code:
             raise CommandError(f"Port {settings.PORT} is taken or not allowed; set PORT to another one.")
-
-
-def lock_folder(folder: Path) -> IO[str]:
-    """The folder's lock, held while the file is open. Raises CommandError if another process holds it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = (folder / "lock").open("a", encoding="utf-8")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise CommandError(
-            f"Another server works with {shown(folder)} already. Stop it, or set DATA_DIR and PORT for a second one."
-        ) from None
-    return file
 
 
 def kept(path: Path, make: Any) -> str:
@@ -95,8 +78,3 @@ def make_operator(password: str) -> None:
     if not user.check_password(password):
         user.set_password(password)
         user.save()
-
-
-def shown(path: Path) -> str:
-    """The path as a person standing in the project would write it."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,10 +1,14 @@
 """manage.py serve: the doors and the background work in one process."""
 
-from typing import Any
+import fcntl
+from pathlib import Path
+from typing import IO, Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from tasks_app import services
+from tasks_app.rows import on_postgres
 from tasks_app.server import serve
 
 
@@ -14,7 +18,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         refuse_open_development()
+        lock = None if on_postgres() else lock_folder(settings.DATA_DIR)
+        take_over_folder()
         if serve():
+            if lock:
+                lock.close()
             raise CommandError(f"Port {settings.PORT} is taken or not allowed; set PORT to another one.")
 
 
@@ -25,3 +33,27 @@ def refuse_open_development() -> None:
             f"HOST={settings.HOST} would open a development server to the network. Set SECRET_KEY (a long random text) "
             "and ALLOWED_HOSTS (the names it is reached by) to serve others, or leave HOST at 127.0.0.1."
         )
+
+
+def lock_folder(folder: Path) -> IO[str]:
+    """The folder's lock, held while the file is open. Raises CommandError if another process holds it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = (folder / "lock").open("a", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise CommandError(
+            f"Another server works with {shown(folder)} already. Stop it, or set DATA_DIR and PORT for a second one."
+        ) from None
+    return file
+
+
+def take_over_folder() -> None:
+    """On SQLite the lock says that there is no other process: what was interrupted goes on now."""
+    if not on_postgres():
+        services.take_over()
+
+
+def shown(path: Path) -> str:
+    """The path as a person standing in the project would write it."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
