@@ -199,7 +199,9 @@ def on_postgres() -> bool:
     return connection.vendor == "postgresql"
 
 
-KEYS = Table(IdempotencyKey, KeyRow, "on conflict do nothing")
+KEYS = Table(IdempotencyKey, KeyRow)
+NEW_KEYS = Table(IdempotencyKey, KeyRow, "on conflict do nothing")
+"""For a group in which the rows of a key that is known are left out, instead of the whole group being refused."""
 TASKS = Table(Task, TaskRow)
 EVENTS = Table(Event, EventRow)
 TURNS = Table(Turn, TurnRow)

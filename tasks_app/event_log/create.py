@@ -12,7 +12,8 @@ from tasks_app.rows import (
     BODIES,
     EVENTS,
     EXCHANGES,
-    KEYS,
+    NEW_KEYS,
+    RUNS,
     TASKS,
     TURNS,
     BodyRow,
@@ -20,6 +21,7 @@ from tasks_app.rows import (
     ExchangeRow,
     KeyRow,
     Row,
+    RunRow,
     Table,
     TaskRow,
     TurnRow,
@@ -35,6 +37,7 @@ class Create(Struct, kw_only=True):
     task: TaskRow | None = None
     events: list[EventRow] = []
     turn: TurnRow | None = None
+    run: RunRow | None = None
     exchange: ExchangeRow | None = None
     body: BodyRow | None = None
 
@@ -83,31 +86,32 @@ def _own(item: Create, found: Known | None) -> Known | None:
     return None if own else found
 
 
-_TABLES = (TASKS, EVENTS, TURNS, EXCHANGES, BODIES)
+_TABLES = (TASKS, EVENTS, TURNS, RUNS, EXCHANGES, BODIES)
 
 
 def _rows(items: Sequence[Create]) -> list[tuple[Table, list[Row]]]:
     tasks: list[Row] = [item.task for item in items if item.task]
     events: list[Row] = [event for item in items for event in item.events]
     turns: list[Row] = [item.turn for item in items if item.turn]
+    runs: list[Row] = [item.run for item in items if item.run]
     exchanges: list[Row] = [item.exchange for item in items if item.exchange]
     bodies: list[Row] = [item.body for item in items if item.body]
-    return list(zip(_TABLES, (tasks, events, turns, exchanges, bodies), strict=True))
+    return list(zip(_TABLES, (tasks, events, turns, runs, exchanges, bodies), strict=True))
 
 
 @cache
 def _statement(tables: tuple[Table, ...]) -> str:
     """One statement: the keys first and in order (unordered ones deadlock), the rest for the winners only."""
     ordered = "order by x.owner_id, x.key"
-    keys = KEYS.insert(ordered, "on conflict do nothing returning owner_id, key")
-    won = f"select x.n from jsonb_to_recordset(%s::jsonb) as x({KEYS.record}) join k using (owner_id, key)"
+    keys = NEW_KEYS.insert(ordered, "on conflict do nothing returning owner_id, key")
+    won = f"select x.n from jsonb_to_recordset(%s::jsonb) as x({NEW_KEYS.record}) join k using (owner_id, key)"
     rest = "".join(f", t{n} as ({table.insert('join won using (n)')})" for n, table in enumerate(tables))
     return f"with k as ({keys}), won as ({won}){rest} select n from won"
 
 
 def _create_postgres(items: Sequence[Create]) -> set[int]:
     for place, item in enumerate(items):
-        for row in (item.key, item.task, item.turn, item.exchange, item.body, *item.events):
+        for row in (item.key, item.task, item.turn, item.run, item.exchange, item.body, *item.events):
             if row is not None:
                 row.n = place
     filled = [(table, rows) for table, rows in _rows(items) if rows]
@@ -121,7 +125,7 @@ def _create_postgres(items: Sequence[Create]) -> set[int]:
 
 def _create_sqlite(items: Sequence[Create]) -> set[int]:
     with transaction.atomic(), connection.cursor() as cursor:
-        won = {place for place, item in enumerate(items) if KEYS.write_one(cursor, item.key)}
+        won = {place for place, item in enumerate(items) if NEW_KEYS.write_one(cursor, item.key)}
         _write(cursor, [item for place, item in enumerate(items) if place in won])
     return won
 

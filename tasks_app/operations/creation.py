@@ -17,7 +17,7 @@ from a2a.types import Message, Status, Task
 from tasks_app.event_log import Create, Known
 from tasks_app.ids import uuid7
 from tasks_app.operations.shape import Context
-from tasks_app.rows import EventRow, KeyRow, TaskRow, TurnRow
+from tasks_app.rows import EventRow, KeyRow, RunRow, TaskRow, TurnRow
 
 
 class Plan(Struct, kw_only=True):
@@ -33,7 +33,7 @@ class Plan(Struct, kw_only=True):
     """The task as of its first event, which a stream begins with."""
 
 
-def create_task(plan: Plan, later: Sequence[Event]):  # type: ignore[no-untyped-def]  # a part of a generator
+def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None = None):  # type: ignore[no-untyped-def]  # a part of a generator
     """Stores the task with its first event and these later ones; the answer, or Known if the message is not new."""
     run, context = plan.run, plan.context
     task = Task(
@@ -54,8 +54,9 @@ def create_task(plan: Plan, later: Sequence[Event]):  # type: ignore[no-untyped-
         exchange, body = context.exchange.halves(answer if whole else None)
     rows = [_event_row(plan, place, event, exchange.id if exchange else None) for place, event in enumerate(events, 1)]
     known: Known | None = yield Create(
-        key=plan.key, task=_task_row(plan, final, task.status.timestamp), events=rows, exchange=exchange, body=body
-    )
+        key=plan.key, task=_task_row(plan, final, task.status.timestamp), events=rows, run=failure,
+        exchange=exchange, body=body,
+    )  # fmt: skip
     if isinstance(plan.request, StreamMessage):
         plan.created = document(apply(None, events[0]), 1) if later else final
     return _stored(context, known, answer)

@@ -33,6 +33,7 @@ from tasks_app.operations.creation import Plan, create_task, create_turn
 from tasks_app.operations.shape import Context, Done, Follow, RunQuick, Steps, Wait
 from tasks_app.operations.tasks import find
 from tasks_app.rows import KeyRow
+from tasks_app.runner import Played
 from tasks_app.runner.play import arguments
 
 MAX_ID = 255
@@ -144,10 +145,10 @@ def _quickly(plan: Plan):  # type: ignore[no-untyped-def]  # a part of a generat
     if plan.request.message.context_id is not None:
         owner, context_id = plan.context.caller.owner_id, plan.run.context_id
         plan.run.conversation = yield DoSlowly(lambda: conversation_of(owner, context_id))
-    made = yield RunQuick(plan.run)
-    if isinstance(made, Message):
-        return (yield from create_turn(plan, made))
-    return (yield from create_task(plan, made))
+    played: Played = yield RunQuick(plan.run)
+    if played.reply is not None:
+        return (yield from create_turn(plan, played.reply))
+    return (yield from create_task(plan, played.events, played.failure))
 
 
 def _outcome(request: SendMessage, plan: Plan, made: Answer) -> Done | Wait | Follow:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import secrets
-import traceback
 from collections.abc import Callable
 from concurrent.futures import Executor
 from datetime import datetime
@@ -24,7 +23,7 @@ from tasks_app.event_log import ReadEvents, TaskRead, change
 from tasks_app.ids import own_context, uuid7
 from tasks_app.rows import RunRow
 from tasks_app.runner.play import play
-from tasks_app.runner.quick import failure_sentence
+from tasks_app.runner.quick import failed_row, failure_sentence
 from tasks_app.runner.writer import LostLease, Writer
 
 log = logging.getLogger(__name__)
@@ -146,17 +145,17 @@ class Execution:
         )  # fmt: skip
         return self.run
 
-    def _row(self, outcome: str, reference: str = "", trace: str = "") -> RunRow:
+    def _row(self, outcome: str) -> RunRow:
         return RunRow(
             task_id=self.task_id, number=self.read.attempt, worker=self.worker, started_at=self.started,
-            ended_at=clock.now(), outcome=outcome, reference=reference, traceback=trace.replace("\0", "?"),
+            ended_at=clock.now(), outcome=outcome,
         )  # fmt: skip
 
     def _failed(self, scribe: Scribe, error: Exception) -> tuple[Event, RunRow]:
         reference = secrets.token_hex(6)
         log.error("task %s attempt %d failed, reference %s", self.task_id, self.read.attempt, reference, exc_info=error)
         event = scribe.said(TaskState.FAILED, clock.now(), failure_sentence(reference))
-        return event, self._row("failed", reference, "".join(traceback.format_exception(error)))
+        return event, failed_row(self.task_id, self.read.attempt, self.worker, self.started, reference, error)
 
     async def give_back(self) -> None:
         """Submitted again, with what the agent has said so far, and the try is not counted."""

@@ -3,9 +3,12 @@
 import asyncio
 import logging
 import secrets
+import traceback
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 
-from a2a.errors import Error
+from msgspec import Struct
+
 from a2a.events import Event, status_of
 from a2a.run import Action, Reply, Run
 from a2a.scribe import Scribe, merged
@@ -13,6 +16,7 @@ from a2a.states import TaskState
 from a2a.types import Message
 from tasks_app import clock
 from tasks_app.ids import uuid7
+from tasks_app.rows import RunRow
 from tasks_app.runner.play import play
 
 log = logging.getLogger(__name__)
@@ -22,10 +26,21 @@ THREADS = ThreadPoolExecutor(32, thread_name_prefix="quick")
 """For sync ones; never a lane, which would hold up everybody."""
 
 
-async def play_quickly(run: Run) -> list[Event] | Message:
-    """The events after the task's creation, or the bare reply. Raises InvalidParams for inputs that do not fit."""
+class Played(Struct, kw_only=True):
+    """What a quick agent made: the events after the task's creation, or a bare reply."""
+
+    events: list[Event]
+    reply: Message | None = None
+    failure: RunRow | None = None
+    """For operators: the run of an agent that raised, with its traceback."""
+
+
+async def play_quickly(run: Run) -> Played:
+    """Lets the agent act, and collects what it says."""
     scribe = Scribe(run.task_id, run.context_id, 1, uuid7)
-    events: list[Event] = [scribe.status(TaskState.WORKING, clock.now())]
+    started = clock.now()
+    played = Played(events=[scribe.status(TaskState.WORKING, started)])
+    events = played.events
     replies: list[Reply] = []
 
     async def accept(action: Action) -> None:
@@ -35,24 +50,26 @@ async def play_quickly(run: Run) -> list[Event] | Message:
         together = merged(events[-1], event)
         events[-1:] = [together] if together else [events[-1], event]
 
+    limit = asyncio.timeout(LIMIT)
     try:
-        async with asyncio.timeout(LIMIT) as limit:
+        async with limit:
             await play(run, accept, THREADS)
-    except TimeoutError as error:
-        if not limit.expired():
-            return [*events, _failed(scribe, error)]
-        sentence = f"A quick agent has {LIMIT:g} seconds; define it without quick=True to give it more."
-        return [*events, scribe.said(TaskState.FAILED, clock.now(), sentence)]
-    except Error:
-        raise
-    except Exception as error:  # noqa: BLE001  # an agent may raise anything; logged with its reference
-        return [*events, _failed(scribe, error)]
+    except Exception as error:  # an agent may raise anything; logged with its reference
+        if limit.expired() and isinstance(error, TimeoutError):
+            sentence = f"A quick agent has {LIMIT:g} seconds; define it without quick=True to give it more."
+            events.append(scribe.said(TaskState.FAILED, clock.now(), sentence))
+            return played
+        reference = secrets.token_hex(6)
+        log.error("quick agent failed: task %s, reference %s", run.task_id, reference, exc_info=error)
+        events.append(scribe.said(TaskState.FAILED, clock.now(), failure_sentence(reference)))
+        played.failure = failed_row(run.task_id, 0, "in the call", started, reference, error)
+        return played
     if replies and len(events) == 2:
         # Nothing but the reply was said: the answer is a message, and there is no task (A2A 1.0, 3.1.1).
-        return scribe.message(replies[0].parts, bare=True)
-    if not _ended(events[-1]):
+        played.reply = scribe.message(replies[0].parts, bare=True)
+    elif not _ended(events[-1]):
         events.append(scribe.status(TaskState.COMPLETED, clock.now()))
-    return events
+    return played
 
 
 def _ended(event: Event) -> bool:
@@ -60,10 +77,15 @@ def _ended(event: Event) -> bool:
     return status is not None and status.state is not TaskState.WORKING
 
 
-def _failed(scribe: Scribe, error: Exception) -> Event:
-    reference = secrets.token_hex(6)
-    log.error("quick agent failed: task %s, reference %s", scribe.task_id, reference, exc_info=error)
-    return scribe.said(TaskState.FAILED, clock.now(), failure_sentence(reference))
+def failed_row(  # the columns of a run
+    task_id: str, number: int, worker: str, started: datetime, reference: str, error: Exception
+) -> RunRow:
+    """The run of an agent that raised; the only place where its traceback is kept."""
+    trace = "".join(traceback.format_exception(error)).replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return RunRow(
+        task_id=task_id, number=number, worker=worker, started_at=started, ended_at=clock.now(), outcome="failed",
+        reference=reference, traceback=trace.encode("utf-8", "replace").decode(),
+    )  # fmt: skip
 
 
 def failure_sentence(reference: str) -> str:
