@@ -4,6 +4,7 @@
 import os
 import sys
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 
 from a2a.agents import AgentDefinitionError
@@ -12,5 +13,5 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     try:
         execute_from_command_line(sys.argv)
-    except AgentDefinitionError as error:
+    except (AgentDefinitionError, ImproperlyConfigured) as error:
         sys.exit(str(error))

@@ -4,6 +4,7 @@ from importlib import import_module
 
 from django.apps import AppConfig
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import autodiscover_modules
 
 
@@ -17,4 +18,13 @@ class TasksAppConfig(AppConfig):
 
         autodiscover_modules("agents", "jobs")
         for module in settings.A2A_AGENT_MODULES:
-            import_module(module)
+            _import(module)
+
+
+def _import(module: str) -> None:
+    try:
+        import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # The module is there; what it imports is not.
+        raise ImproperlyConfigured(f"A2A_AGENT_MODULES: there is no module {module}") from None

@@ -89,6 +89,7 @@ KINDS: dict[type, Kind] = {
     ),
     Append: Kind(lane="write", perform=event_log.append_many, unique=lambda item: item.task_id, told=_appended),
     access.FindCaller: Kind(lane="read", perform=access.callers_many),
+    event_log.ReadHead: Kind(lane="read", perform=event_log.read_heads_many),
     ReadTask: Kind(lane="read", perform=event_log.read_many),
     ReadEvents: Kind(lane="read", perform=event_log.read_events_many),
     event_log.ReadAsOf: Kind(lane="slow", perform=lambda items: [event_log.read_as_of(item) for item in items]),

@@ -111,6 +111,7 @@ class Event(models.Model):
     attempt = models.PositiveIntegerField(default=0)
     kind = models.CharField(max_length=16, help_text="The member of a 1.0 StreamResponse.")
     state = models.CharField(max_length=16, null=True, choices=STATES, help_text="The state it sets, if any.")
+    size = models.PositiveIntegerField(default=0, help_text="Characters of the payload, known without reading it.")
     payload = models.TextField()
     actor = models.CharField(max_length=64, help_text="Who did it: caller, agent, sweeper, or operator:NAME.")
     exchange_id = models.CharField(max_length=36, null=True, help_text="The call that did it, if one did.")

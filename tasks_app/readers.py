@@ -75,6 +75,7 @@ class Readers:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.poller: asyncio.Task[None] | None = None
         self.draining = False
+        """Every reader is to leave."""
 
     @contextlib.asynccontextmanager
     async def reader(self, task_id: str, context_id: str, after: int) -> AsyncIterator[Reader]:

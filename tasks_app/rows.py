@@ -66,6 +66,10 @@ class EventRow(Row, kw_only=True, gc=False):
     created_at: datetime
     exchange_id: str | None = None
     attempt: int = 0
+    size: int = 0
+
+    def __post_init__(self) -> None:
+        self.size = len(self.payload)
 
 
 class TurnRow(Row, kw_only=True, gc=False):

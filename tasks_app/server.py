@@ -19,6 +19,10 @@ from tasks_app import services
 log = logging.getLogger(__name__)
 
 
+SILENCE_SECONDS = 1.0
+"""How long, at the end, a client may take to read what it has been sent."""
+
+
 class PatientProtocol(HttpToolsProtocol):
     """Closes a connection whose headers do not arrive: uvicorn would wait for ever."""
 
@@ -80,11 +84,12 @@ def serve(on_ready: Callable[[], None] | None = None) -> int:
     config = uvicorn.Config(
         application, host=settings.HOST, port=settings.PORT, http=PatientProtocol, ws="none", lifespan="on",
         log_config=None, access_log=False, proxy_headers=False, server_header=False, backlog=4096,
-        timeout_graceful_shutdown=3, loop="uvloop",
+        timeout_graceful_shutdown=2, loop="uvloop",
     )  # fmt: skip
     server = Server(config)
     server.on_ready = on_ready
-    with asyncio.Runner(loop_factory=config.get_loop_factory()) as loop:
+    # uvicorn exits when it cannot listen; whoever called says why.
+    with contextlib.suppress(SystemExit), asyncio.Runner(loop_factory=config.get_loop_factory()) as loop:
         loop.run(_serve(server))
     services.stop()
     if not server.started:
@@ -93,6 +98,14 @@ def serve(on_ready: Callable[[], None] | None = None) -> int:
     sys.stdout.flush()
     logging.shutdown()
     os._exit(0)
+
+
+def cut_silent(server: uvicorn.Server) -> None:
+    """Ends the connections of clients that do not read: their streams cannot even be told to end."""
+    for connection in list(server.server_state.connections):
+        transport: Any = getattr(connection, "transport", None)
+        if transport is not None and transport.get_write_buffer_size():
+            transport.abort()
 
 
 async def _serve(server: Server) -> None:
@@ -106,6 +119,7 @@ async def _serve(server: Server) -> None:
         log.info("%s: no new work; streams end now, running agents have %g s", name, settings.A2A_GRACE_SECONDS)
         services.drain()
         server.should_exit = True
+        loop.call_later(SILENCE_SECONDS, cut_silent, server)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, signal.Signals(number).name)

@@ -91,7 +91,8 @@ def change(  # the arguments are the item's
         stored = event_document(event, task_id=task_id, context_id=context_id, seq=place)
         rows.append(
             EventRow(
-                task_id=task_id, seq=place, kind=stored.kind, payload=stored.payload, state=stored.state, actor=actor,
+                task_id=task_id, seq=place, kind=stored.kind, payload=stored.payload,
+                state=stored.state, actor=actor,
                 created_at=now, attempt=attempt or 0, exchange_id=exchange.id if exchange else None,
             )
         )  # fmt: skip

@@ -88,7 +88,8 @@ def _claim_statement(wish: Claim, status: Status) -> tuple[str, list[Any]]:
 def _working(status: Status, task_id: str, seq: int, attempt: int) -> EventRow:
     stored = event_document(StatusChanged(status=status), task_id=task_id, context_id="", seq=seq)
     return EventRow(
-        task_id=task_id, seq=seq, kind=stored.kind, payload=stored.payload, state=stored.state, actor="runner",
+        task_id=task_id, seq=seq, kind=stored.kind, payload=stored.payload, state=stored.state,
+        actor="runner",
         created_at=status.timestamp, attempt=attempt,
     )  # fmt: skip
 

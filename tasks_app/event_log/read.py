@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import connection
 from msgspec import Struct
@@ -17,6 +17,8 @@ from tasks_app.rows import VISIBLE, on_postgres, sight_of
 
 PAGE = 100
 """Events read at once."""
+PAGE_SIZE = 262_144
+"""Characters of payload read at once; one event is read whatever its size."""
 
 
 class ReadTask(Struct, frozen=True, kw_only=True):
@@ -38,6 +40,23 @@ class TaskRead(Struct, frozen=True, kw_only=True):
     tries: int
     max_attempts: int
     timeout: float
+
+
+class ReadHead(ReadTask, frozen=True, kw_only=True):
+    """Where a task stands, without what it holds."""
+
+
+class Head(Struct, frozen=True, kw_only=True):
+    """The head of a task's row."""
+
+    task_id: str
+    context_id: str
+    seq: int
+    state: str
+    agent: str
+    owner_id: int
+    tenant_id: int
+    tries: int
 
 
 class ReadEvents(Struct, frozen=True, kw_only=True):
@@ -63,17 +82,29 @@ _TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 
 def read_many(items: Sequence[ReadTask]) -> list[TaskRead | None]:
     """Each task as of its last event; None where there is none that the caller may see."""
+    rows = _rows(_COLUMNS, items)
+    tails = read_tails([(row[0], row[6], row[2]) for row in rows if row[6] < row[2]])
+    found = {row[0]: _task_read(row, tails.get(row[0], ())) for row in rows}
+    return [_seen(found.get(item.task_id), item) for item in items]
+
+
+def read_heads_many(items: Sequence[ReadHead]) -> list[Head | None]:
+    """The same of the heads alone: however much a task holds, this costs a row of a few columns."""
+    columns = "t.id, t.context_id, t.last_seq, t.state, t.agent, t.owner_id, t.tenant_id, t.tries"
+    fields = Head.__struct_fields__
+    found = {row[0]: Head(**dict(zip(fields, row, strict=True))) for row in _rows(columns, items)}
+    return [_seen(found.get(item.task_id), item) for item in items]
+
+
+def _rows(columns: str, items: Sequence[ReadTask]) -> list[tuple[Any, ...]]:
+    """The rows of the tasks that may be seen."""
     open_ids = [item.task_id for item in items if item.sight is None]
     sights = [item.sight for item in items if item.sight is not None]
-    ids = [item.task_id for item in items]
     allowed, values = _allowed(sights, open_ids)
-    where, more = one_of("t.id", ids)
+    where, more = one_of("t.id", [item.task_id for item in items])
     with connection.cursor() as cursor:
-        cursor.execute(f"select {_COLUMNS} from {_TASK} t where {where} and {allowed}", [*more, *values])
-        rows = {row[0]: row for row in cursor.fetchall()}
-    tails = read_tails([(row[0], row[6], row[2]) for row in rows.values() if row[6] < row[2]])
-    found = {task_id: _task_read(row, tails.get(task_id, ())) for task_id, row in rows.items()}
-    return [_seen(found.get(item.task_id), item) for item in items]
+        cursor.execute(f"select {columns} from {_TASK} t where {where} and {allowed}", [*more, *values])
+        return list(cursor.fetchall())
 
 
 def one_of(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
@@ -92,7 +123,10 @@ def _allowed(sights: Sequence[str], open_ids: Sequence[str]) -> tuple[str, list[
     return f"({seen} or {opened})", [*values, *more]
 
 
-def _seen(found: TaskRead | None, item: ReadTask) -> TaskRead | None:
+Found = TypeVar("Found", TaskRead, Head)
+
+
+def _seen(found: Found | None, item: ReadTask) -> Found | None:
     """In a group the server itself and a stranger may ask for the same task."""
     if found is None or item.sight is None:
         return found
@@ -150,14 +184,19 @@ def fold(snapshot: TaskDocument, tail: Sequence[EventDocument]) -> TaskDocument:
     return document(task, tail[-1].seq)
 
 
-_LATERAL = (
-    "select r.place, e.seq, e.kind, e.payload, e.state "
-    "from unnest(%s::text[], %s::bigint[]) with ordinality r(id, after, place) cross join lateral "
-    f"(select seq, kind, payload, state from {_EVENT} where task_id = r.id and seq > r.after "
-    f"order by seq limit {PAGE}) e "
-    "order by r.place, e.seq"
-)
-_ONE = f"select seq, kind, payload, state from {_EVENT} where task_id = %s and seq > %s order by seq limit {PAGE}"
+# The sizes decide how much is read: a reader that is slow must not cost a page of large events.
+_SIZED = f"select seq, kind, payload, state, sum(size) over (order by seq) - size as before from {_EVENT}"
+_LATERAL = f"""
+select r.place, e.seq, e.kind, e.payload, e.state
+from unnest(%s::text[], %s::bigint[]) with ordinality r(id, after, place) cross join lateral (
+    select * from ({_SIZED} where task_id = r.id and seq > r.after order by seq limit {PAGE}) s
+    where before < {PAGE_SIZE}) e
+order by r.place, e.seq
+"""
+_ONE = f"""
+select seq, kind, payload, state from ({_SIZED} where task_id = %s and seq > %s order by seq limit {PAGE})
+where before < {PAGE_SIZE} order by seq
+"""
 
 
 def read_events_many(items: Sequence[ReadEvents]) -> list[list[EventDocument]]:

@@ -106,7 +106,8 @@ def _event_row(plan: Plan, place: int, event: Event, exchange_id: str | None) ->
     stored = event_document(event, task_id=plan.run.task_id, context_id=plan.run.context_id, seq=place)
     status = status_of(event)
     return EventRow(
-        task_id=plan.run.task_id, seq=place, kind=stored.kind, payload=stored.payload, state=stored.state,
+        task_id=plan.run.task_id, seq=place, kind=stored.kind, payload=stored.payload,
+        state=stored.state,
         actor=plan.context.actor if place == 1 else "agent", exchange_id=exchange_id,
         created_at=status.timestamp if status else plan.now,
     )  # fmt: skip

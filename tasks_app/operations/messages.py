@@ -26,7 +26,7 @@ from tasks_app import clock
 from tasks_app.access import check_scope, check_tenant, sight
 from tasks_app.bridge import DoSlowly
 from tasks_app.conversation import conversation_of
-from tasks_app.event_log import Appended, FindKey, Known, ReadAsOf, ReadTask, TaskRead, change
+from tasks_app.event_log import Appended, FindKey, Head, Known, ReadAsOf, ReadTask, TaskRead, change
 from tasks_app.ids import own_context, uuid7
 from tasks_app.models import Turn
 from tasks_app.operations.creation import Plan, create_task, create_turn
@@ -202,23 +202,22 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
     caller, message = context.caller, request.message
     key = key_of(message.message_id)
     while True:
-        read = yield from find(context, task_id, request.tenant)
-        document = read.document
-        if message.context_id is not None and message.context_id != document.context_id:
+        head: Head = yield from find(context, task_id, request.tenant)
+        if message.context_id is not None and message.context_id != head.context_id:
             raise InvalidParams(("message.contextId", "is not the context of the task"))
-        placed = _placed(message, task_id, document.context_id)
+        placed = _placed(message, task_id, head.context_id)
         print_of = fingerprint(placed, None)
         known = yield FindKey(owner_id=caller.owner_id, key=key)
         if known is not None:
             return (yield from _again(request, context, known, print_of))
-        state, now = TaskState(document.state), clock.now()
+        state, now = TaskState(head.state), clock.now()
         if state in TERMINAL:
             raise UnsupportedOperation(taskId=task_id)
         status = Status(state=TaskState.SUBMITTED, timestamp=now) if state in INTERRUPTED else None
         row, body = context.exchange.halves(None) if context.exchange else (None, None)
         item = change(
-            task_id, document.context_id, [MessageAdded(message=placed, status=status)], now=now, actor=context.actor,
-            sight=sight(caller, task_id), exchange=row, body=body, tries=-read.tries if status else 0,
+            task_id, head.context_id, [MessageAdded(message=placed, status=status)], now=now, actor=context.actor,
+            sight=sight(caller, task_id), exchange=row, body=body, tries=-head.tries if status else 0,
             key=KeyRow(
                 owner_id=caller.owner_id, key=key, fingerprint=print_of, task_id=task_id, turn_id=None, created_at=now
             ),

@@ -9,28 +9,41 @@ from a2a.types import Status
 from tasks_app import clock
 from tasks_app.access import check_tenant, sight
 from tasks_app.bridge import DoSlowly
-from tasks_app.event_log import Appended, ReadAsOf, ReadTask, TaskRead, change
+from tasks_app.event_log import Appended, Head, ReadAsOf, ReadHead, ReadTask, TaskRead, change
 from tasks_app.operations.pages import page_of
 from tasks_app.operations.shape import Context, Done, Follow, Steps
 
 
 def find(context: Context, task_id: str, tenant: str | None):  # type: ignore[no-untyped-def]  # a part of a generator
-    """The caller's task. Raises TaskNotFound: missing, foreign, or of another agent than the address names."""
+    """The head of the caller's task. Raises TaskNotFound: missing, foreign, or of another agent than was addressed."""
     if context.exchange:
         context.exchange.about(task_id)
     check_tenant(context.caller, tenant, task_id)
+    head: Head | None = yield ReadHead(task_id=task_id, sight=sight(context.caller, task_id))
+    if head is None or (context.agent is not None and head.agent != context.agent):
+        raise TaskNotFound(taskId=task_id)
+    if context.exchange:
+        context.exchange.about(task_id, head.context_id, head.seq)
+    return head
+
+
+def read_whole(context: Context, task_id: str):  # type: ignore[no-untyped-def]  # a part of a generator
+    """The caller's task with all it holds. Raises TaskNotFound as above."""
     read: TaskRead | None = yield ReadTask(task_id=task_id, sight=sight(context.caller, task_id))
     if read is None or (context.agent is not None and read.agent != context.agent):
         raise TaskNotFound(taskId=task_id)
     if context.exchange:
         context.exchange.about(task_id, read.document.context_id, read.document.seq)
-    return read
+    return read.document
 
 
 def get(request: GetTask, context: Context) -> Steps:
     """A2A 1.0, 3.1.3."""
-    read = yield from find(context, request.id, request.tenant)
-    return Done(Answer(task=read.document, history_length=request.history_length))
+    if context.exchange:
+        context.exchange.about(request.id)
+    check_tenant(context.caller, request.tenant, request.id)
+    document = yield from read_whole(context, request.id)
+    return Done(Answer(task=document, history_length=request.history_length))
 
 
 def list_tasks(request: ListTasks, context: Context) -> Steps:
@@ -43,31 +56,31 @@ def list_tasks(request: ListTasks, context: Context) -> Steps:
 def cancel(request: CancelTask, context: Context) -> Steps:
     """A2A 1.0, 3.1.5. The row first, so that whoever commits first has won; the worker hears of it by hint."""
     while True:
-        read = yield from find(context, request.id, request.tenant)
-        if TaskState(read.document.state) in TERMINAL:
+        head = yield from find(context, request.id, request.tenant)
+        if TaskState(head.state) in TERMINAL:
             raise TaskNotCancelable(taskId=request.id)
         now = clock.now()
         event = StatusChanged(status=Status(state=TaskState.CANCELED, timestamp=now))
         row, body = context.exchange.halves(None) if context.exchange else (None, None)
         appended = yield change(
-            request.id, read.document.context_id, [event], now=now, actor=context.actor,
+            request.id, head.context_id, [event], now=now, actor=context.actor,
             sight=sight(context.caller, request.id), exchange=row, body=body,
         )  # fmt: skip
         if isinstance(appended, Appended):
-            read = yield from find(context, request.id, request.tenant)
-            return Done(Answer(task=read.document))
+            document = yield from read_whole(context, request.id)
+            return Done(Answer(task=document))
         if context.exchange:
             context.exchange.written = False
 
 
 def subscribe(request: SubscribeToTask, context: Context) -> Steps:
     """A2A 1.0, 3.1.6. The first frame is the task as of the cursor: now, or where a Last-Event-ID left off."""
-    read = yield from find(context, request.id, request.tenant)
-    now, after = read.document, request.after
-    resumes = after is not None and 0 < after < now.seq
-    if not resumes and TaskState(now.state) in TERMINAL and not request.ended_too:
+    head = yield from find(context, request.id, request.tenant)
+    after = request.after
+    if after is not None and 0 < after < head.seq:
+        first = yield ReadAsOf(task_id=head.task_id, context_id=head.context_id, seq=after)
+    elif TaskState(head.state) in TERMINAL and not request.ended_too:
         raise UnsupportedOperation(taskId=request.id)
-    first = now
-    if resumes and after is not None:
-        first = yield ReadAsOf(task_id=now.id, context_id=now.context_id, seq=after)
-    return Follow(first=first or now, stays=True)
+    else:
+        first = yield from read_whole(context, request.id)
+    return Follow(first=first, stays=True)

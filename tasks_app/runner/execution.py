@@ -24,7 +24,7 @@ from tasks_app.ids import own_context, uuid7
 from tasks_app.rows import RunRow
 from tasks_app.runner.play import play
 from tasks_app.runner.quick import failed_row, failure_sentence
-from tasks_app.runner.writer import LostLease, Writer
+from tasks_app.runner.writer import LostLease, WriteFailed, Writer
 
 log = logging.getLogger(__name__)
 Stop = Literal["lost", "released"]
@@ -102,22 +102,20 @@ class Execution:
                 await asyncio.shield(self.give_back())
             else:
                 log.info("task %s attempt %d: stopped", self.task_id, self.read.attempt)
-        except Exception:
+        except (WriteFailed, Exception):
             # The lease runs out and the task is taken up again.
             log.exception("task %s attempt %d could not be finished", self.task_id, self.read.attempt)
 
     async def _outcome(self, scribe: Scribe, writer: Writer) -> tuple[Event | None, RunRow]:
         """Runs the agent; the last event, and the row of the run."""
         limit = asyncio.timeout(self.read.timeout)
+        run = await self._prepare(scribe)
         try:
-            run = await self._prepare(scribe)
             async with limit:
                 await play(run, writer.accept, self.threads)
         except InvalidParams as error:
             problem = "; ".join(f"{field}: {sentence}" for field, sentence in error.violations)
             return scribe.said(TaskState.REJECTED, clock.now(), problem), self._row("rejected")
-        except (LostLease, asyncio.CancelledError):
-            raise
         except Exception as error:  # noqa: BLE001  # an agent may raise anything; logged with its reference
             if isinstance(error, TimeoutError) and limit.expired():
                 sentence = f"The agent took longer than its timeout of {self.read.timeout:g} s."

@@ -35,8 +35,7 @@ async def play(run: Run, accept: Accept, threads: Executor) -> None:
             await asyncio.shield(thread)
         except asyncio.CancelledError:
             run.cancelled = True
-            with contextlib.suppress(Exception):
-                await thread
+            await asyncio.wait({thread})
             raise
 
 

@@ -5,6 +5,8 @@ import contextlib
 import logging
 from collections.abc import Callable
 
+from django.db import InterfaceError, OperationalError
+
 from a2a.events import ArtifactAdded, Event, status_of
 from a2a.run import Action
 from a2a.scribe import Scribe, ends_run, merged
@@ -20,8 +22,16 @@ FULL = 16_384
 """Characters of text that are written without waiting."""
 
 
-class LostLease(Exception):
+class Stopped(BaseException):
+    """The run is over, whatever the agent thinks; no Exception, so that an agent cannot swallow it."""
+
+
+class LostLease(Stopped):
     """The task is not this attempt's any more: canceled, taken over, or gone."""
+
+
+class WriteFailed(Stopped):
+    """The database did not take a write; whether it did is not known. Another attempt starts from what was written."""
 
 
 class Writer:
@@ -41,7 +51,7 @@ class Writer:
         self.timer: asyncio.Task[None] | None = None
 
     async def accept(self, action: Action) -> None:
-        """Takes an action of the agent. Raises LostLease."""
+        """Takes an action of the agent. Raises LostLease and WriteFailed."""
         event = self.scribe.event(action, clock.now())
         together = merged(self.buffer[-1], event) if self.buffer else None
         self.buffer[-1:] = [together] if together else [*self.buffer[-1:], event]
@@ -61,8 +71,7 @@ class Writer:
             await self.flush()
         except LostLease:
             self.lost()
-        except Exception:
-            # Whether it was written is not known; another attempt starts from what was.
+        except (WriteFailed, Exception):
             log.exception("task %s: a write failed, the run is given up", self.read.document.id)
             self.lost()
 
@@ -77,7 +86,10 @@ class Writer:
                 document.id, document.context_id, events, now=clock.now(), actor="agent",
                 attempt=self.read.attempt, run=run,
             )  # fmt: skip
-            result = await bridge.ask(item)
+            try:
+                result = await bridge.ask(item)
+            except (OperationalError, InterfaceError) as error:
+                raise WriteFailed from error
             self.last = asyncio.get_running_loop().time()
             if not isinstance(result, Appended):
                 raise LostLease

@@ -1,11 +1,13 @@
 """The door for JSON-RPC over HTTP: one endpoint for everything. It decodes, lets perform, encodes and records."""
 
 import asyncio
+import contextlib
 import logging
 import secrets
 from typing import Any
 
 import orjson
+from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
@@ -77,8 +79,8 @@ async def jsonrpc(request: HttpRequest, agent: str | None = None) -> HttpRespons
         return await _unreadable(request, body, first.error, first.id)
     try:
         caller = await authenticate(request)
-    except Unauthenticated as error:
-        return _unauthenticated(request, body, error, None if batch or first.id is UNSET else first.id)
+    except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
+        return _unknown_caller(request, body, error, None if batch or first.id is UNSET else first.id)
     call = HttpCall(request=request, caller=caller, version=version_of(request), agent=agent, batch=batch)
     if isinstance(members, list):
         return await _answer_batch(call, members)
@@ -169,6 +171,8 @@ def _followed(member: Call, exchange: OpenExchange, follow: Follow, dialect: Dia
         exchange.end("notified", status=204)
         recorder.close(exchange)
         return Answered(exchange=exchange)
+    if not exchange.written:
+        recorder.open(exchange)
     stream = Stream(follow, dialect, None if member.id is UNSET else member.id, exchange)
     return Answered(exchange=exchange, stream=stream)
 
@@ -188,10 +192,8 @@ def _failed(member: Member, exchange: OpenExchange, error: Error, wire: dict[str
 
 
 def _fault(member: Member, exchange: OpenExchange, dialect: Dialect | None, cause: Exception) -> Answered:
-    """A fault of ours: the cause goes to the log, the caller gets its reference."""
-    reference = secrets.token_hex(6)
-    log.error("exchange %s failed, reference %s", exchange.row.id, reference, exc_info=cause)
-    error = Internal(reference=reference)
+    """A fault of ours, told in the words of the dialect if that is known."""
+    error = _told(exchange, cause)
     return _failed(member, exchange, error, dialect.error(error) if dialect else neutral(error))
 
 
@@ -200,10 +202,8 @@ async def _unreadable(request: HttpRequest, body: bytes, error: Error, rpc_id: A
     exchange = exchange_of(request, rpc_id, body)
     if rpc_id is None:
         exchange.row.rpc_id_type = "absent"
-    try:
+    with contextlib.suppress(Unauthenticated, DatabaseError, InterfaceError):
         exchange.asked_by(await authenticate(request))
-    except Unauthenticated:
-        exchange.body.request = ""
     wire = neutral(error)
     payload = envelope.failure(rpc_id, wire)
     exchange.end("refused", payload, code=wire["code"])
@@ -212,12 +212,23 @@ async def _unreadable(request: HttpRequest, body: bytes, error: Error, rpc_id: A
     return json_response(payload, exchange.request_id)
 
 
-def _unauthenticated(request: HttpRequest, body: bytes, error: Error, rpc_id: Any) -> HttpResponse:
-    """401 with a challenge; recorded without its content."""
+def _unknown_caller(request: HttpRequest, body: bytes, cause: Exception, rpc_id: Any) -> HttpResponse:
+    """401 with a challenge, or a fault of ours on the way to it; recorded without the content."""
     exchange = exchange_of(request, rpc_id, body)
+    error = cause if isinstance(cause, Error) else _told(exchange, cause)
     wire = neutral(error)
     payload = envelope.failure(rpc_id, wire)
-    exchange.end("refused", payload, code=wire["code"], status=401)
+    response = error_response(error, payload, exchange.request_id)
+    exchange.end("refused", payload, code=wire["code"], status=response.status_code)
     exchange.keep(payload)
     recorder.close(exchange)
-    return error_response(error, payload, exchange.request_id)
+    return response
+
+
+def _told(exchange: OpenExchange, cause: Exception) -> Error:
+    """What a caller is told of a fault: the cause goes to the log. A database that is away may be back soon."""
+    reference = secrets.token_hex(6)
+    log.error("exchange %s failed, reference %s", exchange.row.id, reference, exc_info=cause)
+    if isinstance(cause, OperationalError | InterfaceError):
+        return Unavailable(reference=reference)
+    return Internal(reference=reference)

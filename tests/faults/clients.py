@@ -1,0 +1,238 @@
+"""What a calling agent does: calls, and streams that it folds."""
+
+import asyncio
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, NamedTuple
+
+import httpx
+import orjson
+
+from a2a.dialects.protojson import decode_artifact, decode_status, decode_task, encode_task
+from a2a.events import ArtifactAdded, Event, StatusChanged, TaskCreated, apply
+from a2a.types import Task
+from tests.faults.nodes import KEY, Node
+
+TERMINAL = {"TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED", "TASK_STATE_REJECTED"}
+HEADERS = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+
+
+def message(*parts: dict[str, Any], **members: Any) -> dict[str, Any]:
+    """A message of the user in 1.0; a part given as inputs is a data part."""
+    return {"messageId": secrets.token_hex(8), "role": "ROLE_USER", "parts": list(parts), **members}
+
+
+def inputs(**values: Any) -> dict[str, Any]:
+    """A message with the inputs of an agent."""
+    return message({"data": values})
+
+
+def envelope(method: str, params: Any, rpc_id: Any = 1) -> bytes:
+    return orjson.dumps({"jsonrpc": "2.0", "id": rpc_id, "method": method, "params": params})
+
+
+class Client:
+    """Calls one node."""
+
+    def __init__(self, node: Node, http: httpx.AsyncClient) -> None:
+        self.node = node
+        self.http = http
+
+    def url(self, agent: str | None = None) -> str:
+        return f"{self.node.base}/agents/{agent}/jsonrpc" if agent else f"{self.node.base}/jsonrpc"
+
+    async def reply(self, method: str, params: Any, *, agent: str | None = None) -> dict[str, Any]:
+        """The whole JSON-RPC answer."""
+        response = await self.http.post(self.url(agent), content=envelope(method, params))
+        return orjson.loads(response.content)
+
+    async def result(self, method: str, params: Any, *, agent: str | None = None) -> Any:
+        reply = await self.reply(method, params, agent=agent)
+        assert "result" in reply, reply
+        return reply["result"]
+
+    async def send(self, agent: str, **values: Any) -> str:
+        """The id of a new task that the agent works on from now on."""
+        params = {"message": inputs(**values), "configuration": {"returnImmediately": True}}
+        return (await self.result("SendMessage", params, agent=agent))["task"]["id"]
+
+    async def get(self, task_id: str) -> dict[str, Any]:
+        return await self.result("GetTask", {"id": task_id})
+
+    async def state(self, task_id: str, state: str, seconds: float) -> dict[str, Any]:
+        """The task, once it is in that state."""
+        async with asyncio.timeout(seconds):
+            while True:
+                task = await self.get(task_id)
+                if task["status"]["state"] == state:
+                    return task
+                assert task["status"]["state"] not in TERMINAL, task["status"]
+                await asyncio.sleep(0.05)
+
+    async def completed(self, count: int, seconds: float) -> None:
+        """Waits for so many completed tasks of this caller."""
+        wish = {"status": "TASK_STATE_COMPLETED", "pageSize": 1}
+        async with asyncio.timeout(seconds):
+            while True:
+                if (await self.result("ListTasks", wish))["totalSize"] >= count:
+                    return
+                await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def client(node: Node) -> AsyncIterator[Client]:
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+    async with httpx.AsyncClient(headers=HEADERS, timeout=20, limits=limits) as http:
+        yield Client(node, http)
+
+
+class Frame(NamedTuple):
+    """One server-sent event."""
+
+    id: int
+    data: bytes
+
+    @property
+    def result(self) -> dict[str, Any]:
+        return orjson.loads(self.data)["result"]
+
+    @property
+    def state(self) -> str | None:
+        """The state it tells."""
+        (body,) = self.result.values()
+        return body["status"]["state"] if "status" in body else None
+
+
+class Listener:
+    """An open stream and what has come out of it."""
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self.comments: list[str] = []
+        self.broke: httpx.TransportError | None = None
+        self.refusal = b""
+        self.over = False
+        self.news = asyncio.Event()
+
+    @property
+    def last_id(self) -> int:
+        return self.frames[-1].id
+
+    @property
+    def task_id(self) -> str:
+        return self.frames[0].result["task"]["id"]
+
+    async def read(self, http: httpx.AsyncClient, url: str, body: bytes, headers: dict[str, str]) -> None:
+        try:
+            async with http.stream("POST", url, content=body, headers=headers) as response:
+                if response.headers["content-type"].startswith("text/event-stream"):
+                    await self._take(response)
+                else:
+                    self.refusal = await response.aread()
+        except httpx.TransportError as error:
+            self.broke = error
+        finally:
+            self.over = True
+            self.news.set()
+
+    async def _take(self, response: httpx.Response) -> None:
+        event: dict[str, str] = {}
+        async for line in response.aiter_lines():
+            name, _, value = line.partition(": ")
+            if line.startswith(":"):
+                self.comments.append(line)
+            elif line:
+                event[name] = value
+            elif event:
+                assert "event" not in event, event
+                self.frames.append(Frame(int(event["id"]), event["data"].encode()))
+                event = {}
+                self.news.set()
+
+    async def until(self, true: Callable[["Listener"], bool], seconds: float) -> None:
+        async with asyncio.timeout(seconds):
+            while not true(self):
+                assert not self.over, f"it ended early: {self.broke!r} {self.refusal!r} {self.frames[-1:]}"
+                self.news.clear()
+                await self.news.wait()
+
+    async def count(self, frames: int, seconds: float = 10) -> None:
+        """Waits for so many frames."""
+        await self.until(lambda seen: len(seen.frames) >= frames, seconds)
+
+    async def end(self, seconds: float) -> None:
+        """Waits for the end of the stream, however it ends."""
+        async with asyncio.timeout(seconds):
+            while not self.over:
+                self.news.clear()
+                await self.news.wait()
+
+
+@asynccontextmanager
+async def listening(
+    caller: Client, method: str, params: Any, *, agent: str | None = None, after: int | None = None
+) -> AsyncIterator[Listener]:
+    """A stream that is read in the background."""
+    headers = {} if after is None else {"Last-Event-ID": str(after)}
+    listener = Listener()
+    body = envelope(method, params)
+    reading = asyncio.create_task(listener.read(caller.http, caller.url(agent), body, headers))
+    try:
+        yield listener
+        if reading.done():
+            reading.result()
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+
+
+def event_of(result: dict[str, Any]) -> Event:
+    """The event that a frame of 1.0 shows."""
+    ((kind, body),) = result.items()
+    if kind == "task":
+        return TaskCreated(task=decode_task(body))
+    if kind == "statusUpdate":
+        return StatusChanged(status=decode_status(body["status"]))
+    assert kind == "artifactUpdate", result
+    artifact = decode_artifact(body["artifact"])
+    return ArtifactAdded(artifact=artifact, append=body.get("append", False), last_chunk=body.get("lastChunk", False))
+
+
+def folded(frames: Sequence[Frame], start: Task | None = None) -> Task:
+    """The task that a client arrives at."""
+    task = start
+    for frame in frames:
+        task = apply(task, event_of(frame.result))
+    assert task is not None
+    return task
+
+
+def assert_whole(*connections: Sequence[Frame]) -> dict[str, Any]:
+    """What a client saw over its connections has no gap and nothing twice; each later connection begins with the task
+    as of its cursor. Returns the fold as JSON of 1.0."""
+    first, *later = connections
+    seen = list(first)
+    for frames in later:
+        cursor, task = frames[0].id, frames[0].result["task"]
+        assert cursor == seen[-1].id
+        assert encode_task(folded(seen)) == task
+        seen += frames[1:]
+    assert [frame.id for frame in seen] == list(range(1, len(seen) + 1))
+    assert [frame.state in TERMINAL for frame in seen] == [False] * (len(seen) - 1) + [True]
+    return encode_task(folded(seen))
+
+
+@contextmanager
+def silent(node: Node, task_id: str) -> Iterator[socket.socket]:
+    """A client that asks for all events of a task and then does not read, with small buffers of its own."""
+    body = envelope("SubscribeToTask", {"id": task_id})
+    head = {**HEADERS, "Host": f"127.0.0.1:{node.port}", "Content-Length": str(len(body)), "Last-Event-ID": "1"}
+    lines = ["POST /jsonrpc HTTP/1.1", *(f"{name}: {value}" for name, value in head.items()), "", ""]
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+        connection.settimeout(5)
+        connection.connect(("127.0.0.1", node.port))
+        connection.sendall("\r\n".join(lines).encode() + body)
+        yield connection

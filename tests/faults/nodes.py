@@ -1,0 +1,120 @@
+"""Processes to be hurt: a server of ours, its signals, its log, and the commands of its folder."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+
+from tests import servers
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = "tdk_for-the-fault-tests"
+START_SECONDS = 20.0
+AGENTS = {"A2A_AGENT_MODULES": "tests.faults.agents"}
+
+
+def environment(folder: Path, **settings: str) -> dict[str, str]:
+    """Nothing of ours from outside: DATABASE_URL and the like belong to the tests around this one."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+    return kept | {"PYTHONUNBUFFERED": "1", "DATA_DIR": str(folder), "DEV_KEY": KEY} | settings
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, str(ROOT / "manage.py"), *arguments]
+
+
+def manage(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """A command of manage.py that ends by itself."""
+    return subprocess.run(
+        command(*arguments), env=environment(folder, **settings), cwd=ROOT, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+
+
+class Node:
+    """One server process."""
+
+    def __init__(self, folder: Path, verb: str = "run", **settings: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.verb = verb
+        self.port = servers.free_port()
+        self.base = f"http://127.0.0.1:{self.port}"
+        self.settings = {"PORT": str(self.port)} | settings
+        self.file = folder.parent / f"{verb}-{self.port}.log"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self.process
+        return self.process.pid
+
+    @property
+    def log(self) -> str:
+        return self.file.read_text(encoding="utf-8")
+
+    async def start(self) -> "Node":
+        """Starts it, again if need be, and returns when it answers."""
+        self.launch()
+        deadline = time.monotonic() + START_SECONDS
+        async with httpx.AsyncClient() as client:
+            while time.monotonic() < deadline:
+                assert self.process
+                assert self.process.poll() is None, f"it ended at once:\n{self.log}"
+                try:
+                    if (await client.get(f"{self.base}/healthz")).status_code == 200:
+                        return self
+                except httpx.TransportError:
+                    await asyncio.sleep(0.03)
+        raise AssertionError(f"it did not answer within {START_SECONDS:g} s:\n{self.log}")
+
+    def launch(self) -> None:
+        with self.file.open("ab") as output:
+            self.process = subprocess.Popen(
+                command(self.verb), env=environment(self.folder, **self.settings), cwd=ROOT, stdin=subprocess.DEVNULL,
+                stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+
+    def tell(self, number: signal.Signals) -> None:
+        assert self.process
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """As the kernel does when memory is short; does nothing to one that has ended."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(10)
+
+    async def ended(self, seconds: float) -> int:
+        """Its exit code, once it has ended by itself."""
+        assert self.process
+        return await asyncio.to_thread(self.process.wait, seconds)
+
+    async def stop(self, number: signal.Signals = signal.SIGINT, seconds: float = 8.0) -> int:
+        """Tells it to go; its exit code."""
+        self.tell(number)
+        return await self.ended(seconds)
+
+    def rss(self) -> int:
+        """Bytes in memory."""
+        status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) * 1024
+
+    async def lines(self, *arguments: str) -> list[dict[str, Any]]:
+        """What a command of manage.py prints for this node's data."""
+        done = await asyncio.to_thread(manage, self.folder, *arguments, **self.settings)
+        assert done.returncode == 0, done.stderr
+        return [orjson.loads(line) for line in done.stdout.splitlines()]
+
+    async def shown(self, task_id: str) -> dict[str, Any]:
+        """Everything about a task, as an operator sees it."""
+        (task,) = await self.lines("tasks", "show", task_id)
+        return task

@@ -1,0 +1,135 @@
+"""kill -9: what was accepted goes on, and nobody who follows it misses or repeats a thing."""
+
+import time
+
+import psycopg
+import pytest
+
+from tests.faults.clients import assert_whole, client, listening
+from tests.faults.conftest import Start
+from tests.faults.nodes import Node
+
+pytestmark = pytest.mark.fault
+GOES_ON_SECONDS = 10.0
+"""After the start of the killed process (issue: it must show)."""
+TAKE_OVER_SECONDS = (2 + 0.5) * 3
+"""Lease and sweep of the pair, with slack."""
+
+
+async def test_a_killed_process_goes_on_with_its_story_and_its_reader_sees_every_event_once(start: Start) -> None:
+    node = await start()
+    async with client(node) as caller:
+        params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"pause": 0.08, "words": 1}}]}}
+        async with listening(caller, "SendStreamingMessage", params, agent="story") as before:
+            await before.count(12)
+            node.kill()
+            await before.end(5)
+    assert before.broke is not None
+
+    since = time.monotonic()
+    await node.start()
+    async with client(node) as caller:
+        subscription = {"id": before.task_id}
+        async with listening(caller, "SubscribeToTask", subscription, after=before.last_id) as after:
+            await after.count(4, GOES_ON_SECONDS)
+            assert time.monotonic() - since < GOES_ON_SECONDS
+            await after.end(20)
+        assert after.broke is None
+        assert assert_whole(before.frames, after.frames) == await caller.get(before.task_id)
+    task = await node.shown(before.task_id)
+    assert (task["state"], task["attempt"], task["tries"]) == ("completed", 2, 2)
+    assert [run["outcome"] for run in task["runs"]] == ["lost", "completed"]
+
+
+async def test_a_client_that_asks_again_with_its_message_is_led_back_to_its_task(start: Start) -> None:
+    node = await start()
+    params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"pause": 0.08, "words": 2}}]}}
+    async with client(node) as caller, listening(caller, "SendStreamingMessage", params, agent="story") as before:
+        await before.count(6)
+        node.kill()
+        await before.end(5)
+    await node.start()
+    async with (
+        client(node) as caller,
+        listening(caller, "SendStreamingMessage", params, agent="story", after=before.last_id) as after,
+    ):
+        await after.end(GOES_ON_SECONDS + 10)
+        assert assert_whole(before.frames, after.frames) == await caller.get(before.task_id)
+
+
+async def test_an_agent_that_is_tried_once_ends_failed_with_a_reason_when_its_process_is_killed(start: Start) -> None:
+    node = await start()
+    async with client(node) as caller, listening(caller, "SendStreamingMessage", once(), agent="once") as before:
+        await before.count(3)
+        node.kill()
+        await before.end(5)
+    await node.start()
+    async with client(node) as caller:
+        task = await caller.state(before.task_id, "TASK_STATE_FAILED", GOES_ON_SECONDS)
+        assert_says_why(task)
+        async with listening(caller, "SubscribeToTask", {"id": before.task_id}, after=before.last_id) as after:
+            await after.end(5)
+    assert assert_whole(before.frames, after.frames) == task
+
+
+async def test_an_agent_that_is_tried_once_ends_failed_when_another_process_finds_its_worker_lost(
+    pair: tuple[Node, Node], postgres: str
+) -> None:
+    async with client(pair[0]) as caller:
+        task_id = await caller.send("once")
+        await caller.state(task_id, "TASK_STATE_WORKING", 5)
+        owner, other = holder(postgres, task_id, pair)
+        owner.kill()
+    async with client(other) as caller:
+        assert_says_why(await caller.state(task_id, "TASK_STATE_FAILED", TAKE_OVER_SECONDS))
+    task = await other.shown(task_id)
+    assert [run["outcome"] for run in task["runs"]] == ["lost"]
+
+
+async def test_two_processes_show_the_same_events_to_the_byte(pair: tuple[Node, Node]) -> None:
+    params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"pause": 0.03, "words": 2}}]}}
+    async with client(pair[0]) as here, client(pair[1]) as there:
+        async with listening(here, "SendStreamingMessage", params, agent="story") as sender:
+            await sender.count(1)
+            async with listening(there, "SubscribeToTask", {"id": sender.task_id}, after=1) as follower:
+                await follower.end(20)
+                await sender.end(5)
+        assert assert_whole(sender.frames) == await there.get(sender.task_id)
+        assert follower.frames == sender.frames
+
+
+async def test_the_other_process_takes_over_and_its_follower_sees_the_story_through(
+    pair: tuple[Node, Node], postgres: str
+) -> None:
+    async with client(pair[0]) as caller:
+        task_id = await caller.send("story", pause=0.1, words=2)
+        await caller.state(task_id, "TASK_STATE_WORKING", 5)
+    owner, other = holder(postgres, task_id, pair)
+    async with client(other) as caller, listening(caller, "SubscribeToTask", {"id": task_id}, after=1) as follower:
+        await follower.count(8)
+        owner.kill()
+        killed, known = time.monotonic(), follower.last_id
+        # One event may have been on its way.
+        await follower.until(lambda seen: seen.last_id > known + 1, TAKE_OVER_SECONDS)
+        assert time.monotonic() - killed < TAKE_OVER_SECONDS
+        await follower.end(20)
+        assert assert_whole(follower.frames) == await caller.get(task_id)
+    assert [run["outcome"] for run in (await other.shown(task_id))["runs"]] == ["lost", "completed"]
+
+
+def once() -> dict[str, object]:
+    return {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "go"}]}}
+
+
+def assert_says_why(task: dict[str, dict[str, dict[str, list[dict[str, str]]]]]) -> None:
+    (part,) = task["status"]["message"]["parts"]
+    assert part["text"] == "The worker was lost while the agent was at work, and this agent is tried once only."
+
+
+def holder(database: str, task_id: str, pair: tuple[Node, Node]) -> tuple[Node, Node]:
+    """The node that runs the task, and the other one."""
+    with psycopg.connect(database) as connection:
+        row = connection.execute("select lease_owner from tasks_app_task where id = %s", (task_id,)).fetchone()
+    assert row
+    _, pid, _ = row[0].rsplit(":", 2)
+    return pair if int(pid) == pair[0].pid else (pair[1], pair[0])

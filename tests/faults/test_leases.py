@@ -1,0 +1,70 @@
+"""Leases: a frozen worker loses its task and cannot harm it, a live one keeps all of its own."""
+
+import asyncio
+from signal import SIGCONT, SIGSTOP
+
+import pytest
+
+from tests.faults.clients import TERMINAL, assert_whole, client, listening
+from tests.faults.conftest import SHORT, Start
+from tests.faults.nodes import Node
+from tests.faults.test_kill import TAKE_OVER_SECONDS, holder
+
+pytestmark = pytest.mark.fault
+
+
+async def test_what_a_frozen_worker_writes_after_its_lease_is_refused(pair: tuple[Node, Node], postgres: str) -> None:
+    async with client(pair[0]) as caller:
+        task_id = await caller.send("story", pause=0.12, words=2)
+        await caller.state(task_id, "TASK_STATE_WORKING", 5)
+    zombie, other = holder(postgres, task_id, pair)
+    async with client(other) as caller, listening(caller, "SubscribeToTask", {"id": task_id}, after=1) as follower:
+        await follower.count(6)
+        zombie.tell(SIGSTOP)
+        frozen = follower.last_id
+        await follower.until(lambda seen: seen.last_id > frozen + 4, TAKE_OVER_SECONDS)
+        zombie.tell(SIGCONT)  # In the middle of its own chunks, and of the other's.
+        await follower.end(20)
+        assert assert_whole(follower.frames) == await caller.get(task_id)
+    async with client(zombie) as caller:
+        assert await caller.get(task_id) == await seen_from(other, task_id)
+        assert (await caller.http.get(f"{zombie.base}/readyz")).json() == {"status": "ok", "reasons": []}
+    task = await other.shown(task_id)
+    attempts = [event["attempt"] for event in task["events"] if event["actor"] == "agent"]
+    assert set(attempts) == {1, 2}
+    assert attempts == sorted(attempts)
+    assert [run["outcome"] for run in task["runs"]] == ["lost", "completed"]
+    assert "its result is dropped" in zombie.log or "stopped" in zombie.log
+
+
+async def test_a_worker_that_wakes_after_the_end_adds_nothing(pair: tuple[Node, Node], postgres: str) -> None:
+    async with client(pair[0]) as caller:
+        task_id = await caller.send("story", pause=0.3, words=14)
+        await caller.state(task_id, "TASK_STATE_WORKING", 5)
+    zombie, other = holder(postgres, task_id, pair)
+    zombie.tell(SIGSTOP)
+    async with client(other) as caller:
+        ended = await caller.state(task_id, "TASK_STATE_COMPLETED", TAKE_OVER_SECONDS + 5)
+    zombie.tell(SIGCONT)
+    async with client(zombie) as caller:
+        await caller.http.get(f"{zombie.base}/healthz")
+        await asyncio.sleep(1)  # Three beats of its chunks: time enough to do harm.
+        assert await caller.get(task_id) == ended
+    events = (await other.shown(task_id))["events"]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert sum(f"TASK_STATE_{(event['state'] or '').upper()}" in TERMINAL for event in events) == 1
+
+
+async def test_a_hundred_sleeping_agents_keep_their_leases(start: Start) -> None:
+    node = await start(**SHORT)
+    async with client(node) as caller:
+        ids = await asyncio.gather(*(caller.send("sleeper", seconds=8) for _ in range(100)))
+        await caller.completed(100, 8 * 2)
+    tasks = await node.lines("tasks", "list", "--agent", "sleeper")
+    assert {task["id"] for task in tasks} == set(ids)
+    assert {(task["state"], task["attempt"], task["tries"]) for task in tasks} == {("completed", 1, 1)}
+
+
+async def seen_from(node: Node, task_id: str) -> dict[str, object]:
+    async with client(node) as caller:
+        return await caller.get(task_id)

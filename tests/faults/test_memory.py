@@ -1,0 +1,70 @@
+"""Clients that do not read, and clients that leave."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from tests.faults.clients import Client, client, listening, silent
+from tests.faults.conftest import Start
+from tests.faults.nodes import Node
+
+pytestmark = pytest.mark.fault
+VOLUME, SIZE = 18_000_000, 16_384
+"""Bytes that an agent says in all, and in one chunk."""
+MEGABYTE = 1_000_000
+
+
+@pytest.mark.parametrize("size", [SIZE, 16 * SIZE], ids=["small events", "large events"])
+async def test_a_client_that_does_not_read_costs_no_memory_and_holds_up_nobody(start: Start, size: int) -> None:
+    node = await start()
+    async with client(node) as caller:
+        task_id = await caller.send("chatty", chunks=VOLUME // size, size=size)
+        await caller.completed(1, 30)
+    assert await node.stop() == 0
+    await node.start()  # What making the events took is gone.
+    async with client(node) as caller:
+        await warm(caller)
+        before = node.rss()
+        with silent(node, task_id):
+            most = slowest = 0.0
+            for _ in range(15):
+                since = time.monotonic()
+                await caller.result("ListTasks", {"pageSize": 1})
+                slowest = max(slowest, time.monotonic() - since)
+                most = max(most, node.rss())
+                await asyncio.sleep(0.1)
+            assert most - before < 20 * MEGABYTE
+            assert slowest < 1
+            assert [row["outcome"] for row in await subscriptions(node, task_id)] == [""]
+        await asyncio.sleep(0.5)  # They have left.
+        (told,) = await subscriptions(node, task_id)
+        assert told["outcome"] == "stream"
+        assert 0 < told["frames"] < VOLUME // size
+        async with listening(caller, "SubscribeToTask", {"id": task_id}, after=1) as listener:
+            await listener.end(20)
+    assert [frame.id for frame in listener.frames] == list(range(1, listener.last_id + 1))
+    assert listener.frames[-1].state == "TASK_STATE_COMPLETED"
+
+
+async def test_an_agent_whose_client_does_not_read_goes_on_to_its_end(start: Start) -> None:
+    node = await start()
+    async with client(node) as caller:
+        task_id = await caller.send("chatty", chunks=400, size=SIZE, pause=0.002)
+        await caller.state(task_id, "TASK_STATE_WORKING", 5)
+        with silent(node, task_id):
+            await caller.completed(1, 20)
+
+
+async def subscriptions(node: Node, task_id: str) -> list[dict[str, Any]]:
+    """The exchanges of subscriptions to the task; one that is open has no outcome."""
+    return [row for row in await node.lines("exchanges", task_id) if row["method"] == "SubscribeToTask"]
+
+
+async def warm(caller: Client) -> None:
+    """What the first calls load is not what readers cost."""
+    small = await caller.send("chatty", chunks=200, size=SIZE)
+    await caller.completed(2, 10)
+    async with listening(caller, "SubscribeToTask", {"id": small}, after=1) as listener:
+        await listener.end(10)

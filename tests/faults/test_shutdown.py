@@ -1,0 +1,116 @@
+"""The order to stop: within five seconds, whatever is open; everybody gets an answer; what runs goes on later."""
+
+import asyncio
+import time
+from contextlib import AsyncExitStack
+from signal import SIGINT, SIGTERM, Signals
+
+import orjson
+import pytest
+
+from tests.faults.clients import assert_whole, client, envelope, inputs, listening, silent
+from tests.faults.conftest import Start
+from tests.faults.nodes import Node
+
+pytestmark = pytest.mark.fault
+END_SECONDS = 5.0
+"""From Ctrl-C to the end of the process (design 11)."""
+
+
+async def ends_in_time(node: Node, number: Signals = SIGINT) -> None:
+    since = time.monotonic()
+    code = await node.stop(number, END_SECONDS + 10)
+    took = time.monotonic() - since
+    assert code == 0, node.log
+    assert took < END_SECONDS
+    assert "Traceback" not in node.log
+
+
+@pytest.mark.parametrize("number", [SIGINT, SIGTERM], ids=["ctrl-c", "sigterm"])
+async def test_an_order_to_stop_ends_streams_answers_who_waits_and_gives_runs_back(
+    start: Start, number: Signals
+) -> None:
+    node = await start()
+    async with client(node) as caller:
+        waits = {"message": inputs(pause=1, words=4)}
+        params = {"message": inputs(seconds=4)}
+        async with listening(caller, "SendStreamingMessage", params, agent="once") as before:
+            waiting = asyncio.create_task(
+                caller.http.post(caller.url("story"), content=envelope("SendMessage", waits, "w"))
+            )
+            await before.count(3)
+            await asyncio.sleep(0.3)
+            assert not waiting.done()
+            await ends_in_time(node, number)
+            await before.end(1)
+            answer = await waiting
+    assert before.broke is None
+    assert before.comments == [": the server is going down, come back with Last-Event-ID"]
+    assert answer.status_code == 200
+    reply = orjson.loads(answer.content)
+    assert (reply["id"], reply["result"]["task"]["status"]["state"]) == ("w", "TASK_STATE_WORKING")
+    waited_for = reply["result"]["task"]["id"]
+    for task_id in (before.task_id, waited_for):
+        task = await node.shown(task_id)
+        assert (task["state"], task["attempt"], task["tries"], task["lease_owner"]) == ("submitted", 1, 0, None)
+        assert [run["outcome"] for run in task["runs"]] == ["released"]
+
+    await node.start()
+    async with client(node) as caller:
+        async with listening(caller, "SubscribeToTask", {"id": before.task_id}, after=before.last_id) as after:
+            await after.end(10)
+        assert assert_whole(before.frames, after.frames) == await caller.state(
+            before.task_id, "TASK_STATE_COMPLETED", 1
+        )
+        assert (await node.shown(before.task_id))["tries"] == 1
+        assert (await caller.get(waited_for))["status"]["state"] == "TASK_STATE_WORKING"
+
+
+async def test_fifty_idle_streams_do_not_hold_up_the_end(start: Start) -> None:
+    node = await start()
+    async with client(node) as caller, AsyncExitStack() as streams:
+        seen = [
+            await streams.enter_async_context(
+                listening(caller, "SendStreamingMessage", {"message": inputs()}, agent="sleeper")
+            )
+            for _ in range(50)
+        ]
+        for listener in seen:
+            await listener.count(2)
+        await ends_in_time(node)
+        for listener in seen:
+            await listener.end(1)
+    assert [listener.broke for listener in seen] == [None] * 50
+    tasks = await node.lines("tasks", "list", "--agent", "sleeper")
+    assert [(task["state"], task["tries"]) for task in tasks] == [("submitted", 0)] * 50
+
+
+async def test_an_agent_that_blocks_its_thread_does_not_hold_up_the_end(start: Start) -> None:
+    node = await start()
+    async with client(node) as caller:
+        task_id = await caller.send("stubborn")
+        await caller.state(task_id, "TASK_STATE_WORKING", 5)
+        await ends_in_time(node)
+
+
+async def test_a_client_that_does_not_read_does_not_hold_up_the_end(start: Start) -> None:
+    node = await start()
+    async with client(node) as caller:
+        task_id = await caller.send("chatty", chunks=600)
+        await caller.completed(1, 20)
+        await caller.state(await caller.send("once"), "TASK_STATE_WORKING", 5)
+        with silent(node, task_id):
+            await asyncio.sleep(0.5)
+            await ends_in_time(node)
+
+
+async def test_the_second_ctrl_c_leaves_at_once(start: Start) -> None:
+    node = await start()
+    async with client(node) as caller:
+        await caller.state(await caller.send("once"), "TASK_STATE_WORKING", 5)
+    node.tell(SIGINT)
+    await asyncio.sleep(0.7)  # Its runs have their grace now.
+    since = time.monotonic()
+    assert await node.stop(SIGINT) == 1
+    assert time.monotonic() - since < 1
+    assert "Traceback" not in node.log

@@ -1,0 +1,56 @@
+"""A start that cannot work ends with a sentence and exit code 1, never with a traceback."""
+
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.faults.conftest import Start
+from tests.faults.nodes import manage
+
+pytestmark = pytest.mark.fault
+
+
+def refusal(done: subprocess.CompletedProcess[str]) -> str:
+    """The sentence."""
+    assert done.returncode == 1, done
+    assert "Traceback" not in done.stderr
+    assert "ready" not in done.stdout
+    return done.stderr.strip().splitlines()[-1]
+
+
+async def test_a_second_server_on_the_same_folder_is_refused(start: Start) -> None:
+    node = await start()
+    sentence = refusal(manage(node.folder, "run"))
+    assert f"Another server works with {node.folder} already." in sentence
+    assert "DATA_DIR" in sentence
+
+
+def test_a_development_server_is_not_opened_to_the_network(tmp_path: Path) -> None:
+    sentence = refusal(manage(tmp_path, "run", HOST="0.0.0.0"))  # noqa: S104  # it is refused
+    for setting in ("HOST=0.0.0.0", "SECRET_KEY", "ALLOWED_HOSTS"):
+        assert setting in sentence
+
+
+def test_a_taken_port_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert f"Port {port} is taken" in refusal(manage(tmp_path, "run", PORT=port))
+
+
+def test_a_mistake_in_the_definition_of_an_agent_is_named_with_file_and_line(tmp_path: Path) -> None:
+    module = tmp_path / "broken_agents.py"
+    module.write_text("from a2a.agents import agent\n\n\n@agent(timeot=3)\nasync def broken(run):\n    return 1\n")
+    done = manage(tmp_path / "data", "run", A2A_AGENT_MODULES="broken_agents", PYTHONPATH=str(tmp_path))
+    sentence = refusal(done)
+    assert sentence.startswith(f"{module}:4: ")
+    assert "did you mean timeout=" in sentence
+
+
+def test_a_module_of_agents_that_is_not_there_is_named(tmp_path: Path) -> None:
+    assert "A2A_AGENT_MODULES" in refusal(manage(tmp_path, "run", A2A_AGENT_MODULES="nowhere.agents"))
+
+
+def test_an_odd_setting_is_named(tmp_path: Path) -> None:
+    assert "A2A_LEASE_SECONDS must be a number" in refusal(manage(tmp_path, "run", A2A_LEASE_SECONDS="soon"))
