@@ -55,12 +55,24 @@ class Kind(Struct, frozen=True, kw_only=True):
     perform: Callable[[Sequence[Any]], list[Any]]
     unique: Callable[[Any], Hashable] | None = None
     """Items equal in this may not be in one group: a statement that changes a row twice loses one change."""
+    lighten: Callable[[Any], bool] | None = None
+    """Takes out of a refused item what is not its purpose, for another try; whether there was anything."""
     told: Callable[[Sequence[Any], list[Any]], None] | None = None
     """Called with items and results after the commit, on the lane."""
 
 
 def _each(items: Sequence[Do]) -> list[Any]:
     return [item.function() for item in items]
+
+
+def _without_exchange(item: Create | Append) -> bool:
+    """A change is not undone because its record is refused; the recorder tries again, and counts."""
+    if item.exchange is None:
+        return False
+    item.exchange = item.body = None
+    for event in item.events:
+        event.exchange_id = None
+    return True
 
 
 def _created(items: Sequence[Create], results: list[Any]) -> None:
@@ -85,9 +97,16 @@ KINDS: dict[type, Kind] = {
         lane="write",
         perform=event_log.create_many,
         unique=lambda item: (item.key.owner_id, item.key.key),
+        lighten=_without_exchange,
         told=_created,
     ),
-    Append: Kind(lane="write", perform=event_log.append_many, unique=lambda item: item.task_id, told=_appended),
+    Append: Kind(
+        lane="write",
+        perform=event_log.append_many,
+        unique=lambda item: item.task_id,
+        lighten=_without_exchange,
+        told=_appended,
+    ),
     access.FindCaller: Kind(lane="read", perform=access.callers_many),
     event_log.ReadHead: Kind(lane="read", perform=event_log.read_heads_many),
     ReadTask: Kind(lane="read", perform=event_log.read_many),
@@ -182,7 +201,7 @@ def perform(kind: Kind, items: Sequence[Any]) -> list[Any]:
         results = kind.perform(items)
     except (DataError, IntegrityError) as error:
         if len(items) == 1:
-            return [error]
+            return perform(kind, items) if kind.lighten and kind.lighten(items[0]) else [error]
         half = len(items) // 2
         return perform(kind, items[:half]) + perform(kind, items[half:])
     except Exception as error:  # noqa: BLE001  # it is the callers' answer

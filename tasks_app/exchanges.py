@@ -82,6 +82,15 @@ class OpenExchange:
             self.end("result", self.answer)
         return self.row, self.body
 
+    def stored(self, row: ExchangeRow | None) -> None:
+        """Whether the halves went with the change: the row is gone from an item whose exchange was refused."""
+        if row is None:
+            self.unwritten()
+
+    def unwritten(self) -> None:
+        """Nothing was stored with a change after all."""
+        self.written, self.answer = False, None
+
     def end(self, outcome: str, answer: bytes = b"", *, code: int | None = None, status: int = 200) -> None:
         """How it was answered."""
         row = self.row

@@ -53,13 +53,14 @@ def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None = Non
         whole = known_now and not isinstance(plan.request, StreamMessage)
         exchange, body = context.exchange.halves(answer if whole else None)
     rows = [_event_row(plan, place, event, exchange.id if exchange else None) for place, event in enumerate(events, 1)]
-    known: Known | None = yield Create(
+    item = Create(
         key=plan.key, task=_task_row(plan, final, task.status.timestamp), events=rows, run=failure,
         exchange=exchange, body=body,
     )  # fmt: skip
+    known: Known | None = yield item
     if isinstance(plan.request, StreamMessage):
         plan.created = document(apply(None, events[0]), 1) if later else final
-    return _stored(context, known, answer)
+    return _stored(context, item, known, answer)
 
 
 def create_turn(plan: Plan, reply: Message):  # type: ignore[no-untyped-def]  # a part of a generator
@@ -73,20 +74,21 @@ def create_turn(plan: Plan, reply: Message):  # type: ignore[no-untyped-def]  # 
         exchange, body = context.exchange.halves(None if isinstance(plan.request, StreamMessage) else answer)
         if context.exchange.answer is not None:
             context.exchange.keep(context.exchange.answer)
-    known: Known | None = yield Create(
+    item = Create(
         key=plan.key, exchange=exchange, body=body,
         turn=TurnRow(
             id=turn_id, owner_id=context.caller.owner_id, context_id=plan.run.context_id, created_at=plan.now,
             message=dumps(encode_message(plan.request.message)), reply=dumps(encode_message(reply)),
         ),
     )  # fmt: skip
-    return _stored(context, known, answer)
+    known: Known | None = yield item
+    return _stored(context, item, known, answer)
 
 
-def _stored(context: Context, known: Known | None, answer: Answer) -> Answer | Known:
-    if known is not None and context.exchange:
+def _stored(context: Context, item: Create, known: Known | None, answer: Answer) -> Answer | Known:
+    if context.exchange:
         # The rows of a message that is not new were left out, the exchange with them.
-        context.exchange.written, context.exchange.answer = False, None
+        context.exchange.stored(item.exchange if known is None else None)
     return answer if known is None else known
 
 

@@ -172,6 +172,9 @@ def _again(request: SendMessage, context: Context, known: Known, print_of: str) 
         raise IdempotencyConflict(messageId=request.message.message_id[:MAX_ID])
     if known.turn_id is not None:
         turn = yield DoSlowly(lambda: Turn.objects.get(pk=known.turn_id))
+        if context.exchange:
+            context.exchange.row.task_id = context.exchange.row.last_seq = None
+            context.exchange.about(None, turn.context_id)
         reply = decode_message(orjson.loads(turn.reply))
         return Follow(first=reply) if isinstance(request, StreamMessage) else Done(Answer(message=reply))
     task_id = known.task_id or ""
@@ -180,6 +183,8 @@ def _again(request: SendMessage, context: Context, known: Known, print_of: str) 
     read: TaskRead | None = yield ReadTask(task_id=task_id, sight=sight(context.caller, task_id))
     if read is None:
         raise TaskNotFound(taskId=task_id)
+    if context.exchange:
+        context.exchange.about(task_id, read.document.context_id, read.document.seq)
     if not isinstance(request, StreamMessage):
         return _wait_or_done(request, read)
     first = yield ReadAsOf(
@@ -227,10 +232,12 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
             appended = yield item
         except IntegrityError:
             appended = None  # The same message in another call: its key is found the next time round.
+        if context.exchange:
+            context.exchange.stored(item.exchange)
         if isinstance(appended, Appended):
             return (yield from _continued(request, context, task_id, appended.seq))
         if context.exchange:
-            context.exchange.written = False
+            context.exchange.unwritten()
 
 
 def _continued(request: SendMessage, context: Context, task_id: str, seq: int) -> Steps:

@@ -62,15 +62,18 @@ def cancel(request: CancelTask, context: Context) -> Steps:
         now = clock.now()
         event = StatusChanged(status=Status(state=TaskState.CANCELED, timestamp=now))
         row, body = context.exchange.halves(None) if context.exchange else (None, None)
-        appended = yield change(
+        item = change(
             request.id, head.context_id, [event], now=now, actor=context.actor,
             sight=sight(context.caller, request.id), exchange=row, body=body,
         )  # fmt: skip
+        appended = yield item
+        if context.exchange:
+            context.exchange.stored(item.exchange)
         if isinstance(appended, Appended):
             document = yield from read_whole(context, request.id)
             return Done(Answer(task=document))
         if context.exchange:
-            context.exchange.written = False
+            context.exchange.unwritten()
 
 
 def subscribe(request: SubscribeToTask, context: Context) -> Steps:

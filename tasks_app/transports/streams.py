@@ -87,7 +87,7 @@ class Stream:
         self.exchange.row.frames += 1
         self.exchange.row.response_bytes += len(data)
         if isinstance(frame, Message):
-            self.exchange.keep(data)
+            self.exchange.keep(self.head + wire + b"}")
         return data
 
     def _ends(self, state: str | None) -> bool:

@@ -1,0 +1,254 @@
+"""Agents that tests talk to: every form, every way to end, every mistake an author can make."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from a2a.agents import agent
+from a2a.run import Run
+
+SECRET = "hunter2: the password in the traceback"
+"""What agents that fail say; no caller may ever see it."""
+MEMORY: dict[str, Any] = {}
+"""What agents leave behind for tests in the same process."""
+
+# --------------------------------------------------------------- the forms
+
+
+@agent
+async def form_async_generator(run: Run) -> AsyncIterator[Any]:
+    """Says what it is told, as an async generator."""
+    yield run.status("at it")
+    yield run.text
+
+
+@agent
+async def form_coroutine(run: Run) -> str:
+    """Says what it is told, as a coroutine."""
+    return run.text
+
+
+@agent
+def form_generator(run: Run) -> Iterator[Any]:
+    """Says what it is told, as a generator."""
+    yield run.status("at it")
+    yield run.text
+
+
+@agent
+def form_function(run: Run) -> str:
+    """Says what it is told, as a function."""
+    return run.text
+
+
+@agent(quick=True)
+async def quick_async_generator(run: Run) -> AsyncIterator[Any]:
+    """Says what it is told, at once, as an async generator."""
+    yield run.status("at it")
+    yield run.text
+
+
+@agent(quick=True)
+async def quick_coroutine(run: Run) -> str:
+    """Says what it is told, at once, as a coroutine."""
+    return run.text
+
+
+@agent(quick=True)
+def quick_generator(run: Run) -> Iterator[Any]:
+    """Says what it is told, at once, as a generator."""
+    yield run.status("at it")
+    yield run.text
+
+
+@agent(quick=True)
+def quick_function(run: Run) -> str:
+    """Says what it is told, at once, as a function."""
+    return run.text
+
+
+@agent(quick=True)
+async def bench(run: Run) -> str:
+    """Awaits once and completes."""
+    await asyncio.sleep(0)
+    return run.text
+
+
+# ------------------------------------------------------------- the endings
+
+
+@agent(quick=True)
+async def replies(run: Run) -> Any:
+    """Answers with a message, without a task."""
+    return run.reply(f"You said {run.text}")
+
+
+@agent
+async def replies_late(run: Run) -> Any:
+    """Answers with a message, when there is a task already."""
+    return run.reply(f"You said {run.text}")
+
+
+@agent
+async def rejects(run: Run) -> Any:
+    """Will not do it."""
+    return run.reject("That is not my job.")
+
+
+@agent
+async def asks(run: Run) -> AsyncIterator[Any]:
+    """Asks once, then says what it was told."""
+    said = [message.text for message in run.history if message.role == "user"]
+    if len(said) == 1:
+        yield run.ask("Which one?")
+        return
+    yield " and ".join(said)
+
+
+@agent(quick=True)
+async def asks_quickly(run: Run) -> Any:
+    """Asks inside the call."""
+    return run.ask("Which one?")
+
+
+@agent
+async def asks_credentials(run: Run) -> AsyncIterator[Any]:
+    """Needs credentials, then goes on."""
+    if len(run.history) == 1:
+        yield run.ask_credentials("Please sign in.")
+        return
+    yield "signed in"
+
+
+# ------------------------------------------------------------ the mistakes
+
+
+@agent
+async def raises(run: Run) -> AsyncIterator[Any]:
+    """Fails after a first chunk."""
+    yield "so far so good"
+    raise RuntimeError(SECRET)
+
+
+@agent(quick=True)
+async def quick_raises(run: Run) -> Any:
+    """Fails inside the call."""
+    raise RuntimeError(SECRET)
+
+
+@agent
+def raises_in_a_thread(run: Run) -> Iterator[Any]:
+    """Fails in a thread of its own."""
+    yield "so far so good"
+    raise RuntimeError(SECRET)
+
+
+@agent(timeout=0.3)
+async def sleeper(run: Run) -> None:
+    """Sleeps past its timeout."""
+    await asyncio.sleep(60)
+
+
+@agent(quick=True)
+async def quick_sleeper(run: Run) -> None:
+    """Sleeps past what quick agents have."""
+    await asyncio.sleep(60)
+
+
+@agent
+async def wrong_type(run: Run) -> AsyncIterator[Any]:
+    """Yields what is nothing."""
+    yield object()
+
+
+@agent(quick=True)
+async def quick_wrong_type(run: Run) -> Any:
+    """Returns what is nothing."""
+    return object()
+
+
+@agent(quick=True)
+async def gives_nul(run: Run) -> str:
+    """Says what PostgreSQL cannot store."""
+    return "before\0after"
+
+
+# ------------------------------------------------------------ what it gets
+
+
+@agent
+async def inputs(run: Run, city: str, days: int = 1) -> str:
+    """Tells the weather of a city."""
+    return f"{days} days of rain in {city}"
+
+
+@agent(quick=True)
+async def quick_inputs(run: Run, city: str, days: int = 1) -> str:
+    """Tells the weather of a city, at once."""
+    return f"{days} days of rain in {city}"
+
+
+@agent
+async def conversation(run: Run) -> str:
+    """Tells what was said before."""
+    return " | ".join(message.text for message in run.conversation)
+
+
+@agent
+async def gate(run: Run) -> AsyncIterator[Any]:
+    """Says one word, and another for every message that comes while it is at work, until one says stop."""
+    yield "begin"
+    heard = 0
+    while True:
+        while heard == len(run.inbox):  # noqa: ASYNC110  # an inbox is a list
+            await asyncio.sleep(0.01)
+        word = run.inbox[heard].text
+        heard += 1
+        if word == "stop":
+            break
+        yield f" {word}"
+    yield " end"
+
+
+@agent
+async def chatty(run: Run) -> AsyncIterator[Any]:
+    """Yields 200 small chunks as fast as it can."""
+    for number in range(200):
+        yield f"{number} "
+        await asyncio.sleep(0)
+
+
+@agent
+async def waits(run: Run) -> AsyncIterator[Any]:
+    """Works until it is stopped."""
+    yield "working"
+    try:
+        await asyncio.sleep(60)
+    finally:
+        MEMORY[run.task_id] = "stopped"
+
+
+@agent
+def waits_in_a_thread(run: Run) -> Iterator[Any]:
+    """Works in a thread until it is told to stop."""
+    try:
+        for number in range(6000):
+            yield f"{number} "
+            time.sleep(0.01)
+    finally:
+        MEMORY[run.task_id] = "stopped"
+
+
+@agent(attempts=2)
+async def tries_twice(run: Run) -> AsyncIterator[Any]:
+    """Waits at its first try, completes at its second."""
+    yield f"try {run.attempt}"
+    if run.attempt == 1:
+        await asyncio.sleep(60)
+
+
+@agent(scopes=["weather"], quick=True)
+async def scoped(run: Run) -> str:
+    """Wants a scope of its own."""
+    return "allowed"

@@ -1,0 +1,380 @@
+"""The chapters of the story: free of dialects and doors, each told to a cast."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.story import Cast, Frame, Json, NewSpeaker, Refused, Speaker
+
+
+def text_of(task: Json) -> str:
+    return "".join(part.get("text", "") for found in task.get("artifacts", ()) for part in found["parts"])
+
+
+def folded(frames: list[Frame]) -> Json:
+    """The artifacts' text and the last status, as a client that folds keeps them."""
+    first, *rest = frames
+    assert first.kind == "task"
+    texts = {
+        found["artifactId"]: [part["text"] for part in found["parts"]] for found in first.value.get("artifacts", ())
+    }
+    status = first.value["status"]
+    for frame in rest:
+        if frame.kind == "status":
+            status = frame.value["status"]
+        elif frame.kind == "artifact":
+            found = frame.value["artifact"]
+            new = [part["text"] for part in found["parts"]]
+            texts[found["artifactId"]] = texts.get(found["artifactId"], []) + new if frame.value.get("append") else new
+    return {"text": "".join("".join(parts) for parts in texts.values()), "status": status}
+
+
+async def refusal(asking: Any) -> Json:
+    with pytest.raises(Refused) as told:
+        await asking
+    return told.value.error
+
+
+def reason(speaker: Speaker, error: Json) -> str:
+    """The reason in the details, which have the shape of the dialect."""
+    if isinstance(speaker, NewSpeaker):
+        assert all(detail["@type"].startswith("type.googleapis.com/google.rpc.") for detail in error["data"])
+        return str(error["data"][0]["reason"])
+    assert isinstance(error.get("data", {}), dict)
+    return str(error.get("data", {}).get("reason", ""))
+
+
+async def working(speaker: Speaker, task_id: str, text: str) -> Json:
+    """The task once it has said this."""
+    async with asyncio.timeout(10):
+        while text not in text_of(task := await speaker.get(task_id)):  # noqa: ASYNC110  # another process
+            await asyncio.sleep(0.02)
+    return task
+
+
+# ------------------------------------------------------------------ sending
+
+
+async def a_quick_message_is_answered_with_a_completed_task(cast: Cast) -> None:
+    task = await cast.me.send("hello", agent="echo")
+    cast.me.is_task(task)
+    assert (cast.me.state(task["status"]), text_of(task)) == ("completed", "hello")
+    assert await cast.me.get(task["id"]) == task
+
+
+async def a_waiting_message_is_answered_when_the_work_is_done(cast: Cast) -> None:
+    task = await cast.me.send("hello", agent="form-generator")
+    assert (cast.me.state(task["status"]), text_of(task)) == ("completed", "hello")
+
+
+async def a_message_that_does_not_wait_is_answered_at_once(cast: Cast) -> None:
+    task = await cast.me.send("hello", agent="gate", now=True)
+    assert cast.me.state(task["status"]) in {"submitted", "working"}
+    await working(cast.me, task["id"], "begin")
+    done = await cast.me.send("stop", task=task["id"])
+    assert (cast.me.state(done["status"]), text_of(done)) == ("completed", "begin end")
+
+
+async def a_bare_reply_is_a_message_without_a_task(cast: Cast) -> None:
+    kind, said = cast.me.sent(await cast.me.ask("send", cast.me.sending("hello", agent="replies")))
+    assert (kind, said["parts"][0]["text"]) == ("message", "You said hello")
+    assert said["contextId"]
+    assert "taskId" not in said
+    (frame,) = await cast.me.follow("stream", cast.me.sending("hello", agent="replies"))
+    assert (frame.kind, frame.seq) == ("message", None)
+
+
+async def a_history_is_as_long_as_it_was_asked_for(cast: Cast) -> None:
+    task = await cast.me.send("one", agent="asks", history=0)
+    assert "history" not in task
+    await cast.me.send("two", task=task["id"])
+    lengths = [len((await cast.me.get(task["id"], historyLength=length)).get("history", ())) for length in (0, 1, 2, 9)]
+    assert lengths == [0, 1, 2, 3]
+    whole = await cast.me.get(task["id"])
+    assert [said["parts"][0]["text"] for said in whole["history"]] == ["one", "Which one?", "two"]
+
+
+async def an_interview_takes_several_turns_in_one_task(cast: Cast) -> None:
+    first = await cast.me.send("hello", agent="interview")
+    assert cast.me.state(first["status"]) == "input_required"
+    second = await cast.me.send("Ada", task=first["id"], context=first["contextId"])
+    assert "Ada" in second["status"]["message"]["parts"][0]["text"]
+    last = await cast.me.send("a loom", task=first["id"])
+    assert (last["id"], cast.me.state(last["status"]), text_of(last)) == (
+        first["id"],
+        "completed",
+        "Ada wishes: a loom",
+    )
+
+
+# ------------------------------------------------------------------ streams
+
+
+async def a_stream_shows_the_task_and_then_every_event_in_order(cast: Cast) -> None:
+    frames = await cast.me.follow("stream", cast.me.sending("hello", agent="form-async-generator"))
+    assert [frame.kind for frame in frames] == ["task", "status", "status", "artifact", "status"]
+    assert [frame.seq for frame in frames] == [1, 2, 3, 4, 5]
+    cast.me.is_task(frames[0].value)
+    ids = {(frame.value["taskId"], frame.value["contextId"]) for frame in frames[1:]}
+    assert ids == {(frames[0].value["id"], frames[0].value["contextId"])}
+    task = await cast.me.get(frames[0].value["id"])
+    assert folded(frames) == {"text": text_of(task), "status": task["status"]}
+
+
+async def many_small_chunks_fold_to_the_whole_text(cast: Cast) -> None:
+    frames = await cast.me.follow("stream", cast.me.sending("hello", agent="chatty"))
+    task = await cast.me.get(frames[0].value["id"])
+    assert folded(frames)["text"] == text_of(task) == "".join(f"{number} " for number in range(200))
+
+
+async def a_second_client_joins_in_the_middle_and_sees_the_same_end(cast: Cast) -> None:
+    mine: list[Frame] = []
+    theirs: list[Frame] = []
+    async with cast.me.stream("stream", cast.me.sending("hello", agent="gate")) as frames:
+        async for frame in frames:
+            mine.append(frame)
+            if frame.kind == "artifact" and len(theirs) == 0:
+                task_id = mine[0].value["id"]
+                async with cast.again.stream("subscribe", {"id": task_id}) as others:
+                    theirs.append(await anext(others))
+                    await cast.me.send("middle", task=task_id, now=True)
+                    await cast.again.send("stop", task=task_id, now=True)
+                    theirs += [other async for other in others]
+    assert theirs[0].kind == "task"
+    assert folded(mine) == folded(theirs)
+    assert folded(mine)["text"] == "begin middle end"
+    later = [frame for frame in mine if (frame.seq or 0) > (theirs[0].seq or 0)]
+    assert [(frame.seq, frame.wire) for frame in later] == [(frame.seq, frame.wire) for frame in theirs[1:]]
+
+
+async def a_client_that_lost_its_stream_comes_back_with_its_last_event(cast: Cast) -> None:
+    async with cast.me.stream("stream", cast.me.sending("hello", agent="gate")) as frames:
+        seen = [await anext(frames), await anext(frames)]
+    task_id = seen[0].value["id"]
+    await working(cast.me, task_id, "begin")
+    await cast.me.send("stop", task=task_id)
+    resumed = await cast.again.follow("subscribe", {"id": task_id}, **{"Last-Event-ID": str(seen[-1].seq)})
+    numbers = [frame.seq or 0 for frame in resumed]
+    assert numbers[0] == seen[-1].seq
+    assert numbers == sorted(set(numbers))  # the caller's own message has a number, and is not shown
+    task = await cast.me.get(task_id)
+    assert folded(resumed) == folded(seen + resumed[1:]) == {"text": text_of(task), "status": task["status"]}
+
+
+async def a_last_event_that_is_no_number_is_as_good_as_none(cast: Cast) -> None:
+    for garbage in ("abc", "-1", "1e3", "9" * 30, "0x1", "1.5"):
+        frames = await cast.me.follow("stream", cast.me.sending("hello", agent="echo"), **{"Last-Event-ID": garbage})
+        assert [frame.seq for frame in frames] == [1, 2, 3, 4]
+
+
+async def the_stream_of_a_send_ends_with_a_question_and_that_of_a_subscription_does_not(cast: Cast) -> None:
+    frames = await cast.me.follow("stream", cast.me.sending("one", agent="asks"))
+    assert cast.me.state(frames[-1].value["status"]) == "input_required"
+    task_id = frames[0].value["id"]
+    async with cast.again.stream("subscribe", {"id": task_id}) as others:
+        assert (await anext(others)).kind == "task"
+        await cast.me.send("two", task=task_id)
+        states = [cast.me.state(frame.value["status"]) async for frame in others if frame.kind == "status"]
+    assert states == ["submitted", "working", "completed"]
+
+
+async def the_stream_of_a_follow_up_begins_where_it_was_said(cast: Cast) -> None:
+    task = await cast.me.send("one", agent="asks")
+    frames = await cast.me.follow("stream", cast.me.sending("two", task=task["id"]))
+    assert cast.me.state(frames[0].value["status"]) == "submitted"
+    assert folded(frames)["text"] == "one and two"
+
+
+async def missing_credentials_leave_a_stream_open(cast: Cast) -> None:
+    async with cast.me.stream("stream", cast.me.sending("one", agent="asks-credentials")) as frames:
+        states = []
+        async for frame in frames:
+            states += [cast.me.state(frame.value["status"])] if frame.kind in {"status", "task"} else []
+            if states[-1] == "auth_required":
+                await cast.again.send("here", task=frame.value["taskId"], now=True)
+    assert states == ["submitted", "working", "auth_required", "submitted", "working", "completed"]
+
+
+# ---------------------------------------------------------- list and cancel
+
+
+async def lists_go_page_by_page_through_the_callers_own(cast: Cast) -> None:
+    context = (await cast.me.send("0", agent="echo"))["contextId"] + "-list"
+    ids = [(await cast.me.send(str(n), agent="echo", context=context))["id"] for n in range(3)]
+    found, token = [], ""
+    while True:
+        more = {"token": token} if token else {}
+        wish = cast.me.listing(context=context, size=2, **more)
+        tasks, token, total = cast.me.page(await cast.me.ask("list", wish))
+        for task in tasks:
+            cast.me.is_task(task)
+            assert "artifacts" not in task
+        found += [task["id"] for task in tasks]
+        assert total == 3
+        if not token:
+            break
+    assert sorted(found) == sorted(ids)
+    assert len(found) == 3
+    whole, _, _ = cast.me.page(await cast.me.ask("list", cast.me.listing(context=context, artifacts=True)))
+    assert sorted(text_of(task) for task in whole) == ["0", "1", "2"]
+    assert cast.me.page(await cast.stranger.ask("list", cast.me.listing(context=context))) == ([], "", 0)
+    first = await cast.me.ask("list", cast.me.listing(context=context, size=1))
+    wrong = cast.me.listing(context=context + "x", size=1, token=cast.me.page(first)[1])
+    assert (await refusal(cast.me.ask("list", wrong)))["code"] == -32602
+
+
+async def a_task_at_work_is_canceled_once(cast: Cast) -> None:
+    task = await cast.me.send("hello", agent="waits", now=True)
+    await working(cast.me, task["id"], "working")
+    async with cast.again.stream("subscribe", {"id": task["id"]}) as frames:
+        await anext(frames)
+        canceled = await cast.me.ask("cancel", {"id": task["id"]})
+        cast.me.is_task(canceled)
+        assert cast.me.state(canceled["status"]) == "canceled"
+        assert [cast.me.state(frame.value["status"]) async for frame in frames if frame.kind == "status"] == [
+            "canceled"
+        ]
+    error = await refusal(cast.me.ask("cancel", {"id": task["id"]}))
+    assert (error["code"], error["message"]) == (-32002, "Task cannot be canceled")
+    if isinstance(cast.me, NewSpeaker):
+        assert reason(cast.me, error) == "TASK_NOT_CANCELABLE"
+
+
+# -------------------------------------------------------------------- errors
+
+
+async def a_foreign_task_and_a_missing_one_are_told_in_the_same_bytes(cast: Cast) -> None:
+    task = await cast.me.send("hello", agent="asks")
+    missing = "0" * len(task["id"])
+    for wish, params in [
+        ("get", {"id": "?"}), ("cancel", {"id": "?"}), ("subscribe", {"id": "?"}),
+        ("send", cast.me.sending("x", task="?")), ("stream", cast.me.sending("x", task="?")),
+    ]:  # fmt: skip
+        answers = []
+        for task_id in (task["id"], missing):
+            filled = (
+                {**params, "id": task_id}
+                if "id" in params
+                else params | {"message": params["message"] | {"taskId": task_id}}
+            )
+            error = await refusal(cast.stranger.ask(wish, filled))
+            assert (error["code"], error["message"]) == (-32001, "Task not found")
+            assert reason(cast.me, error) == "TASK_NOT_FOUND"
+            answers.append(str(error).replace(task_id, "?"))
+        assert answers[0] == answers[1]
+    assert await cast.me.get(task["id"]) == task
+
+
+async def a_task_that_has_ended_takes_nothing_more(cast: Cast) -> None:
+    task = await cast.me.send("hello", agent="echo")
+    for wish in ("send", "stream"):
+        error = await refusal(cast.me.ask(wish, cast.me.sending("more", task=task["id"])))
+        assert (error["code"], reason(cast.me, error)) == (-32004, "UNSUPPORTED_OPERATION")
+    if isinstance(cast.me, NewSpeaker):
+        assert (await refusal(cast.me.ask("subscribe", {"id": task["id"]})))["code"] == -32004
+    else:
+        (frame,) = await cast.me.follow("subscribe", {"id": task["id"]})
+        assert (frame.kind, frame.value) == ("task", task)
+
+
+async def a_wrong_context_for_a_task_is_refused_with_the_field(cast: Cast) -> None:
+    task = await cast.me.send("one", agent="asks")
+    error = await refusal(cast.me.ask("send", cast.me.sending("two", task=task["id"], context="another")))
+    assert error["code"] == -32602
+    assert "message.contextId" in str(error["data"])
+
+
+async def what_is_not_offered_is_refused_with_its_code(cast: Cast) -> None:
+    push = {"taskId": "t", "url": "https://example.org", "pushNotificationConfig": {"url": "https://example.org"}}
+    assert (await refusal(cast.me.ask("push", push)))["code"] == -32003
+    assert (await refusal(cast.me.ask("card", {})))["code"] == (-32601 if cast.me.version == "0.2" else -32004)
+    assert (await refusal(cast.me.ask("nope", {})))["code"] == -32601
+
+
+async def versions_are_held_to(cast: Cast) -> None:
+    new, wire = isinstance(cast.me, NewSpeaker), cast.me.call("get", {"id": "t"})
+    codes = {}
+    for version in ("1.0", "1.0.1", "0.3", "0.3.0", "0.2", "0.2.9", "2.0", "0.5", "x", ""):
+        _, answer = await cast.me.post(wire, **{"A2A-Version": version})
+        codes[version] = answer["error"]["code"]
+    spoken = {version for version, code in codes.items() if code == -32001}
+    assert spoken == ({"1.0", "1.0.1", ""} if new else {"0.3", "0.3.0", "0.2", "0.2.9", ""})
+    assert {codes["2.0"], codes["0.5"], codes["x"]} == {-32009}
+    assert {codes[version] for version in ("1.0", "0.3", "0.2") if version not in spoken} == {-32601}
+
+
+async def a_repeated_message_is_one_task_and_another_content_is_a_conflict(cast: Cast) -> None:
+    first = await cast.me.send("hello", agent="form-coroutine", id=f"once-{uuid4()}")
+    name = first["history"][0]["messageId"]
+    assert await cast.again.send("hello", agent="form-coroutine", id=name) == first
+    frames = await cast.again.follow("stream", cast.me.sending("hello", agent="form-coroutine", id=name))
+    assert frames[0].value["id"] == first["id"]
+    assert folded(frames)["text"] == "hello"
+    error = await refusal(cast.me.ask("send", cast.me.sending("other", agent="form-coroutine", id=name)))
+    assert (error["code"], reason(cast.me, error)) == (-32602, "IDEMPOTENCY_CONFLICT")
+    assert (await cast.stranger.send("hello", agent="form-coroutine", id=name))["id"] != first["id"]
+
+
+# ------------------------------------------------------ batch, notification
+
+
+async def a_batch_is_answered_in_its_order_without_its_notifications(cast: Cast) -> None:
+    second = cast.me.call("send", cast.me.sending("two", agent="echo"))
+    del second["id"]
+    wires = [
+        cast.me.call("send", cast.me.sending("one", agent="form-coroutine")), cast.me.call("nope", {}),
+        second,
+        cast.me.call("stream", cast.me.sending("three", agent="echo")), cast.me.call("get", {"id": "missing"}),
+        cast.me.call("list", cast.me.listing(size=1)),
+    ]  # fmt: skip
+    status, answers = await cast.me.post(wires)
+    assert status == 200
+    assert [answer["id"] for answer in answers] == [wire["id"] for wire in wires if "id" in wire]
+    assert [answer.get("error", {}).get("code") for answer in answers] == [None, -32601, -32600, -32001, None]
+
+
+async def a_notification_is_done_and_not_answered(cast: Cast) -> None:
+    context = f"notified-{uuid4()}"
+    wire = cast.me.call("send", cast.me.sending("hello", agent="echo", context=context))
+    del wire["id"]
+    assert await cast.me.post(wire) == (204, None)
+    assert await cast.me.post([wire, wire]) == (204, None)
+    assert cast.me.page(await cast.me.ask("list", cast.me.listing(context=context)))[2] == 1
+    assert await cast.me.post({"jsonrpc": "2.0", "method": "nope"}) == (204, None)
+
+
+async def without_a_key_there_is_a_challenge(cast: Cast) -> None:
+    wire = cast.me.call("get", {"id": "t"})
+    status, answer = await cast.me.post(wire, Authorization="Bearer nobody")
+    assert (status, answer["id"], answer["error"]["code"]) == (401, wire["id"], -38009)
+
+
+CHAPTERS = [
+    a_quick_message_is_answered_with_a_completed_task,
+    a_waiting_message_is_answered_when_the_work_is_done,
+    a_message_that_does_not_wait_is_answered_at_once,
+    a_bare_reply_is_a_message_without_a_task,
+    a_history_is_as_long_as_it_was_asked_for,
+    an_interview_takes_several_turns_in_one_task,
+    a_stream_shows_the_task_and_then_every_event_in_order,
+    many_small_chunks_fold_to_the_whole_text,
+    a_second_client_joins_in_the_middle_and_sees_the_same_end,
+    a_client_that_lost_its_stream_comes_back_with_its_last_event,
+    a_last_event_that_is_no_number_is_as_good_as_none,
+    the_stream_of_a_send_ends_with_a_question_and_that_of_a_subscription_does_not,
+    the_stream_of_a_follow_up_begins_where_it_was_said,
+    missing_credentials_leave_a_stream_open,
+    lists_go_page_by_page_through_the_callers_own,
+    a_task_at_work_is_canceled_once,
+    a_foreign_task_and_a_missing_one_are_told_in_the_same_bytes,
+    a_task_that_has_ended_takes_nothing_more,
+    a_wrong_context_for_a_task_is_refused_with_the_field,
+    what_is_not_offered_is_refused_with_its_code,
+    versions_are_held_to,
+    a_repeated_message_is_one_task_and_another_content_is_a_conflict,
+    a_batch_is_answered_in_its_order_without_its_notifications,
+    a_notification_is_done_and_not_answered,
+    without_a_key_there_is_a_challenge,
+]

@@ -1,0 +1,260 @@
+"""What all tests share: short times, three people, the service in this process, and a real server."""
+
+import os
+import signal
+import sqlite3
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import psycopg
+import pytest
+from django.conf import settings as django_settings
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis
+
+import tests.agents  # noqa: F401  # registers them
+from a2a.dialects.protojson import document, dumps, encode_status, event_of
+from a2a.documents import EventDocument
+from a2a.events import apply
+from tasks_app import access, services
+from tasks_app.access import Caller, FindCaller
+from tasks_app.bridge import bridge
+from tasks_app.event_log import ReadTask, read_many
+from tasks_app.models import Event, Task
+from tasks_app.readers import readers
+from tasks_app.transports import http
+from tests.servers import free_port, postgres
+
+hypothesis.register_profile(
+    "taskdesk",
+    deadline=None,  # the machine is shared
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+hypothesis.load_profile("taskdesk")
+
+ROOT = Path(__file__).resolve().parent.parent
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For clients of plain HTTP: loading the usual certificates takes 30 ms a client."""
+PATIENCE = 20.0
+"""Seconds after which something that should happen is said not to happen."""
+TIMES = {
+    "A2A_LEASE_SECONDS": 2.0,
+    "A2A_SWEEP_SECONDS": 0.5,
+    "A2A_POLL_SECONDS": 0.5,
+    "A2A_GRACE_SECONDS": 0.5,
+    "A2A_WAIT_SECONDS": 5.0,
+    "A2A_PING_SECONDS": 1.0,
+    "A2A_BODY_SECONDS": 1.5,
+    "A2A_HEADER_SECONDS": 1.5,
+}
+
+
+def until(found: Callable[[], Any], what: str) -> Any:
+    """What the function gives once it gives something; fails when it does not in time."""
+    deadline = time.monotonic() + PATIENCE
+    while not (value := found()):
+        assert time.monotonic() < deadline, f"{what}: not within {PATIENCE:g} s"
+        time.sleep(0.01)
+    return value
+
+
+def on_postgres() -> bool:
+    return "postgresql" in django_settings.DATABASES["default"]["ENGINE"]
+
+
+# ------------------------------------------------------------------- people
+
+
+class Person(NamedTuple):
+    """Somebody with an API key."""
+
+    key: str
+    caller: Caller
+
+
+def person(name: str, tenant: str, scopes: str = "*") -> Person:
+    key = access.new_key(name, tenant=tenant, scopes=scopes)
+    (caller,) = access.callers_many([FindCaller(access.digest(key))])
+    assert caller
+    return Person(key, caller)
+
+
+@pytest.fixture
+def owner(db: None) -> Person:
+    return person("owner", "home")
+
+
+@pytest.fixture
+def colleague(db: None) -> Person:
+    """Of the same tenant."""
+    return person("colleague", "home")
+
+
+@pytest.fixture
+def stranger(db: None) -> Person:
+    """Of another tenant."""
+    return person("stranger", "abroad")
+
+
+# -------------------------------------------------------------- the service
+
+
+@pytest.fixture(autouse=True)
+def short_times(settings: Any) -> None:
+    for name, value in TIMES.items():
+        setattr(settings, name, value)
+
+
+@pytest.fixture(autouse=True)
+def inline_bridge(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No lane sees the open transaction of a test: work is done on the spot."""
+    marker = request.node.get_closest_marker("django_db")
+    transactional = "transactional_db" in request.fixturenames or (marker and marker.kwargs.get("transaction"))
+    inline = (marker is not None or "db" in request.fixturenames) and not transactional
+    before, bridge.inline = bridge.inline, inline
+    yield
+    bridge.inline = before
+
+
+@pytest.fixture
+def replay(request: pytest.FixtureRequest) -> Iterator[None]:
+    """At the end every log of the database, folded, is what reading its task gives, and what the row says."""
+    request.getfixturevalue("db")
+    yield
+    for row in Task.objects.all():
+        replayed(row)
+
+
+def replayed(row: Task) -> None:
+    events = list(Event.objects.filter(task_id=row.id).order_by("seq"))
+    assert [event.seq for event in events] == list(range(1, row.last_seq + 1)), "the numbers have gaps"
+    folded = None
+    for event in events:
+        stored = EventDocument(
+            task_id=row.id, context_id=row.context_id, seq=event.seq, kind=event.kind, payload=event.payload
+        )
+        folded = apply(folded, event_of(stored))
+    assert folded is not None
+    (read,) = read_many([ReadTask(task_id=row.id, sight=None)])
+    assert read is not None
+    assert read.document == document(folded, row.last_seq)
+    assert row.state == folded.status.state.value
+    assert row.status == dumps(encode_status(folded.status))
+    assert abs(row.status_at - folded.status.timestamp) < timedelta(milliseconds=1)
+    assert [event.state for event in events if event.state][-1] == row.state
+
+
+@pytest.fixture
+def lanes(transactional_db: None, replay: None) -> Iterator[None]:
+    """The lanes, without the background work."""
+    yield
+    bridge.stop()
+
+
+@pytest.fixture
+def service(transactional_db: None, short_times: None, replay: None) -> Iterator[None]:
+    """Everything that a process of the service runs, apart from its doors."""
+    readers.loop, readers.poller, readers.waiting = None, None, {}
+    readers.draining = False
+    http._cache.clear()
+    services.start()
+    yield
+    services.stop()
+    http._cache.clear()
+
+
+# ----------------------------------------------------------- a real server
+
+
+class Server(NamedTuple):
+    """`manage.py run`, with keys for three people."""
+
+    url: str
+    port: int
+    owner: str
+    colleague: str
+    stranger: str
+    database: str
+    """A PostgreSQL URL, or the path of the SQLite file."""
+    log: Path
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Straight from its database."""
+        if self.database.startswith("postgres"):
+            with psycopg.connect(self.database) as connection:
+                return list(connection.execute(query))  # type: ignore[arg-type]
+        connection = sqlite3.connect(self.database, timeout=10)
+        try:
+            return list(connection.execute(query))
+        finally:
+            connection.close()
+
+    def stored(self) -> dict[str, int]:
+        """How many rows there are of everything that a call can make, apart from its record."""
+        tables = ("task", "event", "run", "turn", "idempotencykey")
+        return {table: self.rows(f"select count(*) from tasks_app_{table}")[0][0] for table in tables}  # noqa: S608
+
+
+_PEOPLE = """
+from tasks_app import access
+access.new_key("developer", key="{owner}")
+access.new_key("colleague", key="{colleague}")
+access.new_key("stranger", tenant="abroad", key="{stranger}")
+"""
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("server")
+    port = free_port()
+    keys = {name: f"tdk_key-of-the-{name}-at-the-real-server" for name in ("owner", "colleague", "stranger")}
+    with ExitStack() as stack:
+        url = stack.enter_context(postgres()) if on_postgres() else ""
+        environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"} | {
+            "PORT": str(port), "DATA_DIR": str(folder), "DEV_KEY": keys["owner"], "A2A_AGENT_MODULES": "tests.agents",
+            "PYTHONWARNINGS": "default", **{name: str(value) for name, value in TIMES.items()},
+        }  # fmt: skip
+        if url:
+            environment["DATABASE_URL"] = url
+        log = folder / "log"
+        process = stack.enter_context(_running([sys.executable, "manage.py", "run"], environment, log))
+        found = Server(
+            f"http://127.0.0.1:{port}", port, **keys, database=url or str(folder / "taskdesk.sqlite3"), log=log
+        )
+        until(lambda: _ready(process, found), "the server is ready")
+        command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", _PEOPLE.format(**keys)]
+        subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=60)
+        yield found
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0, log.read_text()
+
+
+@contextmanager
+def _running(command: list[str], environment: dict[str, str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """The process, ended at the end whatever happens."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _ready(process: "subprocess.Popen[bytes]", server: Server) -> bool:
+    assert process.poll() is None, server.log.read_text()
+    try:
+        return httpx.get(f"{server.url}/readyz", timeout=5, verify=NO_TLS).status_code == 200
+    except httpx.TransportError:
+        return False

@@ -1,0 +1,91 @@
+"""Items for the event log, made by hand."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from threading import Barrier, Thread
+from typing import Any
+
+from django.db import connections
+from django.utils import timezone
+
+from a2a.dialects.protojson import document, event_document
+from a2a.events import ArtifactAdded, Event, StatusChanged, TaskCreated
+from a2a.states import TaskState
+from a2a.types import Artifact, Part, Status, Task
+from tasks_app.event_log import Append, Claim, Create, TaskRead, change
+from tasks_app.ids import uuid7
+from tasks_app.models import Task as Row
+from tasks_app.rows import EventRow, KeyRow, TaskRow
+from tests.conftest import PATIENCE, Person
+
+LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
+
+
+def creation(person: Person, key: str, *, id: str = "", context: str = "c", agent: str = "tries-twice") -> Create:
+    """A submitted task with one event."""
+    now, task_id = timezone.now(), id or uuid7()
+    task = Task(id=task_id, context_id=context, status=Status(state=TaskState.SUBMITTED, timestamp=now))
+    head = document(task, 1)
+    event = event_document(TaskCreated(task=task), task_id=task_id, context_id=context, seq=1)
+    return Create(
+        key=KeyRow(
+            owner_id=person.caller.owner_id, key=key, fingerprint="f", task_id=task_id, turn_id=None, created_at=now
+        ),
+        task=TaskRow(
+            id=task_id, tenant_id=person.caller.tenant_id, owner_id=person.caller.owner_id, context_id=context,
+            agent=agent, state="submitted", status=head.status, status_at=now, last_seq=1, metadata=None,
+            snapshot_seq=1, snapshot_status=head.status, artifacts="[]", history="[]", queue="default", priority=0,
+            timeout=60.0,
+            max_attempts=2, created_at=now,
+        ),
+        events=[
+            EventRow(
+                task_id=task_id, seq=1, kind=event.kind, payload=event.payload, state=event.state, actor="caller",
+                created_at=now,
+            )
+        ],
+    )  # fmt: skip
+
+
+def chunk(text: str, *, append: bool = True) -> ArtifactAdded:
+    return ArtifactAdded(artifact=Artifact(artifact_id="a", parts=(Part(text=text),)), append=append)
+
+
+def status(state: TaskState) -> StatusChanged:
+    return StatusChanged(status=Status(state=state, timestamp=timezone.now()))
+
+
+def addition(task_id: str, *events: Event, **more: Any) -> Append:
+    row = Row.objects.only("context_id").get(pk=task_id)
+    return change(task_id, row.context_id, events, now=timezone.now(), actor="agent", **more)
+
+
+def wish(limit: int = 10, worker: str = "w", agents: tuple[str, ...] = ("tries-twice",)) -> Claim:
+    return Claim(worker=worker, agents=agents, queues=("default",), limit=limit)
+
+
+def expire(read: TaskRead, **more: Any) -> None:
+    """The lease has ended."""
+    Row.objects.filter(pk=read.document.id).update(lease_until=timezone.now() - timedelta(seconds=1), **more)
+
+
+def together(number: int, work: Callable[[int], Any]) -> list[Any]:
+    """What the work gives or raises, done in so many threads at the same moment."""
+    start, results = Barrier(number), [None] * number
+
+    def one(place: int) -> None:
+        start.wait(PATIENCE)
+        try:
+            results[place] = work(place)
+        except Exception as error:  # noqa: BLE001  # a result like any other
+            results[place] = error  # type: ignore[call-overload]
+        finally:
+            connections.close_all()  # those of this thread
+
+    threads = [Thread(target=one, args=(place,), daemon=True) for place in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    return results

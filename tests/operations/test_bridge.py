@@ -1,0 +1,216 @@
+"""The bridge under load: groups, races, a row that somebody else holds, and connections that break."""
+
+import asyncio
+import threading
+from collections import deque
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.db import IntegrityError, connection
+
+from a2a.errors import TaskNotCancelable
+from a2a.requests import CancelTask
+from a2a.states import TERMINAL, TaskState
+from tasks_app.bridge import Do, DoSlowly, bridge, take
+from tasks_app.event_log import Appended, Known, ReadTask
+from tasks_app.models import Event, IdempotencyKey, Task
+from tasks_app.operations import Context, perform_now
+from tests.conftest import PATIENCE, Person, on_postgres
+from tests.operations.asking import message, sent
+from tests.operations.rows import addition, chunk, creation, status, together
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
+needs_row_locks = pytest.mark.skipif(not on_postgres(), reason="SQLite locks no rows")
+
+
+def made(owner: Person, key: str = "k") -> str:
+    item = creation(owner, key)
+    assert bridge.do(item) is None
+    assert item.task
+    return item.task.id
+
+
+# ------------------------------------------------------------------ groups
+
+
+def test_a_group_holds_equal_items_once_and_keeps_the_order_of_the_rest() -> None:
+    queue: Any = deque((text, None, None) for text in ("a1", "a2", "b1", "a3", "c1"))
+    first = take(queue, lambda item: item[0])
+    assert [item for item, *_ in first] == ["a1", "b1", "c1"]
+    assert [item for item, *_ in queue] == ["a2", "a3"]
+
+
+def test_a_group_is_bounded() -> None:
+    queue: Any = deque((number, None, None) for number in range(100))
+    assert len(take(queue, None)) == 64
+    assert len(take(queue, lambda item: item)) == 36
+
+
+def test_the_same_key_twice_in_one_breath_makes_one_task(owner: Person) -> None:
+    async def both() -> list[Any]:
+        return await asyncio.gather(*(bridge.ask(creation(owner, "once")) for _ in range(5)))
+
+    results = asyncio.run(both())
+    known = [result for result in results if isinstance(result, Known)]
+    assert (len(known), results.count(None), Task.objects.count()) == (4, 1, 1)
+
+
+def test_one_bad_item_in_one_breath_is_that_callers_error_alone(owner: Person) -> None:
+    taken = made(owner)
+
+    async def all_at_once() -> list[Any]:
+        items = [creation(owner, f"k{place}", id=taken if place == 7 else "") for place in range(20)]
+        return await asyncio.gather(*map(bridge.ask, items), return_exceptions=True)
+
+    results = asyncio.run(all_at_once())
+    assert isinstance(results.pop(7), IntegrityError)
+    assert results == [None] * 19
+    assert Task.objects.count() == 20
+
+
+def test_what_a_function_raises_reaches_its_own_caller(owner: Person) -> None:
+    def fail() -> None:
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        bridge.do(DoSlowly(fail))
+    assert bridge.do(DoSlowly(lambda: 5)) == 5
+
+
+def test_a_slow_call_holds_up_no_quick_one(owner: Person) -> None:
+    task_id, going_on = made(owner), threading.Event()
+    slow = threading.Thread(target=bridge.do, args=(DoSlowly(lambda: going_on.wait(PATIENCE)),))
+    slow.start()
+    assert bridge.do(ReadTask(task_id=task_id, sight=None)).document.id == task_id
+    assert bridge.do(addition(task_id, chunk("a"))) == Appended(2, False)
+    assert slow.is_alive()
+    going_on.set()
+    slow.join(PATIENCE)
+
+
+def test_a_stopped_bridge_finishes_what_waits_and_starts_again(owner: Person) -> None:
+    done: list[int] = []
+    for number in range(100):
+        bridge.put(Do(lambda number=number: done.append(number)), None, None)
+    bridge.stop()
+    assert done == list(range(100))
+    assert bridge.do(Do(lambda: "again")) == "again"
+
+
+def test_a_caller_that_has_left_is_no_trouble(owner: Person) -> None:
+    task_id, going_on = made(owner), threading.Event()
+
+    async def leave() -> None:
+        asking = asyncio.ensure_future(bridge.ask(DoSlowly(lambda: going_on.wait(PATIENCE))))
+        await asyncio.sleep(0)
+        asking.cancel()
+
+    asyncio.run(leave())
+    going_on.set()
+    assert bridge.do(ReadTask(task_id=task_id, sight=None))
+    assert bridge.do(DoSlowly(lambda: 1)) == 1
+
+
+# ------------------------------------------------------------------- races
+
+
+def test_eight_threads_number_their_events_without_a_gap(owner: Person) -> None:
+    ids = [made(owner, f"k{place}") for place in range(3)]
+
+    def work(place: int) -> list[int]:
+        return [bridge.do(addition(ids[(place + turn) % 3], chunk(f"{place}.{turn} "))).seq for turn in range(15)]
+
+    results = together(8, work)
+    assert all(isinstance(result, list) for result in results), results
+    rows = Task.objects.values_list("id", "last_seq")
+    assert sum(last - 1 for _, last in rows) == 8 * 15
+    for task_id, last in rows:
+        assert sorted(Event.objects.filter(task_id=task_id).values_list("seq", flat=True)) == list(range(1, last + 1))
+
+
+@pytest.mark.parametrize("turn", range(3))
+def test_of_completing_and_canceling_one_wins(owner: Person, turn: int) -> None:
+    task_id = made(owner)
+
+    def work(place: int) -> Any:
+        if place % 2:
+            return perform_now(CancelTask(id=task_id), Context(caller=owner.caller))
+        return bridge.do(change)
+
+    change = addition(task_id, chunk("done"), status(TaskState.COMPLETED))
+    results = together(2, work)
+    ends = Event.objects.filter(task_id=task_id, state__in=[state.value for state in TERMINAL])
+    assert ends.count() == 1
+    assert sum(isinstance(result, TaskNotCancelable) or result is None for result in results) == 1
+
+
+def test_many_cancels_leave_one_event(owner: Person) -> None:
+    task_id = made(owner)
+    results = together(8, lambda _: perform_now(CancelTask(id=task_id), Context(caller=owner.caller)))
+    assert sum(isinstance(result, TaskNotCancelable) for result in results) == 7
+    assert Event.objects.filter(state="canceled").count() == 1
+
+
+@pytest.mark.parametrize("agent", ["echo", "form-coroutine"])
+def test_sixteen_threads_with_the_same_message_make_one_task(owner: Person, agent: str) -> None:
+    said = message("hello", message_id="once")
+    results = together(16, lambda _: sent(owner, said, agent, return_immediately=True))
+    assert len({task.id for task in results}) == 1, results
+    assert (Task.objects.count(), IdempotencyKey.objects.count()) == (1, 1)
+
+
+def test_sixteen_threads_with_the_same_follow_up_append_it_once(owner: Person) -> None:
+    task = sent(owner, "one", "form-coroutine", return_immediately=True)
+    said = message("two", task_id=task.id, message_id="once")
+    results = together(16, lambda _: sent(owner, said, return_immediately=True))
+    assert {getattr(result, "id", result) for result in results} == {task.id}
+    assert Event.objects.filter(kind="message").count() == 1
+
+
+# ------------------------------------------------------ somebody else's doing
+
+
+def other_connection() -> Any:
+    values = connection.settings_dict
+    return psycopg.connect(
+        host=values["HOST"],
+        port=values["PORT"],
+        user=values["USER"],
+        password=values["PASSWORD"],
+        dbname=values["NAME"],
+    )
+
+
+@needs_row_locks
+def test_a_row_that_somebody_else_holds_delays_its_own_caller_only(owner: Person) -> None:
+    held, free = made(owner, "held"), made(owner, "free")
+    with other_connection() as other:
+        other.execute("select 1 from tasks_app_task where id = %s for update", (held,))
+        late: list[Any] = []
+        item, quick = addition(held, chunk("late")), [addition(free, chunk(f"{turn}")) for turn in range(20)]
+        waiting = threading.Thread(target=lambda: late.append(bridge.do(item)))
+        waiting.start()
+        for turn, wish in enumerate(quick):
+            assert bridge.do(wish).seq == turn + 2
+        assert waiting.is_alive()
+        assert late == []
+    waiting.join(PATIENCE)
+    assert late == [Appended(2, False)]
+
+
+@needs_row_locks
+def test_lanes_whose_connections_were_cut_while_idle_answer_the_next_call(owner: Person) -> None:
+    task_id = made(owner)
+    for turn in range(2):
+        assert bridge.do(ReadTask(task_id=task_id, sight=None))
+        assert bridge.do(addition(task_id, chunk("a"))).seq == turn + 2
+        with other_connection() as other:
+            other.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and pid <> all(%s)",
+                (
+                    settings.DATABASES["default"]["NAME"],
+                    [other.info.backend_pid, connection.connection.info.backend_pid],
+                ),
+            )

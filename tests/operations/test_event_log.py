@@ -1,0 +1,290 @@
+"""The log: its conditions, its fence, its numbers, its snapshots, and what becomes of lost leases."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import IntegrityError
+from django.utils import timezone
+
+from a2a.dialects.protojson import task_of
+from a2a.states import TaskState
+from tasks_app import access
+from tasks_app.bridge import KINDS, bridge, perform
+from tasks_app.event_log import (
+    Append,
+    Appended,
+    Create,
+    Known,
+    ReadAsOf,
+    ReadTask,
+    Refresh,
+    Renew,
+    append_many,
+    claim,
+    create_many,
+    read_as_of,
+    read_many,
+    refresh_many,
+    release_all,
+    renew,
+)
+from tasks_app.models import Event, IdempotencyKey, Run, Task
+from tasks_app.rows import KeyRow
+from tasks_app.sweeper import forget, take_up
+from tests.conftest import Person, on_postgres
+from tests.operations.asking import text_of
+from tests.operations.rows import LONG_AGO, addition, chunk, creation, expire, status, wish
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
+
+
+def made(owner: Person, number: int = 1) -> list[str]:
+    items = [creation(owner, f"k{place}") for place in range(number)]
+    assert create_many(items) == [None] * number
+    return [item.task.id for item in items if item.task]
+
+
+def append(task_id: str, *events: Any, **more: Any) -> Any:
+    return append_many([addition(task_id, *events, patient=True, **more)])[0]
+
+
+# ------------------------------------------------------------------ groups
+
+
+def test_a_group_of_creations_is_stored_whole(owner: Person) -> None:
+    made(owner, 70)
+    assert (Task.objects.count(), Event.objects.count(), IdempotencyKey.objects.count()) == (70, 70, 70)
+
+
+def test_a_key_that_is_known_answers_with_what_it_stands_for(owner: Person, stranger: Person) -> None:
+    (first,) = made(owner)
+    results = create_many([creation(owner, "new"), creation(owner, "k0"), creation(stranger, "k0")])
+    assert results == [None, Known(fingerprint="f", task_id=first, turn_id=None), None]
+    assert Task.objects.count() == 3
+
+
+def test_a_group_that_is_stored_twice_for_a_doubtful_commit_finds_itself(owner: Person) -> None:
+    item = creation(owner, "once")
+    assert create_many([item]) == create_many([item]) == [None]
+    assert Task.objects.count() == 1
+
+
+def key_of(owner: Person, task_id: str) -> KeyRow:
+    owner_id = owner.caller.owner_id
+    return KeyRow(
+        owner_id=owner_id, key="again", fingerprint="f", task_id=task_id, turn_id=None, created_at=timezone.now()
+    )
+
+
+def bad(owner: Person, known: str) -> list[tuple[str, Create]]:
+    """Items that the database refuses."""
+    items = [("taken", creation(owner, "bad", id=known))]
+    return [*items, ("nul", creation(owner, "bad", context="a\0b"))] if on_postgres() else items
+
+
+def test_one_bad_item_of_a_group_fails_alone(owner: Person) -> None:
+    (known,) = made(owner)
+    for name, item in bad(owner, known):
+        group = [creation(owner, f"{name}{place}") for place in range(12)]
+        results = perform(KINDS[Create], [*group[:7], item, *group[7:]])
+        assert isinstance(results[7], Exception)
+        assert [result for place, result in enumerate(results) if place != 7] == [None] * 12
+        assert not IdempotencyKey.objects.filter(key="bad").exists()
+    assert Task.objects.count() == 1 + 12 * len(bad(owner, known))
+
+
+def test_a_group_of_appends_gives_each_its_number(owner: Person) -> None:
+    ids = made(owner, 5)
+    results = append_many([addition(task_id, chunk("a"), chunk("b")) for task_id in ids[:4]])
+    assert results == [Appended(3, False)] * 4
+    assert dict(Task.objects.values_list("id", "last_seq")) == dict(zip(ids, [3, 3, 3, 3, 1], strict=True))
+
+
+def test_an_append_whose_key_is_known_is_refused_whole(owner: Person) -> None:
+    """Two calls with one follow-up message both find its key unknown, and both append: the second must fail."""
+    (task_id,) = made(owner)
+    outcomes = [perform(KINDS[Append], [addition(task_id, chunk("a"), key=key_of(owner, task_id))]) for _ in range(2)]
+    assert outcomes[0] == [Appended(2, False)]
+    assert isinstance(outcomes[1][0], IntegrityError)
+    assert Task.objects.get().last_seq == 2
+
+
+def test_a_group_of_reads_is_told_apart_by_who_asks(owner: Person, stranger: Person) -> None:
+    one, two = made(owner, 2)
+    asks = [
+        ReadTask(task_id=one, sight=access.sight(owner.caller, one)),
+        ReadTask(task_id=one, sight=access.sight(stranger.caller, one)),
+        ReadTask(task_id=one, sight=None),
+        ReadTask(task_id=two, sight=access.sight(stranger.caller, two)),
+        ReadTask(task_id="missing", sight=None),
+    ]
+    assert [read.document.id if read else None for read in read_many(asks)] == [one, None, one, None, None]
+
+
+# -------------------------------------------------------------- conditions
+
+
+def test_nobody_appends_to_what_they_cannot_see(owner: Person, stranger: Person) -> None:
+    (task_id,) = made(owner)
+    assert append(task_id, status(TaskState.CANCELED), sight=access.sight(stranger.caller, task_id)) is None
+    assert append(task_id, status(TaskState.CANCELED), sight=access.sight(owner.caller, task_id))
+
+
+@pytest.mark.parametrize("end", ["completed", "failed", "canceled", "rejected"])
+def test_what_has_ended_takes_no_event(owner: Person, end: str) -> None:
+    (task_id,) = made(owner)
+    assert append(task_id, status(TaskState(end)))
+    for event in (status(TaskState.WORKING), status(TaskState(end)), chunk("late")):
+        assert append(task_id, event) is None
+    assert Task.objects.get().last_seq == 2
+
+
+def test_the_fence_refuses_an_old_attempt(owner: Person) -> None:
+    made(owner)
+    (first,) = claim(wish())
+    task_id = first.document.id
+    assert append(task_id, chunk("one"), attempt=1)
+    expire(first)
+    assert take_up() == 1
+    assert append(task_id, chunk("between"), attempt=1) is None
+    (second,) = claim(wish())
+    assert (second.attempt, second.tries) == (2, 2)
+    assert append(task_id, chunk("late"), attempt=1) is None
+    assert append(task_id, status(TaskState.COMPLETED), attempt=1) is None
+    assert append(task_id, chunk("two", append=False), attempt=2)
+    (read,) = read_many([ReadTask(task_id=task_id, sight=None)])
+    assert read
+    assert text_of(task_of(read.document)) == "two"
+
+
+def test_an_ending_frees_the_lease(owner: Person) -> None:
+    made(owner)
+    (read,) = claim(wish())
+    assert append(read.document.id, status(TaskState.COMPLETED), attempt=1)
+    row = Task.objects.get()
+    assert (row.lease_owner, row.lease_until, row.deadline) == (None, None, None)
+
+
+# ---------------------------------------------------------- claims, leases
+
+
+def test_claims_go_by_priority_then_age_and_never_overlap(owner: Person) -> None:
+    ids = made(owner, 4)
+    Task.objects.filter(pk=ids[2]).update(priority=5)
+    Task.objects.filter(pk=ids[3]).update(created_at=LONG_AGO)
+    claimed = [read.document.id for _ in range(3) for read in claim(wish(2))]
+    assert sorted(claimed[:2]) == sorted([ids[2], ids[3]])
+    assert sorted(claimed) == sorted(ids)
+    assert set(Task.objects.values_list("state", "lease_owner", "attempt", "tries")) == {("working", "w", 1, 1)}
+
+
+def test_only_ones_own_agents_are_claimed(owner: Person) -> None:
+    made(owner)
+    assert claim(wish(agents=("echo",))) == claim(wish(agents=())) == claim(wish(0)) == []
+    assert len(claim(wish())) == 1
+
+
+def test_a_lease_is_renewed_for_its_holder_only(owner: Person) -> None:
+    made(owner)
+    (read,) = claim(wish())
+    task_id = read.document.id
+    assert renew(Renew(worker="w", held=((task_id, 1), ("gone", 1)))) == {task_id}
+    assert renew(Renew(worker="other", held=((task_id, 1),))) == set()
+    assert renew(Renew(worker="w", held=((task_id, 2),))) == set()
+    expire(read)
+    assert renew(Renew(worker="w", held=((task_id, 1),))) == {task_id}
+    assert take_up() == 0
+
+
+def test_the_sweeper_leaves_a_valid_lease_alone(owner: Person) -> None:
+    made(owner)
+    claim(wish())
+    assert take_up() == 0
+    assert Task.objects.get().state == "working"
+
+
+def test_a_lost_task_is_tried_again_and_then_failed_with_a_reason(owner: Person) -> None:
+    made(owner)
+    for number in (1, 2):
+        (read,) = claim(wish(worker=f"w{number}"))
+        expire(read)
+        assert take_up() == 1
+        assert take_up() == 0
+    row = Task.objects.get()
+    assert row.state == "failed"
+    assert "this agent is tried 2 times only" in row.status
+    assert list(Run.objects.order_by("number").values_list("number", "worker", "outcome")) == [
+        (1, "w1", "lost"), (2, "w2", "lost"),
+    ]  # fmt: skip
+    assert set(Event.objects.filter(actor="sweeper").values_list("state", flat=True)) == {"submitted", "failed"}
+
+
+def test_a_run_far_past_its_deadline_is_failed_even_with_a_valid_lease(owner: Person) -> None:
+    made(owner, 2)
+    late, later = claim(wish())
+    Task.objects.filter(pk=late.document.id).update(deadline=timezone.now() - timedelta(seconds=1))
+    Task.objects.filter(pk=later.document.id).update(deadline=timezone.now() - timedelta(seconds=10))
+    assert take_up() == 1
+    assert Task.objects.get(pk=late.document.id).state == "working"
+    row = Task.objects.get(pk=later.document.id)
+    assert row.state == "failed"
+    assert "longer than its timeout of 60 s" in row.status
+
+
+def test_the_start_of_the_only_process_ends_every_lease(owner: Person) -> None:
+    made(owner, 2)
+    claim(wish(1))
+    assert release_all() == 1
+    assert take_up() == 1
+    assert set(Task.objects.values_list("state", flat=True)) == {"submitted"}
+
+
+# --------------------------------------------------------------- snapshots
+
+
+def test_a_snapshot_is_due_when_the_tail_is_long_and_changes_no_answer(owner: Person) -> None:
+    (task_id,) = made(owner)
+    due = [append(task_id, chunk(f"{number} ", append=number > 0)).stale for number in range(66)]
+    assert due == [False] * 64 + [True, True]
+    before = read_many([ReadTask(task_id=task_id, sight=None)])
+    assert refresh_many([Refresh(task_id=task_id), Refresh(task_id=task_id), Refresh(task_id="missing")]) == [None] * 3
+    row = Task.objects.get()
+    assert (row.snapshot_seq, row.last_seq) == (67, 67)
+    assert read_many([ReadTask(task_id=task_id, sight=None)]) == before
+    assert append(task_id, chunk("more")) == Appended(68, False)
+
+
+def test_a_snapshot_is_refreshed_behind_a_quiet_moment(owner: Person) -> None:
+    (task_id,) = made(owner)
+    assert bridge.do(addition(task_id, chunk("a"), status(TaskState.COMPLETED))).stale
+    bridge.stop()  # ends the lanes when all is done
+    row = Task.objects.get()
+    assert row.snapshot_seq == row.last_seq == 3
+
+
+def test_a_task_can_be_read_as_of_each_of_its_events(owner: Person) -> None:
+    (task_id,) = made(owner)
+    for word in ("a", "b", "c"):
+        append(task_id, chunk(word))
+    refresh_many([Refresh(task_id=task_id)])
+    texts = []
+    for seq in (1, 2, 3, 4, 9):
+        found = read_as_of(ReadAsOf(task_id=task_id, context_id="c", seq=seq))
+        assert found
+        texts.append((found.seq, text_of(task_of(found))))
+    assert texts == [(1, ""), (2, "a"), (3, "ab"), (4, "abc"), (4, "abc")]
+    assert read_as_of(ReadAsOf(task_id="missing", context_id="c", seq=1)) is None
+
+
+def test_what_is_past_its_time_is_forgotten_and_nothing_else(owner: Person, settings: Any) -> None:
+    done, kept, open_ = made(owner, 3)
+    for task_id in (done, kept):
+        append(task_id, status(TaskState.COMPLETED))
+    Task.objects.filter(pk__in=(done, open_)).update(created_at=LONG_AGO)
+    Task.objects.filter(pk=done).update(status_at=LONG_AGO)
+    IdempotencyKey.objects.filter(key="k0").update(created_at=LONG_AGO)
+    forget()
+    assert set(Task.objects.values_list("id", flat=True)) == {kept, open_}
+    assert not Event.objects.filter(task_id=done).exists()
+    assert set(IdempotencyKey.objects.values_list("key", flat=True)) == {"k1", "k2"}

@@ -1,0 +1,104 @@
+"""Who may ask: keys, scopes, and the one look of what is not there and what is somebody else's."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from a2a.errors import MissingScope, PushNotSupported, UnsupportedOperation
+from a2a.requests import (
+    CancelTask,
+    ConfigurePush,
+    GetExtendedCard,
+    GetTask,
+    ListTasks,
+    SendMessage,
+    StreamMessage,
+    SubscribeToTask,
+)
+from tasks_app import access
+from tasks_app.access import FindCaller, callers_many, digest, new_key
+from tasks_app.models import ApiKey, Principal
+from tasks_app.operations import OPERATIONS, Context, perform_now
+from tests.conftest import Person, person
+from tests.operations.asking import ask, message, sent, shown
+
+pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+
+
+def found(key: str) -> access.Caller | None:
+    return callers_many([FindCaller(digest(key))])[0]
+
+
+def test_only_the_digest_of_a_key_is_kept(db: None) -> None:
+    key = new_key("somebody")
+    row = ApiKey.objects.get()
+    assert key not in "".join(str(value) for value in vars(row).values())
+    assert row.prefix == key[:8]
+    assert found(key)
+
+
+def test_keys_of_one_principal_share_what_it_owns(owner: Person) -> None:
+    task = sent(owner, "hello", "echo")
+    second = found(new_key("owner", tenant="home"))
+    assert second == owner.caller
+    assert shown(ask(Person("", second), GetTask(id=task.id))) == task
+
+
+def test_a_principal_of_the_same_name_in_another_tenant_is_somebody_else(owner: Person) -> None:
+    other = person("owner", "abroad")
+    assert other.caller.owner_id != owner.caller.owner_id
+    assert Principal.objects.filter(name="owner").count() == 2
+
+
+@pytest.mark.parametrize(
+    "change", [{"revoked_at": timezone.now()}, {"expires_at": timezone.now() - timedelta(seconds=1)}]
+)
+def test_a_revoked_or_expired_key_finds_nobody(db: None, change: dict[str, object]) -> None:
+    key = new_key("somebody")
+    ApiKey.objects.update(**change)
+    assert found(key) is None
+
+
+def test_a_key_that_expires_later_is_good_until_then(db: None) -> None:
+    key = new_key("somebody")
+    ApiKey.objects.update(expires_at=timezone.now() + timedelta(hours=1))
+    assert found(key)
+
+
+def test_a_group_of_keys_is_told_apart(owner: Person, stranger: Person) -> None:
+    keys = [owner.key, "tdk_nobody", stranger.key, owner.key, ""]
+    asked = callers_many([FindCaller(digest(key)) for key in keys])
+    assert asked == [owner.caller, None, stranger.caller, owner.caller, None]
+
+
+def test_every_operation_has_a_scope(db: None) -> None:
+    scopes = {request: operation.scope for request, operation in OPERATIONS.items()}
+    assert scopes == {
+        SendMessage: "tasks:write", StreamMessage: "tasks:write", GetTask: "tasks:read", ListTasks: "tasks:read",
+        CancelTask: "tasks:cancel", SubscribeToTask: "tasks:read", ConfigurePush: "tasks:write",
+        GetExtendedCard: "tasks:read",
+    }  # fmt: skip
+
+
+def test_the_synchronous_half_checks_the_scope_too(owner: Person) -> None:
+    task = sent(owner, "hello", "form-coroutine", return_immediately=True)
+    reader = found(new_key("owner", tenant="home", scopes="tasks:read"))
+    assert reader
+    with pytest.raises(MissingScope) as told:
+        perform_now(CancelTask(id=task.id), Context(caller=reader))
+    assert told.value.facts == {"required": "tasks:cancel", "provided": "tasks:read"}
+
+
+@pytest.mark.parametrize("who", ["owner", "colleague", "stranger"])
+def test_what_is_not_offered_says_so_to_everybody(request: pytest.FixtureRequest, who: str) -> None:
+    caller = request.getfixturevalue(who)
+    with pytest.raises(PushNotSupported):
+        ask(caller, ConfigurePush())
+    with pytest.raises(UnsupportedOperation):
+        ask(caller, GetExtendedCard())
+
+
+def test_the_synchronous_half_does_not_wait(owner: Person) -> None:
+    with pytest.raises(TypeError):
+        perform_now(SendMessage(message=message()), Context(caller=owner.caller, agent="form-coroutine"))

@@ -1,0 +1,196 @@
+"""What becomes of queued tasks: agents of every form, every ending and every mistake, run by the service."""
+
+import time
+from importlib import import_module
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+
+from a2a.requests import GetTask
+from tasks_app.models import Event, Exchange, Run, Task
+from tasks_app.operations import Context
+from tasks_app.operations.shape import Wait
+from tasks_app.runner import quick
+from tests.agents import SECRET
+from tests.conftest import Person, until
+from tests.operations.asking import ask, data, message, send, sent, shown, text_of, words
+
+perform_module: Any = import_module("tasks_app.operations.perform")
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+
+
+def reference_in(text: str) -> str:
+    sentence, _, reference = text.partition("Reference: ")
+    assert sentence == "The agent failed. "
+    assert len(reference) == 12
+    return reference
+
+
+@pytest.mark.parametrize("form", ["async-generator", "coroutine", "generator", "function"])
+def test_an_agent_of_any_form_completes(owner: Person, form: str) -> None:
+    task = sent(owner, "hello", f"form-{form}")
+    assert (task.status.state, text_of(task)) == ("completed", "hello")
+    run = Run.objects.get()
+    assert (run.number, run.outcome, run.reference, run.traceback) == (1, "completed", "", "")
+    row = Task.objects.get()
+    assert (row.attempt, row.tries, row.lease_owner, row.lease_until, row.deadline) == (1, 1, None, None, None)
+
+
+def test_the_log_says_who_did_what(owner: Person) -> None:
+    sent(owner, "hello", "form-coroutine")
+    log = Event.objects.order_by("seq").values_list("kind", "state", "actor", "attempt")
+    assert list(log) == [
+        ("task", "submitted", "caller", 0),
+        ("statusUpdate", "working", "runner", 1),
+        ("artifactUpdate", None, "agent", 1),
+        ("statusUpdate", "completed", "agent", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("agent", "state", "said"),
+    [
+        ("replies-late", "completed", "You said hello"),
+        ("rejects", "rejected", "That is not my job."),
+        ("asks", "input_required", "Which one?"),
+        ("asks-credentials", "auth_required", "Please sign in."),
+    ],
+)
+def test_an_agent_ends_its_run_in_its_own_words(owner: Person, agent: str, state: str, said: str) -> None:
+    task = sent(owner, "hello", agent)
+    assert task.status.state == state
+    assert task.status.message
+    assert task.status.message.text == said
+    assert Run.objects.get().outcome == state
+
+
+def test_a_question_and_its_answer_are_one_task(owner: Person) -> None:
+    task = sent(owner, "red", "asks")
+    again = sent(owner, message("blue", task_id=task.id))
+    assert (again.id, again.status.state, text_of(again)) == (task.id, "completed", "red and blue")
+    assert [said.text for said in again.history] == ["red", "Which one?", "blue"]
+    assert list(Run.objects.order_by("id").values_list("number", "outcome")) == [
+        (1, "input_required"),
+        (2, "completed"),
+    ]
+
+
+def test_an_interview_remembers_what_was_said(owner: Person) -> None:
+    task = sent(owner, "hello", "interview")
+    sent(owner, message("Ada", task_id=task.id))
+    assert text_of(sent(owner, message("a loom", task_id=task.id))) == "Ada wishes: a loom"
+
+
+def test_credentials_that_came_let_the_agent_go_on(owner: Person) -> None:
+    task = sent(owner, "hello", "asks-credentials")
+    assert text_of(sent(owner, message("done", task_id=task.id))) == "signed in"
+
+
+def test_a_run_hears_messages_while_it_works(owner: Person) -> None:
+    task = sent(owner, "hello", "gate", return_immediately=True)
+    until(lambda: Task.objects.get().state == "working", "the run begins")
+    for word in ("one", "two"):
+        sent(owner, message(word, task_id=task.id), return_immediately=True)
+    done = sent(owner, message("stop", task_id=task.id))
+    assert (done.status.state, text_of(done)) == ("completed", "begin one two end")
+    assert Run.objects.count() == 1
+
+
+def test_a_run_knows_its_owners_conversation_only(owner: Person, stranger: Person) -> None:
+    send(stranger, message("not mine", context_id="c"), "echo")
+    send(owner, message("one", context_id="c"), "echo")
+    send(owner, message("two", context_id="c"), "replies")
+    assert text_of(sent(owner, message("three", context_id="c"), "conversation")) == "one | one | two | You said two"
+
+
+def test_inputs_reach_the_agent(owner: Person) -> None:
+    assert text_of(sent(owner, data({"city": "Rome"}), "inputs")) == "1 days of rain in Rome"
+
+
+def test_a_quick_stream_of_chunks_is_written_in_few_events_and_completely(owner: Person) -> None:
+    task = sent(owner, "hello", "chatty")
+    assert text_of(task) == "".join(f"{number} " for number in range(200))
+    assert Event.objects.count() < 50
+
+
+# ---------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize("agent", ["raises", "raises-in-a-thread", "wrong-type"])
+def test_an_agent_that_fails_gives_its_caller_a_reference_and_its_operator_the_traceback(
+    owner: Person, agent: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = sent(owner, "hello", agent)
+    assert task.status.state == "failed"
+    assert task.status.message
+    reference = reference_in(task.status.message.text)
+    run = Run.objects.get()
+    assert (run.outcome, run.reference) == ("failed", reference)
+    assert "Traceback" in run.traceback
+    assert reference in caplog.text
+    wire = words(shown(ask(owner, GetTask(id=task.id))))
+    assert "Traceback" not in wire
+    assert "Error" not in wire
+    if agent != "wrong-type":
+        assert SECRET in run.traceback
+        assert SECRET not in wire
+        assert text_of(task) == "so far so good"
+    for payload in Event.objects.values_list("payload", flat=True):
+        assert SECRET not in payload
+
+
+@pytest.mark.parametrize("agent", ["quick-raises", "quick-wrong-type"])
+def test_a_quick_agent_that_fails_gives_a_reference_only(
+    owner: Person, agent: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = sent(owner, "hello", agent)
+    assert task.status.state == "failed"
+    assert task.status.message
+    assert reference_in(task.status.message.text) in caplog.text
+    assert "Traceback" in caplog.text
+    assert "Traceback" not in words(task)
+    assert SECRET not in words(task)
+    assert not Exchange.objects.filter(body__response__contains=SECRET).exists()
+
+
+@pytest.mark.parametrize("agent", ["quick-raises", "quick-wrong-type"])
+def test_the_traceback_of_a_quick_agent_is_kept_for_the_operator(owner: Person, agent: str) -> None:
+    task = sent(owner, "hello", agent)
+    assert task.status.message
+    run = Run.objects.get()
+    assert (run.outcome, run.reference) == ("failed", reference_in(task.status.message.text))
+    assert "Traceback" in run.traceback
+
+
+def test_an_agent_that_sleeps_past_its_timeout_is_stopped(owner: Person) -> None:
+    task = sent(owner, "hello", "sleeper")
+    assert task.status.state == "failed"
+    assert task.status.message
+    assert task.status.message.text == "The agent took longer than its timeout of 0.3 s."
+    assert Run.objects.get().outcome == "failed"
+
+
+def test_a_quick_agent_that_is_not_quick_is_told_to_say_so(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quick, "LIMIT", 0.2)
+    began = time.monotonic()
+    task = sent(owner, "hello", "quick-sleeper")
+    assert time.monotonic() - began < 5
+    assert task.status.state == "failed"
+    assert task.status.message
+    assert "without quick=True" in task.status.message.text
+
+
+def test_a_nul_character_of_an_agent_is_stored_and_shown(owner: Person) -> None:
+    task = sent(owner, "hello", "gives-nul")
+    assert (task.status.state, text_of(task)) == ("completed", "before\0after")
+
+
+def test_a_wait_that_begins_after_the_end_is_over_at_once(owner: Person, settings: Any) -> None:
+    """A reader subscribes, then reads, then waits: what happened before it came is not left to the poll."""
+    settings.A2A_POLL_SECONDS = 60
+    task = sent(owner, "hello", "echo")
+    wait = Wait(task_id=task.id, context_id=task.context_id, after=1, history_length=None)
+    began = time.monotonic()
+    assert shown(async_to_sync(perform_module._wait)(wait, Context(caller=owner.caller))) == task
+    assert time.monotonic() - began < settings.A2A_WAIT_SECONDS / 2

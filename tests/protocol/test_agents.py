@@ -1,0 +1,173 @@
+"""@agent: what a definition gives, and its mistakes, named with file and line."""
+
+import inspect
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from a2a.agents import AgentDefinitionError, Registry, define
+from a2a.run import Run
+from a2a.types import Skill
+
+
+async def good(run: Run) -> str:
+    """Does something.
+
+    In a way nobody needs to know.
+    """
+    return run.text
+
+
+def told(function: Any, **options: Any) -> str:
+    """The sentence of the mistake, without its place, which must be that of the function."""
+    with pytest.raises(AgentDefinitionError) as raised:
+        define(function, options)
+    place, sentence = re.fullmatch(r'(.+\.py:\d+): agent "[^"]*": (.+)', str(raised.value), re.DOTALL).groups()  # type: ignore[union-attr]
+    code = function.__code__
+    assert place == f"{code.co_filename}:{code.co_firstlineno}"
+    assert place.startswith(__file__)
+    return str(sentence)
+
+
+def test_name_description_and_skill_come_from_the_function() -> None:
+    found = define(good, {})
+    assert (found.name, found.description) == ("good", "Does something.")
+    assert [(skill.id, skill.name, skill.tags) for skill in found.skills] == [("good", "Good", ("good",))]
+    assert (found.timeout, found.attempts, found.quick, found.queue) == (300.0, 1, False, "default")
+    assert found.schema is None
+
+
+def test_options_overrule_the_function() -> None:
+    skill = Skill(id="s", name="S", description="d", tags=("t",))
+    found = define(good, {"name": "better", "description": "More.", "skills": ["to-greet", skill], "timeout": 5})
+    assert (found.name, found.description, found.timeout) == ("better", "More.", 5)
+    assert [known.name for known in found.skills] == ["To greet", "S"]
+
+
+def test_an_underscore_becomes_a_hyphen() -> None:
+    async def Say_Hello(run: Run) -> None:  # noqa: N802
+        """Says hello."""
+
+    assert define(Say_Hello, {}).name == "say-hello"
+
+
+def test_the_form_is_found_behind_decorators() -> None:
+    import functools
+
+    async def stream(run: Run) -> AsyncIterator[str]:
+        """Streams."""
+        yield ""
+
+    def steps(run: Run) -> Iterator[str]:
+        """Steps."""
+        yield ""
+
+    def plain(run: Run) -> None:
+        """Plain."""
+
+    def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapper(run: Run) -> Any:
+            return function(run)
+
+        return wrapper
+
+    forms = {function: define(function, {}).form for function in (good, stream, steps, plain)}
+    assert list(forms.values()) == ["coroutine", "async generator", "generator", "function"]
+    assert [define(wrapped(function), {}).form for function in forms] == list(forms.values())
+
+
+def test_parameters_make_the_inputs_and_their_schema() -> None:
+    def weather(run: Run, city: str, days: int = 1) -> None:
+        """Tells the weather."""
+
+    schema = define(weather, {}).schema
+    assert schema
+    (shape,) = schema["$defs"].values()
+    assert (shape["required"], sorted(shape["properties"]), shape["additionalProperties"]) == (
+        ["city"],
+        ["city", "days"],
+        False,
+    )
+
+
+# ---------------------------------------------------------------- mistakes
+
+
+def test_a_misspelt_option_is_answered_with_the_right_one() -> None:
+    assert told(good, timout=5) == "there is no option timout=; did you mean timeout="
+    assert told(good, colour="red").startswith("there is no option colour=; there are name, description")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"name": "Has Space"}, {"name": ""}, {"description": " "}, {"skills": "greet"}, {"skills": [1]},
+        {"skills": [""]},
+        {"timeout": 0}, {"timeout": "5"}, {"timeout": True}, {"timeout": float("inf")}, {"attempts": 0},
+        {"attempts": 1.5}, {"attempts": True}, {"queue": ""}, {"priority": 1001}, {"scopes": "all"}, {"cost": -1},
+        {"quick": 1}, {"version": ""},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_option_of_the_wrong_kind_is_named_with_what_it_must_be(options: dict[str, Any]) -> None:
+    (name,) = options
+    assert re.match(rf"(?s){name}= must be .+, not ", told(good, **options))
+
+
+def test_an_agent_without_a_description_is_told_why_it_needs_one() -> None:
+    async def silent(run: Run) -> None:
+        pass
+
+    assert told(silent) == "needs a docstring or description=, for its card"
+
+
+def test_a_function_without_a_run_is_shown_how_to_take_it() -> None:
+    def nothing() -> None:
+        """Takes nothing."""
+
+    assert told(nothing) == "must take the run as its first parameter: def nothing(run)"
+
+
+def test_star_parameters_cannot_be_on_a_card() -> None:
+    def anything(run: Run, *values: int, **options: int) -> None:
+        """Takes anything."""
+
+    assert told(anything).startswith("cannot take *args or **kwargs")
+
+
+def test_a_type_that_is_not_known_or_not_json_is_named() -> None:
+    def unknown(run: Run, where: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821
+        """Has a type that is not there."""
+
+    def not_json(run: Run, stack: inspect.FrameInfo | Registry) -> None:
+        """Has a type that JSON cannot make."""
+
+    assert "a parameter's type is not known" in told(unknown)
+    assert "a parameter's type cannot come from JSON" in told(not_json)
+
+
+def test_quick_agents_run_once() -> None:
+    assert told(good, quick=True, attempts=2).startswith("quick agents run once")
+
+
+def test_a_name_that_is_taken_says_by_whom() -> None:
+    async def other(run: Run) -> None:
+        """Another one."""
+
+    registry = Registry()
+    registry.add(define(good, {}))
+    registry.add(define(good, {}))  # the same function again, as a reloaded module gives
+    with pytest.raises(AgentDefinitionError) as raised:
+        registry.add(define(other, {"name": "good"}))
+    assert f"{other.__code__.co_filename}:{other.__code__.co_firstlineno}" in str(raised.value)
+    assert f"taken already, by {good.__code__.co_filename}:{good.__code__.co_firstlineno}" in str(raised.value)
+
+
+def test_what_is_no_function_is_refused() -> None:
+    from a2a.agents import agent
+
+    with pytest.raises(AgentDefinitionError, match="decorates a function"):
+        agent(print, name="print")

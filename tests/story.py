@@ -1,0 +1,333 @@
+"""One story for every door and dialect: what a client can do, and what it is told when it may not.
+
+A door carries bytes; a speaker says a wish in one dialect, checks what is special about the answer, and gives it back
+in neutral words; a chapter is dialect-free. Chapters are the functions in CHAPTERS.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
+from uuid import uuid4
+
+import httpx
+from django.test import AsyncClient
+
+from tests.conftest import NO_TLS
+
+Json = dict[str, Any]
+PATIENCE = 15
+
+
+class Reply(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    chunks: AsyncIterator[bytes]
+
+
+class Door(Protocol):
+    """A way in."""
+
+    def ask(
+        self, method: str, path: str, body: bytes, headers: dict[str, str]
+    ) -> AbstractAsyncContextManager[Reply]: ...
+
+
+class LiveDoor:
+    """A real server: uvicorn and the lean handler."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    @asynccontextmanager
+    async def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> AsyncIterator[Reply]:
+        async with (
+            httpx.AsyncClient(base_url=self.url, timeout=PATIENCE, verify=NO_TLS) as client,
+            client.stream(method, path, content=body, headers=headers) as response,
+        ):
+            yield Reply(response.status_code, dict(response.headers), response.aiter_bytes())
+
+
+class StockDoor:
+    """Django's own handler, in this process."""
+
+    @asynccontextmanager
+    async def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> AsyncIterator[Reply]:
+        kind = headers.get("Content-Type", "application/octet-stream")
+        rest = {name: value for name, value in headers.items() if name != "Content-Type"}
+        client = AsyncClient()
+        response = await client.generic(method, path, data=body, content_type=kind, headers=rest)
+        told = {name.lower(): value for name, value in response.items()}
+        if not response.streaming:
+            yield Reply(response.status_code, told, once(response.content))
+            return
+        async with aclosing(response.streaming_content) as chunks:
+            yield Reply(response.status_code, told, chunks)
+
+
+async def once(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+class Refused(Exception):  # a word of the story
+    """The answer was an error."""
+
+    def __init__(self, error: Json) -> None:
+        super().__init__(error["message"])
+        self.error = error
+        self.code: int = error["code"]
+
+
+class Frame(NamedTuple):
+    """An event of a stream in neutral words."""
+
+    seq: int | None
+    kind: str
+    """task, status, artifact or message."""
+    value: Any
+    wire: Json
+    """As a client of that dialect folds it."""
+
+
+@dataclass(kw_only=True)
+class Speaker:
+    """A client of one dialect at one door."""
+
+    door: Door
+    key: str
+    version: str | None = None
+    path: str = "/jsonrpc"
+    ids: list[Any] = field(default_factory=lambda: [0])
+
+    # ------------------------------------------------------------ the dialect
+
+    names: dict[str, str] = field(default_factory=dict)
+    error_is_list = False
+
+    def message(self, text: str, **more: Any) -> Json:
+        raise NotImplementedError
+
+    def configuration(self, *, now: bool, history: int | None) -> Json:
+        raise NotImplementedError
+
+    def state(self, status: Json) -> str:
+        raise NotImplementedError
+
+    def sent(self, result: Json) -> tuple[str, Json]:
+        """task or message, and which."""
+        raise NotImplementedError
+
+    def frame(self, seq: int | None, result: Json) -> Frame:
+        raise NotImplementedError
+
+    def listing(self, **filters: Any) -> Json:
+        raise NotImplementedError
+
+    def page(self, result: Json) -> tuple[list[Json], str, int]:
+        """Tasks, next token, total."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- calling
+
+    def call(self, wish: str, params: Any) -> Json:
+        self.ids[0] += 1
+        return {"jsonrpc": "2.0", "id": f"rpc-{self.ids[0]}", "method": self.names.get(wish, wish), "params": params}
+
+    def headers(self, **more: str) -> dict[str, str]:
+        version = {"A2A-Version": self.version} if self.version else {}
+        return {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", **version, **more}
+
+    async def post(self, wire: Any, **headers: str) -> tuple[int, Any]:
+        """The status and the JSON of the answer, None if there is none."""
+        async with (
+            asyncio.timeout(PATIENCE),
+            self.door.ask("POST", self.path, json.dumps(wire).encode(), self.headers(**headers)) as reply,
+        ):
+            body = b"".join([chunk async for chunk in reply.chunks])
+            if body:
+                assert reply.headers["content-type"] == "application/json"
+            return reply.status, json.loads(body) if body else None
+
+    async def ask(self, wish: str, params: Any, **headers: str) -> Any:
+        """The result. Raises Refused."""
+        wire = self.call(wish, params)
+        status, answer = await self.post(wire, **headers)
+        assert (status, answer["jsonrpc"], answer["id"]) == (200, "2.0", wire["id"])
+        if "error" in answer:
+            raise Refused(answer["error"])
+        return answer["result"]
+
+    def sending(
+        self, text: str, *, agent: str | None = None, now: bool = False, history: int | None = None, **more: Any
+    ) -> Json:
+        metadata = {"metadata": {"agent": agent}} if agent else {}
+        return {
+            "message": self.message(text, **more),
+            "configuration": self.configuration(now=now, history=history),
+            **metadata,
+        }
+
+    async def send(self, text: str, **more: Any) -> Json:
+        """The task."""
+        kind, value = self.sent(await self.ask("send", self.sending(text, **more)))
+        assert kind == "task"
+        return value
+
+    async def get(self, task_id: str, **more: Any) -> Json:
+        task: Json = await self.ask("get", {"id": task_id, **more})
+        self.is_task(task)
+        return task
+
+    def is_task(self, task: Json) -> None:
+        """What every task of the dialect has."""
+        assert task["id"]
+        assert task["contextId"]
+        assert task["status"]["timestamp"].endswith("Z")
+
+    @asynccontextmanager
+    async def stream(self, wish: str, params: Any, **headers: str) -> AsyncIterator[AsyncIterator[Frame]]:
+        """Its frames as they come. Raises Refused if it does not open."""
+        wire = self.call(wish, params)
+        body = json.dumps(wire).encode()
+        async with asyncio.timeout(PATIENCE), self.door.ask("POST", self.path, body, self.headers(**headers)) as reply:
+            assert reply.status == 200
+            if reply.headers["content-type"] == "application/json":
+                raise Refused(json.loads(b"".join([chunk async for chunk in reply.chunks]))["error"])
+            assert reply.headers["content-type"] == "text/event-stream"
+            assert reply.headers["x-accel-buffering"] == "no"
+            yield self.frames(reply.chunks, wire["id"])
+
+    async def frames(self, chunks: AsyncIterator[bytes], rpc_id: str) -> AsyncIterator[Frame]:
+        waiting = b""
+        async for chunk in chunks:
+            waiting += chunk
+            *whole, waiting = waiting.split(b"\n\n")
+            for event in whole:
+                lines = dict(line.split(b": ", 1) for line in event.split(b"\n") if not line.startswith(b":"))
+                answer = json.loads(lines[b"data"])
+                assert (answer["jsonrpc"], answer["id"]) == ("2.0", rpc_id)
+                yield self.frame(int(lines[b"id"]) if b"id" in lines else None, answer["result"])
+
+    async def follow(self, wish: str, params: Any, **headers: str) -> list[Frame]:
+        """All frames of a stream that ends."""
+        async with self.stream(wish, params, **headers) as frames:
+            return [frame async for frame in frames]
+
+
+@dataclass(kw_only=True)
+class NewSpeaker(Speaker):
+    """A2A 1.0."""
+
+    names: dict[str, str] = field(
+        default_factory=lambda: {
+            "send": "SendMessage", "stream": "SendStreamingMessage", "get": "GetTask", "list": "ListTasks",
+            "cancel": "CancelTask", "subscribe": "SubscribeToTask", "push": "CreateTaskPushNotificationConfig",
+            "card": "GetExtendedAgentCard",
+        }
+    )  # fmt: skip
+    error_is_list = True
+
+    def message(self, text: str, *, id: str | None = None, task: str | None = None, context: str | None = None) -> Json:
+        found: Json = {"messageId": id or str(uuid4()), "role": "ROLE_USER", "parts": [{"text": text}]}
+        return found | ({"taskId": task} if task else {}) | ({"contextId": context} if context else {})
+
+    def configuration(self, *, now: bool, history: int | None) -> Json:
+        return {"returnImmediately": now, "historyLength": history}
+
+    def state(self, status: Json) -> str:
+        assert status["state"].startswith("TASK_STATE_")
+        return str(status["state"].removeprefix("TASK_STATE_").lower())
+
+    def is_task(self, task: Json) -> None:
+        super().is_task(task)
+        assert "kind" not in task
+        assert task.get("history") != []
+        assert {said["role"] for said in task.get("history", ())} <= {"ROLE_USER", "ROLE_AGENT"}
+
+    def sent(self, result: Json) -> tuple[str, Json]:
+        ((kind, value),) = result.items()
+        return kind, value
+
+    def frame(self, seq: int | None, result: Json) -> Frame:
+        ((kind, value),) = result.items()
+        assert "final" not in value
+        assert "kind" not in value
+        return Frame(seq, {"statusUpdate": "status", "artifactUpdate": "artifact"}.get(kind, kind), value, result)
+
+    def listing(self, **filters: Any) -> Json:
+        names = {"context": "contextId", "size": "pageSize", "token": "pageToken", "artifacts": "includeArtifacts"}
+        return {names[name]: value for name, value in filters.items()}
+
+    def page(self, result: Json) -> tuple[list[Json], str, int]:
+        assert set(result) == {"tasks", "nextPageToken", "pageSize", "totalSize"}
+        assert result["pageSize"] == len(result["tasks"])
+        return result["tasks"], result["nextPageToken"], result["totalSize"]
+
+
+@dataclass(kw_only=True)
+class OldSpeaker(Speaker):
+    """A2A 0.3, and 0.2 by its header."""
+
+    names: dict[str, str] = field(
+        default_factory=lambda: {
+            "send": "message/send", "stream": "message/stream", "get": "tasks/get", "list": "tasks/list",
+            "cancel": "tasks/cancel", "subscribe": "tasks/resubscribe", "push": "tasks/pushNotificationConfig/set",
+            "card": "agent/getAuthenticatedExtendedCard",
+        }
+    )  # fmt: skip
+
+    def message(self, text: str, *, id: str | None = None, task: str | None = None, context: str | None = None) -> Json:
+        found: Json = {"kind": "message", "messageId": id or str(uuid4()), "role": "user"}
+        found["parts"] = [{"kind": "text", "text": text}]
+        return found | ({"taskId": task} if task else {}) | ({"contextId": context} if context else {})
+
+    def configuration(self, *, now: bool, history: int | None) -> Json:
+        return {"blocking": not now, "historyLength": history}
+
+    def state(self, status: Json) -> str:
+        assert "_" not in status["state"]
+        return str(status["state"].replace("-", "_"))
+
+    def is_task(self, task: Json) -> None:
+        super().is_task(task)
+        assert task["kind"] == "task"
+        assert {said["kind"] for said in task.get("history", ())} <= {"message"}
+        assert {said["role"] for said in task.get("history", ())} <= {"user", "agent"}
+        parts = [part for artifact in task.get("artifacts", ()) for part in artifact["parts"]]
+        assert {part["kind"] for part in parts} <= {"text", "data", "file"}
+
+    def sent(self, result: Json) -> tuple[str, Json]:
+        return result["kind"], result
+
+    def frame(self, seq: int | None, result: Json) -> Frame:
+        kind = result["kind"].removesuffix("-update")
+        if kind == "status":
+            ends = {"completed", "failed", "canceled", "rejected", "input-required"}
+            assert result["final"] is (result["status"]["state"] in ends)
+        else:
+            assert "final" not in result
+        return Frame(seq, kind, result, result)
+
+    def listing(self, **filters: Any) -> Json:
+        names = {"context": "contextId", "size": "limit", "token": "cursor", "artifacts": "includeArtifacts"}
+        return {names[name]: value for name, value in filters.items()}
+
+    def page(self, result: Json) -> tuple[list[Json], str, int]:
+        assert set(result) == {"tasks", "nextCursor", "totalSize"}
+        return result["tasks"], result["nextCursor"], result["totalSize"]
+
+
+class Cast(NamedTuple):
+    """Who is in the story."""
+
+    me: Speaker
+    again: Speaker
+    """The same person in another client."""
+    stranger: Speaker
+
+
+def cast(kind: type[Speaker], version: str | None, door: Door, key: str, other: str) -> Cast:
+    me = kind(door=door, key=key, version=version)
+    return Cast(me, replace(me, ids=[100]), replace(me, key=other, ids=[200]))

@@ -1,0 +1,142 @@
+"""Whatever comes in, what goes out is JSON-RPC, a stream of it, or nothing."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.test import AsyncRequestFactory
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tasks_app.exchanges import recorder
+from tasks_app.transports import http
+from tasks_app.transports.jsonrpc import jsonrpc
+from tests.conftest import Person
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+
+NEW = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}, {"data": {"a": [1]}}], "metadata": {"k": "v"}}
+OLD = {"kind": "message", "messageId": "o", "role": "user", "parts": [{"kind": "text", "text": "hi"}]}
+PARAMS: dict[str, Any] = {
+    "SendMessage": {"message": NEW, "configuration": {"historyLength": 1, "acceptedOutputModes": ["text/plain"]}},
+    "SendStreamingMessage": {"message": NEW, "metadata": {"agent": "echo"}},
+    "GetTask": {"id": "t", "historyLength": 1},
+    "ListTasks": {"status": "TASK_STATE_COMPLETED", "pageSize": 5, "statusTimestampAfter": "2026-03-02T09:15:05.250Z"},
+    "CancelTask": {"id": "t", "metadata": {}},
+    "SubscribeToTask": {"id": "t", "tenant": "home"},
+    "message/send": {"message": OLD, "configuration": {"blocking": True}},
+    "message/stream": {"message": OLD},
+    "tasks/get": {"id": "t", "historyLength": 0},
+    "tasks/list": {"limit": 1, "cursor": "x", "status": "working"},
+    "tasks/resubscribe": {"id": "t"},
+    "tasks/pushNotificationConfig/set": {"taskId": "t", "pushNotificationConfig": {"url": "https://example.org"}},
+}
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from([2**64, -1, "\0", "\ud800"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@pytest.fixture
+def written_behind(lanes: None) -> Iterator[None]:
+    http._cache.clear()
+    yield
+    recorder.flush()
+    http._cache.clear()
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path of everything inside a value."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [found for key, child in pairs for found in [(*path, key), *places(child, (*path, key))]]
+
+
+@st.composite
+def near_valid(draw: st.DrawFn) -> Any:
+    """A call with one or two places changed or left out."""
+    method = draw(st.sampled_from(sorted(PARAMS)))
+    call = {
+        "jsonrpc": "2.0",
+        "id": draw(st.integers(0, 9) | st.text(max_size=3)),
+        "method": method,
+        "params": PARAMS[method],
+    }
+    call = deepcopy(call)
+    for _ in range(draw(st.integers(1, 2))):
+        *path, last = draw(st.sampled_from(places(call)))
+        target: Any = call
+        for key in path:
+            target = target[key]
+        if draw(st.booleans()):
+            target[last] = draw(VALUES)
+        else:
+            del target[last]
+        if not places(call):
+            break
+    return call
+
+
+async def posted(body: bytes, key: str) -> tuple[HttpResponseBase, bytes]:
+    request = AsyncRequestFactory().post(
+        "/jsonrpc", data=body, content_type="application/json", headers={"Authorization": f"Bearer {key}"}
+    )
+    async with asyncio.timeout(10):
+        response = await jsonrpc(request)
+        if isinstance(response, StreamingHttpResponse):
+            return response, b"".join([chunk async for chunk in response.streaming_content])  # type: ignore[union-attr]
+    assert isinstance(response, HttpResponse)
+    return response, response.content
+
+
+def is_answer(wire: Any) -> bool:
+    """A JSON-RPC response, as JSON-RPC 2.0, section 5 says."""
+    if set(wire) not in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"}) or wire["jsonrpc"] != "2.0":
+        return False
+    error = wire.get("error")
+    return error is None or (
+        isinstance(error["code"], int) and isinstance(error["message"], str) and error["code"] != -32603
+    )
+
+
+def check(body: bytes, owner: Person) -> None:
+    response, content = asyncio.run(posted(body, owner.key))
+    if response.status_code == 204:
+        assert content == b""
+        return
+    assert response.status_code == 200
+    if response["Content-Type"] == "text/event-stream":
+        for line in content.decode().splitlines():
+            assert not line.startswith("event: error")
+            assert not line.startswith("data: ") or is_answer(json.loads(line.removeprefix("data: ")))
+        return
+    wire = json.loads(content)
+    assert all(map(is_answer, wire)) if isinstance(wire, list) else is_answer(wire)
+
+
+@settings(max_examples=60)
+@given(st.binary(min_size=1, max_size=200) | st.text(min_size=1, max_size=100).map(str.encode))
+def test_arbitrary_bytes_get_an_answer(written_behind: None, owner: Person, body: bytes) -> None:
+    check(body, owner)
+
+
+@settings(max_examples=60)
+@given(VALUES | st.lists(near_valid(), max_size=4))
+def test_arbitrary_json_and_batches_get_an_answer(written_behind: None, owner: Person, value: Any) -> None:
+    check(json.dumps(value).encode(), owner)
+
+
+@settings(max_examples=500)
+@given(near_valid())
+def test_calls_that_are_nearly_right_get_an_answer(written_behind: None, owner: Person, call: Any) -> None:
+    check(json.dumps(call).encode(), owner)

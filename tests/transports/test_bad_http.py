@@ -1,0 +1,183 @@
+"""Calls that do not reach the RPC layer: refused by a real server while they arrive, and nothing of them is stored."""
+
+import gzip
+import json
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import NO_TLS, TIMES, Server
+from tests.transports.test_bad_input import call, refusal, send
+
+pytestmark = pytest.mark.storage
+
+LIMIT = 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stored(server: Server) -> Iterator[None]:
+    before = server.stored()
+    yield
+    assert server.stored() == before
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[httpx.Client]:
+    headers = {"Authorization": f"Bearer {server.owner}", "Content-Type": "application/json"}
+    with httpx.Client(base_url=server.url, headers=headers, timeout=20, verify=NO_TLS) as client:
+        yield client
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("path", ["/jsonrpc", "/", "/agents/echo/jsonrpc"])
+def test_only_post_is_served(client: httpx.Client, method: str, path: str) -> None:
+    response = client.request(method, path)
+    refusal(response, 405, -32600)
+    assert response.headers["allow"] == "POST"
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "", "multipart/form-data; boundary=x"]
+)
+def test_another_media_type_is_refused(client: httpx.Client, kind: str) -> None:
+    response = client.post("/jsonrpc", content=send(), headers={"Content-Type": kind})
+    assert "Content-Type" in refusal(response, 415, -32600)["message"]
+
+
+def test_a_compressed_body_is_refused(client: httpx.Client) -> None:
+    response = client.post("/jsonrpc", content=gzip.compress(send()), headers={"Content-Encoding": "gzip"})
+    assert "compressed" in refusal(response, 415, -32600)["message"]
+
+
+def test_a_million_bytes_are_taken_and_one_more_is_not(client: httpx.Client) -> None:
+    def sized(size: int) -> bytes:
+        short = call("nope", {"a": ""})
+        return call("nope", {"a": "x" * (size - len(short))})
+
+    refusal(client.post("/jsonrpc", content=sized(LIMIT)), 200, -32601, 7)
+    assert str(LIMIT) in refusal(client.post("/jsonrpc", content=sized(LIMIT + 1)), 413, -32600)["message"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {}, {"Authorization": "Bearer"}, {"Authorization": "Bearer nonsense"}, {"Authorization": "Basic YTpi"},
+        {"Authorization": "Bearer " + "x" * 600}, {"X-API-Key": "nonsense"},
+        {"Authorization": "Bearer ä".encode("latin1")},
+        {"X-API-Key": "tdk_' or '1'='1"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_without_a_good_key_there_is_a_challenge(server: Server, headers: Any) -> None:
+    answers = []
+    for body in (send(), call("GetTask", {"id": "t"}), call("nope", id="x")):
+        response = httpx.post(
+            f"{server.url}/jsonrpc", content=body, headers={"Content-Type": "application/json", **headers}
+        )
+        refusal(response, 401, -38009, json.loads(body)["id"])
+        assert response.headers["www-authenticate"].startswith("Bearer")
+        answers.append(response.json()["error"])
+    assert answers[0] == answers[1] == answers[2]
+
+
+@pytest.mark.parametrize(
+    "given", ["x" * 129, "<script>", "a b", "a\tb", "é".encode(), "", "%0d%0aSet-Cookie: a=b"], ids=str
+)
+def test_a_hostile_request_id_is_replaced(client: httpx.Client, given: Any) -> None:
+    response = client.post("/jsonrpc", content=call("nope"), headers={"X-Request-ID": given})
+    assert len(response.headers["x-request-id"]) == 36
+    assert "set-cookie" not in response.headers
+
+
+def test_a_harmless_request_id_comes_back(client: httpx.Client) -> None:
+    for body in (call("nope"), b"{", b"[]"):
+        response = client.post("/jsonrpc", content=body, headers={"X-Request-ID": "req.1:a-b_c"})
+        assert response.headers["x-request-id"] == "req.1:a-b_c"
+
+
+@pytest.mark.parametrize(
+    "version", ["2.0", "abc", "1", "0.5", "1.0.0.0", "x" * 5_000, "é".encode()], ids=lambda v: repr(v[:9])
+)
+def test_a_version_that_is_not_spoken_is_refused_in_words(client: httpx.Client, version: Any) -> None:
+    error = refusal(client.post("/jsonrpc", content=send(), headers={"A2A-Version": version}), 200, -32009, 7)
+    assert error["data"][0]["metadata"]["supportedVersions"] == "0.3,1.0"
+
+
+# ----------------------------------------------------------------- raw sockets
+
+
+def raw(server: Server) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), timeout=10)
+
+
+def head(server: Server, *more: str) -> bytes:
+    lines = ["POST /jsonrpc HTTP/1.1", f"Host: 127.0.0.1:{server.port}", f"Authorization: Bearer {server.owner}"]
+    return "\r\n".join([*lines, "Content-Type: application/json", *more, "", ""]).encode()
+
+
+def answer(connection: socket.socket) -> tuple[int, dict[str, Any]]:
+    """Status and body, read until the server closes."""
+    data = b""
+    while chunk := connection.recv(65_536):
+        data += chunk
+    top, _, body = data.partition(b"\r\n\r\n")
+    if b"transfer-encoding: chunked" in top.lower():
+        body = body.split(b"\r\n")[1]
+    return int(top.split()[1]), json.loads(body)
+
+
+def test_too_large_a_body_is_refused_at_its_announcement(server: Server) -> None:
+    with raw(server) as connection:
+        connection.sendall(head(server, f"Content-Length: {LIMIT + 1}"))
+        status, body = answer(connection)
+    assert (status, body["error"]["code"], body["id"]) == (413, -32600, None)
+
+
+@pytest.mark.parametrize("declared", [True, False], ids=["declared", "chunked"])
+def test_too_large_a_body_is_refused_while_it_is_sent(server: Server, declared: bool) -> None:
+    piece = b" " * 65_536
+    with raw(server) as connection:
+        connection.sendall(head(server, "Content-Length: 50000000" if declared else "Transfer-Encoding: chunked"))
+        for _ in range(20):
+            connection.sendall(piece if declared else b"10000\r\n" + piece + b"\r\n")
+        status, body = answer(connection)
+    assert (status, body["error"]["code"]) == (413, -32600)
+
+
+def test_a_body_that_stalls_is_given_up(server: Server) -> None:
+    began = time.monotonic()
+    with raw(server) as connection:
+        connection.sendall(head(server, "Content-Length: 100") + b'{"jsonrpc":')
+        status, body = answer(connection)
+    assert (status, body["error"]["code"]) == (408, -32600)
+    assert time.monotonic() - began < 3 * TIMES["A2A_BODY_SECONDS"] + 1
+
+
+@pytest.mark.parametrize("trickle", [False, True], ids=["silence", "a byte now and then"])
+def test_headers_that_do_not_arrive_close_the_connection(server: Server, trickle: bool) -> None:
+    began = time.monotonic()
+    with raw(server) as connection:
+        connection.sendall(b"POST /jsonrpc HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        connection.settimeout(0.2)
+        while True:
+            assert time.monotonic() - began < 3 * TIMES["A2A_HEADER_SECONDS"]
+            try:
+                if trickle:
+                    connection.sendall(b"x")
+                if connection.recv(1) == b"":
+                    break
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                break
+
+
+def test_what_is_not_http_is_closed_and_harms_nobody(server: Server, client: httpx.Client) -> None:
+    with raw(server) as connection:
+        connection.sendall(b"\x16\x03\x01\0\0\0\r\n\r\n")
+        assert b"500" not in connection.recv(1_000).split(b"\r\n")[0]
+    refusal(client.post("/jsonrpc", content=call("nope")), 200, -32601, 7)

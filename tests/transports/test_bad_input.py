@@ -1,0 +1,214 @@
+"""Everything that is wrong with a call, told by a real server in the right words; nothing of it is stored."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import NO_TLS, Server
+
+pytestmark = pytest.mark.storage
+
+PLAIN: dict[str, Any] = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stored(server: Server) -> Iterator[None]:
+    before = server.stored()
+    yield
+    assert server.stored() == before
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[httpx.Client]:
+    headers = {"Authorization": f"Bearer {server.owner}", "Content-Type": "application/json"}
+    with httpx.Client(base_url=server.url, headers=headers, timeout=20, verify=NO_TLS) as client:
+        yield client
+
+
+def call(method: str = "SendMessage", params: Any = None, **more: Any) -> bytes:
+    wire = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params} | more
+    return json.dumps({name: value for name, value in wire.items() if value is not ...}).encode()
+
+
+def send(**message: Any) -> bytes:
+    """A send in 1.0 whose message differs by these members; ... leaves one out."""
+    wire = {name: value for name, value in (PLAIN | message).items() if value is not ...}
+    return call(params={"message": wire})
+
+
+def refusal(response: httpx.Response, status: int, code: int, rpc_id: Any = None) -> dict[str, Any]:
+    """The error, which must be whole and harmless."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    assert "Traceback" not in response.text
+    answer: dict[str, Any] = response.json()
+    assert set(answer) == {"jsonrpc", "id", "error"}
+    assert (answer["id"], answer["error"]["code"]) == (rpc_id, code), answer
+    return answer["error"]
+
+
+# -------------------------------------------------------------- no call at all
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"{", b"nonsense", b'{"a":1,}', b"{'a':1}", b'{"id": NaN}', b'{"id": Infinity}', b'"\\ud800"',
+        b'"\\udc00x"',
+        b'{"a":"\xff"}', b'"\xc3"', b'"\xed\xa0\x80"', "{}".encode("utf-16"), "{}".encode("utf-8-sig"), b"\0", b'"\0"',
+        b"[1] [2]", b"[" * 100_000, b"1e999x", b"tru",
+    ],
+    ids=lambda body: repr(body[:20]),
+)  # fmt: skip
+def test_what_is_not_json_is_a_parse_error(client: httpx.Client, body: bytes) -> None:
+    error = refusal(client.post("/jsonrpc", content=body), 200, -32600 if len(body) == 100_000 else -32700)
+    assert set(error) == {"code", "message"}
+
+
+@pytest.mark.parametrize("body", [b"1", b'"text"', b"null", b"true", b"1.5"], ids=repr)
+def test_what_is_not_an_object_is_an_invalid_request(client: httpx.Client, body: bytes) -> None:
+    assert "must be an object" in refusal(client.post("/jsonrpc", content=body), 200, -32600)["message"]
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000 + b"]" * 100_000, b'{"a":' * 100_000 + b"1" + b"}" * 100_000])
+def test_a_depth_bomb_is_an_invalid_request(client: httpx.Client, body: bytes) -> None:
+    assert "deeper than 64" in refusal(client.post("/jsonrpc", content=body), 200, -32600)["message"]
+
+
+def test_json_is_taken_down_to_64_levels_and_no_further(client: httpx.Client) -> None:
+    def nested(levels: int) -> bytes:
+        return b'{"jsonrpc":"2.0","id":7,"method":"nope","params":' + b"[" * levels + b"]" * levels + b"}"
+
+    refusal(client.post("/jsonrpc", content=nested(63)), 200, -32601, 7)
+    refusal(client.post("/jsonrpc", content=nested(64)), 200, -32600)
+
+
+# ---------------------------------------------------------------- the envelope
+
+
+@pytest.mark.parametrize(
+    ("body", "rpc_id", "told"),
+    [
+        (call(jsonrpc="1.0"), 7, "jsonrpc"),
+        (call(jsonrpc=2.0), 7, "jsonrpc"),
+        (call(jsonrpc=...), 7, "jsonrpc"),
+        (call(id=1.5), None, "id must be"),
+        (call(id=True), None, "id must be"),
+        (call(id=[1]), None, "id must be"),
+        (call(id={"a": 1}), None, "id must be"),
+        (call(id=2**70), None, "id must be"),
+        (call(id="a\0b"), None, "U+0000"),
+        (call(method=""), 7, "method"),
+        (call(method=5), 7, "method"),
+        (call(method=...), 7, "method"),
+        (call(method="a\0b"), 7, "U+0000"),
+        (call(method=..., id=...), None, "method"),
+    ],
+    ids=str,
+)
+def test_an_envelope_that_is_wrong_is_named(client: httpx.Client, body: bytes, rpc_id: Any, told: str) -> None:
+    assert told in refusal(client.post("/jsonrpc", content=body), 200, -32600, rpc_id)["message"]
+
+
+@pytest.mark.parametrize(
+    "method", ["nope", "sendmessage", "SendMessage ", "rpc.discover", "__init__", "tasks/", "é" * 300]
+)
+def test_an_unknown_method_has_a_code_and_no_data(client: httpx.Client, method: str) -> None:
+    assert set(refusal(client.post("/jsonrpc", content=call(method)), 200, -32601, 7)) == {"code", "message"}
+
+
+def test_an_empty_batch_and_one_of_1001_are_single_errors(client: httpx.Client) -> None:
+    refusal(client.post("/jsonrpc", content=b"[]"), 200, -32600)
+    many = b"[" + b",".join([send()] * 1_001) + b"]"
+    assert "1000" in refusal(client.post("/jsonrpc", content=many), 200, -32600)["message"]
+
+
+def test_bad_members_of_a_batch_fail_one_by_one(client: httpx.Client) -> None:
+    stream = json.loads(call("SendStreamingMessage", {"message": PLAIN}))
+    answers = client.post("/jsonrpc", json=[1, [], {}, {"jsonrpc": "2.0", "id": "x", "method": "nope"}, stream]).json()
+    assert [(answer["id"], answer["error"]["code"]) for answer in answers] == [
+        (None, -32600), (None, -32600), (None, -32600), ("x", -32601), (7, -32600),
+    ]  # fmt: skip
+
+
+# ------------------------------------------------------------------ the params
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (call(params=...), "params"),
+        (call(params=None), "params"),
+        (call(params=[PLAIN]), "params"),
+        (call(params="text"), "params"),
+        (call(params={}), "message"),
+        (call(params={"message": "hi"}), "message"),
+        (send(messageId=...), "message.messageId"),
+        (send(messageId=""), "message.messageId"),
+        (send(messageId=5), "message.messageId"),
+        (send(role=...), "message.role"),
+        (send(role="user"), "message.role"),
+        (send(role="ROLE_UNSPECIFIED"), "message.role"),
+        (send(role="ROLE_AGENT"), "message.role"),
+        (send(role=[]), "message.role"),
+        (send(parts=...), "message.parts"),
+        (send(parts=[]), "message.parts"),
+        (send(parts={}), "message.parts"),
+        (send(parts=["hi"]), "message.parts[0]"),
+        (send(parts=[{"text": "a"}, {}]), "message.parts[1]"),
+        (send(parts=[{"text": "a", "url": "b"}]), "message.parts[0]"),
+        (send(parts=[{"text": 5}]), "message.parts[0].text"),
+        (send(parts=[{"raw": "?"}]), "message.parts[0].raw"),
+        (send(metadata=[1]), "message.metadata"),
+        (send(contextId="x" * 256), "message.contextId"),
+        (send(extensions="a"), "message.extensions"),
+        (send(parts=[{"text": "a\0b"}]), "message.parts[0].text"),
+        (send(metadata={"a\0b": 1}), "message.metadata"),
+        (send(messageId="a\0b"), "message.messageId"),
+        (call(params={"message": PLAIN, "configuration": {"historyLength": -1}}), "configuration.historyLength"),
+        (call(params={"message": PLAIN, "configuration": {"returnImmediately": 1}}), "configuration.returnImmediately"),
+        (call("GetTask", {}), "id"),
+        (call("GetTask", {"id": ""}), "id"),
+        (call("GetTask", {"id": 5}), "id"),
+        (call("GetTask", {"id": "t", "historyLength": "x"}), "historyLength"),
+        (call("ListTasks", {"pageSize": 0}), "pageSize"),
+        (call("ListTasks", {"pageSize": 101}), "pageSize"),
+        (call("ListTasks", {"status": "done"}), "status"),
+        (call("ListTasks", {"statusTimestampAfter": "yesterday"}), "statusTimestampAfter"),
+        (call("ListTasks", {"pageToken": "made up"}), "pageToken"),
+    ],
+    ids=str,
+)
+def test_params_that_are_wrong_are_named(client: httpx.Client, body: bytes, field: str) -> None:
+    error = refusal(client.post("/jsonrpc", content=body), 200, -32602, 7)
+    if "data" in error:
+        fields = [found["field"] for detail in error["data"] for found in detail.get("fieldViolations", [])]
+        assert fields == [field]
+    else:  # before the dialect is known
+        assert f"{field} " in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [
+        ({"message": {**PLAIN, "role": "user", "parts": [{"kind": "text", "file": {}}]}}, "message.parts[0].kind"),
+        ({"message": {**PLAIN, "role": "user", "parts": [{"kind": "file", "file": {}}]}}, "message.parts[0].file"),
+        ({"message": PLAIN}, "message.role"),
+        ({"message": {**PLAIN, "role": "user", "parts": []}}, "message.parts"),
+        ([], "params"),
+    ],
+    ids=str,
+)
+def test_params_of_the_old_dialect_are_named_in_its_own_shape(client: httpx.Client, params: Any, field: str) -> None:
+    error = refusal(client.post("/jsonrpc", content=call("message/send", params)), 200, -32602, 7)
+    assert error["data"]["reason"] == "INVALID_PARAMS"
+    assert [found["field"] for found in error["data"]["violations"]] == [field]
+
+
+@pytest.mark.parametrize("method", ["GetTask", "tasks/get"])
+def test_members_that_nobody_knows_are_ignored(client: httpx.Client, method: str) -> None:
+    params = {"id": "missing", "unknown": {"a": [1]}, "metadata": {"b": None}}
+    refusal(client.post("/jsonrpc", content=call(method, params, extra=1)), 200, -32001, 7)

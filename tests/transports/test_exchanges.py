@@ -1,0 +1,357 @@
+"""Every call next to its answer: one exchange a member, paired by id, equal to what was sent, without secrets."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import AsyncClient
+
+from tasks_app import exchanges
+from tasks_app.bridge import Do, bridge
+from tasks_app.exchanges import OpenExchange, recorder, response_text
+from tasks_app.models import Event, Exchange, ExchangeBody, Task
+from tasks_app.readers import readers
+from tests.conftest import Person, Server, until
+from tests.story import LiveDoor, NewSpeaker
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+
+Post = Callable[..., tuple[int, bytes]]
+
+
+@pytest.fixture
+def post(owner: Person) -> Post:
+    """POST a value as JSON (or bytes) to the door; the status and the bytes of the answer."""
+
+    def post(wire: Any, key: str | None = owner.key, path: str = "/jsonrpc", **headers: str) -> tuple[int, bytes]:
+        async def call() -> tuple[int, bytes]:
+            if key:
+                headers["authorization"] = f"Bearer {key}"
+            body = wire if isinstance(wire, bytes) else json.dumps(wire).encode()
+            response = await AsyncClient().post(path, data=body, content_type="application/json", headers=headers)
+            if not response.streaming:
+                return response.status_code, response.content
+            return response.status_code, b"".join([chunk async for chunk in response.streaming_content])
+
+        return asyncio.run(call())
+
+    return post
+
+
+def recorded(number: int) -> list[Exchange]:
+    """So many exchanges, all with an answer, in the order of the calls; no more than these."""
+    recorder.flush()  # the loop that would do it has ended
+    bridge.do(Do(lambda: None))  # behind everything that was to be written
+    found = list(Exchange.objects.select_related("body").order_by("id"))
+    assert len(found) == number
+    assert ExchangeBody.objects.count() == number
+    return found
+
+
+_made = iter(range(1, 1_000_000))
+
+
+def call(method: str, params: Any, rpc_id: Any = 1) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": rpc_id, "method": method, "params": params}
+
+
+def new(text: str = "hello", rpc_id: Any = 1, *, method: str = "SendMessage", agent: str = "echo", **more: Any) -> Any:
+    said = {"messageId": f"m{next(_made)}", "role": "ROLE_USER", "parts": [{"text": text}]}
+    if task := more.pop("task", None):
+        said["taskId"] = task
+    return call(method, {"message": said, "metadata": {"agent": agent}, **more}, rpc_id)
+
+
+def old(text: str = "hello", rpc_id: Any = 1, *, method: str = "message/send", agent: str = "echo", **more: Any) -> Any:
+    said = {
+        "kind": "message",
+        "messageId": f"m{next(_made)}",
+        "role": "user",
+        "parts": [{"kind": "text", "text": text}],
+    }
+    return call(method, {"message": said, "metadata": {"agent": agent}, **more}, rpc_id)
+
+
+def task_id(content: bytes) -> str:
+    result = json.loads(content)["result"]
+    return str(result.get("task", result)["id"])
+
+
+def without_id(wire: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in wire.items() if name != "id"}
+
+
+def name_of(wire: Any) -> str:
+    """What is special about the call."""
+    if isinstance(wire, bytes):
+        return repr(wire)
+    params = {name: value for name, value in wire["params"].items() if name != "message"}
+    said = wire["params"].get("message", {}).get("parts", [{}])[0].get("text", "")
+    return f"{wire['method']} {wire['id']!r} {said[:1]} {json.dumps(params)}"
+
+
+LATER = {"configuration": {"returnImmediately": True}}
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        new(), new(agent="bench"), new(agent="replies"), new(agent="form-coroutine"), new(agent="gate", **LATER),
+        new(agent="asks"), new(agent="raises"), new(agent="quick-raises"), new("é\U0001f600\u2028<>&"),
+        new(rpc_id="id \" é"),
+        new(rpc_id=2**53 + 1), new(rpc_id=None), new(rpc_id=-1), new(configuration={"historyLength": 0}),
+        new(agent="form-coroutine", configuration={"historyLength": 0}),
+        new(agent="form-coroutine", configuration={"historyLength": 1}),
+        old(), old(agent="replies"), old(agent="form-coroutine"), old(agent="form-generator", rpc_id="x"),
+        old(agent="gate", configuration={"blocking": False}),
+        call("ListTasks", {}), call("tasks/list", {}), call("GetTask", {"id": "missing"}, "é"), call("nope", {}),
+        call("SendMessage", {}), call("CreateTaskPushNotificationConfig", {"taskId": "t"}),
+        call("GetExtendedAgentCard", {}),
+        new(agent="nobody"), call("tasks/cancel", {"id": "missing"}), b"{", b"[]", b"5",
+    ],
+    ids=name_of,
+)  # fmt: skip
+def test_what_is_shown_is_what_was_sent(post: Post, wire: Any) -> None:
+    status, content = post(wire)
+    (exchange,) = recorded(1)
+    assert response_text(exchange) == content.decode()
+    assert (status, exchange.http_status, exchange.response_bytes) == (200, 200, len(content))
+    answer = json.loads(content)
+    assert exchange.code == answer.get("error", {}).get("code")
+    if not isinstance(wire, bytes):
+        assert (exchange.rpc_id, exchange.method) == (None if wire["id"] is None else str(wire["id"]), wire["method"])
+        assert exchange.rpc_id_type == {str: "string", int: "number", type(None): "null"}[type(wire["id"])]
+        assert json.loads(exchange.body.request) == wire
+
+
+@pytest.mark.parametrize("methods", [("GetTask", "CancelTask"), ("tasks/get", "tasks/cancel")], ids=["1.0", "0.3"])
+def test_later_changes_of_a_task_do_not_change_what_was_sent(post: Post, methods: tuple[str, str]) -> None:
+    get, cancel = methods
+    sent = [post(new(agent="gate", **LATER))[1]]
+    made = task_id(sent[0])
+    until(lambda: Event.objects.filter(task_id=made, kind="artifactUpdate").exists(), "the agent is at work")
+    sent.append(post(call(get, {"id": made}))[1])
+    sent.append(post(call(get, {"id": made, "historyLength": 0}))[1])
+    sent.append(post(call("SendMessage", new(task=made, **LATER)["params"]))[1])
+    sent.append(post(call(cancel, {"id": made}))[1])
+    sent.append(post(call(get, {"id": made}))[1])
+    found = recorded(6)
+    assert [response_text(exchange) for exchange in found] == [content.decode() for content in sent]
+    assert {exchange.task_id for exchange in found} == {made}
+    assert {exchange.outcome for exchange in found} == {"result"}
+
+
+def test_the_events_of_a_call_name_its_exchange(post: Post) -> None:
+    post(new())
+    (exchange,) = recorded(1)
+    assert set(Event.objects.values_list("exchange_id", flat=True)) == {exchange.id}
+
+
+def test_a_repeated_message_has_an_exchange_of_its_own(post: Post) -> None:
+    for agent in ("echo", "replies", "form-coroutine"):
+        wire = new(agent=agent)
+        assert post(wire) == post(wire)
+    found = recorded(6)
+    shown = [(exchange.task_id, exchange.context_id, response_text(exchange)) for exchange in found]
+    assert shown[::2] == shown[1::2]
+    assert "" not in [text for _, _, text in shown]
+
+
+# ----------------------------------------------------------------- streams
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        new(method="SendStreamingMessage"), new(method="SendStreamingMessage", agent="form-generator"),
+        new(method="SendStreamingMessage", agent="asks"), new(method="SendStreamingMessage", agent="replies"),
+        new(method="SendStreamingMessage", agent="chatty", rpc_id="s"),
+        new(method="SendStreamingMessage", agent="raises", configuration={"historyLength": 0}),
+        old(method="message/stream", agent="form-generator"), old(method="message/stream", agent="replies"),
+    ],
+    ids=name_of,
+)  # fmt: skip
+def test_the_frames_of_a_stream_are_shown_as_they_were_sent(post: Post, wire: Any) -> None:
+    _, content = post(wire)
+    frames = [line.removeprefix("data: ") for line in content.decode().split("\n") if line.startswith("data: ")]
+    (exchange,) = recorded(1)
+    assert response_text(exchange).split("\n") == frames
+    assert (exchange.outcome, exchange.frames, exchange.code) == ("stream", len(frames), None)
+    if exchange.task_id:
+        assert exchange.last_seq == Task.objects.get().last_seq
+
+
+def test_a_stream_that_is_refused_is_an_error(post: Post) -> None:
+    status, content = post(call("SubscribeToTask", {"id": "missing"}))
+    (exchange,) = recorded(1)
+    assert (status, exchange.outcome, exchange.code, exchange.frames) == (200, "error", -32001, 0)
+    assert response_text(exchange) == content.decode()
+
+
+def test_a_client_that_leaves_its_stream_is_recorded_with_what_it_saw(server: Server) -> None:
+    me = NewSpeaker(door=LiveDoor(server.url), key=server.owner, version="1.0")
+
+    async def leave() -> str:
+        me.ids = [time.time_ns()]
+        async with me.stream("stream", me.sending("hello", agent="waits")) as frames:
+            made = str((await anext(frames)).value["id"])
+            await anext(frames)
+        return made
+
+    made = asyncio.run(leave())
+    query = f"select outcome, frames, http_status from tasks_app_exchange where task_id = '{made}' and outcome <> ''"  # noqa: S608
+    ((outcome, frames, status),) = until(lambda: server.rows(query), "the stream is recorded")
+    assert (outcome, status) == ("stream", 200)
+    assert frames >= 2
+    asyncio.run(me.ask("cancel", {"id": made}))
+
+
+# ---------------------------------------------------- batch and notification
+
+
+def test_every_member_of_a_batch_has_one_exchange(post: Post) -> None:
+    members = [
+        new(rpc_id="a"), new(rpc_id=2, agent="replies"), without_id(new()), call("nope", {}, 4), 5,
+        call("ListTasks", {}, None), without_id(call("nope", {})), new(rpc_id=8, agent="form-coroutine"),
+    ]  # fmt: skip
+    status, content = post(members)
+    assert status == 200
+    answers = [json.dumps(answer, sort_keys=True) for answer in json.loads(content)]
+    found = recorded(8)
+    assert len({exchange.request_id for exchange in found}) == 1
+    ids = [(exchange.rpc_id_type, exchange.rpc_id, exchange.outcome) for exchange in found]
+    assert sorted(found for found in ids if found[1]) == [
+        ("number", "2", "result"), ("number", "4", "error"), ("number", "8", "result"), ("string", "a", "result"),
+    ]  # fmt: skip
+    assert sorted(exchange.outcome for exchange in found if exchange.rpc_id_type == "absent") == [
+        "notified",
+        "notified",
+    ]
+    shown = [response_text(exchange) for exchange in found if exchange.outcome != "notified"]
+    assert sorted(json.dumps(json.loads(text), sort_keys=True) for text in shown) == sorted(answers)
+
+
+@pytest.mark.parametrize("agent", ["echo", "replies", "form-coroutine"])
+@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
+def test_a_notification_is_recorded_as_one(post: Post, agent: str, method: str) -> None:
+    status, content = post(without_id(new(agent=agent, method=method)))
+    assert (status, content) == (204, b"")
+    (exchange,) = recorded(1)
+    assert (exchange.outcome, exchange.http_status, exchange.rpc_id_type) == ("notified", 204, "absent")
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def test_a_call_without_a_good_key_keeps_no_content(post: Post) -> None:
+    post(new("hunter2", rpc_id="mine"), key=None)
+    post(new("hunter2", rpc_id="mine"), key="tdk_a-key-that-nobody-has")
+    post(b"{ hunter2", key=None)
+    for exchange in recorded(3):
+        assert (exchange.outcome, exchange.caller_id, exchange.body.request) == ("refused", None, "")
+        assert "hunter2" not in exchange.body.response
+    assert [exchange.http_status for exchange in recorded(3)] == [401, 401, 200]
+
+
+def test_a_call_that_does_not_reach_the_rpc_layer_is_recorded_without_its_content(post: Post) -> None:
+    _, content = post(b"x" * 1_000_001)
+    (exchange,) = recorded(1)
+    assert (exchange.outcome, exchange.http_status, exchange.body.request) == ("refused", 413, "")
+    assert (exchange.request_bytes, response_text(exchange)) == (1_000_001, content.decode())
+
+
+def test_what_the_call_brought_along_is_kept(post: Post, owner: Person) -> None:
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    headers = {"a2a-version": "0.3", "x-request-id": "req-1", "traceparent": f"00-{trace}-b7ad6b7169203331-01"}
+    post(old(), **headers)
+    (exchange,) = recorded(1)
+    assert (exchange.version, exchange.request_id, exchange.trace) == ("0.3", "req-1", trace)
+    assert (exchange.door, exchange.dialect, exchange.caller_id) == ("http", "a2a-0.3", owner.caller.owner_id)
+    assert exchange.duration_us
+
+
+def test_a_process_that_goes_down_takes_no_new_work_and_says_when_to_ask_again(post: Post) -> None:
+    _, content = post(new())
+    readers.draining = True
+    try:
+        status, refusal = post(new())
+        assert (status, json.loads(refusal)["error"]["code"]) == (503, -38013)
+        assert post(call("GetTask", {"id": task_id(content)}))[0] == 200
+    finally:
+        readers.draining = False
+    found = recorded(3)
+    assert [(exchange.http_status, exchange.code) for exchange in found] == [(200, None), (503, -38013), (200, None)]
+    assert Task.objects.count() == 1
+
+
+# ----------------------------------------------------------------- secrets
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        {"token": "hunter2"}, {"Password": "hun\"ter2 hunter2"}, {"api_key": ["hunter2", "x"]},
+        {"credentials": "hunter2"},
+        {"deep": [{"secret": "hunter2"}]}, {"token": {"a": {"b": 1}, "c": "hunter2"}},
+        {"note": "eyJhbGciOiJI.eyJzdWIiOiIx.hunter2-x"},
+        {"note": "tdk_hunter2hunter2hunter2"}, {"access_token": None, "client_secret": "hunter2"},
+        {"secret": ["]", "hunter2"]}, {"authorization": "Bearer hunter2"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_secrets_are_redacted_and_the_answer_is_still_shown(post: Post, secret: dict[str, Any]) -> None:
+    wire = new(agent="form-coroutine", rpc_id="mine")
+    wire["params"]["message"]["metadata"] = secret
+    _, content = post(wire)
+    assert task_id(content)
+    (exchange,) = recorded(1)
+    assert "hunter2" not in exchange.body.request
+    json.loads(exchange.body.request)
+    assert json.loads(response_text(exchange))["id"] == "mine"
+
+
+# ---------------------------------------------------- failures to record
+
+
+def test_a_failure_to_record_is_counted_and_changes_no_answer(
+    post: Post, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("the disk is full")
+
+    _, content = post(new())
+    recorded(1)
+    monkeypatch.setattr(exchanges, "_write", fail)
+    before = recorder.lost
+    _, shown = post(call("GetTask", {"id": task_id(content)}))
+    assert task_id(shown) == task_id(content)
+    recorder.flush()
+    until(lambda: recorder.lost == before + 1, "the loss is counted")
+    assert "the disk is full" in caplog.text
+    recorded(1)
+
+
+@pytest.mark.parametrize(
+    "wire", [new(), new(agent="replies"), new(agent="form-coroutine")], ids=["quick", "bare", "queued"]
+)
+def test_a_change_whose_exchange_cannot_be_stored_is_done_without_it(
+    post: Post, monkeypatch: pytest.MonkeyPatch, wire: Any
+) -> None:
+    """Design, section 7: the group is redone without its exchanges."""
+    whole = OpenExchange.halves
+
+    def broken(self: OpenExchange, result: Any) -> Any:
+        row, body = whole(self, result)
+        row.door = None  # type: ignore[assignment]  # what no database takes
+        return row, body
+
+    monkeypatch.setattr(OpenExchange, "halves", broken)
+    before = recorder.lost
+    _, content = post(wire)
+    assert "result" in json.loads(content), content
+    recorder.flush()
+    until(lambda: recorder.lost == before + 1, "the loss is counted")
+    assert not Exchange.objects.exists()

@@ -1,0 +1,107 @@
+"""The story, through each door in each dialect; and the cards, which are for everybody."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.chapters import CHAPTERS
+from tests.conftest import Person, Server
+from tests.story import Cast, Door, LiveDoor, NewSpeaker, OldSpeaker, Speaker, StockDoor, cast
+
+pytestmark = pytest.mark.storage
+
+DIALECTS: list[Any] = [
+    pytest.param((NewSpeaker, "1.0"), id="1.0"),
+    pytest.param((NewSpeaker, None), id="1.0 without a header"),
+    pytest.param((OldSpeaker, None), id="0.3"),
+    pytest.param((OldSpeaker, "0.2"), id="0.2"),
+]
+Chapter = Callable[[Cast], Awaitable[None]]
+
+
+def name(chapter: Chapter) -> str:
+    return chapter.__name__
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+def test_live(server: Server, dialect: tuple[type[Speaker], str | None], chapter: Chapter) -> None:
+    asyncio.run(chapter(cast(*dialect, LiveDoor(server.url), server.owner, server.stranger)))  # type: ignore[arg-type]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+def test_stock(
+    service: None, owner: Person, stranger: Person, dialect: tuple[type[Speaker], str | None], chapter: Chapter
+) -> None:
+    asyncio.run(chapter(cast(*dialect, StockDoor(), owner.key, stranger.key)))  # type: ignore[arg-type]
+
+
+# -------------------------------------------------------------------- cards
+
+
+@pytest.fixture(params=["live", "stock"])
+def door(request: pytest.FixtureRequest) -> Door:
+    if request.param == "live":
+        return LiveDoor(request.getfixturevalue("server").url)
+    return StockDoor()
+
+
+def got(door: Door, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
+    async def ask() -> tuple[int, dict[str, str], bytes]:
+        async with door.ask(method, path, b"", headers) as reply:
+            return reply.status, reply.headers, b"".join([chunk async for chunk in reply.chunks])
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("path", "version", "shape"),
+    [
+        ("/.well-known/agent-card.json", None, {"supportedInterfaces", "protocolVersion", "url"}),
+        ("/.well-known/agent-card.json", "1.0", {"supportedInterfaces"}),
+        ("/.well-known/agent-card.json", "0.3", {"protocolVersion", "url"}),
+        ("/.well-known/agent.json", None, {"protocolVersion", "url"}),
+    ],
+)
+def test_a_card_has_the_shape_of_its_path_and_version(
+    door: Door, path: str, version: str | None, shape: set[str]
+) -> None:
+    headers = {"A2A-Version": version} if version else {}
+    status, told, body = got(door, path, **headers)
+    card = json.loads(body)
+    assert status == 200
+    assert {"supportedInterfaces", "protocolVersion", "url"} & set(card) == shape
+    assert card["capabilities"]["streaming"] is True
+    assert card["capabilities"]["pushNotifications"] is False
+    assert {"echo", "story", "introduce"} <= {skill["id"] for skill in card["skills"]}
+    assert got(door, path, **headers, **{"If-None-Match": told["etag"]})[::2] == (304, b"")
+    assert b"Traceback" not in body
+
+
+def test_every_agent_has_a_card_of_its_own_and_a_door_of_its_own(door: Door) -> None:
+    status, _, body = got(door, "/agents/story/.well-known/agent-card.json")
+    card = json.loads(body)
+    assert (status, card["name"], [skill["id"] for skill in card["skills"]]) == (200, "story", ["story"])
+    assert card["supportedInterfaces"][0]["url"].endswith("/agents/story/jsonrpc")
+    assert got(door, "/agents/nobody/.well-known/agent-card.json")[0] == 404
+    assert got(door, "/.well-known/agent-card.json", "POST")[0] == 405
+
+
+def test_the_url_of_a_card_answers_for_its_agent(server: Server) -> None:
+    me = NewSpeaker(door=LiveDoor(server.url), key=server.owner, path="/agents/bench/jsonrpc")
+    task = asyncio.run(me.send("hello"))
+    assert asyncio.run(me.get(task["id"])) == task
+    elsewhere = NewSpeaker(door=me.door, key=me.key, path="/agents/echo/jsonrpc")
+    _, answer = asyncio.run(elsewhere.post(elsewhere.call("get", {"id": task["id"]})))
+    assert answer["error"]["code"] == -32001
+
+
+def test_health_is_told_to_everybody(server: Server) -> None:
+    door = LiveDoor(server.url)
+    assert got(door, "/healthz")[0] == 200
+    assert json.loads(got(door, "/readyz")[2]) == {"status": "ok", "reasons": []}
