@@ -2,17 +2,31 @@
 
 import os
 import time
+from collections import deque
 from datetime import datetime
+
+_DIGITS = 20
+"""Random hexadecimal digits an id."""
+_BLOCK = 256
+"""Ids' worth of randomness taken from the system at once: asking it costs more than all else here."""
+_random: deque[str] = deque()
+os.register_at_fork(after_in_child=_random.clear)
 
 
 def uuid7() -> str:
     """Ordered by the millisecond, random below it; a help for indexes, never a secret."""
-    milliseconds = time.time_ns() // 1_000_000
-    random = os.urandom(10).hex()
+    try:
+        random = _random.pop()
+    except IndexError:
+        digits = os.urandom(_BLOCK * _DIGITS // 2).hex()
+        _random.extend(digits[start : start + _DIGITS] for start in range(_DIGITS, len(digits), _DIGITS))
+        random = digits[:_DIGITS]
+    head = f"{time.time_ns() // 1_000_000:012x}"
     # Version 7 in the 13th digit, variant 10 in the 17th.
-    variant = "89ab"[int(random[3], 16) & 3]
-    head = f"{milliseconds:012x}"
-    return f"{head[:8]}-{head[8:]}-7{random[:3]}-{variant}{random[4:7]}-{random[7:19]}"
+    return f"{head[:8]}-{head[8:]}-7{random[:3]}-{_VARIANT[random[3]]}{random[4:7]}-{random[7:19]}"
+
+
+_VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
 def uuid7_at(time_: datetime) -> str:

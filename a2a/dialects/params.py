@@ -51,7 +51,7 @@ def _violation(sentence: str) -> tuple[str, str]:
 
 def camel(members: Json) -> Json:
     """The same members with snake_case names turned into camelCase: ProtoJSON parsers must take both."""
-    if not any("_" in name for name in members):
+    if "_" not in "".join(members):
         return members
     return {_SNAKE.sub(lambda match: match[1].upper(), name): value for name, value in members.items()}
 
