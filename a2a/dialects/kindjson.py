@@ -3,6 +3,7 @@
 from typing import Any, assert_never
 
 from a2a.dialects.params import base64_text, file_bytes, stamp
+from a2a.dialects.pieces import artifact_members, message_members, message_of
 from a2a.errors import InvalidParams
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated
 from a2a.states import TERMINAL, TaskState
@@ -10,6 +11,8 @@ from a2a.types import Artifact, Json, Message, Part, Role, Status, Task
 
 STATES = {state: state.value.replace("_", "-") for state in TaskState}
 _STATES_BACK: dict[str, TaskState | None] = {"unknown": None} | {name: state for state, name in STATES.items()}
+
+_ROLES: dict[str | int, Role] = {role.value: role for role in Role}
 
 FINAL = TERMINAL | {TaskState.INPUT_REQUIRED}
 """After a status of these a stream closes (fact sheet 2.2)."""
@@ -87,58 +90,18 @@ def _only(wire: Json, names: tuple[str, ...], path: str) -> str:
 
 
 def encode_message(message: Message) -> Json:
-    out: Json = {
-        "kind": "message",
-        "messageId": message.message_id,
-        "role": message.role.value,
-        "parts": [encode_part(part) for part in message.parts],
-    }
-    if message.context_id:
-        out["contextId"] = message.context_id
-    if message.task_id:
-        out["taskId"] = message.task_id
-    if message.metadata is not None:
-        out["metadata"] = message.metadata
-    if message.extensions:
-        out["extensions"] = message.extensions
-    if message.reference_task_ids:
-        out["referenceTaskIds"] = message.reference_task_ids
-    return out
+    return {"kind": "message"} | message_members(message, message.role.value, encode_part)
 
 
 def decode_message(wire: Json, path: str = "message") -> Message:
-    """A message whose members have the right types. Raises InvalidParams for an unknown role or no parts."""
+    """A message whose members have the right types. Raises InvalidParams."""
     if wire.get("kind") not in (None, "message"):
         raise InvalidParams((f"{path}.kind", 'must be "message"'))
-    if not wire["messageId"]:
-        raise InvalidParams((f"{path}.messageId", "must not be empty"))
-    if wire["role"] not in set(Role):
-        raise InvalidParams((f"{path}.role", "must be user or agent"))
-    if not wire["parts"]:
-        raise InvalidParams((f"{path}.parts", "At least one part is required"))
-    return Message(
-        message_id=wire["messageId"],
-        role=Role(wire["role"]),
-        parts=tuple(decode_part(part, f"{path}.parts[{index}]") for index, part in enumerate(wire["parts"])),
-        context_id=wire.get("contextId") or None,
-        task_id=wire.get("taskId") or None,
-        metadata=wire.get("metadata"),
-        extensions=tuple(wire.get("extensions") or ()),
-        reference_task_ids=tuple(wire.get("referenceTaskIds") or ()),
-    )
+    return message_of(wire, path, _ROLES, decode_part)
 
 
 def encode_artifact(artifact: Artifact) -> Json:
-    out: Json = {"artifactId": artifact.artifact_id, "parts": [encode_part(part) for part in artifact.parts]}
-    if artifact.name:
-        out["name"] = artifact.name
-    if artifact.description:
-        out["description"] = artifact.description
-    if artifact.metadata is not None:
-        out["metadata"] = artifact.metadata
-    if artifact.extensions:
-        out["extensions"] = artifact.extensions
-    return out
+    return artifact_members(artifact, encode_part)
 
 
 def encode_status(status: Status) -> Json:

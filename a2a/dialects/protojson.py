@@ -6,6 +6,7 @@ import orjson
 from msgspec import UNSET
 
 from a2a.dialects.params import base64_text, camel, file_bytes, moment, stamp
+from a2a.dialects.pieces import artifact_members, message_members, message_of
 from a2a.documents import EventDocument, EventKind, TaskDocument, quote
 from a2a.errors import InvalidParams
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated, status_of
@@ -31,7 +32,7 @@ _STATES_BACK: dict[Any, TaskState | None] = {
 }
 ROLES = {Role.USER: "ROLE_USER", Role.AGENT: "ROLE_AGENT"}
 # ProtoJSON parsers take the numbers of an enum as well.
-_ROLES_BACK: dict[Any, Role] = {"ROLE_USER": Role.USER, "ROLE_AGENT": Role.AGENT, 1: Role.USER, 2: Role.AGENT}
+_ROLES_BACK: dict[str | int, Role] = {"ROLE_USER": Role.USER, "ROLE_AGENT": Role.AGENT, 1: Role.USER, 2: Role.AGENT}
 _CONTENTS = ("text", "raw", "url", "data")
 
 
@@ -80,57 +81,16 @@ def decode_part(wire: Json, path: str = "part") -> Part:
 
 
 def encode_message(message: Message) -> Json:
-    out: Json = {
-        "messageId": message.message_id,
-        "role": ROLES[message.role],
-        "parts": [encode_part(part) for part in message.parts],
-    }
-    if message.context_id:
-        out["contextId"] = message.context_id
-    if message.task_id:
-        out["taskId"] = message.task_id
-    if message.metadata is not None:
-        out["metadata"] = message.metadata
-    if message.extensions:
-        out["extensions"] = message.extensions
-    if message.reference_task_ids:
-        out["referenceTaskIds"] = message.reference_task_ids
-    return out
+    return message_members(message, ROLES[message.role], encode_part)
 
 
 def decode_message(wire: Json, path: str = "message") -> Message:
-    """A message whose members have the right types. Raises InvalidParams for an unknown role or no parts."""
-    wire = camel(wire)
-    if not wire["messageId"]:
-        raise InvalidParams((f"{path}.messageId", "must not be empty"))
-    role = _ROLES_BACK.get(wire["role"])
-    if role is None:
-        raise InvalidParams((f"{path}.role", "must be ROLE_USER or ROLE_AGENT"))
-    if not wire["parts"]:
-        raise InvalidParams((f"{path}.parts", "At least one part is required"))
-    return Message(
-        message_id=wire["messageId"],
-        role=role,
-        parts=tuple(decode_part(part, f"{path}.parts[{index}]") for index, part in enumerate(wire["parts"])),
-        context_id=wire.get("contextId") or None,
-        task_id=wire.get("taskId") or None,
-        metadata=wire.get("metadata"),
-        extensions=tuple(wire.get("extensions") or ()),
-        reference_task_ids=tuple(wire.get("referenceTaskIds") or ()),
-    )
+    """A message whose members have the right types. Raises InvalidParams."""
+    return message_of(camel(wire), path, _ROLES_BACK, decode_part)
 
 
 def encode_artifact(artifact: Artifact) -> Json:
-    out: Json = {"artifactId": artifact.artifact_id, "parts": [encode_part(part) for part in artifact.parts]}
-    if artifact.name:
-        out["name"] = artifact.name
-    if artifact.description:
-        out["description"] = artifact.description
-    if artifact.metadata is not None:
-        out["metadata"] = artifact.metadata
-    if artifact.extensions:
-        out["extensions"] = artifact.extensions
-    return out
+    return artifact_members(artifact, encode_part)
 
 
 def decode_artifact(wire: Json) -> Artifact:

@@ -1,0 +1,65 @@
+"""What messages and artifacts look like in every A2A dialect, given what its parts and roles look like."""
+
+from collections.abc import Callable
+
+from a2a.errors import InvalidParams
+from a2a.types import Artifact, Json, Message, Part, Role
+
+EncodePart = Callable[[Part], Json]
+DecodePart = Callable[[Json, str], Part]
+
+
+def message_members(message: Message, role: str, encode_part: EncodePart) -> Json:
+    """The members of a message; those that are empty are left out."""
+    out: Json = {
+        "messageId": message.message_id,
+        "role": role,
+        "parts": [encode_part(part) for part in message.parts],
+    }
+    if message.context_id:
+        out["contextId"] = message.context_id
+    if message.task_id:
+        out["taskId"] = message.task_id
+    if message.metadata is not None:
+        out["metadata"] = message.metadata
+    if message.extensions:
+        out["extensions"] = message.extensions
+    if message.reference_task_ids:
+        out["referenceTaskIds"] = message.reference_task_ids
+    return out
+
+
+def message_of(wire: Json, path: str, roles: dict[str | int, Role], decode_part: DecodePart) -> Message:
+    """A message whose members have the right types. Raises InvalidParams for no id, an unknown role or no parts."""
+    if not wire["messageId"]:
+        raise InvalidParams((f"{path}.messageId", "must not be empty"))
+    role = roles.get(wire["role"])
+    if role is None:
+        names = " or ".join(name for name in roles if isinstance(name, str))
+        raise InvalidParams((f"{path}.role", f"must be {names}"))
+    if not wire["parts"]:
+        raise InvalidParams((f"{path}.parts", "At least one part is required"))
+    return Message(
+        message_id=wire["messageId"],
+        role=role,
+        parts=tuple(decode_part(part, f"{path}.parts[{index}]") for index, part in enumerate(wire["parts"])),
+        context_id=wire.get("contextId") or None,
+        task_id=wire.get("taskId") or None,
+        metadata=wire.get("metadata"),
+        extensions=tuple(wire.get("extensions") or ()),
+        reference_task_ids=tuple(wire.get("referenceTaskIds") or ()),
+    )
+
+
+def artifact_members(artifact: Artifact, encode_part: EncodePart) -> Json:
+    """The members of an artifact; those that are empty are left out."""
+    out: Json = {"artifactId": artifact.artifact_id, "parts": [encode_part(part) for part in artifact.parts]}
+    if artifact.name:
+        out["name"] = artifact.name
+    if artifact.description:
+        out["description"] = artifact.description
+    if artifact.metadata is not None:
+        out["metadata"] = artifact.metadata
+    if artifact.extensions:
+        out["extensions"] = artifact.extensions
+    return out
