@@ -18,11 +18,12 @@ _BY_VALUE = re.compile(
 # What is not JSON cannot be walked: everything after such a name goes.
 _IN_TEXT = re.compile(rf"((?:{_SECRET.pattern})[\"']?\s*[:=]\s*).*", re.IGNORECASE)
 # Most bodies hold none of these. A backslash may hide a letter of a name.
-_HINTS = tuple(word.encode() for word in ("auth", "passw", "passp", "secret", "key", "credential", "cookie", "token")) + (
-    b"eyj",
-    b"tdk_",
-    b"whsec_",
-    b"\\u",
+_HINTS = tuple(
+    word.encode()
+    for word in (
+        *("auth", "passw", "passp", "secret", "key", "credential", "cookie", "token"),
+        *("eyj", "tdk_", "whsec_", "\\u"),
+    )
 )
 
 

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
@@ -16,7 +17,7 @@ from django.core.handlers.asgi import ASGIHandler, ASGIRequest
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import set_script_prefix
+from django.urls import ResolverMatch, resolve, set_script_prefix
 from django.utils.module_loading import import_string
 
 from tasks_app.transports.http import Refusal, refuse, too_large
@@ -50,6 +51,11 @@ class LeanHandler(ASGIHandler):
         super().__init__()
         # Read once: a look at Django's settings costs as much as a small statement.
         self.limit, self.seconds = settings.A2A_BODY_BYTES, settings.A2A_BODY_SECONDS
+
+    def resolve_request(self, request: HttpRequest) -> ResolverMatch:
+        """The view of the path, from the one URLconf; found once for each path."""
+        request.resolver_match = _resolved(request.path_info)
+        return request.resolver_match
 
     async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
         """Without the thread-local URLconf, which is the one that there is."""
@@ -87,6 +93,11 @@ class LeanHandler(ASGIHandler):
                     if message["type"] == "http.disconnect" or not message.get("more_body"):
                         break
         await send({"type": "http.response.body", "body": b""})
+
+
+@lru_cache(maxsize=512)
+def _resolved(path: str) -> ResolverMatch:
+    return resolve(path)
 
 
 async def read_body(scope: Mapping[str, Any], receive: Receive, limit: int, seconds: float) -> bytes:
