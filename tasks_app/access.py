@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Sequence
+from datetime import datetime
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
@@ -15,7 +16,7 @@ from tasks_app.models import ApiKey, Principal, Task, Tenant
 from tasks_app.rows import sight_of
 
 PREFIX = "tdk_"
-READ, WRITE, CANCEL = "tasks:read", "tasks:write", "tasks:cancel"
+SCOPES = READ, WRITE, CANCEL = "tasks:read", "tasks:write", "tasks:cancel"
 
 
 class Caller(Struct, frozen=True, kw_only=True):
@@ -80,7 +81,15 @@ def _caller(key: ApiKey) -> Caller:
     )
 
 
-def new_key(principal: str, *, tenant: str = "default", name: str = "", key: str = "", scopes: str = "*") -> str:
+def new_key(  # each of them is an option of the command
+    principal: str,
+    *,
+    tenant: str = "default",
+    name: str = "",
+    key: str = "",
+    scopes: str = "*",
+    expires_at: datetime | None = None,
+) -> str:
     """Makes a key for the principal, who is made too if new, and returns it: it cannot be read again."""
     key = key or PREFIX + secrets.token_urlsafe(32)
     home, _ = Tenant.objects.get_or_create(name=tenant)
@@ -90,9 +99,16 @@ def new_key(principal: str, *, tenant: str = "default", name: str = "", key: str
         defaults={
             "principal": owner,
             "name": name or principal,
-            "prefix": key[:8],
+            # Of a short key, which only people choose, the beginning would be too much.
+            "prefix": key[: min(8, len(key) // 4)],
             "scopes": scopes,
+            "expires_at": expires_at,
             "revoked_at": None,
         },
     )
     return key
+
+
+def revoke(keys: QuerySet[ApiKey]) -> int:
+    """Ends the keys from now on; how many were not ended before."""
+    return keys.filter(revoked_at=None).update(revoked_at=clock.now())

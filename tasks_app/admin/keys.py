@@ -4,8 +4,8 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
 
+from tasks_app import access
 from tasks_app.admin.readonly import ReadOnly, confirmation
 from tasks_app.models import ApiKey, Principal, Tenant
 
@@ -58,7 +58,7 @@ class ApiKeyAdmin(ReadOnly[ApiKey]):
         confirmed = set(request.POST.getlist(ACTION_CHECKBOX_NAME))
         for key in keys:
             if str(key.pk) in confirmed:
-                ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now())
+                access.revoke(ApiKey.objects.filter(pk=key.pk))
                 self.log_change(request, key, "Revoked.")
         self.message_user(request, f"Revoked {counted(len(keys))}.", messages.SUCCESS)
         return None

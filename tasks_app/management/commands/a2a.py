@@ -1,0 +1,74 @@
+"""manage.py a2a keys: make, list and revoke API keys. Prints JSON lines."""
+
+from argparse import ArgumentParser
+from datetime import timedelta
+from typing import Any
+
+import orjson
+from django.core.management.base import BaseCommand, CommandError
+
+from tasks_app import access, clock
+from tasks_app.models import ApiKey
+
+
+class Command(BaseCommand):
+    help = "API keys: make, list, revoke. Prints JSON lines."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        keys = parser.add_subparsers(dest="noun", required=True).add_parser("keys", help="API keys")
+        verbs = keys.add_subparsers(dest="verb", required=True)
+        create = verbs.add_parser("create", help="make a key; it is shown this once")
+        create.add_argument("principal", help="who owns what is done with it; made if new")
+        create.add_argument("--tenant", default="default")
+        create.add_argument("--name", default="", help="for people to tell keys apart")
+        create.add_argument("--scopes", default="*", help=f"* or some of {' '.join(access.SCOPES)}, and agents' own")
+        create.add_argument("--days", type=float, help="until it expires; for ever if left out")
+        verbs.add_parser("list", help="all keys, newest first")
+        revoke = verbs.add_parser("revoke", help="end a key at once")
+        revoke.add_argument("id", type=int, help="as `keys list` shows it")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        {"create": self._create, "list": self._list, "revoke": self._revoke}[options["verb"]](options)
+
+    def _create(self, options: dict[str, Any]) -> None:
+        days = options["days"]
+        if days is not None and not 0 < days < 36_500:
+            raise CommandError("--days must be above 0, and a century at most.")
+        key = access.new_key(
+            options["principal"],
+            tenant=options["tenant"],
+            name=options["name"],
+            scopes=options["scopes"],
+            expires_at=None if days is None else clock.now() + timedelta(days=days),
+        )
+        made = ApiKey.objects.select_related("principal__tenant").get(digest=access.digest(key))
+        self._print(shown(made) | {"key": key})
+
+    def _list(self, options: dict[str, Any]) -> None:
+        for key in ApiKey.objects.select_related("principal__tenant").order_by("-id").iterator():
+            self._print(shown(key))
+
+    def _revoke(self, options: dict[str, Any]) -> None:
+        keys = ApiKey.objects.select_related("principal__tenant").filter(pk=options["id"])
+        if not keys:
+            raise CommandError(f"There is no key {options['id']}; see `manage.py a2a keys list`.")
+        access.revoke(keys)
+        self._print(shown(keys.get()))
+
+    def _print(self, value: dict[str, Any]) -> None:
+        self.stdout.write(orjson.dumps(value).decode())
+
+
+def shown(key: ApiKey) -> dict[str, Any]:
+    """What may be seen of a key."""
+    return {
+        "id": key.pk,
+        "name": key.name,
+        "prefix": key.prefix,
+        "principal": key.principal.name,
+        "tenant": key.principal.tenant.name,
+        "scopes": key.scopes,
+        "created_at": key.created_at,
+        "expires_at": key.expires_at,
+        "revoked_at": key.revoked_at,
+    }
