@@ -138,7 +138,10 @@ def forget() -> None:
     IdempotencyKey.objects.filter(created_at__lt=now - timedelta(hours=KEY_HOURS)).delete()
     days = now - timedelta(days=settings.A2A_TASK_DAYS)
     Turn.objects.filter(created_at__lt=days).delete()
-    ended = Task.objects.filter(created_at__lt=days, status_at__lt=days, state__in=[state.value for state in TERMINAL])
+    # Ids begin with the time, so the primary key is an index on age.
+    ended = Task.objects.filter(
+        id__lt=uuid7_at(days), status_at__lt=days, state__in=[state.value for state in TERMINAL]
+    )
     ids = list(ended.values_list("id", flat=True)[: BATCH * 10])
     for model in (EventModel, Run):
         model.objects.filter(task_id__in=ids).delete()
