@@ -29,6 +29,7 @@ from tasks_app.event_log import (
     release_all,
     renew,
 )
+from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import Event, IdempotencyKey, Run, Task
 from tasks_app.rows import KeyRow
 from tasks_app.sweeper import forget, take_up
@@ -278,10 +279,10 @@ def test_a_task_can_be_read_as_of_each_of_its_events(owner: Person) -> None:
 
 
 def test_what_is_past_its_time_is_forgotten_and_nothing_else(owner: Person, settings: Any) -> None:
-    done, kept, open_ = made(owner, 3)
+    done, open_, kept = uuid7_at(LONG_AGO), uuid7_at(LONG_AGO + timedelta(seconds=1)), uuid7()
+    create_many([creation(owner, f"k{place}", id=id) for place, id in enumerate((done, open_, kept))])
     for task_id in (done, kept):
         append(task_id, status(TaskState.COMPLETED))
-    Task.objects.filter(pk__in=(done, open_)).update(created_at=LONG_AGO)
     Task.objects.filter(pk=done).update(status_at=LONG_AGO)
     IdempotencyKey.objects.filter(key="k0").update(created_at=LONG_AGO)
     forget()
