@@ -6,7 +6,8 @@
         yield f"Hello, {run.text}!"
 
 Sync or async, generator or plain return: all work. Yield or return text, bytes, dicts and lists (data), a Part, an
-Artifact, or what run.status, run.ask, run.artifact, run.reply and run.reject make.
+Artifact, or what run.status, run.ask, run.artifact, run.reply and run.reject make. Raise a2a.run.Failure to fail with
+a sentence for the caller; whatever else is raised gives a reference only.
 """
 
 import difflib

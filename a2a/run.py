@@ -1,4 +1,4 @@
-"""What an agent is given, and the actions it may yield."""
+"""What an agent is given, the actions it may yield, and how it fails in its own words."""
 
 from typing import Any
 
@@ -48,6 +48,14 @@ class Reject(Struct, frozen=True):
 
 
 Action = Say | Ask | Chunk | Reply | Reject
+
+
+class Failure(Exception):
+    """What an agent raises to fail in its own words: callers read them, so they tell nothing that is not for all."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
 
 
 class Run:

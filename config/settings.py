@@ -101,6 +101,13 @@ A2A_PING_SECONDS = number("A2A_PING_SECONDS", 15, 0.1)
 A2A_EXCHANGE_DAYS = number("A2A_EXCHANGE_DAYS", 7)
 A2A_TASK_DAYS = number("A2A_TASK_DAYS", 30)
 
+# ----------------------------------------------------------- language model
+
+LLM_BASE_URL = text("LLM_BASE_URL").rstrip("/")
+"""Of a chat endpoint that speaks the OpenAI wire format; with a model it makes the llm agent."""
+LLM_MODEL = text("LLM_MODEL")
+LLM_API_KEY = text("LLM_API_KEY")
+
 # ----------------------------------------------------------------- database
 
 DATABASES: dict[str, Any] = {
@@ -187,5 +194,5 @@ LOGGING = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
-    "loggers": {"uvicorn": {"level": "WARNING"}, "celery": {"level": "WARNING"}, "asyncio": {"level": "WARNING"}},
+    "loggers": {name: {"level": "WARNING"} for name in ("asyncio", "celery", "httpcore", "httpx", "uvicorn")},
 }

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 from a2a.agents import agent
 from a2a.run import Run
+from tasks_app.llm import answer, configured, dialogue, words
 
 STORY = (
     "A small server stood at the edge of the network. Every morning messages came, and it gave each of them a number. "
@@ -43,3 +45,24 @@ async def interview(run: Run) -> AsyncIterator[Any]:
         yield run.ask(f"Pleased to meet you, {answers[1]}. What can I do for you?")
     else:
         yield run.artifact(f"{answers[1]} wishes: {answers[2]}", id="summary", name="summary", last=True)
+
+
+async def llm(run: Run) -> AsyncIterator[Any]:
+    """Answers with a language model, which knows what was said in the context before."""
+    if not words(run.message):
+        yield run.reject("A language model reads text and data; there is none in this message.")
+        return
+    # What comes after the message in the task's history are notices of ours, such as that of an interruption.
+    asked = run.history[: run.history.index(run.message) + 1]
+    async with aclosing(answer(dialogue((*run.conversation, *asked)))) as texts:
+        async for text in texts:
+            yield text
+
+
+def offer_llm() -> None:
+    """Registers the llm agent if there is a model to ask."""
+    if configured():
+        agent(skills=["chat"], timeout=600, attempts=3)(llm)
+
+
+offer_llm()

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
 from a2a.agents import registry
+from tasks_app import llm
 
 
 @register()
@@ -24,3 +25,9 @@ def check_default_agent(**_: Any) -> list[CheckMessage]:
         return []
     hint = f"Set A2A_DEFAULT_AGENT to one of {', '.join(registry.names())}, or its module in A2A_AGENT_MODULES."
     return [Error(f"There is no agent {settings.A2A_DEFAULT_AGENT}.", hint=hint, id="a2a.E002")]
+
+
+@register()
+def check_llm(**_: Any) -> list[CheckMessage]:
+    sentence = llm.misconfigured()
+    return [Error(sentence, hint="Without address and model there is no llm agent.", id="a2a.E003")] if sentence else []

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable
 from concurrent.futures import Executor
 from datetime import datetime
@@ -23,7 +22,7 @@ from tasks_app.event_log import ReadEvents, TaskRead, change
 from tasks_app.ids import own_context, uuid7
 from tasks_app.rows import RunRow
 from tasks_app.runner.play import play
-from tasks_app.runner.quick import failed_row, failure_sentence
+from tasks_app.runner.quick import explained, failed_row
 from tasks_app.runner.writer import LostLease, WriteFailed, Writer
 
 log = logging.getLogger(__name__)
@@ -150,9 +149,8 @@ class Execution:
         )  # fmt: skip
 
     def _failed(self, scribe: Scribe, error: Exception) -> tuple[Event, RunRow]:
-        reference = secrets.token_hex(6)
-        log.error("task %s attempt %d failed, reference %s", self.task_id, self.read.attempt, reference, exc_info=error)
-        event = scribe.said(TaskState.FAILED, clock.now(), failure_sentence(reference))
+        sentence, reference = explained(f"task {self.task_id} attempt {self.read.attempt}", error)
+        event = scribe.said(TaskState.FAILED, clock.now(), sentence)
         return event, failed_row(self.task_id, self.read.attempt, self.worker, self.started, reference, error)
 
     async def give_back(self) -> None:

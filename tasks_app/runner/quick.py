@@ -10,7 +10,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from a2a.events import Event, status_of
-from a2a.run import Action, Reply, Run
+from a2a.run import Action, Failure, Reply, Run
 from a2a.scribe import Scribe, merged
 from a2a.states import TaskState
 from a2a.types import Message
@@ -54,14 +54,13 @@ async def play_quickly(run: Run) -> Played:
     try:
         async with limit:
             await play(run, accept, THREADS)
-    except Exception as error:  # an agent may raise anything; logged with its reference
+    except Exception as error:  # noqa: BLE001  # an agent may raise anything; logged with its reference
         if limit.expired() and isinstance(error, TimeoutError):
             sentence = f"A quick agent has {LIMIT:g} seconds; define it without quick=True to give it more."
             events.append(scribe.said(TaskState.FAILED, clock.now(), sentence))
             return played
-        reference = secrets.token_hex(6)
-        log.error("quick agent failed: task %s, reference %s", run.task_id, reference, exc_info=error)
-        events.append(scribe.said(TaskState.FAILED, clock.now(), failure_sentence(reference)))
+        sentence, reference = explained(f"quick agent: task {run.task_id}", error)
+        events.append(scribe.said(TaskState.FAILED, clock.now(), sentence))
         played.failure = failed_row(run.task_id, 0, "in the call", started, reference, error)
         return played
     if replies and len(events) == 2:
@@ -88,6 +87,11 @@ def failed_row(  # the columns of a run
     )  # fmt: skip
 
 
-def failure_sentence(reference: str) -> str:
-    """What callers are told of an agent that raised; the cause is for operators."""
-    return f"The agent failed. Reference: {reference}"
+def explained(who: str, error: Exception) -> tuple[str, str]:
+    """What callers are told of an agent that raised, and the reference to the log if that is all they are told."""
+    if isinstance(error, Failure):
+        log.warning("%s failed in its own words", who)
+        return error.text, ""
+    reference = secrets.token_hex(6)
+    log.error("%s failed, reference %s", who, reference, exc_info=error)
+    return f"The agent failed. Reference: {reference}", reference
