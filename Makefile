@@ -7,7 +7,8 @@ PYTEST_ARGS ?=
 UPGRADE ?=
 
 PY := .venv/bin/python
-UV := $(PY) -m uv --quiet
+# The system's certificates: behind a company's proxy only those are right.
+UV := $(PY) -m uv --quiet --system-certs
 UV_STAMP := .venv/uv-$(UV_VERSION).stamp
 RUN_STAMP := .venv/run.stamp
 DEV_STAMP := .venv/dev.stamp
@@ -43,6 +44,9 @@ COMPILE = $(UV) pip compile pyproject.toml --universal --python-version 3.11 --g
 lock: $(UV_STAMP) ## resolve the dependencies again (UPGRADE=--upgrade for the newest)
 	@$(call quietly,$(COMPILE) --output-file requirements.lock)
 	@$(call quietly,$(COMPILE) --group dev --constraints requirements.lock --output-file requirements-dev.lock)
+	@for version in 1.3.0 0.3.26; do echo "a2a-sdk==$$version" | $(UV) pip compile - --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+		--output-file tests/clients/python-$$version.lock >/dev/null || exit 1; done
 
 clean: ## remove the environment and the caches, never the data
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
@@ -50,7 +54,7 @@ clean: ## remove the environment and the caches, never the data
 
 $(UV_STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "Taskdesk needs Python 3.11 or newer, and $(PYTHON) is not: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; \
+		echo "Taskdesk needs Python 3.11 or newer, and $(PYTHON) is not there or older: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; \
 		exit 1; }
 	@echo "Setting up .venv, once"
 	@$(call quietly,$(PYTHON) -m venv --clear .venv)

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar, get_type_hints, overload
 import msgspec
 from msgspec import NODEFAULT, Struct
 
-from a2a.types import Json, Skill
+from a2a.types import Json, Message, Skill
 
 Form = Literal["coroutine", "async generator", "function", "generator"]
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
@@ -50,13 +50,17 @@ class Agent(Struct, frozen=True, kw_only=True):
     """Scopes that a caller needs besides those of the method."""
     cost: float
     """Expected dollars a task."""
-    quick: bool
-    """Runs inside the call, may answer with a bare message."""
+    quick: bool | Callable[[Message], bool]
+    """Runs inside the call, may answer with a bare message; or which first messages it does that for."""
     version: str
 
     @property
     def is_async(self) -> bool:
         return self.form in {"coroutine", "async generator"}
+
+    def is_quick(self, message: Message) -> bool:
+        """Whether a new conversation that begins with this message is answered inside the call."""
+        return self.quick(message) if callable(self.quick) else self.quick
 
     @property
     def schema(self) -> Json | None:
@@ -139,7 +143,7 @@ _OPTIONS: dict[str, Option] = {
     "priority": Option(0, lambda v: _whole(v, -1000, 1000), "a whole number from -1000 to 1000"),
     "scopes": Option((), lambda v: _list(v, str), "a list of scope names"),
     "cost": Option(0.0, lambda v: _number(v) and v >= 0, "a number of dollars"),
-    "quick": Option(False, lambda v: isinstance(v, bool), "True or False"),
+    "quick": Option(False, lambda v: isinstance(v, bool) or callable(v), "True, False or a function of the message"),
     "version": Option("1.0.0", lambda v: isinstance(v, str) and v != "", "a version such as 1.0.0"),
 }
 
@@ -175,7 +179,7 @@ def define(function: Callable[..., Any], options: Json) -> Agent:
     description = values["description"] or (doc.split("\n\n")[0].replace("\n", " ") if doc else "")
     if not description:
         raise mistake(function, name, "needs a docstring or description=, for its card")
-    if values["quick"] and values["attempts"] != 1:
+    if values["quick"] is True and values["attempts"] != 1:
         raise mistake(function, name, "quick agents run once, inside the call: leave attempts= out")
     values |= {"name": name, "description": description, "scopes": tuple(values["scopes"])}
     values["skills"] = _skills(name, description, values["skills"])
@@ -186,7 +190,7 @@ def _check(function: Callable[..., Any], name: str, options: Json) -> None:
     for option, value in options.items():
         if option not in _OPTIONS:
             near = difflib.get_close_matches(option, _OPTIONS, 1)
-            hint = f"; did you mean {near[0]}=" if near else f"; there are {', '.join(_OPTIONS)}"
+            hint = f"; did you mean {near[0]}=?" if near else f"; there are {', '.join(_OPTIONS)}"
             raise mistake(function, name, f"there is no option {option}={hint}")
         if not _OPTIONS[option].fits(value):
             raise mistake(function, name, f"{option}= must be {_OPTIONS[option].words}, not {value!r}")

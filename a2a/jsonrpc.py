@@ -10,6 +10,7 @@ from a2a.errors import Error, InvalidParams, InvalidRequest, ParseError
 
 MAX_DEPTH = 64
 MAX_BATCH = 1_000
+MAX_ID = 1_024
 
 Id = str | int | None
 
@@ -95,6 +96,8 @@ def _checked(value: Any, nul: bool) -> Member:
     # PostgreSQL can store U+0000 in no text at all; an id is recorded whatever else is wrong.
     if isinstance(rpc_id, str) and "\0" in rpc_id:
         return _bad(None, "id holds the character U+0000")
+    if isinstance(rpc_id, str) and len(rpc_id) > MAX_ID:
+        return _bad(None, f"id must have {MAX_ID} characters at most")
     known: Id = None if rpc_id is UNSET else rpc_id
     if value.get("jsonrpc") != "2.0":
         return _bad(known, 'jsonrpc must be "2.0"')

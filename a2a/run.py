@@ -139,6 +139,15 @@ def part_of(value: Any) -> Part:
 
 def action_of(value: Any) -> Action:
     """What a yielded or returned value means. Raises TypeError for what means nothing."""
+    action = _action_of(value)
+    if not action.parts:
+        raise TypeError(f"{type(action).__name__} has no content: give it at least one part")
+    if isinstance(action, Chunk) and not isinstance(action.artifact_id, str | None):
+        raise TypeError(f"the id of an artifact must be a string, not {type(action.artifact_id).__name__}")
+    return action
+
+
+def _action_of(value: Any) -> Action:
     match value:
         case Say() | Ask() | Chunk() | Reply() | Reject():
             return value

@@ -85,6 +85,8 @@ def merged(old: Event, new: Event) -> Event | None:
         return None
     if second.metadata is not None or not (_plain(first.parts) and _plain(second.parts)):
         return None
+    if first.parts[0].media_type != second.parts[0].media_type:
+        return None
     text = (first.parts[0].text or "") + (second.parts[0].text or "")
     parts = (replace(first.parts[0], text=text),)
     return replace(old, artifact=replace(first, parts=parts), last_chunk=new.last_chunk)

@@ -4,6 +4,7 @@ RETRY = b"retry: 2000\n"
 """Before the first event: a client that lost its stream asks again after two seconds."""
 PING = b": ping\n"
 """A comment: keeps proxies from closing a quiet stream. No blank line, which some clients take for an event."""
+REVOKED = b": the key of this stream is not valid any more\n"
 DRAINING = b": the server is going down, come back with Last-Event-ID\n"
 
 

@@ -58,9 +58,18 @@ DEVELOPMENT = not text("SECRET_KEY")
 LOG_LEVEL = text("LOG_LEVEL", "INFO").upper()
 
 
+def long_secret() -> str:
+    """SECRET_KEY, which signs and digests: a short one can be guessed."""
+    value = text("SECRET_KEY")
+    if value and len(value) < 32:
+        raise ImproperlyConfigured(f"SECRET_KEY must have 32 characters at least, not {len(value)}")
+    return value
+
+
 def kept_secret(path: Path) -> str:
     """A secret of this data folder, made at first use, readable by its user alone."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    # Everything that was ever asked and answered is in this folder.
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(secrets.token_urlsafe(32))
@@ -69,7 +78,7 @@ def kept_secret(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-SECRET_KEY = text("SECRET_KEY") or kept_secret(DATA_DIR / "secret.key")
+SECRET_KEY = long_secret() or kept_secret(DATA_DIR / "secret.key")
 ALLOWED_HOSTS = names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver" if DEVELOPMENT else "")
 DEV_KEY = text("DEV_KEY")
 """An API key that a development server accepts besides its own."""

@@ -27,4 +27,8 @@ def _import(module: str) -> None:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # The module is there; what it imports is not.
-        raise ImproperlyConfigured(f"A2A_AGENT_MODULES: there is no module {module}") from None
+        raise ImproperlyConfigured(
+            f"A2A_AGENT_MODULES: there is no module {module}; looked for beside manage.py and in PYTHONPATH"
+        ) from None
+    except SyntaxError as error:
+        raise ImproperlyConfigured(f"{error.filename}:{error.lineno}: {error.msg}") from None

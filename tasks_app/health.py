@@ -8,6 +8,7 @@ from django.db import connection
 
 from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.readers import readers
+from tasks_app.runner import runner
 from tasks_app.sweeper import sweeper
 
 log = logging.getLogger(__name__)
@@ -23,6 +24,8 @@ async def problems() -> list[str]:
     if sweeper.age > 3 * settings.A2A_SWEEP_SECONDS + 1:
         due = f"one is due every {settings.A2A_SWEEP_SECONDS:g} s"
         found.append(f"sweeper: the last sweep was {sweeper.age:.0f} s ago, {due}")
+    if not runner.alive:
+        found.append("runner: the loop on which agents run has ended; restart the process")
     try:
         async with asyncio.timeout(PATIENCE):
             await bridge.ask(DoSlowly(_look))

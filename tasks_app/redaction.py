@@ -6,17 +6,17 @@ from typing import Any
 import orjson
 
 MASK = "[redacted]"
-_SECRET = re.compile(
-    r"authorization|passw(or)?d|passphrase|(client_?)?secret|(x[-_])?api[-_]?key|credentials?|(set-)?cookie|"
-    r"(bot|access|refresh|id|auth)?[-_]?token|private[-_]?key|.*_(secret|password|api_key)",
-    re.IGNORECASE,
+_NAMES = (
+    r"authorization|passw(?:or)?d|passphrase|(?:client_?)?secret|(?:x[-_])?api[-_]?key|credentials?|(?:set-)?cookie|"
+    r"(?:bot|access|refresh|id|auth)?[-_]?token|private[-_]?key"
 )
+_SECRET = re.compile(rf"(?:{_NAMES})|[\w-]{{0,64}}_(?:secret|password|api_key)", re.IGNORECASE)
 """Names of members whose values are secrets; paging tokens are not."""
-_BY_VALUE = re.compile(
-    r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+|tdk_[A-Za-z0-9_-]{16,}|whsec_[A-Za-z0-9+/=]{16,}"
-)
-# What is not JSON cannot be walked: everything after such a name goes.
-_IN_TEXT = re.compile(rf"((?:{_SECRET.pattern})[\"']?\s*[:=]\s*).*", re.IGNORECASE)
+# Possessive and anchored at a word's beginning: a hostile text must not cost more than one pass.
+_BY_VALUE = re.compile(r"(?<![\w-])(?:eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]++|tdk_[\w-]{16,}+|whsec_[A-Za-z0-9+/=]{16,}+)")
+# What is not JSON cannot be walked: everything after such a name goes, and no more than this is kept.
+_IN_TEXT = re.compile(rf"((?:{_NAMES})[\"']?\s{{0,9}}[:=]).*", re.IGNORECASE)
+TEXT_BYTES = 4_096
 # Most bodies hold none of these. A backslash may hide a letter of a name.
 _HINTS = tuple(
     word.encode()
@@ -40,7 +40,7 @@ def _masked(body: bytes) -> str:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
-        text = _IN_TEXT.sub(rf"\1{MASK}", body.decode("utf-8", "replace"))
+        text = _IN_TEXT.sub(rf"\1 {MASK}", body[:TEXT_BYTES].decode("utf-8", "replace"))
         return _BY_VALUE.sub(MASK, text)
     walked = _walk(value)
     # What holds no secret is kept byte for byte.

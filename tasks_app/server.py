@@ -19,6 +19,8 @@ from tasks_app import services
 log = logging.getLogger(__name__)
 
 
+HEAD_BYTES = 65_536
+"""The most that the headers of a request may have."""
 SILENCE_SECONDS = 1.0
 """How long, at the end, a client may take to read what it has been sent."""
 
@@ -29,6 +31,8 @@ class PatientProtocol(HttpToolsProtocol):
     since: float | None = None
     """When the headers under way began; None between requests' headers."""
     look: asyncio.TimerHandle | None = None
+    head = 0
+    """Bytes received since then."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -39,6 +43,13 @@ class PatientProtocol(HttpToolsProtocol):
         # On a kept connection the clock starts with the first byte of the next request.
         if self.since is None and (self.cycle is None or self.cycle.response_complete):
             self.since = self.loop.time()
+            self.head = 0
+        if self.since is not None:
+            self.head += len(data)
+            # The first piece of a body may be among them.
+            if self.head > HEAD_BYTES + settings.A2A_BODY_BYTES or (self.head > HEAD_BYTES and b"\r\n\r\n" not in data):
+                self.transport.close()
+                return
         super().data_received(data)
 
     def on_headers_complete(self) -> None:

@@ -4,9 +4,11 @@ import logging
 import threading
 import time
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import connection
+from django.db.models import QuerySet
 
 from a2a.events import Event
 from a2a.scribe import Scribe
@@ -25,6 +27,8 @@ BATCH = 200
 """Rows of one kind handled in one sweep."""
 KEY_HOURS = 24
 """How long a message id is remembered."""
+FORGETTING = 1.0
+"""Seconds of a sweep that may go into deleting."""
 LATE = timedelta(seconds=5)
 """After its deadline a run has this long to end by itself."""
 
@@ -37,7 +41,6 @@ class Sweeper:
         """When the last sweep ended, on the monotonic clock; 0 before the first."""
         self.stopping = threading.Event()
         self.thread: threading.Thread | None = None
-        self._forgot = 0.0
 
     @property
     def age(self) -> float:
@@ -69,9 +72,9 @@ class Sweeper:
         """Once, now."""
         take_up()
         hints.offer()
-        if time.monotonic() - self._forgot > 3600 or not self._forgot:
-            self._forgot = time.monotonic()
-            bridge.do(Do(forget))
+        started = time.monotonic()
+        while bridge.do(Do(forget)) and time.monotonic() - started < FORGETTING:
+            pass
         self.last = time.monotonic()
 
 
@@ -128,21 +131,28 @@ def _verdict(task: Task, *, overdue: bool) -> tuple[Event, str]:
     return scribe.said(TaskState.FAILED, now, sentence), "lost"
 
 
-def forget() -> None:
-    """Deletes what is past its time, in batches that leave room for others; the rest follows an hour later."""
+def forget() -> bool:
+    """Deletes a batch of what is past its time, small enough not to hold up others; whether there may be more."""
     now = clock.now()
-    exchanges = uuid7_at(now - timedelta(days=settings.A2A_EXCHANGE_DAYS))
-    old = list(Exchange.objects.filter(id__lt=exchanges).order_by("id").values_list("id", flat=True)[: BATCH * 50])
+    days = now - timedelta(days=settings.A2A_TASK_DAYS)
+    keys = IdempotencyKey.objects.filter(created_at__lt=now - timedelta(hours=KEY_HOURS)).order_by("created_at")
+    known = list(keys.values_list("owner_id", "key")[:BATCH])
+    for owner_id, key in known:
+        IdempotencyKey.objects.filter(owner_id=owner_id, key=key).delete()
+    exchanges = Exchange.objects.filter(id__lt=uuid7_at(now - timedelta(days=settings.A2A_EXCHANGE_DAYS)))
+    old = _ids(exchanges)
     ExchangeBody.objects.filter(exchange_id__in=old).delete()
     Exchange.objects.filter(id__in=old).delete()
-    IdempotencyKey.objects.filter(created_at__lt=now - timedelta(hours=KEY_HOURS)).delete()
-    days = now - timedelta(days=settings.A2A_TASK_DAYS)
-    Turn.objects.filter(created_at__lt=days).delete()
+    turns = _ids(Turn.objects.filter(id__lt=uuid7_at(days)))
+    Turn.objects.filter(id__in=turns).delete()
     # Ids begin with the time, so the primary key is an index on age.
-    ended = Task.objects.filter(
-        id__lt=uuid7_at(days), status_at__lt=days, state__in=[state.value for state in TERMINAL]
-    )
-    ids = list(ended.values_list("id", flat=True)[: BATCH * 10])
+    terminal = [state.value for state in TERMINAL]
+    tasks = _ids(Task.objects.filter(id__lt=uuid7_at(days), status_at__lt=days, state__in=terminal))
     for model in (EventModel, Run):
-        model.objects.filter(task_id__in=ids).delete()
-    Task.objects.filter(id__in=ids).delete()
+        model.objects.filter(task_id__in=tasks).delete()
+    Task.objects.filter(id__in=tasks).delete()
+    return any(len(found) == BATCH for found in (known, old, turns, tasks))
+
+
+def _ids(rows: QuerySet[Any]) -> list[str]:
+    return list(rows.order_by("id").values_list("id", flat=True)[:BATCH])

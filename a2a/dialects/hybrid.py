@@ -12,8 +12,10 @@ WellKnown = Literal["agent.json", "agent-card.json"]
 
 def hybrid_card(card: Card) -> Json:
     """The 1.0 shape and, on top of it, what 0.3 needs to find the agent. Never signed (fact sheet 6.5)."""
-    old = v0_3.encode_card(card)
-    return v1_0.encode_card(card) | {name: old[name] for name in ("url", "preferredTransport", "protocolVersion")}
+    new, old = v1_0.encode_card(card), v0_3.encode_card(card)
+    kept = {name: old[name] for name in ("url", "preferredTransport", "protocolVersion", "security") if name in old}
+    schemes = {name: scheme | old["securitySchemes"][name] for name, scheme in new.get("securitySchemes", {}).items()}
+    return new | kept | ({"securitySchemes": schemes} if schemes else {})
 
 
 _SHAPES: dict[str, Callable[[Card], Json]] = {

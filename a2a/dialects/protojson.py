@@ -176,6 +176,11 @@ def event_document(event: Event, *, task_id: str, context_id: str, seq: int) -> 
     )
 
 
+def encodable(event: Event) -> None:
+    """Raises TypeError for content that JSON cannot hold: at the yield that gave it, not when it is written."""
+    _encode_event(event)
+
+
 def _encode_event(event: Event) -> tuple[EventKind, str]:
     match event:
         case TaskCreated(task=task):

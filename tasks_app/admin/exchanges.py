@@ -19,6 +19,7 @@ UNANSWERED = "no answer recorded"
 OUTCOMES = [
     ("result", "result"),
     ("error", "error"),
+    ("refused", "refused"),
     ("stream", "stream"),
     ("notified", "notified"),
     ("none", UNANSWERED),
@@ -118,10 +119,10 @@ def verdict(row: Exchange) -> str:
     match row.outcome:
         case "":
             return "No answer recorded"
-        case "error":
+        case "error" | "refused":
             said = [f"code {row.code}"] if row.code is not None else []
             said += [f"HTTP {row.http_status}"] if row.http_status is not None else []
-            return f"Refused: {', '.join(said) or 'without a code'}"
+            return f"{row.outcome.capitalize()}: {', '.join(said) or 'without a code'}"
         case "stream":
             return f"Streamed: {row.frames} {'frame' if row.frames == 1 else 'frames'}"
         case "notified":
@@ -139,7 +140,9 @@ def silence(row: Exchange) -> str:
 
 def facts(row: Exchange) -> list[Fact]:
     """The head of the page."""
-    stretch = "" if row.first_seq is None and row.last_seq is None else f"{row.first_seq} … {row.last_seq}"
+    stretch = "" if row.last_seq is None else f"up to {row.last_seq}"
+    if row.first_seq is not None:
+        stretch = f"{row.first_seq} … {row.last_seq}"
     rpc_id = "" if row.rpc_id is None else visible(row.rpc_id)
     return [
         Fact("Method", visible(row.method)),

@@ -24,6 +24,7 @@ from tasks_app.event_log.read import (
     read_heads_many,
     read_many,
     read_tails,
+    seq_of_message,
 )
 from tasks_app.hints import Reached, hints
 
@@ -61,6 +62,7 @@ __all__ = [
     "refresh_many",
     "release_all",
     "renew",
+    "seq_of_message",
     "sources",
     "told",
 ]

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+import orjson
 from django.db import connection
 from msgspec import Struct
 from msgspec.structs import replace
@@ -244,3 +245,12 @@ def read_as_of(item: ReadAsOf) -> TaskDocument | None:
     for event in events:
         task = apply(task, event_of(event))
     return document(task, events[-1].seq) if task else None
+
+
+def seq_of_message(task_id: str, message_id: str) -> int:
+    """The number of the event that stored a message; the first event if no later one did."""
+    rows = Event.objects.filter(task_id=task_id, kind="message").order_by("seq").values_list("seq", "payload")
+    for seq, payload in rows:
+        if orjson.loads(payload)["message"]["messageId"] == message_id:
+            return seq
+    return 1

@@ -29,6 +29,8 @@ class Plan(Struct, kw_only=True):
     run: Run
     key: KeyRow
     now: datetime
+    quick: bool
+    """The agent runs inside the call."""
     created: TaskDocument | None = None
     """The task as of its first event, which a stream begins with."""
 
@@ -49,7 +51,7 @@ def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None = Non
     if context.exchange:
         context.exchange.about(task.id, task.context_id, final.seq)
         # A waiting or streaming call of a queued agent is answered later; all others are answered by this.
-        known_now = plan.agent.quick or plan.request.return_immediately
+        known_now = plan.quick or plan.request.return_immediately
         whole = known_now and not isinstance(plan.request, StreamMessage)
         exchange, body = context.exchange.halves(answer if whole else None)
     rows = [_event_row(plan, place, event, exchange.id if exchange else None) for place, event in enumerate(events, 1)]
@@ -70,7 +72,7 @@ def create_turn(plan: Plan, reply: Message):  # type: ignore[no-untyped-def]  # 
     answer = Answer(message=reply)
     exchange = body = None
     if context.exchange:
-        context.exchange.row.task_id = None
+        context.exchange.about(None, plan.run.context_id)
         exchange, body = context.exchange.halves(None if isinstance(plan.request, StreamMessage) else answer)
         if context.exchange.answer is not None:
             context.exchange.keep(context.exchange.answer)

@@ -26,7 +26,7 @@ from tasks_app import clock
 from tasks_app.access import check_scope, check_tenant, sight
 from tasks_app.bridge import DoSlowly
 from tasks_app.conversation import conversation_of
-from tasks_app.event_log import Appended, FindKey, Head, Known, ReadAsOf, ReadTask, TaskRead, change
+from tasks_app.event_log import Appended, FindKey, Head, Known, ReadAsOf, ReadTask, TaskRead, change, seq_of_message
 from tasks_app.ids import own_context, uuid7
 from tasks_app.models import Turn
 from tasks_app.operations.creation import Plan, create_task, create_turn
@@ -48,14 +48,19 @@ def send(request: SendMessage, context: Context) -> Steps:
         return (yield from _continue(request, context, message.task_id))
     check_tenant(context.caller, request.tenant)
     agent = choose_agent(request, context)
-    for scope in agent.scopes:
-        check_scope(context.caller, scope)
+    _check_agent_scopes(agent, context)
     plan = _plan(request, context, agent)
     arguments(plan.run)  # A message that does not fit the agent's inputs makes no task.
-    made = (yield from _quickly(plan)) if agent.quick else (yield from create_task(plan, ()))
+    made = (yield from _quickly(plan)) if plan.quick else (yield from create_task(plan, ()))
     if isinstance(made, Known):
         return (yield from _again(request, context, made, plan.key.fingerprint))
     return _outcome(request, plan, made)
+
+
+def _check_agent_scopes(agent: Agent | None, context: Context) -> None:
+    """Raises MissingScope."""
+    for scope in agent.scopes if agent else ():
+        check_scope(context.caller, scope)
 
 
 def _check(request: SendMessage) -> None:
@@ -103,8 +108,6 @@ def _plan(request: SendMessage, context: Context, agent: Agent) -> Plan:
     # The fingerprint is of what was said and to whom; how the caller wants to wait is not part of it.
     print_of = fingerprint(request.message, agent.name)
     message = _placed(request.message, task_id, context_id)
-    if context.exchange:
-        context.exchange.about(task_id, context_id)
     return Plan(
         agent=agent,
         request=request,
@@ -118,6 +121,7 @@ def _plan(request: SendMessage, context: Context, agent: Agent) -> Plan:
             turn_id=None, created_at=now,
         ),
         now=now,
+        quick=agent.is_quick(message),
     )  # fmt: skip
 
 
@@ -159,7 +163,7 @@ def _outcome(request: SendMessage, plan: Plan, made: Answer) -> Done | Wait | Fo
         if first is None:
             raise TypeError("a message made neither a task nor a reply")
         return Follow(first=first, history_length=request.history_length)
-    if document is None or plan.agent.quick or request.return_immediately:
+    if document is None or plan.quick or request.return_immediately:
         return Done(made)
     return Wait(
         task_id=document.id, context_id=document.context_id, after=document.seq, history_length=request.history_length
@@ -187,9 +191,11 @@ def _again(request: SendMessage, context: Context, known: Known, print_of: str) 
         context.exchange.about(task_id, read.document.context_id, read.document.seq)
     if not isinstance(request, StreamMessage):
         return _wait_or_done(request, read)
-    first = yield ReadAsOf(
-        task_id=task_id, context_id=read.document.context_id, seq=min(request.after or 1, read.document.seq)
-    )
+    # Its stream begins, as the first time, where the message was stored: not before an older question.
+    message_id = request.message.message_id
+    stored: int = yield DoSlowly(lambda: seq_of_message(task_id, message_id))
+    seq = min(max(request.after or 1, stored), read.document.seq)
+    first = yield ReadAsOf(task_id=task_id, context_id=read.document.context_id, seq=seq)
     return Follow(first=first or read.document, history_length=request.history_length)
 
 
@@ -208,6 +214,7 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
     key = key_of(message.message_id)
     while True:
         head: Head = yield from find(context, task_id, request.tenant)
+        _check_agent_scopes(registry.get(head.agent), context)
         if message.context_id is not None and message.context_id != head.context_id:
             raise InvalidParams(("message.contextId", "is not the context of the task"))
         placed = _placed(message, task_id, head.context_id)

@@ -23,7 +23,8 @@ from tasks_app.ids import own_context, uuid7
 from tasks_app.rows import RunRow
 from tasks_app.runner.play import play
 from tasks_app.runner.quick import explained, failed_row
-from tasks_app.runner.writer import LostLease, WriteFailed, Writer
+from tasks_app.runner.stopped import LostLease, WriteFailed
+from tasks_app.runner.writer import Writer
 
 log = logging.getLogger(__name__)
 Stop = Literal["lost", "released"]
@@ -77,12 +78,13 @@ class Execution:
         asyncio.get_running_loop().create_task(self._fill_inbox())
 
     async def _fill_inbox(self) -> None:
-        wish = ReadEvents(task_id=self.task_id, after=self.seen, context_id=self.read.document.context_id)
-        for row in await bridge.ask(wish):
-            if row.seq > self.seen:
-                self.seen = row.seq
-                if row.kind == "message" and self.run and isinstance(event := event_of(row), MessageAdded):
-                    self.run.inbox.append(event.message)
+        context_id = self.read.document.context_id
+        while page := await bridge.ask(ReadEvents(task_id=self.task_id, after=self.seen, context_id=context_id)):
+            for row in page:
+                if row.seq > self.seen:
+                    self.seen = row.seq
+                    if row.kind == "message" and self.run and isinstance(event := event_of(row), MessageAdded):
+                        self.run.inbox.append(event.message)
 
     # --------------------------------------------------------------- its life
 

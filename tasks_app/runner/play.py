@@ -11,12 +11,30 @@ import msgspec
 from a2a.errors import InvalidParams
 from a2a.run import Run, action_of
 from a2a.scribe import ends_run
+from tasks_app.runner.stopped import Stopped
 
 Accept = Callable[[Any], Awaitable[None]]
 
 
+class AgentCrashed(Exception):
+    """The agent raised what would end a thread, a loop or the process, such as SystemExit."""
+
+
 async def play(run: Run, accept: Accept, threads: Executor) -> None:
-    """Runs the agent to its end, or to the action that ends it. Raises what the agent raises."""
+    """Runs the agent to its end, or to the action that ends it. Raises what the agent raises, but as AgentCrashed what
+    is no Exception, unless it was we who stopped it."""
+    try:
+        await _play(run, accept, threads)
+    except (Exception, Stopped):
+        raise
+    except BaseException as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise
+        raise AgentCrashed(repr(error)) from error
+
+
+async def _play(run: Run, accept: Accept, threads: Executor) -> None:
     function, form = run.agent.function, run.agent.form
     inputs = arguments(run)
     if form == "async generator":
@@ -48,7 +66,15 @@ async def _accepted(value: Any, accept: Accept) -> bool:
 
 def _in_thread(run: Run, inputs: dict[str, Any], accept: Accept, loop: asyncio.AbstractEventLoop) -> None:
     """The whole of a sync agent, in one thread, so that its thread-locals and transactions hold."""
+    try:
+        _act(run, inputs, accept, loop)
+    except (Exception, Stopped):
+        raise
+    except BaseException as error:
+        raise AgentCrashed(repr(error)) from error
 
+
+def _act(run: Run, inputs: dict[str, Any], accept: Accept, loop: asyncio.AbstractEventLoop) -> None:
     def give(value: Any) -> bool:
         if run.cancelled:
             return True

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from a2a.dialects.protojson import encodable
 from a2a.events import Event, status_of
 from a2a.run import Action, Failure, Reply, Run
 from a2a.scribe import Scribe, merged
@@ -47,6 +48,7 @@ async def play_quickly(run: Run) -> Played:
         if isinstance(action, Reply):
             replies.append(action)
         event = scribe.event(action, clock.now())
+        encodable(event)
         together = merged(events[-1], event)
         events[-1:] = [together] if together else [events[-1], event]
 

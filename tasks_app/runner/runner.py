@@ -34,6 +34,7 @@ class Runner:
         self.claiming = threading.Lock()
         self.loop: asyncio.AbstractEventLoop | None = None
         self.threads = ThreadPoolExecutor(1)
+        self.thread: threading.Thread | None = None
         self.stopping = False
         self.hungry = False
         """The last claim left tasks behind, for want of slots."""
@@ -45,7 +46,8 @@ class Runner:
         self.stopping = False
         self.threads = ThreadPoolExecutor(settings.A2A_SYNC_SLOTS, thread_name_prefix="agent")
         self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self._live, args=(self.loop,), name="runner", daemon=True).start()
+        self.thread = threading.Thread(target=self._live, args=(self.loop,), name="runner", daemon=True)
+        self.thread.start()
         hints.listen(self._heard)
 
     def _live(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -57,6 +59,11 @@ class Runner:
             loop.run_until_complete(beat)
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
+
+    @property
+    def alive(self) -> bool:
+        """The loop on which agents run has not ended by itself."""
+        return self.loop is None or self.thread is None or self.thread.is_alive()
 
     # ---------------------------------------------------------------- claims
 
@@ -114,8 +121,13 @@ class Runner:
             except Exception:
                 log.exception("%d leases could not be renewed; trying again", len(held))
                 continue
-            for task_id in held.keys() - kept:
-                if (run := self.running.get(task_id)) is not None:
+            for task_id in held:
+                if (run := self.running.get(task_id)) is None:
+                    continue
+                if task_id in kept:
+                    # Messages that came about in another process, or whose hint was lost.
+                    run.look()
+                else:
                     run.lose()
 
     def _heard(self, news: list[Reached]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from django.db import InterfaceError, OperationalError
 
+from a2a.dialects.protojson import encodable
 from a2a.events import ArtifactAdded, Event, status_of
 from a2a.run import Action
 from a2a.scribe import Scribe, ends_run, merged
@@ -14,24 +15,13 @@ from tasks_app import clock
 from tasks_app.bridge import bridge
 from tasks_app.event_log import Appended, TaskRead, change
 from tasks_app.rows import RunRow
+from tasks_app.runner.stopped import LostLease, WriteFailed
 
 log = logging.getLogger(__name__)
 PAUSE = 0.025
 """Seconds between two writes of a run; the first chunk goes at once."""
 FULL = 16_384
 """Characters of text that are written without waiting."""
-
-
-class Stopped(BaseException):
-    """The run is over, whatever the agent thinks; no Exception, so that an agent cannot swallow it."""
-
-
-class LostLease(Stopped):
-    """The task is not this attempt's any more: canceled, taken over, or gone."""
-
-
-class WriteFailed(Stopped):
-    """The database did not take a write; whether it did is not known. Another attempt starts from what was written."""
 
 
 class Writer:
@@ -49,10 +39,15 @@ class Writer:
         self.lock = asyncio.Lock()
         self.last = float("-inf")
         self.timer: asyncio.Task[None] | None = None
+        self.hurry = asyncio.Event()
+        """The run is at its end: what waits is written now."""
+        self.failed: BaseException | None = None
+        """What a write in the background ended with."""
 
     async def accept(self, action: Action) -> None:
         """Takes an action of the agent. Raises LostLease and WriteFailed."""
         event = self.scribe.event(action, clock.now())
+        encodable(event)
         together = merged(self.buffer[-1], event) if self.buffer else None
         self.buffer[-1:] = [together] if together else [*self.buffer[-1:], event]
         self.size += _size(event)
@@ -66,14 +61,17 @@ class Writer:
             self.timer = asyncio.create_task(self._later(wait))
 
     async def _later(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.hurry.wait()
         try:
             await self.flush()
-        except LostLease:
-            self.lost()
-        except (WriteFailed, Exception):
-            log.exception("task %s: a write failed, the run is given up", self.read.document.id)
-            self.lost()
+        except (LostLease, WriteFailed, Exception) as error:  # told to finish, or ends the run now
+            self.failed = error
+            if not isinstance(error, LostLease):
+                log.warning("task %s: a write failed, the run is given up", self.read.document.id, exc_info=error)
+            if not self.hurry.is_set():
+                self.lost()
 
     async def flush(self, run: RunRow | None = None) -> None:
         """Writes what is buffered, and the run's row with it. Raises LostLease."""
@@ -97,9 +95,11 @@ class Writer:
     async def finish(self, event: Event | None, run: RunRow) -> None:
         """The last write of the run. Raises LostLease."""
         if self.timer is not None:
-            self.timer.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self.timer
+            # A write under way is waited for: what became of it decides about this one.
+            self.hurry.set()
+            await self.timer
+        if self.failed is not None:
+            raise self.failed
         if event is not None:
             self.buffer.append(event)
         await self.flush(run)

@@ -20,8 +20,8 @@ from a2a.dialects.shape import Dialect
 from a2a.errors import Error, Internal, InvalidRequest, ParseError, Unauthenticated, Unavailable
 from a2a.jsonrpc import BadCall, Call, Member
 from a2a.requests import Request, StreamMessage, SubscribeToTask
-from a2a.sse import last_seen
-from tasks_app.access import Caller, check_scope
+from a2a.sse import frame, last_seen
+from tasks_app.access import Caller, check_scope, digest
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.operations import OPERATIONS, Context, Follow, perform
 from tasks_app.readers import readers
@@ -33,12 +33,15 @@ from tasks_app.transports.http import (
     error_response,
     exchange_of,
     json_response,
+    key_of,
     refuse,
     version_of,
 )
 from tasks_app.transports.streams import Stream
 
 log = logging.getLogger(__name__)
+BATCH_BYTES = 16_000_000
+"""Members whose turn comes after so much has been answered are refused, undone."""
 AT_ONCE = 16
 """Members of a batch that are worked on at the same time."""
 
@@ -84,10 +87,10 @@ async def jsonrpc(request: HttpRequest, agent: str | None = None) -> HttpRespons
     call = HttpCall(request=request, caller=caller, version=version_of(request), agent=agent, batch=batch)
     if isinstance(members, list):
         return await _answer_batch(call, members)
-    return _response(await _answer(call, members, body))
+    return _response(call, await _answer(call, members, body))
 
 
-def _response(answered: Answered) -> HttpResponseBase:
+def _response(call: HttpCall, answered: Answered) -> HttpResponseBase:
     """The HTTP answer of a single call."""
     request_id = answered.exchange.request_id
     if answered.stream is not None:
@@ -95,9 +98,19 @@ def _response(answered: Answered) -> HttpResponseBase:
         return StreamingHttpResponse(answered.stream.frames(), content_type="text/event-stream", headers=headers)
     if answered.payload is None:
         return HttpResponse(status=204, headers={"X-Request-ID": request_id})
+    if call.version is None and call.request.headers.get("Accept") == "text/event-stream" and _is_plain(answered.error):
+        # Clients older than A2A-Version read nothing but a stream here: the refusal is its one event (fact sheet 1.3).
+        return HttpResponse(
+            frame(answered.payload), content_type="text/event-stream", headers={"X-Request-ID": request_id}
+        )
     if answered.error is not None:
         return error_response(answered.error, answered.payload, request_id)
     return json_response(answered.payload, request_id)
+
+
+def _is_plain(error: Error | None) -> bool:
+    """An error of the RPC layer, not one of HTTP as well."""
+    return error is not None and type(error) not in STATUSES
 
 
 async def _answer_batch(call: HttpCall, members: list[Member]) -> HttpResponse:
@@ -105,9 +118,19 @@ async def _answer_batch(call: HttpCall, members: list[Member]) -> HttpResponse:
     slots = asyncio.Semaphore(AT_ONCE)
     shared = exchange_of(call.request, None, b"").request_id
 
+    size = 0
+
     async def one(member: Member) -> Answered:
+        nonlocal size
         async with slots:
-            return await _answer(call, member, orjson.dumps(member.source), shared)
+            if size > BATCH_BYTES:
+                error = InvalidRequest(
+                    detail=f"the answers of a batch may have {BATCH_BYTES} bytes in all; send the rest anew"
+                )
+                member = BadCall(id=None if member.id is UNSET else member.id, error=error, source=member.source)
+            answered = await _answer(call, member, orjson.dumps(member.source), shared)
+            size += len(answered.payload or b"")
+            return answered
 
     answers = await asyncio.gather(*map(one, members))
     replies = [answered.payload for answered in answers if answered.payload is not None]
@@ -141,7 +164,7 @@ async def _answer(call: HttpCall, member: Member, body: bytes, request_id: str =
     except Exception as error:  # noqa: BLE001  # the door's one catch; logged with its reference
         return _fault(member, exchange, dialect, error)
     if isinstance(result, Follow):
-        return _followed(member, exchange, result, dialect)
+        return _followed(call, member, exchange, result, dialect)
     payload = exchange.answer or exchange.encode(result)
     if exchange.answer is None or member.notification:
         exchange.answer = None
@@ -165,7 +188,7 @@ def _wish(call: HttpCall, kind: type[Request], request: Any) -> Any:
     return request
 
 
-def _followed(member: Call, exchange: OpenExchange, follow: Follow, dialect: Dialect) -> Answered:
+def _followed(call: HttpCall, member: Call, exchange: OpenExchange, follow: Follow, dialect: Dialect) -> Answered:
     if member.notification:
         # The work is done, and nobody hears of it (fact sheet 1.3).
         exchange.end("notified", status=204)
@@ -173,7 +196,7 @@ def _followed(member: Call, exchange: OpenExchange, follow: Follow, dialect: Dia
         return Answered(exchange=exchange)
     if not exchange.written:
         recorder.open(exchange)
-    stream = Stream(follow, dialect, None if member.id is UNSET else member.id, exchange)
+    stream = Stream(follow, dialect, None if member.id is UNSET else member.id, exchange, digest(key_of(call.request)))
     return Answered(exchange=exchange, stream=stream)
 
 
@@ -220,7 +243,6 @@ def _unknown_caller(request: HttpRequest, body: bytes, cause: Exception, rpc_id:
     payload = envelope.failure(rpc_id, wire)
     response = error_response(error, payload, exchange.request_id)
     exchange.end("refused", payload, code=wire["code"], status=response.status_code)
-    exchange.keep(payload)
     recorder.close(exchange)
     return response
 

@@ -14,6 +14,8 @@ from a2a.errors import Internal
 from a2a.jsonrpc import Id, failure
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message
+from tasks_app.access import FindCaller
+from tasks_app.bridge import bridge
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.operations import Follow
 from tasks_app.readers import Reader, readers
@@ -24,11 +26,13 @@ log = logging.getLogger(__name__)
 class Stream:
     """One answer that is a stream. It owns no work: when it drops, the task goes on."""
 
-    def __init__(self, follow: Follow, dialect: Dialect, rpc_id: Id, exchange: OpenExchange) -> None:
+    def __init__(self, follow: Follow, dialect: Dialect, rpc_id: Id, exchange: OpenExchange, key: str) -> None:
         self.follow = follow
         self.dialect = dialect
         self.rpc_id = rpc_id
         self.exchange = exchange
+        self.key = key
+        """The digest of the caller's key: a stream ends when it is revoked (fact sheet 9)."""
         self.head = b'{"jsonrpc":"2.0","id":' + orjson.dumps(rpc_id) + b',"result":'
 
     async def frames(self) -> AsyncIterator[bytes]:
@@ -58,8 +62,14 @@ class Stream:
 
     async def _tail(self, reader: Reader) -> AsyncIterator[bytes]:
         """The events after the cursor, as they come; a comment when it is quiet."""
-        oldest = asyncio.get_running_loop().time() + settings.A2A_STREAM_SECONDS
+        clock = asyncio.get_running_loop().time
+        oldest, due = clock() + settings.A2A_STREAM_SECONDS, clock() + settings.A2A_PING_SECONDS
         while True:
+            if clock() > due:
+                due = clock() + settings.A2A_PING_SECONDS
+                if await bridge.ask(FindCaller(self.key)) is None:
+                    yield sse.REVOKED
+                    return
             page = await reader.page()
             if page:
                 last = next((place for place, event in enumerate(page) if self._ends(event.state)), None)
@@ -73,7 +83,7 @@ class Stream:
             if readers.draining:
                 yield sse.DRAINING
                 return
-            if asyncio.get_running_loop().time() > oldest:
+            if clock() > oldest:
                 return
             if not await reader.news(settings.A2A_PING_SECONDS) and not readers.draining:
                 yield sse.PING

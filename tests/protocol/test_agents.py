@@ -97,7 +97,7 @@ def test_parameters_make_the_inputs_and_their_schema() -> None:
 
 
 def test_a_misspelt_option_is_answered_with_the_right_one() -> None:
-    assert told(good, timout=5) == "there is no option timout=; did you mean timeout="
+    assert told(good, timout=5) == "there is no option timout=; did you mean timeout=?"
     assert told(good, colour="red").startswith("there is no option colour=; there are name, description")
 
 

@@ -144,6 +144,11 @@ def test_the_new_path_shows_what_the_header_asks_for(version: str | None, shape:
 
 
 def test_the_hybrid_only_adds_to_the_1_0_card() -> None:
-    hybrid, pure = hybrid_card(CARD), v1_0.encode_card(CARD)
-    assert {name: hybrid[name] for name in pure} == pure
-    assert set(hybrid) - set(pure) == {"url", "preferredTransport", "protocolVersion"}
+    hybrid, pure, old = hybrid_card(CARD), v1_0.encode_card(CARD), v0_3.encode_card(CARD)
+    assert {name: hybrid[name] for name in pure if name != "securitySchemes"} == {
+        name: pure[name] for name in pure if name != "securitySchemes"
+    }
+    assert set(hybrid) - set(pure) == {"url", "preferredTransport", "protocolVersion", "security"}
+    # Clients of 0.3 that send no version find out from this card how to authenticate.
+    for name, scheme in hybrid["securitySchemes"].items():
+        assert scheme == pure["securitySchemes"][name] | old["securitySchemes"][name]

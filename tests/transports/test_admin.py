@@ -284,7 +284,7 @@ def test_refused_streamed_and_notified_calls_are_shown_as_such(
     admin: Client, owner: Principal, answers: dict[str, str]
 ) -> None:
     refused = exchange(
-        None, outcome="error", code=-38009, http_status=401, rpc_id=None, rpc_id_type="absent", method=""
+        None, outcome="refused", code=-38009, http_status=401, rpc_id=None, rpc_id_type="absent", method=""
     )
     assert "Refused: code -38009, HTTP 401" in page(admin, "exchange", refused.pk)
     assert "Streamed: 5 frames" in page(admin, "exchange", exchange(owner, outcome="stream", frames=5).pk)

@@ -181,3 +181,21 @@ def test_what_is_not_http_is_closed_and_harms_nobody(server: Server, client: htt
         connection.sendall(b"\x16\x03\x01\0\0\0\r\n\r\n")
         assert b"500" not in connection.recv(1_000).split(b"\r\n")[0]
     refusal(client.post("/jsonrpc", content=call("nope")), 200, -32601, 7)
+
+
+def test_headers_without_end_close_the_connection(server: Server) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as wire:
+        wire.sendall(b"POST /jsonrpc HTTP/1.1\r\nHost: x\r\n")
+        sent = 0
+        try:
+            while sent < 3_000_000:
+                sent += wire.send(b"X-Filler: " + b"y" * 8_000 + b"\r\n")
+                time.sleep(0.001)
+        except OSError:  # a reset or a broken pipe, as it happens
+            return
+        pytest.fail("three million bytes of headers were taken")
+
+
+def test_an_id_as_long_as_a_book_is_refused(client: httpx.Client) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": "eyJ" * 100_000, "method": "GetTask", "params": {"id": "x"}})
+    assert "1024 characters" in refusal(client.post("/jsonrpc", content=body), 200, -32600)["message"]

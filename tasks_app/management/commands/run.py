@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from tasks_app import access
-from tasks_app.management.commands.serve import lock_folder, refuse_open_development, shown, take_over_folder
+from tasks_app.management.commands.serve import LOOPBACK, lock_folder, shown, take_over_folder
 from tasks_app.server import serve
 
 READY = """\
@@ -38,7 +38,11 @@ class Command(BaseCommand):
     """Checked after the data folder is known to be ours."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        refuse_open_development()
+        if settings.HOST not in LOOPBACK:
+            raise CommandError(
+                f"HOST={settings.HOST}: `run` is for this machine only, with a login that it prints. To serve others, "
+                "set SECRET_KEY (a long random text) and ALLOWED_HOSTS, and use `manage.py serve`; see the README."
+            )
         lock = lock_folder(settings.DATA_DIR)
         self.check(fail_level=40)
         call_command("migrate", verbosity=0, interactive=False)

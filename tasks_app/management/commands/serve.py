@@ -11,6 +11,8 @@ from tasks_app import services
 from tasks_app.rows import on_postgres
 from tasks_app.server import serve
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
 
 class Command(BaseCommand):
     help = "Serves HTTP on HOST and PORT and runs agents, until SIGINT or SIGTERM."
@@ -28,7 +30,11 @@ class Command(BaseCommand):
 
 def refuse_open_development() -> None:
     """A development server has a made-up key and no TLS in front: it stays on this machine."""
-    if settings.DEVELOPMENT and settings.HOST not in {"127.0.0.1", "localhost", "::1"}:
+    if settings.HOST in LOOPBACK:
+        return
+    if not settings.DEVELOPMENT and not settings.ALLOWED_HOSTS:
+        raise CommandError(f"HOST={settings.HOST}: set ALLOWED_HOSTS to the names that this server is reached by.")
+    if settings.DEVELOPMENT:
         raise CommandError(
             f"HOST={settings.HOST} would open a development server to the network. Set SECRET_KEY (a long random text) "
             "and ALLOWED_HOSTS (the names it is reached by) to serve others, or leave HOST at 127.0.0.1."

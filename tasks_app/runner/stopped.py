@@ -1,0 +1,13 @@
+"""Why a run ends that is not its agent's doing."""
+
+
+class Stopped(BaseException):
+    """The run is over, whatever the agent thinks; no Exception, so that an agent cannot swallow it."""
+
+
+class LostLease(Stopped):
+    """The task is not this attempt's any more: canceled, taken over, or gone."""
+
+
+class WriteFailed(Stopped):
+    """The database did not take a write; whether it did is not known. Another attempt starts from what was written."""

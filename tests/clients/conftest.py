@@ -1,0 +1,75 @@
+"""A server of ours with the conformance agent, and what each official client saw of it."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.clients.environments import CLIENTS, Client, drive, missing
+from tests.faults.nodes import KEY, Node
+
+SETTINGS = {
+    "A2A_AGENT_MODULES": "tests.conformance.agents,tests.agents",
+    "A2A_DEFAULT_AGENT": "conformance",
+    "TCK_STREAMING_TIMEOUT": "0.5",
+}
+NOT_TRIED: dict[str, str] = {}
+"""Why, by client."""
+
+Saw = Callable[[str], Any]
+Drive = Callable[[Client], dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def conformance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    node = Node(tmp_path_factory.mktemp("clients") / "data", **SETTINGS)
+    try:
+        asyncio.run(node.start())
+        yield node
+        assert asyncio.run(node.stop()) == 0, node.log
+        assert "Traceback" not in node.log
+    finally:
+        node.kill()
+
+
+@pytest.fixture(scope="session")
+def driven(conformance: Node, pytestconfig: pytest.Config) -> Drive:
+    """Lets a client go through all its steps, once."""
+    assert pytestconfig.cache
+    folder = pytestconfig.cache.mkdir("clients")
+
+    @cache
+    def lines(client: Client) -> dict[str, Any]:
+        printed = drive(client, folder, conformance.base, KEY)
+        return {line["saw"]: line for line in map(orjson.loads, printed.splitlines())}
+
+    return lines
+
+
+@pytest.fixture(scope="session", params=CLIENTS, ids=lambda client: client.name)
+def client(request: pytest.FixtureRequest) -> Client:
+    if why := missing(request.param):
+        NOT_TRIED[request.param.name] = why
+        pytest.skip(why)
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def saw(client: Client, driven: Drive) -> Saw:
+    """What the client saw at a step."""
+
+    def look(step: str) -> Any:
+        line = driven(client)[step]
+        assert "failed" not in line, line["failed"]
+        return line["what"]
+
+    return look
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A client that could not be tried is said, not just counted."""
+    for name, why in NOT_TRIED.items():
+        terminalreporter.write_line(f"NOT TRIED: the official client {name}: {why}")

@@ -1,0 +1,126 @@
+"""The official SDKs, each in an environment of its own, made from pinned files: never beside our `a2a`.
+
+They are kept in pytest's cache folder; a stamp says what they were made from, so the second time costs nothing. The
+pinned files name no address, like the project's own locks.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).parent
+INSTALL_SECONDS = 300
+RUN_SECONDS = 120
+OLDEST_NODE = 20
+"""What the JavaScript SDK asks for."""
+
+
+class Client(NamedTuple):
+    """An official client in one of its modes."""
+
+    name: str
+    sdk: str
+    version: str
+    """Of the protocol."""
+
+    @property
+    def driver(self) -> str:
+        """The script that uses it; the folder of its environment is named after it."""
+        return self.sdk.replace("-", "_").replace(".", "_") + (".py" if self.is_python else ".js")
+
+    @property
+    def is_python(self) -> bool:
+        return self.sdk.startswith("python")
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What its environment is made from. Node looks for packages beside the script, so that is copied there."""
+        return (f"{self.sdk}.lock",) if self.is_python else ("package.json", "package-lock.json", self.driver)
+
+
+CLIENTS = (
+    Client("python-1.3.0", "python-1.3.0", "1.0"),
+    Client("python-1.3.0-as-0.3", "python-1.3.0", "0.3"),
+    Client("python-0.3.26", "python-0.3.26", "0.3"),
+    Client("javascript-1.3.0", "javascript-1.3.0", "1.0"),
+    Client("javascript-1.3.0-as-0.3", "javascript-1.3.0", "0.3"),
+)
+
+
+def missing(client: Client) -> str | None:
+    """Why this machine cannot run it."""
+    if client.is_python:
+        return None
+    node = shutil.which("node")
+    if not (node and shutil.which("npm")):
+        return "Node and npm are not installed"
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True, timeout=20).stdout
+    found = re.match(r"v(\d+)", version)
+    return None if found and int(found[1]) >= OLDEST_NODE else f"Node is {version.strip()}, older than {OLDEST_NODE}"
+
+
+def drive(client: Client, cache: Path, url: str, key: str) -> str:
+    """What its driver prints, run in its environment, outside of the repository."""
+    folder = environment(client, cache)
+    if client.is_python:
+        # -I: nothing but the environment itself can be imported.
+        line = [str(folder / "venv/bin/python"), "-I", str(HERE / client.driver)]
+    else:
+        line = [str(shutil.which("node")), client.driver]
+    done = subprocess.run(
+        [*line, url, key, client.version], cwd=folder, capture_output=True, text=True, timeout=RUN_SECONDS, check=False
+    )
+    assert done.returncode == 0, f"{line} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def environment(client: Client, cache: Path) -> Path:
+    """The folder in which the SDK is installed."""
+    folder = cache / Path(client.driver).stem
+    stamp, wanted = folder / "stamp", hashlib.sha256(sys.version.encode())
+    for name in client.files:
+        wanted.update((HERE / name).read_bytes())
+    with _alone(cache):
+        if not stamp.exists() or stamp.read_text() != wanted.hexdigest():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            _install(client, folder)
+            stamp.write_text(wanted.hexdigest())
+    return folder
+
+
+def _install(client: Client, folder: Path) -> None:
+    for name in client.files:
+        shutil.copy(HERE / name, folder)
+    if client.is_python:
+        uv = [sys.executable, "-m", "uv", "--quiet"]
+        _quietly([*uv, "venv", "--python", sys.executable, "venv"], folder)
+        _quietly([*uv, "pip", "sync", "--python", "venv/bin/python", "--require-hashes", client.files[0]], folder)
+    else:
+        _quietly(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
+
+
+def _quietly(line: list[str], folder: Path) -> None:
+    """Says nothing when all is well, everything when not."""
+    outside = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    done = subprocess.run(
+        line, cwd=folder, env=outside, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, timeout=INSTALL_SECONDS, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{' '.join(line)} in {folder} ended with {done.returncode}:\n{done.stdout}"
+
+
+@contextmanager
+def _alone(cache: Path) -> Iterator[None]:
+    """One process at a time installs."""
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

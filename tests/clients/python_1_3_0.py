@@ -1,0 +1,245 @@
+"""Drives our server with the official Python SDK 1.3.0 and prints what it saw, a JSON line for each step.
+
+Runs in the SDK's own environment, where `a2a` is the SDK: `python -I python_1_3_0.py URL KEY 1.0|0.3`.
+In its 0.3 mode it asks for the 0.3 card, and the SDK chooses its compatibility transport from what that says.
+"""
+
+# ruff: noqa: I001  # here a2a is the SDK, a third party
+
+import asyncio
+import json
+import sys
+import traceback
+import uuid
+
+import httpx
+from a2a.client import A2ACardResolver, ClientCallContext, ClientConfig, ClientFactory
+from a2a.client.auth import AuthInterceptor, InMemoryContextCredentialStore
+from a2a.types import (
+    CancelTaskRequest,
+    GetTaskRequest,
+    ListTasksRequest,
+    Message,
+    Part,
+    Role,
+    SendMessageRequest,
+    StreamResponse,
+    SubscribeToTaskRequest,
+    Task,
+    TaskPushNotificationConfig,
+    TaskState,
+)
+from google.protobuf.json_format import MessageToDict
+
+URL, KEY, MODE = sys.argv[1:4]
+
+
+class Caller:
+    """A client as somebody with a key would make one."""
+
+    def __init__(self, key=KEY, **config):
+        headers = {"Authorization": f"Bearer {key}"} | ({"A2A-Version": "0.3"} if MODE == "0.3" else {})
+        self.http = httpx.AsyncClient(headers=headers, timeout=20, trust_env=False)
+        self.config = ClientConfig(httpx_client=self.http, **config)
+
+    async def __aenter__(self):
+        self.card = await A2ACardResolver(self.http, URL).get_agent_card()
+        self.client = ClientFactory(self.config).create(self.card)
+        return self
+
+    async def __aexit__(self, *_):
+        await self.http.aclose()
+
+    async def send(self, prefix, text="Hello", metadata=None, **members) -> StreamResponse:
+        """The only answer to a call that does not stream."""
+        (answer,) = [event async for event in self.stream(prefix, text, metadata, **members)]
+        return answer
+
+    def stream(self, prefix, text="Hello", metadata=None, **members):
+        message = Message(
+            message_id=f"{prefix}-{uuid.uuid4()}", role=Role.ROLE_USER, parts=[Part(text=text)], **members
+        )
+        return self.client.send_message(SendMessageRequest(message=message, metadata=metadata))
+
+
+def state(status) -> str:
+    return TaskState.Name(status.state).removeprefix("TASK_STATE_").lower().replace("_", "-")
+
+
+def content(part: Part) -> object:
+    match part.WhichOneof("content"):
+        case "raw":
+            return {"bytes": part.raw.decode(), "name": part.filename, "type": part.media_type}
+        case "url":
+            return {"url": part.url, "name": part.filename, "type": part.media_type}
+        case "data":
+            return MessageToDict(part.data)
+        case _:
+            return part.text
+
+
+def contents(parts) -> list[object]:
+    return [content(part) for part in parts]
+
+
+def results(task: Task) -> list[object]:
+    return [value for artifact in task.artifacts for value in contents(artifact.parts)]
+
+
+def seen(event: StreamResponse) -> list[object]:
+    """An event of a stream: its kind, and what it says."""
+    match event.WhichOneof("payload"):
+        case "task":
+            return ["task", state(event.task.status)]
+        case "status_update":
+            return ["status", state(event.status_update.status)]
+        case "artifact_update":
+            update = event.artifact_update
+            return ["artifact", contents(update.artifact.parts), update.append, update.last_chunk]
+        case "message":
+            return ["message", contents(event.message.parts)]
+
+
+async def card():
+    async with Caller() as caller:
+        return {
+            "name": caller.card.name,
+            "speaks": type(caller.client._transport).__name__,
+            "streaming": caller.card.capabilities.streaming,
+            "push": caller.card.capabilities.push_notifications,
+            "skills": [skill.id for skill in caller.card.skills][:1],
+        }
+
+
+async def send():
+    async with Caller(streaming=False) as caller:
+        prefixes = ["artifact-text", "artifact-file", "artifact-file-url", "artifact-data"]
+        tasks = {prefix: (await caller.send(f"tck-{prefix}")).task for prefix in prefixes}
+        return {prefix: [state(task.status), *results(task)] for prefix, task in tasks.items()}
+
+
+async def message():
+    async with Caller(streaming=False) as caller:
+        replies = await caller.send("bare", metadata={"agent": "replies"})
+        return {"replies": seen(replies), "conformance": seen(await caller.send("tck-message-response"))}
+
+
+async def credentials():
+    """The SDK finds out by itself, from the card, how a key is presented."""
+    async with Caller(streaming=False) as caller:
+        del caller.http.headers["Authorization"]
+        store = InMemoryContextCredentialStore()
+        await store.set_credentials("session", "bearer", KEY)
+        await caller.client.add_interceptor(AuthInterceptor(store))
+        context = ClientCallContext(state={"sessionId": "session"})
+        return await refusal(caller.client.get_task(GetTaskRequest(id="nothing"), context=context))
+
+
+async def immediate():
+    async with Caller(streaming=False, polling=True) as caller:
+        return state((await caller.send("test-resubscribe-message-id")).task.status)
+
+
+async def reject():
+    async with Caller(streaming=False) as caller:
+        return state((await caller.send("tck-reject-task")).task.status)
+
+
+async def stream():
+    async with Caller() as caller:
+        return [seen(event) async for event in caller.stream("tck-stream-artifact-chunked")]
+
+
+async def turns():
+    async with Caller(streaming=False) as caller:
+        first = (await caller.send("tck-input-required", "one")).task
+        second = (await caller.send("tck-complete-task", "two", task_id=first.id)).task
+        histories = []
+        for length in (None, 2, 1, 0):
+            task = await caller.client.get_task(GetTaskRequest(id=first.id, history_length=length))
+            histories.append([contents(message.parts)[0] for message in task.history])
+        return {"states": [state(first.status), state(second.status)], "one": first.id == second.id, "get": histories}
+
+
+async def listing():
+    async with Caller(streaming=False) as caller:
+        context = str(uuid.uuid4())
+        made = [(await caller.send("tck-complete-task", context_id=context)).task.id for _ in range(3)]
+        wish = ListTasksRequest(context_id=context, page_size=2)
+        try:
+            first = await caller.client.list_tasks(wish)
+        except NotImplementedError:
+            return "not in this version"
+        wish.page_token = first.next_page_token
+        second = await caller.client.list_tasks(wish)
+        ids = [task.id for page in (first, second) for task in page.tasks]
+        return {
+            "pages": [len(first.tasks), len(second.tasks)], "total": first.total_size, "last": second.next_page_token,
+            "newest first": ids == made[::-1],
+        }  # fmt: skip
+
+
+async def cancel():
+    async with Caller(streaming=False, polling=True) as caller:
+        task = (await caller.send("test-resubscribe-message-id")).task
+        canceled = await caller.client.cancel_task(CancelTaskRequest(id=task.id))
+        return [state(canceled.status), canceled.id == task.id]
+
+
+async def subscribe():
+    """One client streams; another joins in the middle, and both hear the same from then on."""
+    async with Caller() as one, Caller() as other:
+        heard, joined = [], None
+
+        async def join(task_id):
+            return [event async for event in other.client.subscribe(SubscribeToTaskRequest(id=task_id))]
+
+        async for event in one.stream("test-resubscribe-message-id"):
+            heard.append(event)
+            if len(heard) == 4:
+                joined = asyncio.create_task(join(heard[0].task.id))
+        first, *rest = await joined
+        return {
+            "heard": seen(heard[0]) + seen(heard[-1]), "joined": seen(first), "joined late": len(rest) < len(heard) - 2,
+            "same": [str(event) for event in rest] == [str(event) for event in heard[-len(rest) :]],
+            "last": seen(rest[-1]),
+        }  # fmt: skip
+
+
+async def errors():
+    async with Caller(streaming=False) as caller, Caller(key="tdk_nobody") as nobody, Caller() as listener:
+        ended = (await caller.send("tck-complete-task")).task.id
+        unknown = str(uuid.uuid4())
+        push = TaskPushNotificationConfig(task_id=ended, url="https://example.com/hook")
+        calls = {
+            "unknown task": caller.client.get_task(GetTaskRequest(id=unknown)),
+            "not cancelable": caller.client.cancel_task(CancelTaskRequest(id=ended)),
+            "no push": caller.client.create_task_push_notification_config(push),
+            "ended": caller.send("tck-complete-task", task_id=ended),
+            "unknown stream": anext(listener.client.subscribe(SubscribeToTaskRequest(id=unknown))),
+            "no such key": nobody.client.get_task(GetTaskRequest(id=ended)),
+        }
+        return {name: await refusal(call) for name, call in calls.items()}
+
+
+async def refusal(call) -> str:
+    """What the SDK makes of our answer."""
+    try:
+        return f"no error: {await call}"
+    except Exception as error:  # noqa: BLE001  # the class is what is looked at
+        return f"{type(error).__name__}: {error}"
+
+
+STEPS = (card, credentials, send, message, immediate, reject, stream, turns, listing, cancel, subscribe, errors)
+
+
+async def main() -> None:
+    for step in STEPS:
+        try:
+            line = {"saw": step.__name__, "what": await step()}
+        except Exception:  # noqa: BLE001  # whatever it is, the test shows it
+            line = {"saw": step.__name__, "failed": traceback.format_exc()}
+        sys.stdout.write(json.dumps(line) + "\n")
+
+
+asyncio.run(main())

@@ -1,0 +1,138 @@
+"""The official clients, unchanged: what they make of our answers, in every version that they speak."""
+
+import pytest
+
+from tests.clients.conftest import Saw
+from tests.clients.environments import Client
+
+pytestmark = pytest.mark.clients
+
+SPEAKS = {
+    "python-1.3.0": "JsonRpcTransport",
+    "python-1.3.0-as-0.3": "CompatJsonRpcTransport",
+    "python-0.3.26": "0.3.0",
+    "javascript-1.3.0": "1.0",
+    "javascript-1.3.0-as-0.3": "0.3",
+}
+"""What shows the version that a client chose from the card."""
+FILE = {"name": "output.txt", "type": "text/plain"}
+ERRORS = {
+    "python": {
+        "unknown task": "TaskNotFoundError: ",
+        "not cancelable": "TaskNotCancelableError: ",
+        "no push": "PushNotificationNotSupportedError: ",
+        "ended": "UnsupportedOperationError: ",
+        "unknown stream": "TaskNotFoundError: ",
+        "no such key": "A2AClientError: HTTP Error",
+    },
+    "python-0.3.26": {
+        "unknown task": "A2AClientJSONRPCError: JSON-RPC Error code=-32001 ",
+        "not cancelable": "A2AClientJSONRPCError: JSON-RPC Error code=-32002 ",
+        "no push": "A2AClientJSONRPCError: JSON-RPC Error code=-32003 ",
+        "ended": "A2AClientJSONRPCError: JSON-RPC Error code=-32004 ",
+        "unknown stream": "A2AClientJSONRPCError: JSON-RPC Error code=-32001 ",
+        "no such key": "A2AClientHTTPError: HTTP Error 401",
+    },
+    "javascript": {
+        "unknown task": "JsonRpcTaskNotFoundError -32001: ",
+        "not cancelable": "JsonRpcTaskNotCancelableError -32002: ",
+        "no push": "JsonRpcPushNotificationNotSupportedError -32003: ",
+        "ended": "JsonRpcUnsupportedOperationError -32004: ",
+        "unknown stream": "JsonRpcTaskNotFoundError -32001: ",
+        "no such key": "JsonRpcTransportError -38009: ",
+    },
+}
+"""How an error begins that the client raises."""
+
+
+def expected_error(client: Client, name: str) -> str:
+    return (ERRORS.get(client.name) or ERRORS[client.name.partition("-")[0]])[name]
+
+
+def test_the_card_tells_the_client_what_to_speak(client: Client, saw: Saw) -> None:
+    assert saw("card") == {
+        "name": "conformance",
+        "speaks": SPEAKS[client.name],
+        "streaming": True,
+        "push": False,
+        "skills": ["conformance"],
+    }
+
+
+def test_the_sdk_presents_the_key_as_the_card_says(client: Client, saw: Saw) -> None:
+    expected = expected_error(client, "unknown task")
+    assert saw("credentials").startswith(expected), saw("credentials")
+
+
+def test_a_send_waits_and_brings_text_files_links_and_data(saw: Saw) -> None:
+    assert saw("send") == {
+        "artifact-text": ["completed", "Generated text content"],
+        "artifact-file": ["completed", {"bytes": "tck", **FILE}],
+        "artifact-file-url": ["completed", {"url": "https://example.com/output.txt", **FILE}],
+        "artifact-data": ["completed", {"key": "value", "count": 42}],
+    }
+
+
+def test_a_send_may_be_answered_with_a_bare_message(saw: Saw) -> None:
+    assert saw("message")["replies"] == ["message", ["You said Hello"]]
+
+
+def test_one_agent_may_answer_some_messages_with_a_message_and_others_with_a_task(saw: Saw) -> None:
+    assert saw("message")["conformance"] == ["message", ["Direct message response"]]
+
+
+def test_an_immediate_send_brings_the_task_as_it_is(saw: Saw) -> None:
+    assert saw("immediate") in {"submitted", "working"}
+
+
+def test_a_refusal_is_a_rejected_task(saw: Saw) -> None:
+    assert saw("reject") == "rejected"
+
+
+def test_a_stream_brings_the_task_then_its_events_in_order(saw: Saw) -> None:
+    first, *between, last = saw("stream")
+    assert first == ["task", "submitted"]
+    assert [event for event in between if event[0] == "artifact"] == [
+        ["artifact", ["chunk-1 "], False, False],
+        ["artifact", ["chunk-2"], True, True],
+    ]
+    assert {tuple(event) for event in between if event[0] == "status"} == {("status", "working")}
+    assert last == ["status", "completed"]
+
+
+def test_a_task_that_asks_goes_on_with_the_next_message_and_its_history_is_cut_to_length(saw: Saw) -> None:
+    history = ["one", "What else?", "two"]
+    assert saw("turns") == {
+        "states": ["input-required", "completed"],
+        "one": True,
+        "get": [history, history[-2:], history[-1:], []],
+    }
+
+
+def test_the_tasks_of_a_context_come_in_pages(saw: Saw) -> None:
+    pages = saw("listing")
+    if pages != "not in this version":
+        assert pages == {"pages": [2, 1], "total": 3, "last": "", "newest first": True}
+
+
+def test_only_clients_of_0_x_cannot_list(client: Client, saw: Saw) -> None:
+    assert (saw("listing") == "not in this version") == (client.version != "1.0")
+
+
+def test_a_running_task_is_canceled(saw: Saw) -> None:
+    assert saw("cancel") == ["canceled", True]
+
+
+def test_a_second_client_joins_in_the_middle_and_both_hear_the_same(saw: Saw) -> None:
+    assert saw("subscribe") == {
+        "heard": ["task", "submitted", "status", "completed"],
+        "joined": ["task", "working"],
+        "joined late": True,
+        "same": True,
+        "last": ["status", "completed"],
+    }
+
+
+@pytest.mark.parametrize("name", ERRORS["python"])
+def test_errors_are_raised_as_what_they_are(client: Client, saw: Saw, name: str) -> None:
+    assert saw("errors")[name].startswith(expected_error(client, name)), saw("errors")[name]

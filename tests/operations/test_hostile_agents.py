@@ -1,0 +1,136 @@
+"""Agents that do what none should: their task fails at once, with a reference, and everything else goes on."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from a2a.agents import agent
+from a2a.errors import MissingScope
+from a2a.run import Run
+from a2a.states import TaskState
+from a2a.types import Part
+from tasks_app.models import Run as RunRow
+from tasks_app.runner import runner
+from tests.conftest import Person
+from tests.operations.asking import message, sent, streamed, text_of
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+
+CRASHES: dict[str, Any] = {
+    "exit": SystemExit(3),
+    "interrupt": KeyboardInterrupt(),
+    "generator-exit": GeneratorExit(),
+    "cancelled": asyncio.CancelledError(),
+}
+NOT_JSON: dict[str, Any] = {"surrogate": "\ud800", "object": {"when": object()}, "keys": {1: {2}}, "nothing": ""}
+
+
+@agent
+async def crashes(run: Run, how: str) -> AsyncIterator[Any]:
+    """Raises what ends loops and processes."""
+    yield "begun "
+    raise CRASHES[how]
+
+
+@agent
+def crashes_in_a_thread(run: Run, how: str) -> Iterator[Any]:
+    """The same, not async."""
+    yield "begun "
+    if how == "exit":
+        sys.exit(3)
+    raise CRASHES[how]
+
+
+@agent(quick=True)
+async def crashes_quickly(run: Run, how: str) -> Any:
+    """The same, inside the call."""
+    raise CRASHES[how]
+
+
+@agent
+async def says_no_json(run: Run, what: str) -> AsyncIterator[Any]:
+    """Yields what JSON cannot hold, after a chunk that it can."""
+    yield "begun "
+    yield run.artifact(id="none") if what == "nothing" else NOT_JSON[what]
+
+
+def data(**values: str) -> Any:
+    return message(parts=(Part(data=values),))
+
+
+def is_failed_with_a_reference(task: Any) -> bool:
+    assert task.status.message is not None
+    return task.status.state is TaskState.FAILED and "Reference: " in task.status.message.text
+
+
+@pytest.mark.parametrize("how", CRASHES)
+@pytest.mark.parametrize("name", ["crashes", "crashes-in-a-thread", "crashes-quickly"])
+def test_what_ends_a_process_elsewhere_ends_one_task_here(owner: Person, name: str, how: str) -> None:
+    assert is_failed_with_a_reference(sent(owner, data(how=how), name))
+    assert RunRow.objects.get().traceback
+    assert runner.alive
+    assert text_of(sent(owner, "still there?", "form-coroutine"))
+
+
+@pytest.mark.parametrize("what", NOT_JSON)
+def test_what_json_cannot_hold_fails_the_task_where_it_is_said(owner: Person, what: str) -> None:
+    assert is_failed_with_a_reference(sent(owner, data(what=what), "says-no-json"))
+    assert RunRow.objects.get().traceback
+
+
+def test_a_message_reaches_a_run_that_has_said_much(owner: Person) -> None:
+    started = sent(owner, "go", "talks-much", return_immediately=True)
+    sent(owner, message("psst", task_id=started.id), return_immediately=True)
+    task = sent(owner, message("last", task_id=started.id))
+    assert "psst" in text_of(task)
+
+
+@agent
+async def talks_much(run: Run) -> AsyncIterator[Any]:
+    """Says much more than a page of events, then what it heard meanwhile."""
+    for number in range(250):
+        yield run.artifact(str(number), id=f"a{number}")
+    while len(run.inbox) < 2:  # noqa: ASYNC110  # an inbox is a list
+        await asyncio.sleep(0.01)
+    yield " ".join(said.text for said in run.inbox)
+
+
+def test_the_scopes_of_an_agent_hold_for_the_next_message_too(owner: Person) -> None:
+    task = sent(owner, "go", "guarded")
+    less = owner._replace(caller=replace(owner.caller, scopes=frozenset({"tasks:read", "tasks:write"})))
+    with pytest.raises(MissingScope):
+        sent(less, message("and?", task_id=task.id))
+    assert sent(owner, message("and?", task_id=task.id)).status.state is TaskState.COMPLETED
+
+
+@agent(scopes=["weather"])
+async def guarded(run: Run) -> AsyncIterator[Any]:
+    """Asks once; only for those who may."""
+    if len(run.history) == 1:
+        yield run.ask("Where?")
+    else:
+        yield "sunny"
+
+
+def test_a_repeated_follow_up_is_streamed_from_where_it_was_stored(owner: Person) -> None:
+    task = sent(owner, "go", "guarded")
+    said = message("here", task_id=task.id)
+    first, again = streamed(owner, said).first, streamed(owner, said).first
+    assert first == again
+    assert first.state == TaskState.SUBMITTED
+
+
+def test_texts_of_two_kinds_stay_two_parts(owner: Person) -> None:
+    (artifact,) = sent(owner, "go", "two-kinds").artifacts
+    assert [part.media_type for part in artifact.parts] == ["text/markdown", "application/json"]
+
+
+@agent(quick=True)
+async def two_kinds(run: Run) -> AsyncIterator[Any]:
+    """A heading, then some JSON as text."""
+    yield Part(text="# Title", media_type="text/markdown")
+    yield Part(text="{}", media_type="application/json")
