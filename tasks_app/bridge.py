@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, DataError, IntegrityError, connection
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError, connection
 from msgspec import Struct
 
 from tasks_app import access, event_log
@@ -55,6 +55,8 @@ class Kind(Struct, frozen=True, kw_only=True):
     perform: Callable[[Sequence[Any]], list[Any]]
     unique: Callable[[Any], Hashable] | None = None
     """Items equal in this may not be in one group: a statement that changes a row twice loses one change."""
+    repeatable: bool = False
+    """Doing it twice does no harm, should it not be known whether it was done."""
     lighten: Callable[[Any], bool] | None = None
     """Takes out of a refused item what is not its purpose, for another try; whether there was anything."""
     told: Callable[[Sequence[Any], list[Any]], None] | None = None
@@ -97,6 +99,7 @@ KINDS: dict[type, Kind] = {
         lane="write",
         perform=event_log.create_many,
         unique=lambda item: (item.key.owner_id, item.key.key),
+        repeatable=True,
         lighten=_without_exchange,
         told=_created,
     ),
@@ -107,13 +110,13 @@ KINDS: dict[type, Kind] = {
         lighten=_without_exchange,
         told=_appended,
     ),
-    access.FindCaller: Kind(lane="read", perform=access.callers_many),
-    event_log.ReadHead: Kind(lane="read", perform=event_log.read_heads_many),
-    ReadTask: Kind(lane="read", perform=event_log.read_many),
-    ReadEvents: Kind(lane="read", perform=event_log.read_events_many),
+    access.FindCaller: Kind(lane="read", repeatable=True, perform=access.callers_many),
+    event_log.ReadHead: Kind(lane="read", repeatable=True, perform=event_log.read_heads_many),
+    ReadTask: Kind(lane="read", repeatable=True, perform=event_log.read_many),
+    ReadEvents: Kind(lane="read", repeatable=True, perform=event_log.read_events_many),
     event_log.ReadAsOf: Kind(lane="slow", perform=lambda items: [event_log.read_as_of(item) for item in items]),
-    event_log.FindKey: Kind(lane="read", perform=event_log.find_key_many),
-    LastEvents: Kind(lane="read", perform=event_log.last_events_many),
+    event_log.FindKey: Kind(lane="read", repeatable=True, perform=event_log.find_key_many),
+    LastEvents: Kind(lane="read", repeatable=True, perform=event_log.last_events_many),
     Refresh: Kind(lane="write", perform=event_log.refresh_many),
     Claim: Kind(lane="write", perform=lambda items: [event_log.claim(item) for item in items]),
     Renew: Kind(lane="write", perform=lambda items: [event_log.renew(item) for item in items]),
@@ -191,7 +194,7 @@ def take(queue: deque[Ticket], unique: Callable[[Any], Hashable] | None) -> list
     return group
 
 
-def perform(kind: Kind, items: Sequence[Any]) -> list[Any]:
+def perform(kind: Kind, items: Sequence[Any], *, again: bool = True) -> list[Any]:
     """Results in order; an item that fails has its exception as its result.
 
     When the database refuses a group for its data, the halves are tried, so that what is wrong with one item is that
@@ -199,6 +202,13 @@ def perform(kind: Kind, items: Sequence[Any]) -> list[Any]:
     """
     try:
         results = kind.perform(items)
+    except (OperationalError, InterfaceError) as error:
+        # A connection that was cut. Reads may be asked again, and so may creates, whose ids and keys are fixed.
+        if again and kind.repeatable and not connection.in_atomic_block:
+            connection.close()
+            return perform(kind, items, again=False)
+        log.warning("a group of %d %s failed: %s", len(items), type(items[0]).__name__, error)
+        return [error] * len(items)
     except (DataError, IntegrityError) as error:
         if len(items) == 1:
             return perform(kind, items) if kind.lighten and kind.lighten(items[0]) else [error]

@@ -95,19 +95,27 @@ def _working(status: Status, task_id: str, seq: int, attempt: int) -> EventRow:
 
 
 def renew(wish: Renew) -> set[str]:
-    """Renews the leases; the ids of the tasks that are still the worker's."""
+    """Renews the leases; the ids of the tasks that are still the worker's.
+
+    A row that somebody else has locked is left for the next beat: waiting for it would hold up every other write.
+    """
     held, values = one_of("(id || ':' || attempt)", [f"{task_id}:{attempt}" for task_id, attempt in wish.held])
     ids, more = one_of("id", [task_id for task_id, _ in wish.held])
-    until, seconds = "now() + make_interval(secs => %s)", settings.A2A_LEASE_SECONDS
-    start: Any = seconds
-    if not on_postgres():
-        until, start = "%s", sqlite_time(clock.now() + timedelta(seconds=seconds))
+    mine = f"select id from {_TASK} where {ids} and {held} and lease_owner = %s and state = 'working'"
+    seconds = settings.A2A_LEASE_SECONDS
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"update {_TASK} set lease_until = {until} where {ids} and {held} and lease_owner = %s "
-            "and state = 'working' returning id",
-            [start, *more, *values, wish.worker],
-        )
+        if on_postgres():
+            cursor.execute(
+                f"update {_TASK} set lease_until = now() + make_interval(secs => %s) "
+                f"where id in ({mine} for no key update skip locked)",
+                [seconds, *more, *values, wish.worker],
+            )
+        else:
+            until = sqlite_time(clock.now() + timedelta(seconds=seconds))
+            cursor.execute(
+                f"update {_TASK} set lease_until = %s where id in ({mine})", [until, *more, *values, wish.worker]
+            )
+        cursor.execute(mine, [*more, *values, wish.worker])
         return {task_id for (task_id,) in cursor.fetchall()}
 
 

@@ -90,7 +90,7 @@ async def test_an_outage_is_an_error_that_comes_at_once_and_passes(
 async def test_a_write_that_the_database_drops_does_not_fail_the_task(start: Start, postgres: str) -> None:
     node = await start(DATABASE_URL=postgres, **SHORT)
     async with client(node) as caller:
-        task_id = await caller.send("story", pause=0.2, words=4)
+        task_id = await caller.send("story", pause=0.5, words=4)
         async with listening(caller, "SubscribeToTask", {"id": task_id}, after=1) as seen:
             await seen.count(5)
         with psycopg.connect(postgres) as holder, psycopg.connect(postgres, autocommit=True) as observer:
@@ -99,7 +99,7 @@ async def test_a_write_that_the_database_drops_does_not_fail_the_task(start: Sta
             async with asyncio.timeout(5):
                 while observer.execute(CUT_WAITING).fetchone() is None:  # noqa: ASYNC110  # no Event there
                     await asyncio.sleep(0.02)
-        task = await caller.state(task_id, "TASK_STATE_COMPLETED", 20)
+        task = await caller.state(task_id, "TASK_STATE_COMPLETED", 40)
         assert text(task).startswith("A small server stood at the edge")
 
 
