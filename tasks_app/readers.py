@@ -91,10 +91,6 @@ class Readers:
             if not group:
                 del self.waiting[task_id]
 
-    @property
-    def count(self) -> int:
-        return sum(map(len, self.waiting.values()))
-
     def drain(self) -> None:
         """Every reader leaves at once, and so does every later one."""
         self.draining = True
