@@ -3,9 +3,31 @@
 import os
 
 from celery import Celery
+from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 app = Celery("taskdesk")
-app.conf.update(task_ignore_result=True, worker_hijack_root_logger=False)
 app.autodiscover_tasks(related_name="jobs")
+
+
+def settings_of_celery() -> dict[str, object]:
+    """Of Celery's own names; what depends on the agents is added when a worker starts, in tasks_app.jobs."""
+    return {
+        "broker_url": settings.CELERY_BROKER_URL,
+        "task_ignore_result": True,
+        # RabbitMQ closes the channel of a message that is not acknowledged within half an hour, and Celery exits.
+        "task_acks_late": settings.CELERY_BROKER_URL.startswith(("redis", "unix")),
+        "task_reject_on_worker_lost": True,
+        "task_default_queue": "default",
+        "worker_pool": "threads",
+        "worker_prefetch_multiplier": 1,
+        "worker_hijack_root_logger": False,
+        "worker_redirect_stdouts": False,
+        "worker_soft_shutdown_timeout": 20,
+        "broker_connection_retry_on_startup": True,
+        "broker_transport_options": {"socket_timeout": 5, "socket_connect_timeout": 5, "socket_keepalive": True},
+    }
+
+
+app.add_defaults(settings_of_celery)

@@ -139,6 +139,20 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+# ------------------------------------------------------------- other processes
+
+CELERY_BROKER_URL = text("CELERY_BROKER_URL")
+"""Redis or RabbitMQ; with it, workers run the queued agents and web processes do not."""
+REDIS_URL = text("REDIS_URL")
+"""Carries hints between processes."""
+CHANNEL_LAYERS: dict[str, Any] = {}
+if REDIS_URL:
+    CHANNEL_LAYERS["default"] = {
+        # Not the core layer: after a flush of Redis that one hears nothing for ever, and does not say so.
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_keepalive": True}], "prefix": "taskdesk"},
+    }
+
 # ------------------------------------------------------------------- Django
 
 INSTALLED_APPS = [
@@ -203,5 +217,9 @@ LOGGING = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
-    "loggers": {name: {"level": "WARNING"} for name in ("asyncio", "celery", "httpcore", "httpx", "uvicorn")},
+    "loggers": {
+        **{name: {"level": "WARNING"} for name in ("asyncio", "celery", "httpcore", "httpx", "uvicorn")},
+        # A traceback a second while Redis is away; tasks_app.hints says it once.
+        "channels_redis": {"level": "CRITICAL"},
+    },
 }

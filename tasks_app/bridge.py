@@ -31,7 +31,7 @@ from tasks_app.event_log import (
     Refresh,
     Renew,
 )
-from tasks_app.hints import Reached
+from tasks_app.hints import Reached, hints
 
 log = logging.getLogger(__name__)
 GROUP = 64
@@ -78,8 +78,14 @@ def _without_exchange(item: Create | Append) -> bool:
 
 
 def _created(items: Sequence[Create], results: list[Any]) -> None:
+    """Nobody can follow a task that is not there yet: of a new one only those hear who run tasks."""
     made = [item.task for item, known in zip(items, results, strict=True) if known is None and item.task]
-    event_log.told([Reached(task.id, task.last_seq, task.state) for task in made if task.state == "submitted"])
+    if queues := frozenset({task.queue for task in made if task.state == "submitted"}):
+        hints.offer(queues)
+
+
+def _claimed(items: Sequence[Claim], results: list[Any]) -> None:
+    event_log.told([Reached(read.document.id, read.document.seq, "working") for reads in results for read in reads])
 
 
 def _appended(items: Sequence[Append], results: list[Any]) -> None:
@@ -118,7 +124,7 @@ KINDS: dict[type, Kind] = {
     event_log.FindKey: Kind(lane="read", repeatable=True, perform=event_log.find_key_many),
     LastEvents: Kind(lane="read", repeatable=True, perform=event_log.last_events_many),
     Refresh: Kind(lane="write", perform=event_log.refresh_many),
-    Claim: Kind(lane="write", perform=lambda items: [event_log.claim(item) for item in items]),
+    Claim: Kind(lane="write", perform=lambda items: [event_log.claim(item) for item in items], told=_claimed),
     Renew: Kind(lane="write", perform=lambda items: [event_log.renew(item) for item in items]),
     Do: Kind(lane="write", perform=_each),
     DoSlowly: Kind(lane="slow", perform=_each),

@@ -2,9 +2,10 @@
 
 import sqlite3
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  # as Django names it
 
 from a2a.agents import registry
 from tasks_app import llm
@@ -12,8 +13,7 @@ from tasks_app import llm
 
 @register()
 def check_sqlite(**_: Any) -> list[CheckMessage]:
-    database = settings.DATABASES["default"]
-    if not database["ENGINE"].endswith("sqlite3") or sqlite3.sqlite_version_info >= (3, 35):
+    if not _sqlite() or sqlite3.sqlite_version_info >= (3, 35):
         return []
     hint = "Use a newer Python build, or PostgreSQL through DATABASE_URL."
     return [Error(f"SQLite {sqlite3.sqlite_version} has no RETURNING; 3.35 is needed.", hint=hint, id="a2a.E001")]
@@ -31,3 +31,60 @@ def check_default_agent(**_: Any) -> list[CheckMessage]:
 def check_llm(**_: Any) -> list[CheckMessage]:
     sentence = llm.misconfigured()
     return [Error(sentence, hint="Without address and model there is no llm agent.", id="a2a.E003")] if sentence else []
+
+
+BROKERS = ("redis", "rediss", "amqp", "amqps")
+HINTS = ("redis", "rediss", "unix")
+
+
+@register()
+def check_broker(**_: Any) -> list[CheckMessage]:
+    found: list[CheckMessage] = []
+    url = settings.CELERY_BROKER_URL
+    if url and not _fits(url, BROKERS):
+        hint = "Use redis://host:6379/0 or amqp://user:password@host//."
+        found.append(Error(f"CELERY_BROKER_URL must begin with one of {_begins(BROKERS)}", hint=hint, id="a2a.E004"))
+    if url and _sqlite():
+        hint = "Set DATABASE_URL to PostgreSQL, or unset CELERY_BROKER_URL: then the server runs agents itself."
+        found.append(Error("SQLite is for one process: workers cannot share it.", hint=hint, id="a2a.E005"))
+    return found
+
+
+@register()
+def check_hints(**_: Any) -> list[CheckMessage]:
+    url = settings.REDIS_URL
+    if url and not _fits(url, HINTS):
+        hint = "Use redis://host:6379/1."
+        return [Error(f"REDIS_URL must begin with one of {_begins(HINTS)}", hint=hint, id="a2a.E006")]
+    if url and _sqlite():
+        hint = "Unset REDIS_URL, or set DATABASE_URL to PostgreSQL to run several processes."
+        return [Warning("REDIS_URL joins processes, but on SQLite there is only one.", hint=hint, id="a2a.W001")]
+    if not url and not _sqlite():
+        lag = f"streams of tasks that run in another process lag up to {settings.A2A_POLL_SECONDS:g} s"
+        hint = "Set REDIS_URL where several web processes or workers share the database."
+        return [Warning(f"Without REDIS_URL {lag}.", hint=hint, id="a2a.W002")]
+    return []
+
+
+@register()
+def check_secret(**_: Any) -> list[CheckMessage]:
+    if not settings.DEVELOPMENT or _sqlite():
+        return []
+    hint = "Set SECRET_KEY, the same for all: without it API keys made with one data folder are unknown with another."
+    return [Warning("Processes that share a database need one SECRET_KEY.", hint=hint, id="a2a.W003")]
+
+
+def _sqlite() -> bool:
+    return str(settings.DATABASES["default"]["ENGINE"]).endswith("sqlite3")
+
+
+def _fits(url: str, schemes: tuple[str, ...]) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in schemes and bool(parts.path if parts.scheme == "unix" else parts.hostname)
+    except ValueError:
+        return False
+
+
+def _begins(schemes: tuple[str, ...]) -> str:
+    return ", ".join(f"{scheme}://" for scheme in schemes)

@@ -1,19 +1,27 @@
-"""Offering runnable tasks to whoever runs agents: a port, and its adapter for one process.
+"""Offering runnable tasks to whoever runs agents: a port, and its adapters for one process and for Celery workers.
 
 The rows are the queue. An offer only says "look": a lost or doubled one costs latency and nothing else.
 """
 
 import logging
 import threading
-from typing import Protocol
+from typing import Any, Protocol
 
-from celery import current_app
+from celery import Celery, current_app
+from kombu import Connection, Producer
 
+from a2a.agents import registry
 from tasks_app.hints import hints
 
 log = logging.getLogger(__name__)
 WAKE = "tasks_app.wake"
 """The Celery task that claims and drains, started by name: what it runs is above this layer."""
+PAUSE = 0.01
+"""Seconds after a message before the next: offers of that time are one."""
+ENOUGH = 32
+"""A queue in which so many messages wait needs no more: every worker of it will look. Asked after as many."""
+PATIENCE = 2.0
+"""Seconds for the broker to answer, and between attempts when it does not."""
 
 
 class Dispatcher(Protocol):
@@ -38,7 +46,10 @@ class LocalDispatcher:
         self.stopping = False
         self.thread = threading.Thread(target=self._run, name="dispatch", daemon=True)
         self.thread.start()
-        hints.on_offer(self.wanted.set)
+        hints.on_offer(self._offered)
+        self.wanted.set()
+
+    def _offered(self, queues: frozenset[str]) -> None:
         self.wanted.set()
 
     def _run(self) -> None:
@@ -51,9 +62,102 @@ class LocalDispatcher:
 
     def stop(self) -> None:
         """Takes up no more offers."""
-        hints.forget_offer(self.wanted.set)
+        hints.forget_offer(self._offered)
         self.stopping = True
         self.wanted.set()
         if self.thread is not None:
             self.thread.join(5)
             self.thread = None
+
+
+class CeleryDispatcher:
+    """Wakes workers through the broker, from a thread of its own: nobody who commits waits for the broker."""
+
+    def __init__(self) -> None:
+        self.wanted = threading.Event()
+        self.lock = threading.Lock()
+        self.queues: set[str] = set()
+        self.stopping = threading.Event()
+        self.trouble = ""
+        """Why workers are not woken, while they are not."""
+        self.thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        if self.thread is not None:
+            return
+        self.stopping.clear()
+        self.thread = threading.Thread(target=self._run, name="dispatch-celery", daemon=True)
+        self.thread.start()
+        hints.on_offer(self._offered)
+
+    def _offered(self, queues: frozenset[str]) -> None:
+        with self.lock:
+            self.queues |= queues or queues_of_agents()
+        self.wanted.set()
+
+    def stop(self) -> None:
+        """Passes on what was offered, if the broker lets it, and ends."""
+        hints.forget_offer(self._offered)
+        self.stopping.set()
+        self.wanted.set()
+        if self.thread is not None:
+            self.thread.join(2 * PATIENCE)
+            self.thread = None
+
+    def _run(self) -> None:
+        app = current_app._get_current_object()  # type: ignore[attr-defined]  # the proxy belongs to a thread
+        while not self.stopping.is_set():
+            with connection_of(app) as connection:
+                try:
+                    self._publish_all(app, connection)
+                except Exception as error:  # noqa: BLE001  # whatever it is, the sweeper offers again
+                    self._failed(error)
+                    self.stopping.wait(PATIENCE)
+
+    def _publish_all(self, app: Celery, connection: Connection) -> None:
+        """Until it is time to stop. Raises when the broker cannot be reached."""
+        producer = app.amqp.Producer(connection)
+        sent = dict.fromkeys(queues_of_agents(), 0)
+        while True:
+            self.wanted.wait()
+            self.wanted.clear()
+            with self.lock:
+                queues, self.queues = self.queues, set()
+            for queue in queues:
+                if sent[queue] % ENOUGH == 0 and waiting(app, producer, queue) >= ENOUGH:
+                    continue
+                app.send_task(WAKE, queue=queue, producer=producer, retry=False, ignore_result=True)
+                sent[queue] += 1
+            if queues and self.trouble:
+                log.warning("the broker answers again: workers are woken")
+                self.trouble = ""
+            if self.stopping.wait(PAUSE):
+                return
+
+    def _failed(self, error: Exception) -> None:
+        if not self.trouble:
+            log.warning("the broker does not answer; workers find tasks in their own sweeps: %s", error)
+        self.trouble = "broker: it does not answer, tasks start late"
+
+
+def connection_of(app: Celery) -> Connection:
+    """To the broker, with an end to its patience: by itself kombu waits for ever."""
+    return app.connection_for_write(
+        connect_timeout=PATIENCE,
+        transport_options={
+            "max_retries": 0, "connect_retries_timeout": PATIENCE,
+            "socket_timeout": PATIENCE, "socket_connect_timeout": PATIENCE,  # Redis
+            "read_timeout": PATIENCE, "write_timeout": PATIENCE,  # AMQP
+        },
+    )  # fmt: skip
+
+
+def waiting(app: Celery, producer: Producer, queue: str) -> int:
+    """How many messages wait in a queue."""
+    declared: Any = app.amqp.queues[queue].bind(producer.channel).queue_declare()  # type: ignore[arg-type]  # it has one
+    return int(declared.message_count)
+
+
+def queues_of_agents() -> frozenset[str]:
+    """Every queue in which a task can wait."""
+    return frozenset(agent.queue for agent in registry)

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from django.db import connection, transaction
@@ -184,22 +185,25 @@ def _write_one(new: list[tuple[ExchangeRow, BodyRow]], endings: list[tuple[Excha
 
 
 def _write(new: Sequence[tuple[ExchangeRow, BodyRow]], endings: Sequence[tuple[ExchangeRow, BodyRow]]) -> None:
-    with transaction.atomic(), connection.cursor() as cursor:
+    answers = [(body.response, body.exchange_id) for _, body in endings if body.response]
+    # Most groups are endings alone: on PostgreSQL one statement, which needs no transaction around it.
+    alone = on_postgres() and not new and not answers
+    with nullcontext() if alone else transaction.atomic(), connection.cursor() as cursor:
         EXCHANGES.write(cursor, [row for row, _ in new])
         BODIES.write(cursor, [body for _, body in new])
-        if endings:
-            if on_postgres():
-                cursor.execute(_END_POSTGRES, (as_json([row for row, _ in endings]),))
-            else:
-                cursor.executemany(_END_SQLITE, [_ending(row) for row, _ in endings])
-            answers = [(body.response, body.exchange_id) for _, body in endings if body.response]
-            if answers:
-                cursor.executemany(f"update {BODIES.name} set response = %s where exchange_id = %s", answers)
+        if endings and on_postgres():
+            rows = [row for row, _ in endings]
+            cursor.execute(_END_POSTGRES, (as_json(rows), [row.id for row in rows]))
+        elif endings:
+            cursor.executemany(_END_SQLITE, [_ending(row) for row, _ in endings])
+        if answers:
+            cursor.executemany(f"update {BODIES.name} set response = %s where exchange_id = %s", answers)
 
 
+# The ids are given apart as well: of a recordset PostgreSQL expects a hundred rows, and reads the whole table for them.
 _END_POSTGRES = (
     f"update {EXCHANGES.name} e set {', '.join(f'{name} = x.{name}' for name in _ENDINGS)} "
-    f"from jsonb_to_recordset(%s::jsonb) as x({EXCHANGES.record}) where e.id = x.id"
+    f"from jsonb_to_recordset(%s::jsonb) as x({EXCHANGES.record}) where e.id = x.id and e.id = any(%s)"
 )
 _END_SQLITE = f"update {EXCHANGES.name} set {', '.join(f'{name} = %s' for name in _ENDINGS)} where id = %s"
 

@@ -6,6 +6,7 @@ import logging
 from django.conf import settings
 from django.db import connection
 
+from tasks_app import services
 from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.readers import readers
 from tasks_app.runner import runner
@@ -35,6 +36,11 @@ async def problems() -> list[str]:
         log.warning("the database does not answer: %s", error)
         found.append("database: it cannot be reached, see the log")
     return found
+
+
+def lags() -> list[str]:
+    """What makes things late, while the process can do its work."""
+    return services.troubles()
 
 
 def _look() -> None:

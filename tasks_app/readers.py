@@ -7,6 +7,7 @@ poll that finds what hints missed (another process, a lost message).
 import asyncio
 import contextlib
 import logging
+from collections import OrderedDict
 from collections.abc import AsyncIterator
 
 from django.conf import settings
@@ -18,6 +19,8 @@ from tasks_app.event_log import LastEvents, ReadEvents
 from tasks_app.hints import Reached, hints
 
 log = logging.getLogger(__name__)
+REMEMBERED = 2_000
+"""Tasks of which it is known for a while that they became quiet."""
 POLLED = 500
 """Tasks asked about in one statement of the poll."""
 
@@ -76,13 +79,20 @@ class Readers:
         self.poller: asyncio.Task[None] | None = None
         self.draining = False
         """Every reader is to leave."""
+        self.ended: OrderedDict[str, Reached] = OrderedDict()
+        """The newest tasks that became quiet: a reader that comes a moment later has not missed it."""
 
     @contextlib.asynccontextmanager
     async def reader(self, task_id: str, context_id: str, after: int) -> AsyncIterator[Reader]:
         """A reader that hears of its task for as long as the block lasts. Subscribed first, so nothing is missed."""
-        self._bind()
+        self.bind()
+        if self.poller is None or self.poller.done():
+            self.poller = asyncio.get_running_loop().create_task(self._poll())
         reader = Reader(task_id, context_id, after)
         self.waiting.setdefault(task_id, set()).add(reader)
+        # Added first, then looked at: the thread that commits does it the other way round.
+        if news := self.ended.get(task_id):
+            reader.wake(news)
         try:
             yield reader
         finally:
@@ -98,7 +108,8 @@ class Readers:
             for reader in group:
                 reader.woken.set()
 
-    def _bind(self) -> None:
+    def bind(self) -> None:
+        """Listens from now on, for readers of the running loop; cheap when it does."""
         loop = asyncio.get_running_loop()
         if self.loop is not loop:
             # A new loop means a new life of the process's doors (tests); the old loop's readers are gone with it.
@@ -106,11 +117,15 @@ class Readers:
             hints.forget(self._heard)
             hints.listen(self._heard)
             self.poller = None
-        if self.poller is None or self.poller.done():
-            self.poller = loop.create_task(self._poll())
 
     def _heard(self, news: list[Reached]) -> None:
-        """On the thread that committed."""
+        """On the thread that committed, or that of the hints from elsewhere."""
+        for item in news:
+            if item.state in QUIET:
+                self.ended[item.task_id] = item
+        while len(self.ended) > REMEMBERED:
+            with contextlib.suppress(KeyError):  # another thread was faster
+                self.ended.popitem(last=False)
         wanted = [item for item in news if item.task_id in self.waiting]
         if wanted and self.loop is not None and not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self._wake, wanted)

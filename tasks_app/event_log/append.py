@@ -13,6 +13,7 @@ from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
 from a2a.dialects.protojson import dumps, encode_status, event_document
+from a2a.documents import TaskDocument
 from a2a.events import Event, status_of
 from a2a.states import QUIET, TERMINAL, TRANSITIONS, TaskState
 from a2a.types import Status
@@ -63,6 +64,8 @@ class Append(Struct, kw_only=True):
     run: RunRow | None = None
     exchange: ExchangeRow | None = None
     body: BodyRow | None = None
+    snapshot: TaskDocument | None = None
+    """The task after these events: stored as its snapshot unless somebody else's events came between."""
     patient: bool = False
     """Wait for a row that somebody else has locked instead of coming back as Locked."""
 
@@ -130,26 +133,31 @@ def stale(seq: int, snapshot_seq: int, state: str | None) -> bool:
 
     Growing by half keeps the total work of all refreshes linear in the number of events.
     """
-    return (state is not None and state in QUIET) or seq - snapshot_seq > max(64, seq // 2)
+    return seq > snapshot_seq and ((state is not None and state in QUIET) or seq - snapshot_seq > max(64, seq // 2))
 
 
 # The lock comes first and in id order: updates that lock as they go deadlock. Locked rows are skipped, or one row
-# held by somebody else would stall the whole group.
+# held by somebody else would stall the whole group. The ids are given apart as well: of a recordset PostgreSQL expects
+# a hundred rows, and reads the whole table for them.
 _APPEND = f"""
 with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, count bigint, sources text[], state text,
         status text, status_at timestamptz, attempt bigint, sight text, frees boolean, tries bigint,
-        lease_before timestamptz)),
+        lease_before timestamptz, snapshot bigint, artifacts text, history text)),
     l as materialized (
-        select t.id from {_TASK} t join r on r.id = t.id order by t.id for no key update of t {{locked}}),
+        select id from {_TASK} where id = any(%s) order by id for no key update {{locked}}),
     u as (update {_TASK} t set last_seq = t.last_seq + r.count, state = coalesce(r.state, t.state),
             status = coalesce(r.status, t.status), status_at = coalesce(r.status_at, t.status_at),
             tries = t.tries + r.tries,
             lease_owner = case when r.frees then null else t.lease_owner end,
             lease_until = case when r.frees then null else t.lease_until end,
-            deadline = case when r.frees then null else t.deadline end
+            deadline = case when r.frees then null else t.deadline end,
+            snapshot_seq = case when {{known}} then r.snapshot else t.snapshot_seq end,
+            snapshot_status = case when {{known}} then coalesce(r.status, t.status) else t.snapshot_status end,
+            artifacts = case when {{known}} then r.artifacts else t.artifacts end,
+            history = case when {{known}} then r.history else t.history end
         from r join l on l.id = r.id
-        where t.id = r.id and t.state = any(r.sources) and (r.attempt is null or t.attempt = r.attempt)
-            and (r.sight is null or r.sight = {VISIBLE})
+        where t.id = r.id and t.id = any(%s) and t.state = any(r.sources)
+            and (r.attempt is null or t.attempt = r.attempt) and (r.sight is null or r.sight = {VISIBLE})
             and (r.lease_before is null or t.lease_until < r.lease_before)
         returning r.n, t.last_seq, t.snapshot_seq, t.last_seq - r.count as base),
     e as (insert into {EVENTS.name} ({EVENTS.list})
@@ -182,15 +190,24 @@ def _append_postgres(items: Sequence[Append]) -> list[Appended | Locked | None]:
                 "status": item.status, "status_at": item.status_at, "attempt": item.attempt, "sight": item.sight,
                 "frees": item.frees, "tries": item.tries, "lease_before": item.lease_before,
             }
+            | _snapshot(item.snapshot)
         )  # fmt: skip
     parts = _parts(items)
     more = "".join(f", t{n} as ({table.insert('join u using (n)')})" for n, (table, _) in enumerate(parts))
-    statement = _APPEND.format(locked="" if items[0].patient else "skip locked", more=more)
+    locked = "" if items[0].patient else "skip locked"
+    statement = _APPEND.format(locked=locked, more=more, known="t.last_seq + r.count = r.snapshot")
     events = as_json([event for item in items for event in item.events])
+    ids = [item.task_id for item in items]
     with connection.cursor() as cursor:
-        cursor.execute(statement, (dumps(heads), events, *(as_json(rows) for _, rows in parts)))
+        cursor.execute(statement, (dumps(heads), ids, ids, events, *(as_json(rows) for _, rows in parts)))
         rows = {n: rest for n, *rest in cursor.fetchall()}
     return [_outcome(item, *rows[place]) for place, item in enumerate(items)]
+
+
+def _snapshot(document: TaskDocument | None) -> dict[str, Any]:
+    if document is None:
+        return {}
+    return {"snapshot": document.seq, "artifacts": document.artifacts, "history": document.history}
 
 
 def _outcome(item: Append, seq: int | None, snapshot_seq: int, unlocked: bool) -> Appended | Locked | None:
@@ -228,9 +245,21 @@ def _append_one(cursor: CursorWrapper, item: Append) -> Appended | None:
     if found is None:
         return None
     seq, snapshot_seq = found
+    if item.snapshot is not None and item.snapshot.seq == seq:
+        write_snapshot(cursor, item.snapshot)
+        snapshot_seq = seq
     for event in item.events:
         event.seq += seq - len(item.events)
     EVENTS.write(cursor, item.events)
     for table, rows in _parts([item]):
         table.write(cursor, rows)
     return Appended(seq, stale(seq, snapshot_seq, item.state))
+
+
+def write_snapshot(cursor: CursorWrapper, document: TaskDocument) -> None:
+    """On either database; a snapshot never goes back."""
+    cursor.execute(
+        f"update {_TASK} set snapshot_seq = %s, snapshot_status = %s, artifacts = %s, history = %s "
+        "where id = %s and snapshot_seq < %s",
+        (document.seq, document.status, document.artifacts, document.history, document.id, document.seq),
+    )

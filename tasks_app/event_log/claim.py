@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
 from a2a.dialects.protojson import dumps, encode_status, event_document
@@ -13,20 +14,27 @@ from a2a.events import StatusChanged
 from a2a.states import TaskState
 from a2a.types import Status
 from tasks_app import clock
-from tasks_app.event_log.read import ReadTask, TaskRead, one_of, read_many
+from tasks_app.event_log.append import write_snapshot
+from tasks_app.event_log.read import COLUMNS, ReadTask, TaskRead, one_of, read_many, task_read
 from tasks_app.models import Task
-from tasks_app.rows import EVENTS, EventRow, on_postgres, sqlite_time
+from tasks_app.rows import EVENTS, EventRow, as_json, on_postgres, sqlite_time
 
 _TASK = Task._meta.db_table
 
 
-class Claim(Struct, frozen=True, kw_only=True):
-    """Runnable tasks of these agents and queues, at most so many, for this worker."""
+class Want(Struct, frozen=True, kw_only=True):
+    """Runnable tasks of these agents and queues, at most so many."""
 
-    worker: str
     agents: tuple[str, ...]
     queues: tuple[str, ...]
     limit: int
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """What a worker has slots for, kind by kind."""
+
+    worker: str
+    wants: tuple[Want, ...]
 
 
 class Renew(Struct, frozen=True, kw_only=True):
@@ -43,13 +51,20 @@ class Refresh(Struct, frozen=True, kw_only=True):
 
 
 # The database's clock decides about leases, since workers' clocks may differ; SQLite is on the one machine.
+_WANTED = f"""
+(select id from {_TASK} where state = 'submitted' and agent = any(%s) and queue = any(%s)
+    order by priority desc, created_at limit %s for no key update skip locked)
+"""
 _CLAIM_POSTGRES = f"""
-with c as (select id from {_TASK} where state = 'submitted' and {{where}}
-        order by priority desc, created_at limit %s for no key update skip locked)
-update {_TASK} t set attempt = attempt + 1, tries = tries + 1, state = 'working', status = %s, status_at = %s,
-    last_seq = last_seq + 1, lease_owner = %s, lease_until = now() + make_interval(secs => %s),
-    deadline = now() + make_interval(secs => timeout)
-from c where t.id = c.id returning t.id, t.last_seq, t.attempt
+with {{wanted}},
+u as (update {_TASK} t set attempt = attempt + 1, tries = tries + 1, state = 'working', status = %s, status_at = %s,
+        last_seq = last_seq + 1, lease_owner = %s, lease_until = now() + make_interval(secs => %s),
+        deadline = now() + make_interval(secs => timeout)
+    from ({{all}}) c where t.id = c.id returning {COLUMNS}),
+e as (insert into {EVENTS.name} ({EVENTS.list})
+    select t.id, t.last_seq, x.kind, x.payload, x.state, x.actor, x.created_at, x.exchange_id, t.attempt, x.size
+    from u t, jsonb_to_recordset(%s::jsonb) as x({EVENTS.record}))
+select {COLUMNS} from u t
 """
 _CLAIM_SQLITE = f"""
 update {_TASK} set attempt = attempt + 1, tries = tries + 1, state = 'working', status = %s, status_at = %s,
@@ -57,32 +72,53 @@ update {_TASK} set attempt = attempt + 1, tries = tries + 1, state = 'working', 
     deadline = strftime('%%Y-%%m-%%d %%H:%%M:%%f000', 'now', '+' || timeout || ' seconds')
 where id in (select id from {_TASK} where state = 'submitted' and {{where}}
         order by priority desc, created_at limit %s)
-returning id, last_seq, attempt
+returning {COLUMNS.replace("t.", "")}
 """
 
 
 def claim(wish: Claim) -> list[TaskRead]:
     """Gives the worker a lease on runnable tasks, sets them working, and reads them."""
-    if wish.limit <= 0 or not wish.agents:
+    wants = [want for want in wish.wants if want.agents and want.limit > 0]
+    if not wants:
         return []
     status = Status(state=TaskState.WORKING, timestamp=clock.now())
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(*_claim_statement(wish, status))
-        claimed = cursor.fetchall()
-        EVENTS.write(cursor, [_working(status, *row) for row in claimed])
-    return [task for task in read_many([ReadTask(task_id=row[0], sight=None) for row in claimed]) if task]
+    with connection.cursor() as cursor:
+        rows = (_claim_postgres if on_postgres() else _claim_sqlite)(cursor, wish.worker, wants, status)
+    # Of a new task the row says all. What was said before, or is in the status, must be folded.
+    whole = {row[0]: task_read(row, ()) for row in rows if row[2] == row[6] + 1 and '"message"' not in row[7]}
+    rest = [ReadTask(task_id=row[0], sight=None) for row in rows if row[0] not in whole]
+    return [*whole.values(), *(task for task in (read_many(rest) if rest else []) if task)]
 
 
-def _claim_statement(wish: Claim, status: Status) -> tuple[str, list[Any]]:
-    agents, names = one_of("agent", wish.agents)
-    queues, more = one_of("queue", wish.queues)
-    where, values = f"{agents} and {queues}", [*names, *more]
-    text, seconds = dumps(encode_status(status)), settings.A2A_LEASE_SECONDS
-    if on_postgres():
-        return _CLAIM_POSTGRES.format(where=where), [*values, wish.limit, text, status.timestamp, wish.worker, seconds]
-    until = sqlite_time(status.timestamp + timedelta(seconds=seconds))
-    head = [text, sqlite_time(status.timestamp), wish.worker, until]
-    return _CLAIM_SQLITE.format(where=where), [*head, *values, wish.limit]
+def _claim_postgres(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[Any]:
+    names = [f"c{place}" for place in range(len(wants))]
+    statement = _CLAIM_POSTGRES.format(
+        wanted=", ".join(f"{name} as {_WANTED}" for name in names),
+        all=" union all ".join(f"select id from {name}" for name in names),
+    )
+    chosen = [value for want in wants for value in (list(want.agents), list(want.queues), want.limit)]
+    event, seconds = as_json([_working(status, "", 0, 0)]), settings.A2A_LEASE_SECONDS
+    cursor.execute(statement, [*chosen, _text(status), status.timestamp, worker, seconds, event])
+    return list(cursor.fetchall())
+
+
+def _claim_sqlite(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[Any]:
+    until = sqlite_time(status.timestamp + timedelta(seconds=settings.A2A_LEASE_SECONDS))
+    head = [_text(status), sqlite_time(status.timestamp), worker, until]
+    rows = []
+    with transaction.atomic():
+        for want in wants:
+            agents, names = one_of("agent", want.agents)
+            queues, more = one_of("queue", want.queues)
+            statement = _CLAIM_SQLITE.format(where=f"{agents} and {queues}")
+            cursor.execute(statement, [*head, *names, *more, want.limit])
+            rows += cursor.fetchall()
+        EVENTS.write(cursor, [_working(status, row[0], row[2], row[13]) for row in rows])
+    return rows
+
+
+def _text(status: Status) -> str:
+    return dumps(encode_status(status))
 
 
 def _working(status: Status, task_id: str, seq: int, attempt: int) -> EventRow:
@@ -130,10 +166,5 @@ def refresh_many(items: Sequence[Refresh]) -> list[None]:
     reads = [read for read in read_many([ReadTask(task_id=task_id, sight=None) for task_id in ids]) if read]
     with transaction.atomic(), connection.cursor() as cursor:
         for read in reads:
-            stored = read.document
-            cursor.execute(
-                f"update {_TASK} set snapshot_seq = %s, snapshot_status = %s, artifacts = %s, history = %s "
-                "where id = %s and snapshot_seq < %s",
-                (stored.seq, stored.status, stored.artifacts, stored.history, stored.id, stored.seq),
-            )
+            write_snapshot(cursor, read.document)
     return [None for _ in items]

@@ -74,7 +74,7 @@ class LastEvents(Struct, frozen=True, kw_only=True):
     task_ids: tuple[str, ...]
 
 
-_COLUMNS = (
+COLUMNS = (
     "t.id, t.context_id, t.last_seq, t.state, t.status, t.metadata, t.snapshot_seq, t.snapshot_status, t.artifacts, "
     "t.history, t.agent, t.owner_id, t.tenant_id, t.attempt, t.tries, t.max_attempts, t.timeout"
 )
@@ -83,9 +83,9 @@ _TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 
 def read_many(items: Sequence[ReadTask]) -> list[TaskRead | None]:
     """Each task as of its last event; None where there is none that the caller may see."""
-    rows = _rows(_COLUMNS, items)
+    rows = _rows(COLUMNS, items)
     tails = read_tails([(row[0], row[6], row[2]) for row in rows if row[6] < row[2]])
-    found = {row[0]: _task_read(row, tails.get(row[0], ())) for row in rows}
+    found = {row[0]: task_read(row, tails.get(row[0], ())) for row in rows}
     return [_seen(found.get(item.task_id), item) for item in items]
 
 
@@ -158,7 +158,8 @@ def _event(task_id: str, context_id: str, seq: int, kind: Any, payload: str, sta
     return EventDocument(task_id=task_id, context_id=context_id, seq=seq, kind=kind, payload=payload, state=state)
 
 
-def _task_read(row: tuple[Any, ...], tail: Sequence[EventDocument]) -> TaskRead:
+def task_read(row: tuple[Any, ...], tail: Sequence[EventDocument]) -> TaskRead:
+    """From a row of COLUMNS and the events after its snapshot."""
     stored = TaskDocument(
         id=row[0],
         context_id=row[1],

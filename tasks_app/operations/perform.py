@@ -17,7 +17,6 @@ from a2a.requests import (
     StreamMessage,
     SubscribeToTask,
 )
-from a2a.states import QUIET
 from tasks_app import access
 from tasks_app.access import Caller, check_scope
 from tasks_app.bridge import DoSlowly, bridge
@@ -42,6 +41,8 @@ OPERATIONS: dict[type[Request], Operation] = {
 
 async def perform(request: Request, context: Context) -> Result | Follow:
     """Grants a request. Raises the errors of a2a/errors.py."""
+    # Before the work: it may be done before anybody waits for it.
+    readers.bind()
     outcome = await _drive(OPERATIONS[type(request)].steps(request, context))
     match outcome:
         case Done(result):
@@ -77,11 +78,9 @@ async def _wait(outcome: Wait, context: Context) -> Result:
     """The task when it is quiet, or as it is when the time is up: that is never an error."""
     look = ReadTask(task_id=outcome.task_id, sight=access.sight(context.caller, outcome.task_id))
     async with readers.reader(outcome.task_id, outcome.context_id, outcome.after) as reader:
-        # Subscribed first, then read: what happened in between is not missed.
-        read = await bridge.ask(look)
-        if read is not None and read.document.state not in QUIET:
-            await reader.quiet(settings.A2A_WAIT_SECONDS)
-            read = await bridge.ask(look)
+        # It also knows what happened just before it came; what no hint told of, the poll finds.
+        await reader.quiet(settings.A2A_WAIT_SECONDS)
+    read = await bridge.ask(look)
     if read is None:
         raise TaskNotFound(taskId=outcome.task_id)
     if context.exchange:

@@ -131,6 +131,8 @@ class Execution:
         if agent is None:
             raise LookupError(f"no agent {self.read.agent} in this process")
         task = task_of(self.read.document)
+        if self.writer:
+            self.writer.known = task
         asked = [message for message in task.history if message.role is Role.USER]
         scribe.artifact_id = f"answer-{len(asked)}"
         earlier = None

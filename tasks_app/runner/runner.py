@@ -15,8 +15,8 @@ from django.conf import settings
 from a2a.agents import registry
 from a2a.states import TERMINAL
 from tasks_app.bridge import bridge
-from tasks_app.event_log import Claim, Renew, TaskRead
-from tasks_app.hints import Reached, hints
+from tasks_app.event_log import Claim, Renew, TaskRead, Want
+from tasks_app.hints import ANY, Reached, hints
 from tasks_app.runner.execution import Execution
 
 log = logging.getLogger(__name__)
@@ -38,6 +38,12 @@ class Runner:
         self.stopping = False
         self.hungry = False
         """The last claim left tasks behind, for want of slots."""
+        self.quiet = threading.Event()
+        """Nothing runs."""
+        self.queues: frozenset[str] = ANY
+        """Claims from these queues only; none of them: from all."""
+        self.alone = False
+        """One run at a time: the process was forked to have a core for it."""
 
     def start(self) -> None:
         """Starts the loop and the heartbeat."""
@@ -71,29 +77,45 @@ class Runner:
         """Claims and starts runnable tasks until there are none or the slots are full; how many it started."""
         total = 0
         with self.claiming:
-            for is_async in (True, False):
-                more = True
-                while more and not self.stopping and self.loop is not None:
-                    claimed, more = self._claim(is_async)
-                    total += len(claimed)
+            more = True
+            while more and not self.stopping and self.loop is not None:
+                claimed, more = self._claim()
+                total += len(claimed)
+                if claimed:
                     self.loop.call_soon_threadsafe(self._start_all, claimed)
         return total
 
-    def _claim(self, is_async: bool) -> tuple[list[TaskRead], bool]:
+    def _claim(self) -> tuple[list[TaskRead], bool]:
         """What it got, and whether there may be more for the free slots."""
-        slots = settings.A2A_ASYNC_SLOTS if is_async else settings.A2A_SYNC_SLOTS
-        free = slots - sum(run.is_async is is_async for run in list(self.running.values()))
-        mine = [agent for agent in registry if agent.is_async is is_async]
-        agents, queues = tuple(agent.name for agent in mine), tuple({agent.queue for agent in mine})
-        if free <= 0:
-            self.hungry = self.hungry or bool(agents)
+        wants = [want for want in (self._want(is_async=True), self._want(is_async=False)) if want]
+        if not wants:
             return [], False
-        wish = Claim(worker=self.worker, agents=agents, queues=queues, limit=min(free, BATCH))
-        claimed: list[TaskRead] = bridge.do(wish) if agents else []
+        claimed: list[TaskRead] = bridge.do(Claim(worker=self.worker, wants=tuple(wants)))
         for read in claimed:
             # Counted at once, or the next claim of this drain would overfill the slots.
+            self.quiet.clear()
             self.running[read.document.id] = Execution(read, self.worker, self.threads)
-        return claimed, len(claimed) == wish.limit
+        return claimed, len(claimed) >= min(want.limit for want in wants)
+
+    def _want(self, *, is_async: bool) -> Want | None:
+        """The tasks of one kind that there are slots for; of the other kind too if one run is all there may be."""
+        mine = [agent for agent in registry if not self.queues or agent.queue in self.queues]
+        if self.alone:
+            mine, free = (mine, 1 - len(self.running)) if is_async else ([], 0)
+        else:
+            mine = [agent for agent in mine if agent.is_async is is_async]
+            free = self._free(is_async)
+        if not mine:
+            return None
+        if free <= 0:
+            self.hungry = True
+            return None
+        names, queues = tuple(agent.name for agent in mine), tuple({agent.queue for agent in mine})
+        return Want(agents=names, queues=queues, limit=min(free, BATCH))
+
+    def _free(self, is_async: bool) -> int:
+        slots = settings.A2A_ASYNC_SLOTS if is_async else settings.A2A_SYNC_SLOTS
+        return slots - sum(run.is_async is is_async for run in list(self.running.values()))
 
     def _start_all(self, claimed: list[TaskRead]) -> None:
         for read in claimed:
@@ -103,6 +125,8 @@ class Runner:
     def _ended(self, run: Execution) -> None:
         if self.running.get(run.task_id) is run:
             del self.running[run.task_id]
+        if not self.running:
+            self.quiet.set()
         if self.hungry and not self.stopping:
             self.hungry = False
             hints.offer()
@@ -147,6 +171,10 @@ class Runner:
                 run.look()
 
     # -------------------------------------------------------------- shutdown
+
+    def close(self) -> None:
+        """No more claims; what runs goes on. Safe in a signal handler."""
+        self.stopping = True
 
     def stop(self) -> None:
         """No more claims; runs get a grace, then their leases are given back without counting as a try."""

@@ -4,13 +4,16 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from functools import reduce
 
 from django.db import InterfaceError, OperationalError
 
-from a2a.dialects.protojson import encodable
-from a2a.events import ArtifactAdded, Event, status_of
+from a2a.dialects.protojson import document, encodable
+from a2a.documents import TaskDocument
+from a2a.events import ArtifactAdded, Event, apply, status_of
 from a2a.run import Action
 from a2a.scribe import Scribe, ends_run, merged
+from a2a.types import Task
 from tasks_app import clock
 from tasks_app.bridge import bridge
 from tasks_app.event_log import Appended, TaskRead, change
@@ -22,6 +25,8 @@ PAUSE = 0.025
 """Seconds between two writes of a run; the first chunk goes at once."""
 FULL = 16_384
 """Characters of text that are written without waiting."""
+SHORT = 64
+"""Events up to which a run keeps the task in mind."""
 
 
 class Writer:
@@ -41,6 +46,9 @@ class Writer:
         self.timer: asyncio.Task[None] | None = None
         self.hurry = asyncio.Event()
         """The run is at its end: what waits is written now."""
+        self.known: Task | None = None
+        """The task after what was written, as long as there is little of it."""
+        self.written = 0
         self.failed: BaseException | None = None
         """What a write in the background ended with."""
 
@@ -54,16 +62,18 @@ class Writer:
         if ends_run(action) and (status := status_of(event)):
             self.ended = status.state.value  # Written by finish, together with the run's row.
             return
-        wait = self.last + PAUSE - asyncio.get_running_loop().time()
-        if wait <= 0 or self.size >= FULL:
+        if self.size >= FULL:
             await self.flush()
         elif self.timer is None or self.timer.done():
-            self.timer = asyncio.create_task(self._later(wait))
+            # Not awaited even when it is due: an agent that ends in the same turn has one write instead of two.
+            wait = self.last + PAUSE - asyncio.get_running_loop().time()
+            self.timer = asyncio.create_task(self._later(max(wait, 0.0)))
 
     async def _later(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self.hurry.wait()
+        if seconds:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self.hurry.wait()
         try:
             await self.flush()
         except (LostLease, WriteFailed, Exception) as error:  # told to finish, or ends the run now
@@ -79,10 +89,10 @@ class Writer:
             events, self.buffer, self.size = self.buffer, [], 0
             if not events:
                 return
-            document = self.read.document
+            claimed = self.read.document
             item = change(
-                document.id, document.context_id, events, now=clock.now(), actor="agent",
-                attempt=self.read.attempt, run=run,
+                claimed.id, claimed.context_id, events, now=clock.now(), actor="agent",
+                attempt=self.read.attempt, run=run, snapshot=self._snapshot(events, last=run is not None),
             )  # fmt: skip
             try:
                 result = await bridge.ask(item)
@@ -92,9 +102,23 @@ class Writer:
             if not isinstance(result, Appended):
                 raise LostLease
 
+    def _snapshot(self, events: list[Event], *, last: bool) -> TaskDocument | None:
+        """The task after the last write, as far as this run knows: folding it from the log would be a read and a write
+        more. Of long runs it is left to those."""
+        if self.known is None:
+            return None
+        self.written += len(events)
+        self.known = reduce(apply, events, self.known) if self.written <= SHORT else None
+        if not last or self.known is None:
+            return None
+        found = document(self.known, self.read.document.seq + self.written)
+        return found if len(found.artifacts or "") + len(found.history or "") <= FULL else None
+
     async def finish(self, event: Event | None, run: RunRow) -> None:
         """The last write of the run. Raises LostLease."""
-        if self.timer is not None:
+        if self.timer is not None and not self.lock.locked():
+            self.timer.cancel()  # What it would write goes with the last write.
+        elif self.timer is not None:
             # A write under way is waited for: what became of it decides about this one.
             self.hurry.set()
             await self.timer

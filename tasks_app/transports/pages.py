@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from a2a.agents import registry
 from a2a.cards import describe
 from a2a.dialects.hybrid import WellKnown, card_shape
-from tasks_app.health import problems
+from tasks_app.health import lags, problems
 from tasks_app.transports.http import version_of
 
 MAX_AGE = 60
@@ -50,8 +50,7 @@ async def healthz(request: HttpRequest) -> HttpResponse:
 
 
 async def readyz(request: HttpRequest) -> HttpResponse:
-    """The process can do its work; else 503 and why not."""
-    reasons = await problems()
-    return JsonResponse(
-        {"status": "unavailable" if reasons else "ok", "reasons": reasons}, status=503 if reasons else 200
-    )
+    """The process can do its work, if not always in time; else 503 and why not."""
+    reasons, late = await problems(), lags()
+    status = "unavailable" if reasons else "degraded" if late else "ok"
+    return JsonResponse({"status": status, "reasons": [*reasons, *late]}, status=503 if reasons else 200)

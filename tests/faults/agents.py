@@ -1,6 +1,7 @@
 """Agents for faults; a server under test loads them through A2A_AGENT_MODULES."""
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -37,4 +38,19 @@ async def chatty(run: Run, chunks: int = 1000, size: int = 16_384, pause: float 
 def stubborn(run: Run, seconds: float = 60.0) -> str:
     """Blocks its thread, and cannot be interrupted."""
     time.sleep(seconds)
+    return "done"
+
+
+@agent(queue="cpu", attempts=2)
+def burns(run: Run, seconds: float = 1.0) -> dict[str, int]:
+    """Keeps a core busy, and says which process it was."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    return {"pid": os.getpid()}
+
+
+@agent(priority=5)
+async def urgent(run: Run) -> str:
+    """Goes before the others of its queue."""
     return "done"

@@ -1,13 +1,14 @@
-"""Servers of ours as processes, in folders of their own, and PostgreSQL for those that share one."""
+"""Servers of ours as processes, in folders of their own, and PostgreSQL and Redis for those that share them."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests import servers
-from tests.faults.nodes import AGENTS, Node
+from tests.faults.nodes import AGENTS, KEY, Node, Redis, Worker, manage
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # a line a call hides what matters
 
@@ -56,3 +57,52 @@ async def pair(start: Start, postgres: str) -> tuple[Node, Node]:
     """Two processes on one database, with short leases. Keys are digested with the secret of the folder they share."""
     first = await start(DATABASE_URL=postgres, **SHORT)
     return first, await start("serve", DATABASE_URL=postgres, **SHORT)
+
+
+@pytest.fixture
+def redis() -> Iterator[Redis]:
+    """A server of the test's own."""
+    server = Redis()
+    server.start()
+    yield server
+    server.kill()
+
+
+class Plant(NamedTuple):
+    """A production: webs and workers are added to it, each with a data folder of its own."""
+
+    folder: Path
+    redis: Redis
+    nodes: list[Node]
+    settings: dict[str, str]
+
+    async def web(self, **settings: str) -> Node:
+        node = Node(self.folder / f"web-{len(self.nodes)}", "serve", **self.settings | settings)
+        self.nodes.append(node)
+        return await node.start()
+
+    async def worker(self, *arguments: str, **settings: str) -> Worker:
+        worker = Worker(self.folder / f"worker-{len(self.nodes)}", *arguments, **self.settings | settings)
+        self.nodes.append(worker)
+        await worker.start()
+        return worker
+
+
+@pytest.fixture
+def plant(nodes: list[Node], tmp_path: Path, postgres: str, redis: Redis) -> Plant:
+    """A migrated database with a key, Redis as broker and for hints, and no processes yet."""
+    settings = {
+        "DATABASE_URL": postgres,
+        "CELERY_BROKER_URL": redis.url,
+        "REDIS_URL": redis.url,
+        "SECRET_KEY": "a secret that all processes of a production share",
+        "ALLOWED_HOSTS": "127.0.0.1",
+        "A2A_GRACE_SECONDS": "1",
+        **AGENTS,
+        **SHORT,
+    }
+    key = f"from tasks_app import access; access.new_key('caller', key='{KEY}')"
+    for arguments in (("migrate", "-v0"), ("shell", "--no-imports", "-c", key)):
+        done = manage(tmp_path / "data", *arguments, **settings)
+        assert done.returncode == 0, done.stderr
+    return Plant(tmp_path, redis, nodes, settings)

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import orjson
+import redis
 
 from tests import servers
 
@@ -41,10 +42,11 @@ def manage(folder: Path, *arguments: str, **settings: str) -> subprocess.Complet
 class Node:
     """One server process."""
 
-    def __init__(self, folder: Path, verb: str = "run", **settings: str) -> None:
+    def __init__(self, folder: Path, verb: str = "run", *arguments: str, **settings: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.verb = verb
+        self.command = command(verb, *arguments)
         self.port = servers.free_port()
         self.base = f"http://127.0.0.1:{self.port}"
         self.settings = {"PORT": str(self.port)} | settings
@@ -78,7 +80,7 @@ class Node:
     def launch(self) -> None:
         with self.file.open("ab") as output:
             self.process = subprocess.Popen(
-                command(self.verb), env=environment(self.folder, **self.settings), cwd=ROOT, stdin=subprocess.DEVNULL,
+                self.command, env=environment(self.folder, **self.settings), cwd=ROOT, stdin=subprocess.DEVNULL,
                 stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
 
@@ -118,3 +120,49 @@ class Node:
         """Everything about a task, as an operator sees it."""
         (task,) = await self.lines("tasks", "show", task_id)
         return task
+
+
+class Worker(Node):
+    """A Celery worker."""
+
+    def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
+        super().__init__(folder, "worker", *arguments, **settings)
+
+    async def start(self) -> "Worker":
+        """Starts it, again if need be, and returns when it takes messages."""
+        before = self.log.count("worker is ready") if self.file.exists() else 0
+        self.launch()
+        deadline = time.monotonic() + START_SECONDS
+        while self.log.count("worker is ready") == before:
+            assert self.process
+            assert self.process.poll() is None, f"it ended at once:\n{self.log}"
+            assert time.monotonic() < deadline, f"it was not ready within {START_SECONDS:g} s:\n{self.log}"
+            await asyncio.sleep(0.03)
+        return self
+
+
+class Redis:
+    """A Redis-protocol server of our own, to be frozen, flushed and killed."""
+
+    def __init__(self) -> None:
+        self.port = servers.free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self.process = servers.launch_redis(self.port)
+        servers.wait_for_redis(self.process, self.url)
+
+    def tell(self, number: signal.Signals) -> None:
+        assert self.process
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """Nothing is kept: it has no persistence."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(10)
+
+    def flush(self) -> None:
+        with redis.Redis.from_url(self.url) as client:
+            client.flushall()

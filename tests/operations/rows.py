@@ -11,8 +11,8 @@ from django.utils import timezone
 from a2a.dialects.protojson import document, event_document
 from a2a.events import ArtifactAdded, Event, StatusChanged, TaskCreated
 from a2a.states import TaskState
-from a2a.types import Artifact, Part, Status, Task
-from tasks_app.event_log import Append, Claim, Create, TaskRead, change
+from a2a.types import Artifact, Message, Part, Role, Status, Task
+from tasks_app.event_log import Append, Claim, Create, TaskRead, Want, change
 from tasks_app.ids import uuid7
 from tasks_app.models import Task as Row
 from tasks_app.rows import EventRow, KeyRow, TaskRow
@@ -51,8 +51,9 @@ def chunk(text: str, *, append: bool = True) -> ArtifactAdded:
     return ArtifactAdded(artifact=Artifact(artifact_id="a", parts=(Part(text=text),)), append=append)
 
 
-def status(state: TaskState) -> StatusChanged:
-    return StatusChanged(status=Status(state=state, timestamp=timezone.now()))
+def status(state: TaskState, text: str = "") -> StatusChanged:
+    said = Message(message_id=uuid7(), role=Role.AGENT, parts=(Part(text=text),)) if text else None
+    return StatusChanged(status=Status(state=state, timestamp=timezone.now(), message=said))
 
 
 def addition(task_id: str, *events: Event, **more: Any) -> Append:
@@ -61,7 +62,7 @@ def addition(task_id: str, *events: Event, **more: Any) -> Append:
 
 
 def wish(limit: int = 10, worker: str = "w", agents: tuple[str, ...] = ("tries-twice",)) -> Claim:
-    return Claim(worker=worker, agents=agents, queues=("default",), limit=limit)
+    return Claim(worker=worker, wants=(Want(agents=agents, queues=("default",), limit=limit),))
 
 
 def expire(read: TaskRead, **more: Any) -> None:

@@ -1,25 +1,30 @@
 """The log: its conditions, its fence, its numbers, its snapshots, and what becomes of lost leases."""
 
 from datetime import timedelta
+from functools import reduce
 from typing import Any
 
 import pytest
 from django.db import IntegrityError
 from django.utils import timezone
 
-from a2a.dialects.protojson import task_of
+from a2a.dialects.protojson import document, task_of
+from a2a.events import MessageAdded, apply
 from a2a.states import TaskState
+from a2a.types import Message, Part, Role, Status
 from tasks_app import access
 from tasks_app.bridge import KINDS, bridge, perform
 from tasks_app.event_log import (
     Append,
     Appended,
+    Claim,
     Create,
     Known,
     ReadAsOf,
     ReadTask,
     Refresh,
     Renew,
+    Want,
     append_many,
     claim,
     create_many,
@@ -180,6 +185,32 @@ def test_claims_go_by_priority_then_age_and_never_overlap(owner: Person) -> None
     assert set(Task.objects.values_list("state", "lease_owner", "attempt", "tries")) == {("working", "w", 1, 1)}
 
 
+def test_one_claim_takes_each_kind_up_to_its_own_slots(owner: Person) -> None:
+    items = [creation(owner, f"k{place}", agent="one" if place % 2 else "other") for place in range(6)]
+    assert create_many(items) == [None] * 6
+    wants = tuple(
+        Want(agents=(agent,), queues=("default",), limit=limit) for agent, limit in (("one", 1), ("other", 2))
+    )
+    claimed = claim(Claim(worker="w", wants=wants))
+    assert sorted(read.agent for read in claimed) == ["one", "other", "other"]
+    for read in claimed:
+        (again,) = read_many([ReadTask(task_id=read.document.id, sight=None)])
+        assert again == read
+
+
+def test_a_claimed_task_is_whole_whatever_was_said_in_it_before(owner: Person) -> None:
+    (task_id,) = made(owner)
+    claim(wish())
+    said = status(TaskState.INPUT_REQUIRED, "Your name?")
+    assert append(task_id, chunk("begun"), said, attempt=1)
+    answer = Message(message_id="m2", role=Role.USER, parts=(Part(text="Ada"),))
+    assert append(task_id, MessageAdded(message=answer, status=Status(state=TaskState.SUBMITTED, timestamp=LONG_AGO)))
+    (read,) = claim(wish())
+    (again,) = read_many([ReadTask(task_id=task_id, sight=None)])
+    assert again == read
+    assert [message.parts[0].text for message in task_of(read.document).history] == ["Your name?", "Ada"]
+
+
 def test_only_ones_own_agents_are_claimed(owner: Person) -> None:
     made(owner)
     assert claim(wish(agents=("echo",))) == claim(wish(agents=())) == claim(wish(0)) == []
@@ -262,6 +293,22 @@ def test_a_snapshot_is_refreshed_behind_a_quiet_moment(owner: Person) -> None:
     bridge.stop()  # ends the lanes when all is done
     row = Task.objects.get()
     assert row.snapshot_seq == row.last_seq == 3
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_a_snapshot_that_comes_with_an_append_is_stored_if_it_is_the_whole(owner: Person, between: bool) -> None:
+    (task_id,) = made(owner)
+    (read,) = claim(wish())
+    if between:
+        assert append(task_id, MessageAdded(message=Message(message_id="b", role=Role.USER, parts=(Part(text="B"),))))
+    events = [chunk("all"), status(TaskState.COMPLETED)]
+    known = document(reduce(apply, events, task_of(read.document)), read.document.seq + 2)
+    result = append(task_id, *events, attempt=1, snapshot=known)
+    assert result == Appended(read.document.seq + 2 + between, stale=between)
+    assert (Task.objects.get().snapshot_seq == result.seq) is not between
+    (now,) = read_many([ReadTask(task_id=task_id, sight=None)])
+    assert now
+    assert (now.document == known) is not between
 
 
 def test_a_task_can_be_read_as_of_each_of_its_events(owner: Person) -> None:

@@ -2,18 +2,20 @@
 
 import time
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from asgiref.sync import async_to_sync
 
-from a2a.requests import GetTask
+from a2a.dialects.shape import Answer
+from a2a.requests import GetTask, SendMessage
 from tasks_app.models import Event, Exchange, Run, Task
-from tasks_app.operations import Context
+from tasks_app.operations import Context, perform
 from tasks_app.operations.shape import Wait
+from tasks_app.readers import readers
 from tasks_app.runner import quick
 from tests.agents import SECRET
-from tests.conftest import Person, until
+from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of, words
 
 perform_module: Any = import_module("tasks_app.operations.perform")
@@ -186,11 +188,20 @@ def test_a_nul_character_of_an_agent_is_stored_and_shown(owner: Person) -> None:
     assert (task.status.state, text_of(task)) == ("completed", "before\0after")
 
 
-def test_a_wait_that_begins_after_the_end_is_over_at_once(owner: Person, settings: Any) -> None:
-    """A reader subscribes, then reads, then waits: what happened before it came is not left to the poll."""
+def test_a_wait_that_begins_just_after_the_end_is_over_at_once(owner: Person, settings: Any) -> None:
+    """What is committed between the making of a task and the wait for it is not left to the poll."""
     settings.A2A_POLL_SECONDS = 60
-    task = sent(owner, "hello", "echo")
-    wait = Wait(task_id=task.id, context_id=task.context_id, after=1, history_length=None)
-    began = time.monotonic()
-    assert shown(async_to_sync(perform_module._wait)(wait, Context(caller=owner.caller))) == task
-    assert time.monotonic() - began < settings.A2A_WAIT_SECONDS / 2
+
+    async def late() -> Any:
+        readers.bind()
+        context = Context(caller=owner.caller, agent="form-coroutine")
+        made: Any = await perform(SendMessage(message=message(), return_immediately=True), context)
+        async with readers.reader(made.task.id, made.task.context_id, 1) as reader:
+            await reader.quiet(PATIENCE)
+        read = cast(Answer, await perform(GetTask(id=made.task.id), context))
+        wait = Wait(task_id=made.task.id, context_id=made.task.context_id, after=1, history_length=None)
+        began = time.monotonic()
+        assert (await perform_module._wait(wait, context)).task == read.task
+        assert time.monotonic() - began < settings.A2A_WAIT_SECONDS / 2
+
+    async_to_sync(late)()

@@ -1,7 +1,6 @@
-"""Hints: "task X reached N" and "there is something to run". Losing one costs latency, never truth.
+"""Who wants to know, in this process, and where to pass on what others want to know.
 
-A port with one adapter so far: listeners in this process. They are called on the thread that committed and must only
-hand over (call_soon_threadsafe, an Event), never work.
+Listeners are called on the thread that committed and must only hand over (call_soon_threadsafe, an Event), never work.
 """
 
 from collections.abc import Callable
@@ -9,7 +8,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 
-class Reached(Struct, frozen=True):
+class Reached(Struct, frozen=True, array_like=True):
     """A task has a new last event."""
 
     task_id: str
@@ -21,7 +20,9 @@ class Reached(Struct, frozen=True):
 
 
 Listener = Callable[[list[Reached]], None]
-Offer = Callable[[], None]
+Offer = Callable[[frozenset[str]], None]
+"""Is given the queues in which something became runnable; none of them: it may be any."""
+ANY: frozenset[str] = frozenset()
 
 
 class Hints:
@@ -29,14 +30,22 @@ class Hints:
 
     def __init__(self) -> None:
         self._listeners: tuple[Listener, ...] = ()
+        self._relays: tuple[Listener, ...] = ()
         self._offers: tuple[Offer, ...] = ()
 
     def listen(self, listener: Listener) -> None:
-        """Calls the listener for every committed group from now on."""
+        """Calls the listener for every committed group from now on, of this process and of others."""
         self._listeners = (*self._listeners, listener)
 
     def forget(self, listener: Listener) -> None:
         self._listeners = tuple(known for known in self._listeners if known != listener)
+
+    def relay(self, relay: Listener) -> None:
+        """Calls this for the groups committed in this process alone: to tell other processes."""
+        self._relays = (*self._relays, relay)
+
+    def forget_relay(self, relay: Listener) -> None:
+        self._relays = tuple(known for known in self._relays if known != relay)
 
     def on_offer(self, offer: Offer) -> None:
         """Calls this whenever a task became runnable."""
@@ -46,12 +55,19 @@ class Hints:
         self._offers = tuple(known for known in self._offers if known != offer)
 
     def reached(self, news: list[Reached]) -> None:
+        """Committed here."""
+        self.heard(news)
+        for relay in self._relays:
+            relay(news)
+
+    def heard(self, news: list[Reached]) -> None:
+        """Committed somewhere."""
         for listener in self._listeners:
             listener(news)
 
-    def offer(self) -> None:
+    def offer(self, queues: frozenset[str] = ANY) -> None:
         for offer in self._offers:
-            offer()
+            offer(queues)
 
 
 hints = Hints()

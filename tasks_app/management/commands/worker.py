@@ -1,0 +1,46 @@
+"""manage.py worker: a Celery worker that runs agents; the same as `celery -A config worker`, with less talk."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from celery import current_app, signals
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from tasks_app.dispatch import queues_of_agents
+
+
+class Command(BaseCommand):
+    help = "Runs queued agents, woken through CELERY_BROKER_URL, until SIGINT or SIGTERM."
+    requires_migrations_checks = True
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--queues", default="", help="of these queues only, by comma; all of them if left out")
+        parser.add_argument(
+            "--processes", type=int, default=0, help="so many processes, one run each, for agents that need a core"
+        )
+
+    def handle(self, *args: Any, queues: str, processes: int, **options: Any) -> None:
+        if not settings.CELERY_BROKER_URL:
+            raise CommandError(
+                "CELERY_BROKER_URL is not set: a worker needs the broker that the web processes publish to. "
+                "Without one, `manage.py serve` runs agents itself."
+            )
+        chosen = {name.strip() for name in queues.split(",") if name.strip()}
+        if unknown := sorted(chosen - queues_of_agents()):
+            known = ", ".join(sorted(queues_of_agents()))
+            raise CommandError(f"No agent has the queue {', '.join(unknown)}; there are {known}.")
+        if processes < 0:
+            raise CommandError("--processes must be 1 or more.")
+        pool = ["--pool", "prefork", "--concurrency", str(processes)] if processes else ["--pool", "threads"]
+        only = ["--queues", ",".join(sorted(chosen))] if chosen else []
+        quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+
+        def ready(**_: Any) -> None:
+            what = f"{processes} processes" if processes else "threads"
+            names = ", ".join(sorted(chosen or queues_of_agents()))
+            self.stdout.write(f"Taskdesk worker is ready: {what}, queues {names}")
+            self.stdout.flush()
+
+        signals.worker_ready.connect(ready, weak=False)
+        current_app.worker_main(["--quiet", "worker", *pool, *only, *quiet])

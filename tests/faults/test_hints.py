@@ -1,0 +1,104 @@
+"""Hints between processes: the wire format, what is ignored, and what is bounded."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+import redis as redis_client
+from channels.layers import channel_layers
+
+from tasks_app.hints import Hints, Reached
+from tasks_app.hints import hints as ours
+from tasks_app.hints.broadcast import GROUP, WAITING, Broadcast, message, news_of, published
+from tests import servers
+from tests.conftest import until
+
+pytestmark = pytest.mark.fault
+NEWS = [Reached("t1", 3, "working"), Reached("t2", 9, None, True)]
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[str]:
+    with servers.redis() as url:
+        yield url
+
+
+@pytest.fixture
+def layer(redis: str, settings: Any) -> Iterator[Any]:
+    settings.REDIS_URL = redis
+    settings.CHANNEL_LAYERS = {
+        "default": {
+            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+            "CONFIG": {"hosts": [{"address": redis}], "prefix": "taskdesk-test"},
+        }
+    }
+    channel_layers.backends.clear()
+    yield channel_layers["default"]
+    channel_layers.backends.clear()
+
+
+async def test_what_we_publish_is_what_the_layer_itself_publishes(redis: str, layer: Any) -> None:
+    sent = message("somebody", NEWS)
+    channel, data = published(layer, sent)
+    with redis_client.Redis.from_url(redis) as client, client.pubsub() as listening:
+        listening.subscribe(channel)
+        await layer.group_send(GROUP, sent)
+        heard = await asyncio.to_thread(first_message, listening)
+    assert heard == data
+    await layer.flush()
+
+
+def first_message(listening: Any) -> bytes:
+    for _ in range(100):
+        found = listening.get_message(timeout=0.1)
+        if found and found["type"] == "message":
+            return bytes(found["data"])
+    raise AssertionError("nothing was published")
+
+
+def test_news_survive_the_journey_and_our_own_are_dropped() -> None:
+    sent = message("somebody", NEWS)
+    assert news_of(sent, "me") == NEWS
+    assert news_of(sent, "somebody") == []
+
+
+@pytest.mark.parametrize("sent", [{}, {"from": "x"}, {"from": "x", "news": b"\xc1"}, {"from": "x", "news": b"\x01"}])
+def test_what_is_no_hint_is_refused(sent: dict[str, Any]) -> None:
+    with pytest.raises((msgspec.MsgspecError, LookupError)):
+        news_of(sent, "me")
+
+
+def test_news_that_cannot_leave_are_bounded() -> None:
+    broadcast = Broadcast()
+    for _ in range(3):
+        broadcast.put([Reached(f"t{place}", 1, None) for place in range(WAITING)])
+    assert len(broadcast.waiting) == WAITING
+
+
+def test_only_what_was_committed_here_is_passed_on() -> None:
+    hints, heard, relayed = Hints(), [], []
+    hints.listen(heard.append)
+    hints.relay(relayed.append)
+    hints.reached(NEWS[:1])
+    hints.heard(NEWS[1:])
+    assert (heard, relayed) == ([NEWS[:1], NEWS[1:]], [NEWS[:1]])
+
+
+def test_two_processes_hear_of_each_other_whatever_else_is_said_in_their_group(redis: str, layer: Any) -> None:
+    heard: list[Reached] = []
+    here, there = Broadcast(), Broadcast()
+    ours.listen(heard.extend)
+    here.start()
+    try:
+        with redis_client.Redis.from_url(redis) as client:
+            channel, _ = published(layer, message("x", []))
+            until(lambda: client.pubsub_numsub(channel)[0][1], "the group is joined")
+            for nonsense in (b"", b"\xc1", layer.serialize({"type": GROUP}), layer.serialize({"from": 1, "news": 2})):
+                client.publish(channel, nonsense)
+            client.publish(*published(layer, message(there.me, NEWS)))
+        until(lambda: heard == NEWS, "the news are heard")
+    finally:
+        here.stop()
+        ours.forget(heard.extend)

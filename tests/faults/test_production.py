@@ -1,0 +1,231 @@
+"""Webs and workers as processes of their own, on PostgreSQL and Redis, that die one by one."""
+
+import asyncio
+import signal
+import time
+from contextlib import AsyncExitStack
+
+import httpx
+import pytest
+
+from tests.faults.clients import Client, assert_whole, client, inputs, listening
+from tests.faults.conftest import Plant
+from tests.faults.nodes import Node
+
+pytestmark = pytest.mark.fault
+TAKE_OVER_SECONDS = (2 + 0.5) * 3
+"""Lease and sweep, with slack."""
+STORY = {"message": inputs(pause=0.08, words=1)}
+
+
+async def holder(node: Node, task_id: str, workers: list[Node]) -> Node:
+    """The worker whose lease the task is under."""
+    owner = (await node.shown(task_id))["lease_owner"]
+    (found,) = [worker for worker in workers if f":{worker.pid}:" in owner]
+    return found
+
+
+async def test_what_one_web_took_and_a_worker_does_is_followed_through_another_web(plant: Plant) -> None:
+    first, second = await plant.web(), await plant.web()
+    for _ in range(2):
+        await plant.worker()
+    async with client(first) as here, client(second) as there:
+        async with listening(here, "SendStreamingMessage", STORY, agent="story") as one:
+            await one.count(1)
+            async with listening(there, "SubscribeToTask", {"id": one.task_id}, after=1) as other:
+                await one.end(20)
+                await other.end(2)
+        assert one.frames == other.frames
+        assert assert_whole(one.frames) == await there.get(one.task_id)
+    (run,) = (await first.shown(one.task_id))["runs"]
+    assert run["outcome"] == "completed"
+    workers = [web for web in (first, second) if f":{web.pid}:" in run["worker"]]
+    assert workers == [], "a web runs no queued agents"
+
+
+async def test_a_hint_of_another_process_wakes_a_stream_before_the_poll(plant: Plant) -> None:
+    slow = {"A2A_POLL_SECONDS": "30"}
+    first, second = await plant.web(**slow), await plant.web(**slow)
+    await plant.worker(**slow)
+    async with client(first) as here, client(second) as there:
+        async with listening(here, "SendStreamingMessage", STORY, agent="story") as one:
+            await one.count(1)
+            async with listening(there, "SubscribeToTask", {"id": one.task_id}, after=1) as other:
+                await asyncio.gather(one.end(15), other.end(15))
+        assert one.frames == other.frames
+
+
+async def test_a_killed_web_costs_its_clients_a_reconnection_to_another(plant: Plant) -> None:
+    first, second = await plant.web(), await plant.web()
+    await plant.worker()
+    async with client(first) as here, listening(here, "SendStreamingMessage", STORY, agent="story") as before:
+        await before.count(8)
+        first.kill()
+        await before.end(5)
+    assert before.broke is not None
+    async with client(second) as there:
+        subscription = {"id": before.task_id}
+        async with listening(there, "SubscribeToTask", subscription, after=before.last_id) as after:
+            await after.end(20)
+        assert assert_whole(before.frames, after.frames) == await there.get(before.task_id)
+    task = await second.shown(before.task_id)
+    assert (task["attempt"], [run["outcome"] for run in task["runs"]]) == (1, ["completed"])
+
+
+async def test_a_task_of_a_killed_worker_goes_on_in_another(plant: Plant) -> None:
+    web = await plant.web()
+    workers = [await plant.worker(), await plant.worker()]
+    async with client(web) as caller, listening(caller, "SendStreamingMessage", STORY, agent="story") as stream:
+        await stream.count(8)
+        (await holder(web, stream.task_id, list(workers))).kill()
+        since, seen = time.monotonic(), len(stream.frames)
+        await stream.count(seen + 1, TAKE_OVER_SECONDS)
+        assert time.monotonic() - since < TAKE_OVER_SECONDS
+        await stream.end(20)
+        assert assert_whole(stream.frames) == await caller.get(stream.task_id)
+    task = await web.shown(stream.task_id)
+    assert (task["attempt"], task["tries"], task["state"]) == (2, 2, "completed")
+    assert [run["outcome"] for run in task["runs"]] == ["lost", "completed"]
+
+
+async def test_a_worker_that_is_told_to_go_gives_its_tasks_to_another_at_once(plant: Plant) -> None:
+    web = await plant.web(A2A_LEASE_SECONDS="60")
+    workers = [await plant.worker(A2A_LEASE_SECONDS="60"), await plant.worker(A2A_LEASE_SECONDS="60")]
+    async with client(web) as caller:
+        params = {"message": inputs(seconds=9)}
+        async with listening(caller, "SendStreamingMessage", params, agent="once") as stream:
+            await stream.count(2)
+            going = await holder(web, stream.task_id, list(workers))
+            assert await going.stop(signal.SIGTERM, 10) == 0
+            await stream.end(25)
+        assert assert_whole(stream.frames)["status"]["state"] == "TASK_STATE_COMPLETED"
+    task = await web.shown(stream.task_id)
+    assert (task["attempt"], task["tries"]) == (2, 1), "the try that was given back does not count"
+    assert [run["outcome"] for run in task["runs"]] == ["released", "completed"]
+
+
+async def test_flushing_redis_in_mid_stream_loses_nothing(plant: Plant) -> None:
+    web, worker = await plant.web(), await plant.worker()
+    async with client(web) as caller:
+        async with AsyncExitStack() as stack:
+            seen = [
+                await stack.enter_async_context(listening(caller, "SendStreamingMessage", one, agent="story"))
+                for one in [{"message": inputs(pause=0.08, words=1)} for _ in range(5)]
+            ]
+            for stream in seen:
+                await stream.count(6)
+            plant.redis.flush()
+            waiting = await caller.send("once", seconds=0)
+            for stream in seen:
+                await stream.end(20)
+        for stream in seen:
+            assert assert_whole(stream.frames) == await caller.get(stream.task_id)
+        await caller.state(waiting, "TASK_STATE_COMPLETED", 10)
+    assert worker.process
+    assert worker.process.poll() is None
+
+
+async def restarted(plant: Plant) -> None:
+    plant.redis.kill()
+    await asyncio.sleep(1)
+    plant.redis.start()
+
+
+async def test_redis_that_dies_and_comes_back_empty_loses_nothing(plant: Plant) -> None:
+    web, worker = await plant.web(), await plant.worker()
+    async with client(web) as caller:
+        async with listening(caller, "SendStreamingMessage", STORY, agent="story") as stream:
+            await stream.count(6)
+            await restarted(plant)
+            during = await caller.send("once", seconds=0)
+            await stream.end(25)
+        assert assert_whole(stream.frames) == await caller.get(stream.task_id)
+        await caller.state(during, "TASK_STATE_COMPLETED", 15)
+        # And everything is as before: woken at once, heard at once.
+        await asyncio.sleep(3)
+        await quick_round(caller)
+    assert worker.process
+    assert worker.process.poll() is None
+
+
+async def quick_round(caller: Client) -> None:
+    answer = await caller.result("SendMessage", {"message": inputs(seconds=0)}, agent="once")
+    assert answer["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+@pytest.mark.parametrize("trouble", ["frozen", "gone"])
+async def test_a_broker_that_does_not_answer_slows_no_answer(plant: Plant, trouble: str) -> None:
+    web = await plant.web(A2A_POLL_SECONDS="0.3")
+    await plant.worker()
+    async with client(web) as caller:
+        await quick_round(caller)
+        if trouble == "frozen":
+            plant.redis.tell(signal.SIGSTOP)
+        else:
+            plant.redis.kill()
+        slowest = 0.0
+        sent = []
+        for _ in range(20):
+            since = time.monotonic()
+            sent.append(await caller.send("once", seconds=0))
+            slowest = max(slowest, time.monotonic() - since)
+            await asyncio.sleep(0.1)
+        assert slowest < 1.5, "less than the patience of a single attempt to publish"
+        # Workers find them in their own sweeps, and readers in their polls.
+        for task_id in sent:
+            await caller.state(task_id, "TASK_STATE_COMPLETED", 10)
+        ready = await readiness(caller, "degraded")
+        assert ready.status_code == 200
+        assert any("broker" in reason for reason in ready.json()["reasons"])
+        if trouble == "frozen":
+            plant.redis.tell(signal.SIGCONT)
+        else:
+            plant.redis.start()
+        await readiness(caller, "ok")
+        await quick_round(caller)
+
+
+async def readiness(caller: Client, status: str) -> httpx.Response:
+    """The answer of /readyz, once it says so; something is sent in between, for the broker to be asked."""
+    deadline = time.monotonic() + 20
+    while (ready := await caller.http.get(f"{caller.node.base}/readyz")).json()["status"] != status:
+        assert time.monotonic() < deadline, ready.text
+        await caller.send("once", seconds=0)
+        await asyncio.sleep(0.2)
+    return ready
+
+
+async def test_a_cancel_through_a_web_stops_the_run_in_the_worker(plant: Plant) -> None:
+    slow = {"A2A_LEASE_SECONDS": "60", "A2A_POLL_SECONDS": "30"}
+    web, worker = await plant.web(**slow), await plant.worker(**slow)
+    async with client(web) as caller:
+        task_id = await caller.send("once", seconds=30)
+        await caller.state(task_id, "TASK_STATE_WORKING", 5)
+        answer = await caller.result("CancelTask", {"id": task_id})
+        assert answer["status"]["state"] == "TASK_STATE_CANCELED"
+        deadline = time.monotonic() + 5
+        while f"{task_id} attempt 1: stopped" not in worker.log:
+            assert time.monotonic() < deadline, worker.log
+            await asyncio.sleep(0.05)
+
+
+async def test_doubled_wakes_run_a_task_once(plant: Plant) -> None:
+    from celery import Celery
+
+    from tasks_app.dispatch import WAKE
+
+    web = await plant.web()
+    for _ in range(2):
+        await plant.worker()
+    broker = Celery(broker=plant.redis.url)
+    async with client(web) as caller:
+        sent = []
+        for _ in range(10):
+            sent.append(await caller.send("once", seconds=0))
+            for _ in range(5):
+                await asyncio.to_thread(broker.send_task, WAKE, queue="default")
+        for task_id in sent:
+            await caller.state(task_id, "TASK_STATE_COMPLETED", 10)
+    tasks = await web.lines("tasks", "list", "--agent", "once")
+    assert [(task["attempt"], task["tries"]) for task in tasks] == [(1, 1)] * len(sent)
+    await asyncio.to_thread(broker.close)
