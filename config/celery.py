@@ -20,7 +20,6 @@ def settings_of_celery() -> dict[str, object]:
         "task_acks_late": settings.CELERY_BROKER_URL.startswith(("redis", "unix")),
         "task_reject_on_worker_lost": True,
         "task_default_queue": "default",
-        "worker_pool": "threads",
         "worker_prefetch_multiplier": 1,
         "worker_hijack_root_logger": False,
         "worker_redirect_stdouts": False,
