@@ -4,6 +4,7 @@
 PYTHON ?= python3
 UV_VERSION := 0.13.8
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 UPGRADE ?=
 
 PY := .venv/bin/python
@@ -16,7 +17,7 @@ DEV_STAMP := .venv/dev.stamp
 # Says nothing when all is well, everything when not.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
 
-.PHONY: help run test check lock clean
+.PHONY: help run test bench check lock clean
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
@@ -29,6 +30,9 @@ test: $(DEV_STAMP) ## run the tests, on SQLite and on PostgreSQL (PYTEST_ARGS="-
 	@$(PY) -m pytest $(PYTEST_ARGS)
 	@$(PY) -m tests.servers $(PY) -m pytest -m storage $(PYTEST_ARGS) \
 	|| { status=$$?; $(if $(strip $(PYTEST_ARGS)),[ $$status -eq 5 ] ||) exit $$status; }
+
+bench: $(DEV_STAMP) ## measure it, alone and in its production shape (BENCH_ARGS="--only send --rounds 5")
+	@exec $(PY) -m tests.bench $(BENCH_ARGS)
 
 check: $(DEV_STAMP) ## lint, format, types, layers, migrations
 	@.venv/bin/ruff check --quiet
