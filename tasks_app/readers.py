@@ -39,8 +39,10 @@ class Reader:
         self.woken = asyncio.Event()
 
     def wake(self, news: Reached) -> None:
-        self.known = max(self.known, news.seq)
-        self.state = news.state or self.state
+        """Older news may come later: a poll that was asked before a hint, or hints that overtook each other."""
+        if news.seq >= self.known:
+            self.known = news.seq
+            self.state = news.state or self.state
         self.woken.set()
 
     async def page(self) -> list[EventDocument]:

@@ -13,9 +13,10 @@ from a2a.requests import SubscribeToTask
 from a2a.types import Message
 from tasks_app.bridge import bridge
 from tasks_app.event_log import ReadAsOf, ReadEvents
+from tasks_app.hints import Reached
 from tasks_app.models import Event, Task
 from tasks_app.operations import Follow
-from tasks_app.readers import readers
+from tasks_app.readers import Reader, readers
 from tests.conftest import Person
 from tests.operations.asking import ask, message, sent, streamed, text_of
 
@@ -141,3 +142,13 @@ class TestLive:
         assert [seq for seq, _ in one] == list(range(2, len(one) + 2))
         final = bridge.do(ReadAsOf(task_id=begun.id, context_id=begun.context_id, seq=one[-1][0]))
         assert "".join(f"{number} " for number in range(200)) == text_of(task_of(final))
+
+
+async def test_older_news_that_come_later_do_not_hide_newer_ones() -> None:
+    """A poll that was asked before the hint came, or hints of two processes."""
+    reader = Reader("t", "c", 1)
+    reader.wake(Reached("t", 4, "completed"))
+    reader.wake(Reached("t", 2, "working"))
+    assert (reader.known, reader.state) == (4, "completed")
+    async with asyncio.timeout(1):
+        await reader.quiet(60)
