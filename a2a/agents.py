@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeVar, get_type_hints, overload
 
 import msgspec
 from msgspec import NODEFAULT, Struct
+from msgspec.structs import replace
 
 from a2a.types import Json, Message, Skill
 
@@ -53,6 +54,8 @@ class Agent(Struct, frozen=True, kw_only=True):
     quick: bool | Callable[[Message], bool]
     """Runs inside the call, may answer with a bare message; or which first messages it does that for."""
     version: str
+    listed: bool
+    """On public cards and in the catalogue; else only on the cards of callers who have its scopes."""
 
     @property
     def is_async(self) -> bool:
@@ -145,6 +148,7 @@ _OPTIONS: dict[str, Option] = {
     "cost": Option(0.0, lambda v: _number(v) and v >= 0, "a number of dollars"),
     "quick": Option(False, lambda v: isinstance(v, bool) or callable(v), "True, False or a function of the message"),
     "version": Option("1.0.0", lambda v: isinstance(v, str) and v != "", "a version such as 1.0.0"),
+    "listed": Option(True, lambda v: isinstance(v, bool), "True or False"),
 }
 
 
@@ -161,7 +165,7 @@ def agent(**options: Any) -> Callable[[Function], Function]: ...
 
 def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Registers a function as an agent; with or without options (name, description, skills, timeout, attempts, queue,
-    priority, scopes, cost, quick, version). Raises AgentDefinitionError, which names the file and line."""
+    priority, scopes, cost, quick, version, listed). Raises AgentDefinitionError, which names the file and line."""
     if function is None:
         return lambda decorated: agent(decorated, **options)
     if not callable(function) or not hasattr(inspect.unwrap(function), "__code__"):
@@ -183,6 +187,8 @@ def define(function: Callable[..., Any], options: Json) -> Agent:
         raise mistake(function, name, "quick agents run once, inside the call: leave attempts= out")
     values |= {"name": name, "description": description, "scopes": tuple(values["scopes"])}
     values["skills"] = _skills(name, description, values["skills"])
+    if values["listed"] and not any(skill.listed for skill in values["skills"]):
+        raise mistake(function, name, "has no skill that is listed, and a card needs one: set listed=False")
     return Agent(function=function, form=_form(function), inputs=_inputs(function, name), **values)
 
 
@@ -201,7 +207,13 @@ def _check(function: Callable[..., Any], name: str, options: Json) -> None:
 def _skills(name: str, description: str, given: Any) -> tuple[Skill, ...]:
     """A skill given as an id takes the agent's description; an agent without skills has one of its own name."""
     return tuple(
-        skill
+        # What a card must say is never empty: not all verifiers agree on what a signature says of it (fact sheet 6.6).
+        replace(
+            skill,
+            name=skill.name or _title(skill.id),
+            description=skill.description or description,
+            tags=skill.tags or (name,),
+        )
         if isinstance(skill, Skill)
         else Skill(id=skill, name=_title(skill), description=description, tags=(name,))
         for skill in given or (name,)

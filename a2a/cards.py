@@ -2,31 +2,47 @@
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from a2a.agents import Agent
-from a2a.types import Card, Interface, SecurityScheme
+from a2a.types import Card, Interface, SecurityScheme, Skill
 
 SECURITY = {
     "bearer": SecurityScheme(http_scheme="Bearer", description="An API key as a bearer token"),
-    "apiKey": SecurityScheme(header="X-API-Key", description="An API key in a header"),
+    "key": SecurityScheme(header="X-API-Key", description="An API key in a header"),
 }
 VERSIONS = ("1.0", "0.3")
 """The versions that cards list for the one URL; 0.2 has a card of its own (fact sheet 6.3)."""
 
 
-def describe(agent: Agent, url: str, reachable: Iterable[Agent] = ()) -> Card:
-    """The card of an agent at a URL, with the skills of those that can be reached through it besides its own."""
-    skills = [*agent.skills]
-    known = {skill.id for skill in skills}
-    for other in reachable:
-        skills += [skill for skill in other.skills if skill.id not in known]
-        known |= {skill.id for skill in other.skills}
+def describe(
+    agent: Agent,
+    url: str,
+    reachable: Iterable[Agent] = (),
+    *,
+    scopes: tuple[str, ...] = (),
+    unlisted: bool = False,
+) -> Card:
+    """The card of an agent at a URL, with the skills of those that can be reached through it besides its own.
+
+    The scopes are those that the methods need; skills that are not listed are for callers who are known.
+    """
+    needed = (*scopes, *agent.scopes)
+    skills: dict[str, Skill] = {}
+    for known in (agent, *reachable):
+        own = (*scopes, *known.scopes)
+        for skill in known.skills:
+            if skill.listed or unlisted:
+                skills.setdefault(skill.id, replace(skill, scopes=own if own != needed else ()))
     return Card(
         name=agent.name,
         description=agent.description,
         version=agent.version,
         interfaces=tuple(Interface(url=url, binding="JSONRPC", version=version) for version in VERSIONS),
-        skills=tuple(skills),
+        skills=tuple(skills.values()),
         input_modes=("text/plain", "application/json"),
         output_modes=("text/plain", "application/json"),
+        extended_card=True,
         security_schemes=SECURITY,
+        scopes=needed,
     )

@@ -90,4 +90,7 @@ class ConfigurePush(Request, frozen=True, kw_only=True):
 
 
 class GetExtendedCard(Request, frozen=True, kw_only=True):
-    """The card for callers who are known (A2A 1.0, 3.1.11), which this server does not offer yet."""
+    """The card for callers who are known: what they may use (A2A 1.0, 3.1.11)."""
+
+    address: str = ""
+    """Where the server was reached, for the URLs on the card; empty if that must not be told."""

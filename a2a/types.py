@@ -97,6 +97,10 @@ class Skill(Struct, frozen=True, kw_only=True):
     examples: tuple[str, ...] = ()
     input_modes: tuple[str, ...] = ()
     output_modes: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    """Scopes that a caller needs for it, when they are others than the card's."""
+    listed: bool = True
+    """On public cards, too; else only on those for callers who are known."""
 
 
 class Interface(Struct, frozen=True, kw_only=True):
@@ -117,6 +121,13 @@ class SecurityScheme(Struct, frozen=True, kw_only=True):
     description: str | None = None
 
 
+class Provider(Struct, frozen=True, kw_only=True):
+    """Who runs an agent."""
+
+    organization: str
+    url: str
+
+
 class Card(Struct, frozen=True, kw_only=True):
     """What an agent says about itself; every dialect has its own shape of it."""
 
@@ -133,4 +144,8 @@ class Card(Struct, frozen=True, kw_only=True):
     extended_card: bool = False
     security_schemes: dict[str, SecurityScheme] = field(default_factory=dict)
     """By name; each of them alone suffices."""
+    scopes: tuple[str, ...] = ()
+    """Scopes that a caller needs to use all of it."""
+    provider: Provider | None = None
     documentation_url: str | None = None
+    icon_url: str | None = None

@@ -87,6 +87,16 @@ DEV_KEY = text("DEV_KEY")
 
 A2A_PUBLIC_URL = text("A2A_PUBLIC_URL").rstrip("/")
 """The address that cards give out; empty: the address of the request."""
+A2A_TRUST_FORWARDED = text("A2A_TRUST_FORWARDED").lower()
+"""Which headers of a proxy in front say where the request came in; empty: none."""
+if A2A_TRUST_FORWARDED not in {"", "x-forwarded", "forwarded"}:
+    raise ImproperlyConfigured(f"A2A_TRUST_FORWARDED must be x-forwarded or forwarded, not {A2A_TRUST_FORWARDED!r}")
+A2A_CARD_KEY = text("A2A_CARD_KEY").replace("\\n", "\n")
+"""PEM: the first key signs cards, all are published. Line ends may be written as in one line of a shell."""
+A2A_PROVIDER = text("A2A_PROVIDER")
+A2A_PROVIDER_URL = text("A2A_PROVIDER_URL")
+A2A_DOCUMENTATION_URL = text("A2A_DOCUMENTATION_URL")
+A2A_ICON_URL = text("A2A_ICON_URL")
 A2A_DEFAULT_AGENT = text("A2A_DEFAULT_AGENT", "echo")
 A2A_AGENT_MODULES = names("A2A_AGENT_MODULES")
 A2A_WAIT_SECONDS = number("A2A_WAIT_SECONDS", 30)

@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from django.conf import settings
@@ -37,6 +37,10 @@ def sight(caller: Caller, task_id: str) -> str:
 def visible(caller: Caller) -> QuerySet[Task]:
     """The tasks that the caller may see: their own."""
     return Task.objects.filter(tenant_id=caller.tenant_id, owner_id=caller.owner_id)
+
+
+def has_scopes(caller: Caller, scopes: Iterable[str]) -> bool:
+    return "*" in caller.scopes or caller.scopes.issuperset(scopes)
 
 
 def check_scope(caller: Caller, scope: str) -> None:

@@ -8,7 +8,8 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  # as Django names it
 
 from a2a.agents import registry
-from tasks_app import llm
+from a2a.signatures import UnusableKey
+from tasks_app import addresses, cards, llm
 
 
 @register()
@@ -72,6 +73,38 @@ def check_secret(**_: Any) -> list[CheckMessage]:
         return []
     hint = "Set SECRET_KEY, the same for all: without it API keys made with one data folder are unknown with another."
     return [Warning("Processes that share a database need one SECRET_KEY.", hint=hint, id="a2a.W003")]
+
+
+@register()
+def check_card_key(**_: Any) -> list[CheckMessage]:
+    try:
+        cards.card_keys()
+    except UnusableKey as error:
+        hint = "`manage.py a2a cardkey` makes one; without any, cards are not signed."
+        return [Error(f"A2A_CARD_KEY cannot sign cards: {error}.", hint=hint, id="a2a.E010")]
+    return []
+
+
+@register()
+def check_card_addresses(**_: Any) -> list[CheckMessage]:
+    names = ("A2A_PUBLIC_URL", "A2A_PROVIDER_URL", "A2A_DOCUMENTATION_URL", "A2A_ICON_URL")
+    wrong = [name for name in names if (url := getattr(settings, name)) and not addresses.is_absolute(url)]
+    if settings.A2A_PUBLIC_URL and "A2A_PUBLIC_URL" not in wrong and set("?#") & set(settings.A2A_PUBLIC_URL):
+        wrong.append("A2A_PUBLIC_URL")
+    sentences = [f"{name} must be like https://host, without a user or spaces" for name in wrong]
+    if bool(settings.A2A_PROVIDER) is not bool(settings.A2A_PROVIDER_URL):
+        sentences.append("A card names a provider by both A2A_PROVIDER and A2A_PROVIDER_URL, or not at all")
+    return [Error(f"{sentence}.", hint="It is written on the agent cards.", id="a2a.E011") for sentence in sentences]
+
+
+@register()
+def check_default_card(**_: Any) -> list[CheckMessage]:
+    agent = registry.get(settings.A2A_DEFAULT_AGENT)
+    if agent is None or agent.listed:
+        return []
+    hint = "Leave listed=False out, or choose another by A2A_DEFAULT_AGENT."
+    sentence = f"The default agent {agent.name} is not listed: there is no card at the root."
+    return [Error(sentence, hint=hint, id="a2a.E012")]
 
 
 def _sqlite() -> bool:

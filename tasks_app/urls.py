@@ -2,10 +2,13 @@
 
 from django.urls import path
 
+from tasks_app.transports.cards import card, catalogue, extended_card, key_set
 from tasks_app.transports.jsonrpc import jsonrpc
-from tasks_app.transports.pages import card, healthz, readyz
+from tasks_app.transports.pages import healthz, readyz
 
 WELL_KNOWN = ("agent-card.json", "agent.json")
+EXTENDED = "agent/authenticatedExtendedCard"
+"""Of 0.2, beside the URL of the card (fact sheet 2.11)."""
 
 urlpatterns = [
     path("jsonrpc", jsonrpc),
@@ -13,6 +16,10 @@ urlpatterns = [
     *(path(f"agents/<slug:agent>{tail}", jsonrpc) for tail in ("/jsonrpc", "/jsonrpc/", "", "/", "/rpc", "/rpc/")),
     *(path(f".well-known/{file}", card, {"file": file}) for file in WELL_KNOWN),
     *(path(f"agents/<slug:agent>/.well-known/{file}", card, {"file": file}) for file in WELL_KNOWN),
+    path(EXTENDED, extended_card),
+    path(f"agents/<slug:agent>/{EXTENDED}", extended_card),
+    path("agents/", catalogue),
+    path(".well-known/jwks.json", key_set),
     path("healthz", healthz),
     path("readyz", readyz),
 ]

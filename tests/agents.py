@@ -7,6 +7,7 @@ from typing import Any
 
 from a2a.agents import agent
 from a2a.run import Run
+from a2a.types import Skill
 
 SECRET = "hunter2: the password in the traceback"
 """What agents that fail say; no caller may ever see it."""
@@ -252,3 +253,18 @@ async def tries_twice(run: Run) -> AsyncIterator[Any]:
 async def scoped(run: Run) -> str:
     """Wants a scope of its own."""
     return "allowed"
+
+
+@agent(scopes=["crew"], listed=False, quick=True)
+async def backstage(run: Run) -> str:
+    """Is shown to the crew alone."""
+    return "behind the curtain"
+
+
+@agent(
+    quick=True,
+    skills=["sing", Skill(id="whisper", name="Whisper", description="For friends.", tags=("quiet",), listed=False)],
+)
+async def singer(run: Run) -> str:
+    """Has a skill that not everybody is told of."""
+    return "la"

@@ -289,8 +289,22 @@ async def a_wrong_context_for_a_task_is_refused_with_the_field(cast: Cast) -> No
 async def what_is_not_offered_is_refused_with_its_code(cast: Cast) -> None:
     push = {"taskId": "t", "url": "https://example.org", "pushNotificationConfig": {"url": "https://example.org"}}
     assert (await refusal(cast.me.ask("push", push)))["code"] == -32003
-    assert (await refusal(cast.me.ask("card", {})))["code"] == (-32601 if cast.me.version == "0.2" else -32004)
     assert (await refusal(cast.me.ask("nope", {})))["code"] == -32601
+
+
+async def the_card_for_callers_who_are_known_is_theirs_by_scope_and_version(cast: Cast) -> None:
+    if cast.me.version == "0.2":  # There it is a page of its own: see test_cards.py.
+        assert (await refusal(cast.me.ask("card", {})))["code"] == -32601
+        return
+    card = await cast.me.ask("card", {})
+    assert {"echo", "scoped", "backstage"} <= {skill["id"] for skill in card["skills"]}
+    if isinstance(cast.me, NewSpeaker):
+        assert card["capabilities"]["extendedAgentCard"] is True
+        assert card["supportedInterfaces"][0]["url"].endswith("/jsonrpc")
+        assert (await cast.me.ask("card", {"tenant": ""}))["skills"] == card["skills"]
+    else:
+        assert (card["protocolVersion"], card["supportsAuthenticatedExtendedCard"]) == ("0.3.0", True)
+    assert (await refusal(cast.me.ask("card", [])))["code"] == -32602
 
 
 async def versions_are_held_to(cast: Cast) -> None:
@@ -372,6 +386,7 @@ CHAPTERS = [
     a_task_that_has_ended_takes_nothing_more,
     a_wrong_context_for_a_task_is_refused_with_the_field,
     what_is_not_offered_is_refused_with_its_code,
+    the_card_for_callers_who_are_known_is_theirs_by_scope_and_version,
     versions_are_held_to,
     a_repeated_message_is_one_task_and_another_content_is_a_conflict,
     a_batch_is_answered_in_its_order_without_its_notifications,

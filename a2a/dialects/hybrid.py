@@ -9,11 +9,16 @@ from a2a.types import Card, Json
 WellKnown = Literal["agent.json", "agent-card.json"]
 """The file under /.well-known/: 0.2 asks for the first, the others for the second."""
 
+_OF_0_3 = (
+    "url", "preferredTransport", "additionalInterfaces", "protocolVersion", "security",
+    "supportsAuthenticatedExtendedCard",
+)  # fmt: skip
+
 
 def hybrid_card(card: Card) -> Json:
     """The 1.0 shape and, on top of it, what 0.3 needs to find the agent. Never signed (fact sheet 6.5)."""
     new, old = v1_0.encode_card(card), v0_3.encode_card(card)
-    kept = {name: old[name] for name in ("url", "preferredTransport", "protocolVersion", "security") if name in old}
+    kept = {name: old[name] for name in _OF_0_3 if name in old}
     schemes = {name: scheme | old["securitySchemes"][name] for name, scheme in new.get("securitySchemes", {}).items()}
     return new | kept | ({"securitySchemes": schemes} if schemes else {})
 
@@ -23,6 +28,10 @@ _SHAPES: dict[str, Callable[[Card], Json]] = {
     "0.3": v0_3.encode_card,
     "0.2": v0_2.encode_card,
 }
+
+
+SIGNED: frozenset[Callable[[Card], Json]] = frozenset({v1_0.encode_card, v0_3.encode_card})
+"""The shapes that carry signatures (fact sheet 6.5, 6.6)."""
 
 
 def card_shape(path: WellKnown, version: str | None) -> Callable[[Card], Json]:

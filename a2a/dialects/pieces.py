@@ -1,9 +1,10 @@
-"""What messages and artifacts look like in every A2A dialect, given what its parts and roles look like."""
+"""What messages, artifacts and pieces of cards look like in every A2A dialect, given what its parts and roles look
+like."""
 
 from collections.abc import Callable
 
 from a2a.errors import InvalidParams
-from a2a.types import Artifact, Json, Message, Part, Role
+from a2a.types import Artifact, Card, Json, Message, Part, Role, Skill
 
 EncodePart = Callable[[Part], Json]
 DecodePart = Callable[[Json, str], Part]
@@ -62,4 +63,23 @@ def artifact_members(artifact: Artifact, encode_part: EncodePart) -> Json:
         out["metadata"] = artifact.metadata
     if artifact.extensions:
         out["extensions"] = artifact.extensions
+    return out
+
+
+def skill_members(skill: Skill) -> Json:
+    """The members of a skill, apart from who may use it; those that are empty and may be left out are."""
+    required = {"id": skill.id, "name": skill.name, "description": skill.description, "tags": skill.tags}
+    lists = {"examples": skill.examples, "inputModes": skill.input_modes, "outputModes": skill.output_modes}
+    return required | {name: value for name, value in lists.items() if value}
+
+
+def about_members(card: Card) -> Json:
+    """What a card says about itself for people, as far as it does."""
+    out: Json = {}
+    if card.provider:
+        out["provider"] = {"organization": card.provider.organization, "url": card.provider.url}
+    if card.documentation_url:
+        out["documentationUrl"] = card.documentation_url
+    if card.icon_url:
+        out["iconUrl"] = card.icon_url
     return out

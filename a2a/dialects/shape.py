@@ -8,7 +8,7 @@ from msgspec import Struct
 from a2a.documents import EventDocument, TaskDocument
 from a2a.errors import Error
 from a2a.requests import Request
-from a2a.types import Card, Message, Task
+from a2a.types import Card, Json, Message, Task
 
 
 class TaskPage(Struct, frozen=True, kw_only=True):
@@ -30,7 +30,15 @@ class Answer(Struct, frozen=True, kw_only=True):
     history_length: int | None = None
 
 
-Result = Answer | TaskPage
+class CardAnswer(Struct, frozen=True, kw_only=True):
+    """A card for one caller."""
+
+    card: Card
+    sign: Callable[[Json], Json]
+    """A pure shape of the card to the same with its signatures."""
+
+
+Result = Answer | TaskPage | CardAnswer
 Frame = TaskDocument | EventDocument | Message
 """One event of a stream: the task as of the cursor, what happened after it, or the only reply."""
 

@@ -11,10 +11,11 @@ from msgspec import Struct
 
 from a2a.dialects.kindjson import decode_message, decode_state, encode_event, encode_message, encode_task
 from a2a.dialects.params import checked, optional, whole
+from a2a.dialects.pieces import about_members, skill_members
 from a2a.dialects.protojson import decode_task, event_of
-from a2a.dialects.shape import Answer, Dialect, Frame, Method, TaskPage
+from a2a.dialects.shape import Answer, CardAnswer, Dialect, Frame, Method, TaskPage
 from a2a.dialects.v1_0 import CODES as CODES_1_0
-from a2a.dialects.v1_0 import MAX_PAGE, encode_skill
+from a2a.dialects.v1_0 import MAX_PAGE
 from a2a.documents import EventDocument, TaskDocument
 from a2a.errors import Error, ExtensionSupportRequired, InvalidParams, InvalidRequest
 from a2a.requests import (
@@ -27,7 +28,7 @@ from a2a.requests import (
     StreamMessage,
     SubscribeToTask,
 )
-from a2a.types import Card, Interface, Json, Message, SecurityScheme
+from a2a.types import Card, Interface, Json, Message, SecurityScheme, Skill
 
 # 0.x has no number for a required extension: the request is wrong (fact sheet 2.1).
 CODES: dict[type[Error], int] = CODES_1_0 | {ExtensionSupportRequired: CODES_1_0[InvalidRequest]}
@@ -235,6 +236,15 @@ def interfaces(card: Card) -> tuple[Interface, ...]:
     return tuple(sorted(spoken, key=lambda i: i.binding != "JSONRPC"))
 
 
+def encode_requirements(card: Card, scopes: tuple[str, ...]) -> list[Json]:
+    """Each scheme alone suffices, with these scopes."""
+    return [{name: scopes} for name in card.security_schemes]
+
+
+def encode_skill(skill: Skill, card: Card) -> Json:
+    return skill_members(skill) | ({"security": encode_requirements(card, skill.scopes)} if skill.scopes else {})
+
+
 def encode_card(card: Card) -> Json:
     """The pure 0.3 shape (fact sheet 6.2)."""
     own = interfaces(card)
@@ -253,15 +263,17 @@ def encode_card(card: Card) -> Json:
         },
         "defaultInputModes": card.input_modes,
         "defaultOutputModes": card.output_modes,
-        "skills": [encode_skill(skill) for skill in card.skills],
+        "skills": [encode_skill(skill, card) for skill in card.skills],
         "supportsAuthenticatedExtendedCard": card.extended_card,
-    }
+    } | about_members(card)
     if card.security_schemes:
         out["securitySchemes"] = {name: encode_scheme(scheme) for name, scheme in card.security_schemes.items()}
-        out["security"] = [{name: []} for name in card.security_schemes]
-    if card.documentation_url:
-        out["documentationUrl"] = card.documentation_url
+        out["security"] = encode_requirements(card, card.scopes)
     return out
+
+
+def encode_extended_card(answer: CardAnswer) -> bytes:
+    return orjson.dumps(answer.sign(encode_card(answer.card)))
 
 
 PUSH = Method(request=ConfigurePush, decode=decode_push, encode=encode_answer)
@@ -283,7 +295,7 @@ DIALECT = Dialect(
         "tasks/pushNotificationConfig/list": PUSH,
         "tasks/pushNotificationConfig/delete": PUSH,
         "agent/getAuthenticatedExtendedCard": Method(
-            request=GetExtendedCard, decode=decode_extended_card, encode=encode_answer
+            request=GetExtendedCard, decode=decode_extended_card, encode=encode_extended_card
         ),
     },
     codes=CODES,

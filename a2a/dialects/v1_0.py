@@ -7,6 +7,7 @@ import orjson
 from msgspec import UNSET, Struct, UnsetType
 
 from a2a.dialects.params import camel, checked, moment, optional, whole
+from a2a.dialects.pieces import about_members, skill_members
 from a2a.dialects.protojson import (
     decode_message,
     decode_state,
@@ -15,7 +16,7 @@ from a2a.dialects.protojson import (
     encode_task,
     status_frame,
 )
-from a2a.dialects.shape import Answer, Dialect, Frame, Method, TaskPage
+from a2a.dialects.shape import Answer, CardAnswer, Dialect, Frame, Method, TaskPage
 from a2a.documents import EventDocument, TaskDocument
 from a2a.errors import (
     ContentTypeNotSupported,
@@ -267,10 +268,14 @@ def encode_error(error: Error, code: int) -> Json:
     return {"code": code, "message": error.sentence} | ({"data": details} if details else {})
 
 
-def encode_skill(skill: Skill) -> Json:
-    required = {"id": skill.id, "name": skill.name, "description": skill.description, "tags": skill.tags}
-    lists = {"examples": skill.examples, "inputModes": skill.input_modes, "outputModes": skill.output_modes}
-    return required | {name: value for name, value in lists.items() if value}
+def encode_requirements(card: Card, scopes: tuple[str, ...]) -> list[Json]:
+    """Each scheme alone suffices, with these scopes."""
+    return [{"schemes": {name: {"list": scopes} if scopes else {}}} for name in card.security_schemes]
+
+
+def encode_skill(skill: Skill, card: Card) -> Json:
+    out = skill_members(skill)
+    return out | ({"securityRequirements": encode_requirements(card, skill.scopes)} if skill.scopes else {})
 
 
 def encode_scheme(scheme: SecurityScheme) -> Json:
@@ -296,14 +301,16 @@ def encode_card(card: Card) -> Json:
         },
         "defaultInputModes": card.input_modes,
         "defaultOutputModes": card.output_modes,
-        "skills": [encode_skill(skill) for skill in card.skills],
-    }
+        "skills": [encode_skill(skill, card) for skill in card.skills],
+    } | about_members(card)
     if card.security_schemes:
         out["securitySchemes"] = {name: encode_scheme(scheme) for name, scheme in card.security_schemes.items()}
-        out["securityRequirements"] = [{"schemes": {name: {}}} for name in card.security_schemes]
-    if card.documentation_url:
-        out["documentationUrl"] = card.documentation_url
+        out["securityRequirements"] = encode_requirements(card, card.scopes)
     return out
+
+
+def encode_extended_card(answer: CardAnswer) -> bytes:
+    return orjson.dumps(answer.sign(encode_card(answer.card)))
 
 
 PUSH = Method(request=ConfigurePush, decode=decode_push, encode=encode_answer)
@@ -324,7 +331,9 @@ DIALECT = Dialect(
         "GetTaskPushNotificationConfig": PUSH,
         "ListTaskPushNotificationConfigs": PUSH,
         "DeleteTaskPushNotificationConfig": PUSH,
-        "GetExtendedAgentCard": Method(request=GetExtendedCard, decode=decode_extended_card, encode=encode_answer),
+        "GetExtendedAgentCard": Method(
+            request=GetExtendedCard, decode=decode_extended_card, encode=encode_extended_card
+        ),
     },
     codes=CODES,
     encode_error=encode_error,

@@ -1,8 +1,13 @@
-"""What is not offered yet, and says so."""
+"""The card for callers who are known; and what is not offered yet, and says so."""
 
-from a2a.errors import PushNotSupported, UnsupportedOperation
+from django.conf import settings
+
+from a2a.agents import registry
+from a2a.errors import ExtendedCardNotConfigured, PushNotSupported, UnknownAgent
 from a2a.requests import ConfigurePush, GetExtendedCard
-from tasks_app.operations.shape import Context, Steps
+from tasks_app import cards
+from tasks_app.access import check_scope, check_tenant
+from tasks_app.operations.shape import Context, Done, Steps
 
 
 def no_push(request: ConfigurePush, context: Context) -> Steps:
@@ -11,7 +16,16 @@ def no_push(request: ConfigurePush, context: Context) -> Steps:
     yield
 
 
-def no_extended_card(request: GetExtendedCard, context: Context) -> Steps:
-    """A2A 1.0, 3.1.11: the card says extendedAgentCard false."""
-    raise UnsupportedOperation
+def extended_card(request: GetExtendedCard, context: Context) -> Steps:
+    """A2A 1.0, 3.1.11. Offered always, but without an address of the server there is no card to give."""
+    check_tenant(context.caller, request.tenant)
+    name = context.agent or settings.A2A_DEFAULT_AGENT
+    agent = registry.get(name)
+    if agent is None:
+        raise UnknownAgent(agent=name[:64])
+    for scope in agent.scopes:
+        check_scope(context.caller, scope)
+    if not request.address:
+        raise ExtendedCardNotConfigured(detail="the server has no such name: see ALLOWED_HOSTS and A2A_PUBLIC_URL")
+    return Done(cards.extended_card(agent, request.address, context.caller, whole=context.agent is None))
     yield

@@ -35,7 +35,7 @@ OPERATIONS: dict[type[Request], Operation] = {
     CancelTask: Operation(tasks.cancel, access.CANCEL),
     SubscribeToTask: Operation(tasks.subscribe, access.READ),
     ConfigurePush: Operation(cards.no_push, access.WRITE),
-    GetExtendedCard: Operation(cards.no_extended_card, access.READ),
+    GetExtendedCard: Operation(cards.extended_card, access.READ),
 }
 
 

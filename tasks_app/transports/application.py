@@ -6,7 +6,7 @@ from typing import Any
 from tasks_app import services
 
 App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
-LEAN = ("/jsonrpc", "/rpc", "/agents/", "/.well-known/", "/healthz", "/readyz")
+LEAN = ("/jsonrpc", "/rpc", "/agents/", "/agent/", "/.well-known/", "/healthz", "/readyz")
 """The beginnings of the lean paths; the root is one as well."""
 
 

@@ -1,22 +1,27 @@
 """What every HTTP door shares: who calls, refusals before the RPC layer, and the headers of answers."""
 
+import logging
 import re
+import secrets
 import time
 from typing import Any
 
 import orjson
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 
 from a2a.dialects import neutral
-from a2a.errors import Error, InvalidRequest, MissingScope, Unauthenticated, Unavailable
+from a2a.errors import Error, Internal, InvalidRequest, MissingScope, Unauthenticated, Unavailable
 from tasks_app.access import Caller, FindCaller, digest
 from tasks_app.bridge import bridge
 from tasks_app.exchanges import OpenExchange, recorder
 
+log = logging.getLogger(__name__)
 STATUSES: dict[type[Error], int] = {Unauthenticated: 401, MissingScope: 403, Unavailable: 503}
 """Errors that are HTTP's as well, for single calls; every other error of the RPC layer is a 200 (fact sheet 1.3)."""
+CHALLENGE = 'Bearer realm="taskdesk"'
 TRUSTED_SECONDS = 1.0
 """How long a key that was looked up is trusted: a revoked one works no longer than this."""
 MAX_CACHED = 10_000
@@ -125,10 +130,19 @@ def error_response(error: Error, payload: bytes, request_id: str, status: int | 
     """An error, with the status and headers it has in HTTP."""
     response = json_response(payload, request_id, status or STATUSES.get(type(error), 200))
     if isinstance(error, Unauthenticated):
-        response["WWW-Authenticate"] = 'Bearer realm="taskdesk"'
+        response["WWW-Authenticate"] = CHALLENGE
     if isinstance(error, Unavailable):
         response["Retry-After"] = str(error.retry_after)
     return response
+
+
+def told(exchange: OpenExchange, cause: Exception) -> Error:
+    """What a caller is told of a fault: the cause goes to the log. A database that is away may be back soon."""
+    reference = secrets.token_hex(6)
+    log.error("exchange %s failed, reference %s", exchange.row.id, reference, exc_info=cause)
+    if isinstance(cause, OperationalError | InterfaceError):
+        return Unavailable(reference=reference)
+    return Internal(reference=reference)
 
 
 def refuse(request: HttpRequest, refusal: Refusal) -> HttpResponse:

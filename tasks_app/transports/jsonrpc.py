@@ -2,12 +2,10 @@
 
 import asyncio
 import contextlib
-import logging
-import secrets
 from typing import Any
 
 import orjson
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
@@ -17,11 +15,12 @@ from msgspec.structs import replace
 from a2a import jsonrpc as envelope
 from a2a.dialects import Refused, choose, neutral
 from a2a.dialects.shape import Dialect
-from a2a.errors import Error, Internal, InvalidRequest, ParseError, Unauthenticated, Unavailable
+from a2a.errors import Error, InvalidRequest, ParseError, Unauthenticated, Unavailable
 from a2a.jsonrpc import BadCall, Call, Member
-from a2a.requests import Request, StreamMessage, SubscribeToTask
+from a2a.requests import GetExtendedCard, Request, StreamMessage, SubscribeToTask
 from a2a.sse import frame, last_seen
 from tasks_app.access import Caller, check_scope, digest
+from tasks_app.addresses import address_of
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.operations import OPERATIONS, Context, Follow, perform
 from tasks_app.readers import readers
@@ -35,11 +34,11 @@ from tasks_app.transports.http import (
     json_response,
     key_of,
     refuse,
+    told,
     version_of,
 )
 from tasks_app.transports.streams import Stream
 
-log = logging.getLogger(__name__)
 BATCH_BYTES = 16_000_000
 """Members whose turn comes after so much has been answered are refused, undone."""
 AT_ONCE = 16
@@ -185,6 +184,8 @@ def _wish(call: HttpCall, kind: type[Request], request: Any) -> Any:
         raise Unavailable(retry_after=2)
     if isinstance(request, StreamMessage | SubscribeToTask):
         return replace(request, after=last_seen(call.request.META.get("HTTP_LAST_EVENT_ID")))
+    if isinstance(request, GetExtendedCard):
+        return replace(request, address=address_of(call.request))
     return request
 
 
@@ -216,7 +217,7 @@ def _failed(member: Member, exchange: OpenExchange, error: Error, wire: dict[str
 
 def _fault(member: Member, exchange: OpenExchange, dialect: Dialect | None, cause: Exception) -> Answered:
     """A fault of ours, told in the words of the dialect if that is known."""
-    error = _told(exchange, cause)
+    error = told(exchange, cause)
     return _failed(member, exchange, error, dialect.error(error) if dialect else neutral(error))
 
 
@@ -238,19 +239,10 @@ async def _unreadable(request: HttpRequest, body: bytes, error: Error, rpc_id: A
 def _unknown_caller(request: HttpRequest, body: bytes, cause: Exception, rpc_id: Any) -> HttpResponse:
     """401 with a challenge, or a fault of ours on the way to it; recorded without the content."""
     exchange = exchange_of(request, rpc_id, body)
-    error = cause if isinstance(cause, Error) else _told(exchange, cause)
+    error = cause if isinstance(cause, Error) else told(exchange, cause)
     wire = neutral(error)
     payload = envelope.failure(rpc_id, wire)
     response = error_response(error, payload, exchange.request_id)
     exchange.end("refused", payload, code=wire["code"], status=response.status_code)
     recorder.close(exchange)
     return response
-
-
-def _told(exchange: OpenExchange, cause: Exception) -> Error:
-    """What a caller is told of a fault: the cause goes to the log. A database that is away may be back soon."""
-    reference = secrets.token_hex(6)
-    log.error("exchange %s failed, reference %s", exchange.row.id, reference, exc_info=cause)
-    if isinstance(cause, OperationalError | InterfaceError):
-        return Unavailable(reference=reference)
-    return Internal(reference=reference)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from a2a.errors import MissingScope, PushNotSupported, UnsupportedOperation
+from a2a.errors import MissingScope, PushNotSupported
 from a2a.requests import (
     CancelTask,
     ConfigurePush,
@@ -95,8 +95,6 @@ def test_what_is_not_offered_says_so_to_everybody(request: pytest.FixtureRequest
     caller = request.getfixturevalue(who)
     with pytest.raises(PushNotSupported):
         ask(caller, ConfigurePush())
-    with pytest.raises(UnsupportedOperation):
-        ask(caller, GetExtendedCard())
 
 
 def test_the_synchronous_half_does_not_wait(owner: Person) -> None:

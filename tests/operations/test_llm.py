@@ -19,9 +19,9 @@ from a2a.agents import registry
 from a2a.requests import CancelTask, GetTask
 from a2a.types import Part, Task
 from tasks_app import agents, llm, models
+from tasks_app.cards import forget
 from tasks_app.checks import check_llm
 from tasks_app.runner import runner
-from tasks_app.transports import pages
 from tests.conftest import PATIENCE, ROOT, Person, until
 from tests.operations.asking import ask, message, send, sent, shown, text_of, words
 
@@ -472,10 +472,10 @@ def test_an_answer_that_breaks_off_keeps_what_came_and_fails(
 def cards() -> tuple[int, str]:
     """The status of the agent's own card, and the card of the default agent."""
     client = Client()
-    pages._bytes_of.cache_clear()  # Outside of tests agents do not change while the process lives.
+    forget()  # Outside of tests agents do not change while the process lives.
     own = client.get("/agents/llm/.well-known/agent-card.json").status_code
     whole = client.get("/.well-known/agent-card.json").content.decode()
-    pages._bytes_of.cache_clear()
+    forget()
     return own, whole
 
 

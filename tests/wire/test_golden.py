@@ -46,8 +46,9 @@ ANSWERS: dict[str, dict[str, tuple[str, Result]]] = {
         "ListTasks.response": ("ListTasks", values.PAGE),
         "ListTasks.response.empty": ("ListTasks", values.EMPTY_PAGE),
         "CancelTask.response": ("CancelTask", values.CANCELED),
+        "GetExtendedAgentCard.response": ("GetExtendedAgentCard", values.EXTENDED_CARD),
     },
-    "v0_3": ANSWERS_0_X,
+    "v0_3": ANSWERS_0_X | {"extended-card.response": ("agent/getAuthenticatedExtendedCard", values.EXTENDED_CARD)},
     "v0_2": ANSWERS_0_X,
 }
 

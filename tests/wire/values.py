@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 from a2a import errors
 from a2a.dialects.protojson import document, event_document
-from a2a.dialects.shape import Answer, Frame, TaskPage
+from a2a.dialects.shape import Answer, CardAnswer, Frame, TaskPage
 from a2a.documents import TaskDocument
 from a2a.events import ArtifactAdded, Event, StatusChanged
 from a2a.states import TaskState
-from a2a.types import Artifact, Card, Interface, Message, Part, Role, SecurityScheme, Skill, Status, Task
+from a2a.types import Artifact, Card, Interface, Message, Part, Provider, Role, SecurityScheme, Skill, Status, Task
 
 TASK = "5b0f7c1e-6a53-4a7e-9f0b-1d2c3b4a5e6f"
 CONTEXT = "c7d1e0aa-2f4b-4e1d-8a9c-0b1c2d3e4f50"
@@ -145,6 +145,13 @@ CARD = Card(
             input_modes=("application/pdf",),
             output_modes=("text/plain",),
         ),
+        Skill(
+            id="audit",
+            name="Prüfpfad",
+            description="Lists who has read an invoice.",
+            tags=("audit",),
+            scopes=("tasks:read", "audit"),
+        ),
     ),
     input_modes=("text/plain", "application/pdf"),
     output_modes=("text/plain", "application/json"),
@@ -152,5 +159,11 @@ CARD = Card(
         "bearer": SecurityScheme(http_scheme="Bearer"),
         "key": SecurityScheme(header="X-API-Key", description="The same key"),
     },
+    scopes=("tasks:read", "tasks:write"),
+    extended_card=True,
+    provider=Provider(organization="Example GmbH", url="https://www.example.com"),
     documentation_url="https://agent.example.com/docs",
+    icon_url="https://agent.example.com/icon.png",
 )
+SIGNATURE = {"protected": "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsifQ", "signature": "c2lnbmF0dXJl"}
+EXTENDED_CARD = CardAnswer(card=CARD, sign=lambda shape: shape | {"signatures": [SIGNATURE]})

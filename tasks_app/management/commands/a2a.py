@@ -1,4 +1,4 @@
-"""manage.py a2a keys: make, list and revoke API keys. Prints JSON lines."""
+"""manage.py a2a: make, list and revoke API keys, as JSON lines; make a key that signs agent cards, as PEM."""
 
 from argparse import ArgumentParser
 from datetime import timedelta
@@ -7,15 +7,19 @@ from typing import Any
 import orjson
 from django.core.management.base import BaseCommand, CommandError
 
+from a2a.signatures import ALGORITHMS, new_key
 from tasks_app import access, clock
 from tasks_app.models import ApiKey
 
 
 class Command(BaseCommand):
-    help = "API keys: make, list, revoke. Prints JSON lines."
+    help = "API keys: make, list, revoke, as JSON lines. A key to sign agent cards with, as PEM."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        keys = parser.add_subparsers(dest="noun", required=True).add_parser("keys", help="API keys")
+        nouns = parser.add_subparsers(dest="noun", required=True)
+        card = nouns.add_parser("cardkey", help="print a new key for A2A_CARD_KEY; it is kept nowhere")
+        card.add_argument("--algorithm", choices=sorted(ALGORITHMS), default="ES256")
+        keys = nouns.add_parser("keys", help="API keys")
         verbs = keys.add_subparsers(dest="verb", required=True)
         create = verbs.add_parser("create", help="make a key; it is shown this once")
         create.add_argument("principal", help="who owns what is done with it; made if new")
@@ -28,6 +32,9 @@ class Command(BaseCommand):
         revoke.add_argument("id", type=int, help="as `keys list` shows it")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["noun"] == "cardkey":
+            self.stdout.write(new_key(options["algorithm"]), ending="")
+            return
         {"create": self._create, "list": self._list, "revoke": self._revoke}[options["verb"]](options)
 
     def _create(self, options: dict[str, Any]) -> None:

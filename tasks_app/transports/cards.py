@@ -1,0 +1,169 @@
+"""Cards, the catalogue and the public keys: cached bytes for anybody; and the extended card of 0.2, by GET."""
+
+import orjson
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils.http import http_date, parse_http_date_safe
+from django.views.decorators.csrf import csrf_exempt
+from msgspec import UNSET
+
+from a2a.dialects import v0_2
+from a2a.dialects.hybrid import WellKnown, card_shape
+from a2a.dialects.shape import CardAnswer
+from a2a.errors import Error, ExtendedCardNotConfigured, InvalidRequest, Unauthenticated, Unavailable, UnknownAgent
+from a2a.requests import GetExtendedCard
+from tasks_app import cards
+from tasks_app.access import READ, check_scope
+from tasks_app.addresses import address_of, varying
+from tasks_app.cards import STARTED, Page
+from tasks_app.exchanges import OpenExchange, recorder
+from tasks_app.operations import Context, perform
+from tasks_app.transports.http import CHALLENGE, STATUSES, authenticate, exchange_of, told, version_of
+
+MAX_AGE = 60
+"""Seconds for which a card may be used without asking again."""
+PUBLIC = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Expose-Headers": "ETag",
+    "X-Content-Type-Options": "nosniff",
+}
+"""Pages in browsers may read what everybody may: no cookie and no key is looked at here."""
+PREFLIGHT = PUBLIC | {
+    "Access-Control-Allow-Methods": "GET, HEAD",
+    "Access-Control-Allow-Headers": "A2A-Version, If-None-Match",
+    "Access-Control-Max-Age": "86400",
+}
+STARTED_SECONDS = STARTED.timestamp()
+LAST_MODIFIED = http_date(STARTED_SECONDS)
+UNKNOWN_NAME = "this server has no such name; its operator sets A2A_PUBLIC_URL, or lists names in ALLOWED_HOSTS"
+EXTENDED_STATUSES = STATUSES | {UnknownAgent: 404, ExtendedCardNotConfigured: 404}
+"""Of errors of the extended card by GET (fact sheet 2.11)."""
+
+
+async def card(request: HttpRequest, file: WellKnown, agent: str | None = None) -> HttpResponse:
+    """The card of an agent, in the shape of the path and version (fact sheet 6.1)."""
+    if (refusal := _refusal(request)) is not None:
+        return refusal
+    address = address_of(request)
+    if not address:
+        return _problem(400, UNKNOWN_NAME)
+    name = agent or settings.A2A_DEFAULT_AGENT
+    page = cards.public_card(name, address, card_shape(file, version_of(request)), whole=agent is None)
+    if page is None:
+        return _problem(404, f"there is no agent {name[:64]}")
+    return _shown(request, page, "A2A-Version", varying())
+
+
+@csrf_exempt
+async def catalogue(request: HttpRequest) -> HttpResponse:
+    """The agents of this server. No call can be made here, as no agent is named."""
+    if request.method == "POST":
+        return _problem(404, "name an agent: /agents/{name}/jsonrpc; GET /agents/ lists them")
+    if (refusal := _refusal(request)) is not None:
+        return refusal
+    address = address_of(request)
+    if not address:
+        return _problem(400, UNKNOWN_NAME)
+    return _shown(request, cards.catalogue(address), varying())
+
+
+async def key_set(request: HttpRequest) -> HttpResponse:
+    """The keys that verify cards."""
+    return _refusal(request) or _shown(request, cards.key_set())
+
+
+def _refusal(request: HttpRequest) -> HttpResponse | None:
+    if request.method in {"GET", "HEAD"}:
+        return None
+    if request.method == "OPTIONS":
+        return HttpResponse(status=204, headers=PREFLIGHT)
+    response = _problem(405, "use GET")
+    response["Allow"] = "GET, HEAD, OPTIONS"
+    return response
+
+
+def _problem(status: int, sentence: str) -> HttpResponse:
+    body = orjson.dumps({"error": sentence})
+    headers = PUBLIC | {"Cache-Control": "no-store"}
+    return HttpResponse(body, status=status, content_type="application/json", headers=headers)
+
+
+def _shown(request: HttpRequest, page: Page, *vary: str) -> HttpResponse:
+    headers = PUBLIC | {
+        "ETag": page.etag,
+        "Last-Modified": LAST_MODIFIED,
+        "Cache-Control": f"public, max-age={MAX_AGE}",
+    }
+    if varies := ", ".join(filter(None, vary)):
+        headers["Vary"] = varies
+    if _is_known(request, page):
+        return HttpResponse(status=304, headers=headers)
+    return HttpResponse(page.body, content_type="application/json", headers=headers)
+
+
+def _is_known(request: HttpRequest, page: Page) -> bool:
+    """Whether the caller has it already. A date counts only without a tag (RFC 9110, 13.1.3)."""
+    tags = request.META.get("HTTP_IF_NONE_MATCH")
+    if tags is not None:
+        bare = page.etag.removeprefix("W/")
+        return tags.strip() == "*" or bare in {tag.strip().removeprefix("W/") for tag in tags.split(",")}
+    since = request.META.get("HTTP_IF_MODIFIED_SINCE")
+    seconds = parse_http_date_safe(since) if since else None
+    return seconds is not None and seconds >= STARTED_SECONDS
+
+
+# ------------------------------------------------------------ extended, 0.2
+
+
+@csrf_exempt
+async def extended_card(request: HttpRequest, agent: str | None = None) -> HttpResponse:
+    """The extended card as 0.2 asks for it: GET, with a key (fact sheet 2.11)."""
+    exchange = exchange_of(request, UNSET, b"")
+    exchange.row.dialect, exchange.row.method = v0_2.DIALECT.name, "agent/authenticatedExtendedCard"
+    try:
+        if request.method not in {"GET", "HEAD"}:
+            raise InvalidRequest(detail="use GET")
+        caller = await authenticate(request)
+        exchange.asked_by(caller)
+        check_scope(caller, READ)
+        wish = GetExtendedCard(address=address_of(request))
+        answer = await perform(wish, Context(caller=caller, exchange=exchange, agent=agent))
+    except Error as error:
+        return _refused(exchange, error)
+    except Exception as error:  # noqa: BLE001  # the door's one catch; logged with its reference
+        return _refused(exchange, told(exchange, error))
+    if not isinstance(answer, CardAnswer):
+        raise TypeError("an extended card is a card")
+    body = orjson.dumps(v0_2.encode_card(answer.card))
+    exchange.end("result", body)
+    exchange.keep(body)
+    recorder.close(exchange)
+    return _private(exchange, body, 200)
+
+
+def _refused(exchange: OpenExchange, error: Error) -> HttpResponse:
+    wire = v0_2.DIALECT.error(error)
+    body = orjson.dumps({"error": wire})
+    status = 405 if isinstance(error, InvalidRequest) else EXTENDED_STATUSES.get(type(error), 500)
+    exchange.end("refused" if status in {401, 405} else "error", body, code=wire["code"], status=status)
+    exchange.keep(body)
+    recorder.close(exchange)
+    response = _private(exchange, body, status)
+    if isinstance(error, Unauthenticated):
+        response["WWW-Authenticate"] = CHALLENGE
+    if isinstance(error, Unavailable):
+        response["Retry-After"] = str(error.retry_after)
+    if status == 405:
+        response["Allow"] = "GET, HEAD"
+    return response
+
+
+def _private(exchange: OpenExchange, body: bytes, status: int) -> HttpResponse:
+    """For one caller alone, whatever lies in between."""
+    headers = {
+        "Cache-Control": "private, no-cache" if status == 200 else "no-store",
+        "Vary": "Authorization, X-API-Key",
+        "X-Content-Type-Options": "nosniff",
+        "X-Request-ID": exchange.request_id,
+    }
+    return HttpResponse(body, status=status, content_type="application/json", headers=headers)
