@@ -48,7 +48,7 @@ COMPILE = $(UV) pip compile pyproject.toml --universal --python-version 3.11 --g
 lock: $(UV_STAMP) ## resolve the dependencies again (UPGRADE=--upgrade for the newest)
 	@$(call quietly,$(COMPILE) --output-file requirements.lock)
 	@$(call quietly,$(COMPILE) --group dev --constraints requirements.lock --output-file requirements-dev.lock)
-	@for version in 1.3.0 0.3.26; do echo "a2a-sdk==$$version" | $(UV) pip compile - --universal --python-version 3.11 \
+	@for version in 1.3.0 0.3.26; do echo "a2a-sdk[signing]==$$version" | $(UV) pip compile - --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
 		--output-file tests/clients/python-$$version.lock >/dev/null || exit 1; done
 

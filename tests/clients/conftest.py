@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from a2a.signatures import new_key
 from tests.clients.environments import CLIENTS, Client, drive, missing
 from tests.faults.nodes import KEY, Node
 
@@ -15,6 +16,9 @@ SETTINGS = {
     "A2A_AGENT_MODULES": "tests.conformance.agents,tests.agents",
     "A2A_DEFAULT_AGENT": "conformance",
     "TCK_STREAMING_TIMEOUT": "0.5",
+    "A2A_CARD_KEY": new_key(),
+    "A2A_PROVIDER": "Prüf & Söhne, 株式会社 😀 \u2028 \u007f",
+    "A2A_PROVIDER_URL": "https://example.com/",
 }
 NOT_TRIED: dict[str, str] = {}
 """Why, by client."""
@@ -44,7 +48,7 @@ def driven(conformance: Node, pytestconfig: pytest.Config) -> Drive:
     @cache
     def lines(client: Client) -> dict[str, Any]:
         printed = drive(client, folder, conformance.base, KEY)
-        return {line["saw"]: line for line in map(orjson.loads, printed.splitlines())}
+        return {line["saw"]: line for line in map(orjson.loads, printed.strip().split("\n"))}
 
     return lines
 

@@ -3,14 +3,17 @@
 // Runs from a copy in the SDK's own folder: `node javascript_1_3_0.js URL KEY 1.0|0.3`. In its 0.3 mode it asks for
 // the 0.3 card, and the SDK chooses its compatibility transport from what that says.
 
-import { randomUUID } from 'node:crypto';
-import { Role, TaskState } from '@a2a-js/sdk';
+import { generateKeyPairSync, randomUUID } from 'node:crypto';
+import { Role, TaskState, generateAgentCardSignature, verifyAgentCardSignature } from '@a2a-js/sdk';
 import {
   ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory, createAuthenticatingFetchWithRetry,
 } from '@a2a-js/sdk/client';
 
 const [url, key, mode] = process.argv.slice(2);
 const legacyCompat = { enabled: mode === '0.3' };
+
+// Standard output is for what was seen; the SDK tells there of signatures that it does not believe.
+console.debug = console.error;
 
 // A client as somebody with a key would make one.
 async function caller({ with: secret = key, ...clientConfig } = {}) {
@@ -73,6 +76,36 @@ const steps = {
       name: card.name, speaks: client.protocolVersion, streaming: card.capabilities.streaming,
       push: card.capabilities.pushNotifications, skills: card.skills.slice(0, 1).map((skill) => skill.id),
     };
+  },
+
+  async extended() {
+    const client = await caller();
+    const before = await client.transport.getExtendedAgentCard({ tenant: '' });
+    const known = new Set((await (await fetch(`${url}/.well-known/agent-card.json`)).json()).skills.map((s) => s.id));
+    const more = before.skills.map((skill) => skill.id).filter((id) => !known.has(id)).sort();
+    return { offered: (await (await caller()).getAgentCard()).capabilities.extendedAgentCard, more };
+  },
+
+  // Their verifier on our cards, and a card of theirs for ours.
+  async signed() {
+    const read = async (path, headers = {}) => (await fetch(url + path, { headers })).json();
+    const { keys } = await read('/.well-known/jwks.json');
+    const verify = verifyAgentCardSignature(async (kid) => keys.find((known) => known.kid === kid));
+    const found = await read('/.well-known/agent-card.json', { 'A2A-Version': '1.0' });
+    await verify(found);
+    const altered = { ...found, provider: { ...found.provider, organization: `${found.provider.organization}!` } };
+    const verdict = await verify(altered).then(() => 'believed', (error) => error.message);
+    const hybrid = 'signatures' in (await read('/.well-known/agent-card.json'));
+    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const sign = generateAgentCardSignature(privateKey, { alg: 'ES256', kid: 'theirs', typ: 'JOSE' });
+    const bare = await sign({
+      name: 'Prüfer', description: '株式会社 😀 \u2028', version: '1', provider: { organization: 'Söhne', url: '' },
+      supportedInterfaces: [{ url: 'https://x.example', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
+      capabilities: { streaming: false, extensions: [] }, defaultInputModes: ['text/plain'], defaultOutputModes: [],
+      skills: [{ id: 's', name: 'S', description: '', tags: [] }], signatures: [],
+    });
+    const theirs = { keys: [{ ...publicKey.export({ format: 'jwk' }), kid: 'theirs' }] };
+    return { said: found.provider.organization, altered: verdict, hybrid, bare, served: bare, keys: theirs };
   },
 
   // The SDK's own handler presents the key of every call here; it does not ask the card how.

@@ -106,6 +106,16 @@ async def card():
         }
 
 
+async def extended():
+    async with Caller(streaming=False) as caller:
+        before = {skill.id for skill in caller.card.skills}
+        after = await caller.client.get_card()
+        return {
+            "offered": caller.card.supports_authenticated_extended_card,
+            "more": sorted({skill.id for skill in after.skills} - before),
+        }  # fmt: skip
+
+
 async def send():
     async with Caller(streaming=False) as caller:
         prefixes = ["artifact-text", "artifact-file", "artifact-file-url", "artifact-data"]
@@ -220,7 +230,21 @@ async def refusal(call) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-STEPS = (card, credentials, send, message, immediate, reject, stream, turns, listing, cancel, subscribe, errors)
+STEPS = (
+    card,
+    extended,
+    credentials,
+    send,
+    message,
+    immediate,
+    reject,
+    stream,
+    turns,
+    listing,
+    cancel,
+    subscribe,
+    errors,
+)
 
 
 async def main() -> None:

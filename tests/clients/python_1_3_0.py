@@ -13,10 +13,18 @@ import traceback
 import uuid
 
 import httpx
+import jwt
 from a2a.client import A2ACardResolver, ClientCallContext, ClientConfig, ClientFactory
 from a2a.client.auth import AuthInterceptor, InMemoryContextCredentialStore
+from a2a.server.request_handlers.response_helpers import agent_card_to_dict
 from a2a.types import (
+    AgentCapabilities,
+    AgentCard,
+    AgentInterface,
+    AgentProvider,
+    AgentSkill,
     CancelTaskRequest,
+    GetExtendedAgentCardRequest,
     GetTaskRequest,
     ListTasksRequest,
     Message,
@@ -29,7 +37,10 @@ from a2a.types import (
     TaskPushNotificationConfig,
     TaskState,
 )
+from a2a.utils.signing import SignatureVerificationError, create_agent_card_signer, create_signature_verifier
+from cryptography.hazmat.primitives.asymmetric import ec
 from google.protobuf.json_format import MessageToDict
+from jwt.algorithms import ECAlgorithm
 
 URL, KEY, MODE = sys.argv[1:4]
 
@@ -109,6 +120,58 @@ async def card():
             "push": caller.card.capabilities.push_notifications,
             "skills": [skill.id for skill in caller.card.skills][:1],
         }
+
+
+async def extended():
+    async with Caller(streaming=False) as caller:
+        before = {skill.id for skill in caller.card.skills}
+        after = await caller.client.get_extended_agent_card(GetExtendedAgentCardRequest())
+        return {
+            "offered": caller.card.capabilities.extended_agent_card,
+            "more": sorted({skill.id for skill in after.skills} - before),
+        }  # fmt: skip
+
+
+async def signed():
+    """Their verifier on our cards, and a card of theirs for ours."""
+    async with httpx.AsyncClient(base_url=URL, trust_env=False) as http:
+        keys = {key["kid"]: jwt.PyJWK(key) for key in (await http.get("/.well-known/jwks.json")).json()["keys"]}
+        verifier = create_signature_verifier(lambda kid, jku: keys[kid], ["ES256"])
+        path = ".well-known/agent-card.json?A2A-Version=1.0"
+        found = await A2ACardResolver(http, URL).get_agent_card(path, signature_verifier=verifier)
+        if MODE == "1.0":  # The form of 0.3 is lost when the SDK turns that card into one of 1.0.
+            async with Caller(streaming=False) as caller:
+                await caller.client.get_extended_agent_card(GetExtendedAgentCardRequest(), signature_verifier=verifier)
+        said = found.provider.organization
+        found.provider.organization += "!"
+        return {"said": said, "altered": verdict(verifier, found), "hybrid": await hybrid_is_signed(http)} | theirs()
+
+
+def verdict(verifier, card) -> str:
+    try:
+        return verifier(card) or "believed"
+    except SignatureVerificationError as error:
+        return type(error).__name__
+
+
+async def hybrid_is_signed(http) -> bool:
+    return "signatures" in (await http.get("/.well-known/agent-card.json")).json()
+
+
+def theirs() -> dict[str, object]:
+    """A card with much that is empty, in the bare shape and in the one that the SDK serves."""
+    private = ec.generate_private_key(ec.SECP256R1())
+    key = ECAlgorithm.to_jwk(private.public_key(), as_dict=True) | {"kid": "theirs"}
+    header = {"alg": "ES256", "kid": "theirs", "typ": "JOSE", "jku": None}
+    made = AgentCard(
+        name="Prüfer", description="株式会社 😀 \u2028", version="1", provider=AgentProvider(organization="Söhne"),
+        supported_interfaces=[AgentInterface(url="https://x.example", protocol_binding="JSONRPC", protocol_version=v)
+                              for v in ("1.0", "0.3")],
+        capabilities=AgentCapabilities(streaming=False), default_input_modes=["text/plain"],
+        skills=[AgentSkill(id="s", name="S", description="", tags=[])],
+    )  # fmt: skip
+    card = create_agent_card_signer(private, header)(made)
+    return {"bare": MessageToDict(card), "served": agent_card_to_dict(card), "keys": {"keys": [key]}}
 
 
 async def send():
@@ -230,7 +293,22 @@ async def refusal(call) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-STEPS = (card, credentials, send, message, immediate, reject, stream, turns, listing, cancel, subscribe, errors)
+STEPS = (
+    card,
+    extended,
+    signed,
+    credentials,
+    send,
+    message,
+    immediate,
+    reject,
+    stream,
+    turns,
+    listing,
+    cancel,
+    subscribe,
+    errors,
+)
 
 
 async def main() -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.clients.conftest import Saw
-from tests.clients.environments import Client
+from a2a.signatures import BadSignature, verify
+from tests.clients.conftest import SETTINGS, Saw
+from tests.clients.environments import CLIENTS, Client
 
 pytestmark = pytest.mark.clients
 
@@ -57,6 +58,33 @@ def test_the_card_tells_the_client_what_to_speak(client: Client, saw: Saw) -> No
         "push": False,
         "skills": ["conformance"],
     }
+
+
+def test_a_client_that_is_known_is_shown_more(saw: Saw) -> None:
+    assert saw("extended") == {"offered": True, "more": ["backstage", "whisper"]}
+
+
+# The verifier of Python 0.3.26 leaves out members at their default, such as the version: no other agrees with it.
+signing = pytest.mark.parametrize(
+    "client", [known for known in CLIENTS if known.sdk != "python-0.3.26"], indirect=True, ids=lambda known: known.name
+)
+
+
+@signing
+def test_the_sdk_believes_our_signatures_and_no_altered_card(saw: Saw) -> None:
+    seen = saw("signed")
+    assert seen["said"] == SETTINGS["A2A_PROVIDER"]
+    assert seen["altered"] in {"InvalidSignaturesError", "No valid signatures found on agent card."}
+    assert seen["hybrid"] is False
+
+
+@signing
+@pytest.mark.parametrize("shape", ["bare", "served"])
+def test_we_believe_the_signatures_of_the_sdk_and_no_altered_card(saw: Saw, shape: str) -> None:
+    card, keys = saw("signed")[shape], saw("signed")["keys"]
+    assert verify(card, keys)["name"] == "Prüfer"
+    with pytest.raises(BadSignature):
+        verify(card | {"name": "Pruefer"}, keys)
 
 
 def test_the_sdk_presents_the_key_as_the_card_says(client: Client, saw: Saw) -> None:
