@@ -127,7 +127,8 @@ def _get(deployment: Deployment) -> Calls:
     return Calls("/jsonrpc", '"result":{"id"', "GetTask", {"id": load.MARK}, ids)
 
 
-def _list(_: Deployment) -> Calls:
+def _list(deployment: Deployment) -> Calls:
+    deployment.analyze()
     return Calls("/jsonrpc", '"result":{"tasks"', "ListTasks", {"pageSize": 20})
 
 
