@@ -117,6 +117,8 @@ A2A_STREAM_SECONDS = number("A2A_STREAM_SECONDS", 900, 1)
 A2A_POLL_SECONDS = number("A2A_POLL_SECONDS", 2, 0.05)
 """How late a stream may be when a hint was lost, or came about in another process."""
 A2A_PING_SECONDS = number("A2A_PING_SECONDS", 15, 0.1)
+A2A_KEY_HOURS = number("A2A_KEY_HOURS", 24)
+"""How long a message id is remembered, so that a message sent twice is one; 0: two messages may share an id."""
 A2A_EXCHANGE_DAYS = number("A2A_EXCHANGE_DAYS", 7)
 A2A_TASK_DAYS = number("A2A_TASK_DAYS", 30)
 

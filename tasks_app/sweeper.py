@@ -25,8 +25,6 @@ from tasks_app.rows import RunRow, on_postgres
 log = logging.getLogger(__name__)
 BATCH = 200
 """Rows of one kind handled in one sweep."""
-KEY_HOURS = 24
-"""How long a message id is remembered."""
 FORGETTING = 1.0
 """Seconds of a sweep that may go into deleting."""
 LATE = timedelta(seconds=5)
@@ -135,7 +133,8 @@ def forget() -> bool:
     """Deletes a batch of what is past its time, small enough not to hold up others; whether there may be more."""
     now = clock.now()
     days = now - timedelta(days=settings.A2A_TASK_DAYS)
-    keys = IdempotencyKey.objects.filter(created_at__lt=now - timedelta(hours=KEY_HOURS)).order_by("created_at")
+    forgotten = now - timedelta(hours=settings.A2A_KEY_HOURS)
+    keys = IdempotencyKey.objects.filter(created_at__lt=forgotten).order_by("created_at")
     known = list(keys.values_list("owner_id", "key")[:BATCH])
     for owner_id, key in known:
         IdempotencyKey.objects.filter(owner_id=owner_id, key=key).delete()

@@ -134,7 +134,9 @@ def _placed(message: Message, task_id: str, context_id: str) -> Message:
 
 
 def key_of(message_id: str) -> str:
-    """What the message id is remembered by."""
+    """What the message id is remembered by; when none are, something that is never asked for again."""
+    if not settings.A2A_KEY_HOURS:
+        return uuid7()
     return message_id if len(message_id) <= MAX_ID else "sha256:" + hashlib.sha256(message_id.encode()).hexdigest()
 
 

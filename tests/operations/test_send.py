@@ -188,6 +188,16 @@ def test_the_same_message_again_gets_the_same_outcome(owner: Person, agent: str)
     assert Task.objects.count() + Turn.objects.count() == 1
 
 
+def test_message_ids_that_are_not_remembered_may_be_shared(owner: Person, settings: Any) -> None:
+    settings.A2A_KEY_HOURS = 0
+    tasks = {sent(owner, message(text, message_id="m-1"), "echo").id for text in ("one", "one", "two")}
+    assert len(tasks) == 3
+    asked = sent(owner, message("one", message_id="m-1"), "form-coroutine", return_immediately=True)
+    for answer in ("two", "two"):
+        asked = sent(owner, message(answer, message_id="m-1", task_id=asked.id), return_immediately=True)
+    assert [said.parts[0].text for said in asked.history] == ["one", "two", "two"]
+
+
 @pytest.mark.parametrize("agent", ["echo", "form-coroutine", "replies"])
 def test_the_same_id_with_another_content_is_a_conflict(owner: Person, agent: str) -> None:
     send(owner, message("hello", message_id="once"), agent, return_immediately=True)
