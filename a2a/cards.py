@@ -38,7 +38,12 @@ def describe(
         name=agent.name,
         description=agent.description,
         version=agent.version,
-        interfaces=tuple(Interface(url=url, binding="JSONRPC", version=version) for version in VERSIONS),
+        interfaces=tuple(
+            Interface(url=place, binding=binding, version=version)
+            # Clients of REST put the path of each call behind the URL, those of 0.x with /v1 before it.
+            for binding, place in (("JSONRPC", url), ("HTTP+JSON", url.removesuffix("/jsonrpc")))
+            for version in VERSIONS
+        ),
         skills=tuple(skills.values()),
         input_modes=("text/plain", "application/json"),
         output_modes=("text/plain", "application/json"),

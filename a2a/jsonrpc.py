@@ -110,9 +110,9 @@ def _checked(value: Any, nul: bool) -> Member:
 
 
 def _nul_error(member: dict[str, Any]) -> Error | None:
-    if (path := _path_of_nul(member | {"params": None})) is not None:
+    if (path := path_of_nul(member | {"params": None})) is not None:
         return InvalidRequest(detail=f"{path or 'the name of a member'} holds the character U+0000")
-    if (path := _path_of_nul(member.get("params"))) is not None:
+    if (path := path_of_nul(member.get("params"))) is not None:
         return InvalidParams((path or "params", "must not hold the character U+0000"))
     return None
 
@@ -145,7 +145,7 @@ def deeper_than(value: Any, limit: int) -> bool:
     return True
 
 
-def _path_of_nul(value: Any, path: str = "") -> str | None:
+def path_of_nul(value: Any, path: str = "") -> str | None:
     """Where the first U+0000 is, in a key or a string; the depth is bounded by read_json."""
     if isinstance(value, str):
         return path if "\0" in value else None
@@ -158,6 +158,6 @@ def _path_of_nul(value: Any, path: str = "") -> str | None:
     for below, key, child in pairs:
         if "\0" in key:
             return path
-        if (found := _path_of_nul(child, below)) is not None:
+        if (found := path_of_nul(child, below)) is not None:
             return found
     return None

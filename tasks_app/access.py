@@ -13,6 +13,7 @@ from msgspec import Struct
 from a2a.errors import MissingScope, TaskNotFound
 from tasks_app import clock
 from tasks_app.models import ApiKey, Principal, Task, Tenant
+from tasks_app.paths import check_tenant_name
 from tasks_app.rows import sight_of
 
 PREFIX = "tdk_"
@@ -95,6 +96,7 @@ def new_key(  # each of them is an option of the command
     expires_at: datetime | None = None,
 ) -> str:
     """Makes a key for the principal, who is made too if new, and returns it: it cannot be read again."""
+    check_tenant_name(tenant)
     key = key or PREFIX + secrets.token_urlsafe(32)
     home, _ = Tenant.objects.get_or_create(name=tenant)
     owner, _ = Principal.objects.get_or_create(tenant=home, name=principal)

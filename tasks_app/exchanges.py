@@ -8,16 +8,17 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from django.db import connection, transaction
 from msgspec import UNSET, Struct, UnsetType
 
-from a2a.dialects import DIALECTS
+from a2a.dialects import BY_NAME
 from a2a.dialects.shape import Answer, Dialect, Result
 from a2a.documents import EventDocument
 from a2a.errors import InvalidParams, InvalidRequest, ParseError
-from a2a.jsonrpc import Call, Id, parse, reply
+from a2a.jsonrpc import Call, Id, parse, read_json, reply
 from tasks_app import clock
 from tasks_app.access import Caller
 from tasks_app.bridge import KINDS, Kind, bridge
@@ -30,6 +31,8 @@ from tasks_app.rows import BODIES, EXCHANGES, BodyRow, ExchangeRow, as_json, on_
 log = logging.getLogger(__name__)
 BEHIND = 0.05
 """Seconds by which recording may lag behind an answer."""
+BARE = "rest"
+"""The door whose calls have no envelope: their params are recorded, and their answers as they are."""
 _KINDS_OF_ID = {str: "string", int: "number", type(None): "null", UnsetType: "absent"}
 _ENDINGS = (
     "outcome", "code", "http_status", "duration_us", "response_bytes", "frames", "first_seq", "last_seq", "task_id",
@@ -65,6 +68,11 @@ class OpenExchange:
         """The caller is known; only now is the content kept."""
         self.row.caller_id, self.row.tenant_id = caller.owner_id, caller.tenant_id
         self.body.request = redacted(self._request)
+
+    def asks(self, request: bytes) -> None:
+        """What the caller, who is known, asked in all, where that is more than the body."""
+        self._request = request
+        self.body.request = redacted(request)
 
     def about(self, task_id: str | None, context_id: str | None = None, seq: int | None = None) -> None:
         """Which task it was about, as of which event."""
@@ -223,17 +231,17 @@ def response_text(exchange: Exchange) -> str:
         return ""
     if body.response:
         return body.response
-    dialect = next((known for known in DIALECTS if known.name == exchange.dialect), None)
+    dialect = BY_NAME.get(exchange.dialect)
     if dialect is None or exchange.task_id is None or exchange.last_seq is None or exchange.code is not None:
         return ""
-    rpc_id, length = _asked(body.request, dialect)
+    wrapped, length = _asked(exchange, body.request, dialect)
     context_id = exchange.context_id or ""
     if exchange.outcome == "result":
         found = read_as_of(ReadAsOf(task_id=exchange.task_id, context_id=context_id, seq=exchange.last_seq))
         method = dialect.methods.get(exchange.method)
         if found is None or method is None:
             return ""
-        return reply(rpc_id, method.encode(Answer(task=found, history_length=length))).decode()
+        return wrapped(method.encode(Answer(task=found, history_length=length))).decode()
     if exchange.outcome == "stream" and exchange.first_seq is not None:
         first = read_as_of(ReadAsOf(task_id=exchange.task_id, context_id=context_id, seq=exchange.first_seq))
         rows = Event.objects.filter(task_id=exchange.task_id, seq__gt=exchange.first_seq, seq__lte=exchange.last_seq)
@@ -242,17 +250,22 @@ def response_text(exchange: Exchange) -> str:
             for row in rows.order_by("seq")
         ]
         frames = [dialect.encode_frame(frame, length) for frame in ([first] if first else []) + later]
-        return "\n".join(reply(rpc_id, frame).decode() for frame in frames if frame)
+        return "\n".join(wrapped(frame).decode() for frame in frames if frame)
     return ""
 
 
-def _asked(request: str, dialect: Dialect) -> tuple[Id, int | None]:
-    """The id and the history length of a recorded request; what cannot be read is null and no limit."""
+def _asked(exchange: Exchange, request: str, dialect: Dialect) -> tuple[Callable[[bytes], bytes], int | None]:
+    """What the door put around an answer, and the history length of a recorded request; what cannot be read is null
+    and no limit."""
+    rpc_id: Id = None
+    method, params, length = exchange.method, None, None
     try:
-        member = parse(request.encode())
-        if isinstance(member, Call):
-            wish = dialect.methods[member.method].decode(member.params)
-            return None if member.id is UNSET else member.id, getattr(wish, "history_length", None)
+        if exchange.door == BARE:
+            params = read_json(request.encode())
+        elif isinstance(member := parse(request.encode()), Call):
+            method, params = member.method, member.params
+            rpc_id = None if member.id is UNSET else member.id
+        length = getattr(dialect.methods[method].decode(params), "history_length", None)
     except (InvalidRequest, ParseError, InvalidParams, KeyError):
         pass
-    return None, None
+    return (lambda answer: answer) if exchange.door == BARE else partial(reply, rpc_id), length

@@ -1,14 +1,22 @@
 """The doors. The order matters: the first pattern is the hot one."""
 
-from django.urls import path
+import re
 
+from django.urls import path, re_path
+
+from a2a.rest import NEW, OLD, WORDS
+from tasks_app.paths import RESERVED
 from tasks_app.transports.cards import card, catalogue, extended_card, key_set
 from tasks_app.transports.jsonrpc import jsonrpc
 from tasks_app.transports.pages import healthz, readyz
+from tasks_app.transports.rest import rest
 
 WELL_KNOWN = ("agent-card.json", "agent.json")
 EXTENDED = "agent/authenticatedExtendedCard"
 """Of 0.2, beside the URL of the card (fact sheet 2.11)."""
+AGENT = r"^(?:agents/(?P<agent>[-a-zA-Z0-9_]+)/)?"
+TENANT = rf"(?:(?!(?:{'|'.join(map(re.escape, sorted(RESERVED)))})/)(?P<tenant>[^/]+)/)?"
+CALL = rf"(?P<path>(?:message:[^/]*|{'|'.join(map(re.escape, sorted(WORDS)))})(?:/(?s:.*))?)\Z"
 
 urlpatterns = [
     path("jsonrpc", jsonrpc),
@@ -20,6 +28,8 @@ urlpatterns = [
     path(f"agents/<slug:agent>/{EXTENDED}", extended_card),
     path("agents/", catalogue),
     path(".well-known/jwks.json", key_set),
+    re_path(AGENT + r"v1/(?P<path>(?s:.*))\Z", rest(OLD)),
+    re_path(AGENT + TENANT + CALL, rest(NEW)),
     path("healthz", healthz),
     path("readyz", readyz),
 ]

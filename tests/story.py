@@ -104,7 +104,11 @@ class Speaker:
     # ------------------------------------------------------------ the dialect
 
     names: dict[str, str] = field(default_factory=dict)
+    media = "application/json"
     error_is_list = False
+    has_envelope = True
+    tells_zero = True
+    """A history length of 0 is not the same as none in what it sends."""
 
     def message(self, text: str, **more: Any) -> Json:
         raise NotImplementedError
@@ -135,26 +139,42 @@ class Speaker:
         self.ids[0] += 1
         return {"jsonrpc": "2.0", "id": f"rpc-{self.ids[0]}", "method": self.names.get(wish, wish), "params": params}
 
+    def asked(self, wire: Any) -> tuple[str, str, bytes]:
+        """The verb, the path and the body of a call."""
+        return "POST", self.path, json.dumps(wire).encode()
+
+    def told(self, status: int, answer: Any, wire: Any) -> Any:
+        """An answer in the shape of JSON-RPC, once its own shape was looked at."""
+        return answer
+
+    def heard(self, answer: Json, wire: Json) -> Json:
+        """What an event of a stream holds."""
+        assert (answer["jsonrpc"], answer["id"]) == ("2.0", wire["id"])
+        result: Json = answer["result"]
+        return result
+
     def headers(self, **more: str) -> dict[str, str]:
         version = {"A2A-Version": self.version} if self.version else {}
         return {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", **version, **more}
 
     async def post(self, wire: Any, **headers: str) -> tuple[int, Any]:
         """The status and the JSON of the answer, None if there is none."""
+        verb, path, asked = self.asked(wire)
         async with (
             asyncio.timeout(PATIENCE),
-            self.door.ask("POST", self.path, json.dumps(wire).encode(), self.headers(**headers)) as reply,
+            self.door.ask(verb, path, asked, self.headers(**headers)) as reply,
         ):
             body = b"".join([chunk async for chunk in reply.chunks])
             if body:
-                assert reply.headers["content-type"] == "application/json"
-            return reply.status, json.loads(body) if body else None
+                assert reply.headers["content-type"] == self.media
+            return reply.status, self.told(reply.status, json.loads(body), wire) if body else None
 
     async def ask(self, wish: str, params: Any, **headers: str) -> Any:
         """The result. Raises Refused."""
         wire = self.call(wish, params)
         status, answer = await self.post(wire, **headers)
-        assert (status, answer["jsonrpc"], answer["id"]) == (200, "2.0", wire["id"])
+        assert status == 200 or not self.has_envelope
+        assert (answer["jsonrpc"], answer["id"]) == ("2.0", wire["id"])
         if "error" in answer:
             raise Refused(answer["error"])
         return answer["result"]
@@ -190,25 +210,25 @@ class Speaker:
     async def stream(self, wish: str, params: Any, **headers: str) -> AsyncIterator[AsyncIterator[Frame]]:
         """Its frames as they come. Raises Refused if it does not open."""
         wire = self.call(wish, params)
-        body = json.dumps(wire).encode()
-        async with asyncio.timeout(PATIENCE), self.door.ask("POST", self.path, body, self.headers(**headers)) as reply:
-            assert reply.status == 200
-            if reply.headers["content-type"] == "application/json":
-                raise Refused(json.loads(b"".join([chunk async for chunk in reply.chunks]))["error"])
+        verb, path, asked = self.asked(wire)
+        async with asyncio.timeout(PATIENCE), self.door.ask(verb, path, asked, self.headers(**headers)) as reply:
+            assert reply.status == 200 or not self.has_envelope
+            if reply.headers["content-type"] == self.media:
+                answer = json.loads(b"".join([chunk async for chunk in reply.chunks]))
+                raise Refused(self.told(reply.status, answer, wire)["error"])
             assert reply.headers["content-type"] == "text/event-stream"
             assert reply.headers["x-accel-buffering"] == "no"
-            yield self.frames(reply.chunks, wire["id"])
+            yield self.frames(reply.chunks, wire)
 
-    async def frames(self, chunks: AsyncIterator[bytes], rpc_id: str) -> AsyncIterator[Frame]:
+    async def frames(self, chunks: AsyncIterator[bytes], wire: Json) -> AsyncIterator[Frame]:
         waiting = b""
         async for chunk in chunks:
             waiting += chunk
             *whole, waiting = waiting.split(b"\n\n")
             for event in whole:
                 lines = dict(line.split(b": ", 1) for line in event.split(b"\n") if not line.startswith(b":"))
-                answer = json.loads(lines[b"data"])
-                assert (answer["jsonrpc"], answer["id"]) == ("2.0", rpc_id)
-                yield self.frame(int(lines[b"id"]) if b"id" in lines else None, answer["result"])
+                seen = self.heard(json.loads(lines[b"data"]), wire)
+                yield self.frame(int(lines[b"id"]) if b"id" in lines else None, seen)
 
     async def follow(self, wish: str, params: Any, **headers: str) -> list[Frame]:
         """All frames of a stream that ends."""

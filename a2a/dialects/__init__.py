@@ -8,7 +8,7 @@ import re
 
 from msgspec.structs import replace
 
-from a2a.dialects import v0_2, v0_3, v1_0
+from a2a.dialects import v0_2, v0_3, v0_3_rest, v1_0
 from a2a.dialects.shape import Dialect, Method
 from a2a.errors import Error, InvalidParams, MethodNotFound, VersionNotSupported
 from a2a.types import Json
@@ -16,9 +16,11 @@ from a2a.types import Json
 DIALECTS: tuple[Dialect, ...] = (v1_0.DIALECT, v0_3.DIALECT, v0_2.DIALECT)
 """Without a header the first that has the method is meant; the names of 1.0 and 0.x never overlap."""
 
+BY_NAME = {dialect.name: dialect for dialect in (*DIALECTS, v0_3_rest.KIND, v0_3_rest.PROTO)}
+"""Those of REST as well."""
+
 _BY_VERSION = {dialect.version: dialect for dialect in DIALECTS}
 _VERSION = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
-_SUPPORTED = "0.3,1.0"
 
 
 class Refused(Exception):
@@ -43,12 +45,16 @@ def choose(method: str, version: str | None) -> tuple[Dialect, Method]:
         raise Refused(MethodNotFound())
     chosen = _BY_VERSION.get(minor(version) or "")
     if chosen is None:
-        # Cut and cleaned, for it is echoed and recorded.
-        asked = "".join(letter for letter in version[:32] if letter.isprintable())
-        raise Refused(VersionNotSupported(requestedVersion=asked, supportedVersions=_SUPPORTED), v1_0.DIALECT)
+        raise Refused(unsupported(version), v1_0.DIALECT)
     if method not in chosen.methods:
         raise Refused(MethodNotFound(), chosen)
     return chosen, chosen.methods[method]
+
+
+def unsupported(version: str, supported: str = "0.3,1.0") -> VersionNotSupported:
+    """What to say to a version; cut and cleaned, for it is echoed and recorded."""
+    asked = "".join(letter for letter in version[:32] if letter.isprintable())
+    return VersionNotSupported(requestedVersion=asked, supportedVersions=supported)
 
 
 def minor(version: str) -> str | None:

@@ -54,6 +54,17 @@ class Method(Struct, frozen=True, kw_only=True):
     """The Result of the operation to JSON."""
 
 
+class Route(Struct, frozen=True, kw_only=True):
+    """A method asked for by verb and path: the members of path, query and body are its params."""
+
+    verb: str
+    path: str
+    """A template such as /tasks/{id}:cancel; what stands for a name in braces holds no slash."""
+    method: str
+    query: type[Struct] | None = None
+    """Whose plain members (text, numbers, truth) may stand in the query."""
+
+
 class Dialect(Struct, frozen=True, kw_only=True):
     """One wire language and version."""
 
@@ -70,10 +81,16 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """One event of a stream (the second value cuts the history) to JSON; None if this dialect hides it."""
     encode_card: Callable[[Card], dict[str, Any]]
     encode_task: Callable[[Task], dict[str, Any]]
+    routes: tuple[Route, ...] = ()
+    """Its methods over REST. Of two templates that fit a path the first is meant."""
+
+    def code(self, error: Error) -> int:
+        """The number of an error."""
+        for ancestor in type(error).__mro__:
+            if ancestor in self.codes:
+                return self.codes[ancestor]
+        raise LookupError(f"{self.name} has no code for {type(error).__name__}: add it to its table")
 
     def error(self, error: Error) -> dict[str, Any]:
         """The JSON-RPC error object."""
-        for ancestor in type(error).__mro__:
-            if ancestor in self.codes:
-                return self.encode_error(error, self.codes[ancestor])
-        raise LookupError(f"{self.name} has no code for {type(error).__name__}: add it to its table")
+        return self.encode_error(error, self.code(error))

@@ -16,7 +16,7 @@ from a2a.dialects.protojson import (
     encode_task,
     status_frame,
 )
-from a2a.dialects.shape import Answer, CardAnswer, Dialect, Frame, Method, TaskPage
+from a2a.dialects.shape import Answer, CardAnswer, Dialect, Frame, Method, Route, TaskPage
 from a2a.documents import EventDocument, TaskDocument
 from a2a.errors import (
     ContentTypeNotSupported,
@@ -139,6 +139,11 @@ class TenantParams(Struct, rename="camel"):
     tenant: str | None = None
 
 
+class PagingParams(TenantParams, rename="camel"):
+    page_size: int | str | None = None
+    page_token: str | None = None
+
+
 Sending = TypeVar("Sending", bound=SendMessage)
 
 
@@ -257,15 +262,21 @@ def encode_frame(frame: Frame, history_length: int | None) -> bytes | None:
 
 def encode_error(error: Error, code: int) -> Json:
     """The details are a list of objects that each name their type (fact sheet 4.2)."""
-    details: list[Json] = []
-    if type(error) not in _PLAIN or error.facts:
-        info: Json = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": error.reason}
-        info["domain"] = "a2a-protocol.org"
-        details.append(info | ({"metadata": error.facts} if error.facts else {}))
+    details = error_details(error)
+    if type(error) in _PLAIN and not error.facts:
+        del details[0]
+    return {"code": code, "message": error.sentence} | ({"data": details} if details else {})
+
+
+def error_details(error: Error) -> list[Json]:
+    """The reason with its facts, and the fields that are wrong."""
+    info: Json = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": error.reason}
+    info["domain"] = "a2a-protocol.org"
+    details = [info | ({"metadata": error.facts} if error.facts else {})]
     if isinstance(error, InvalidParams) and error.violations:
         violations = [{"field": field, "description": description} for field, description in error.violations]
         details.append({"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations})
-    return {"code": code, "message": error.sentence} | ({"data": details} if details else {})
+    return details
 
 
 def encode_requirements(card: Card, scopes: tuple[str, ...]) -> list[Json]:
@@ -313,6 +324,23 @@ def encode_extended_card(answer: CardAnswer) -> bytes:
     return orjson.dumps(answer.sign(encode_card(answer.card)))
 
 
+_CONFIGS = "/tasks/{taskId}/pushNotificationConfigs"
+ROUTES = (
+    Route(verb="POST", path="/message:send", method="SendMessage", query=TenantParams),
+    Route(verb="POST", path="/message:stream", method="SendStreamingMessage", query=TenantParams),
+    Route(verb="GET", path="/tasks", method="ListTasks", query=ListParams),
+    Route(verb="POST", path="/tasks/{id}:cancel", method="CancelTask", query=TenantParams),
+    # The text says POST, the protobuf GET: both (fact sheet 1.1).
+    Route(verb="POST", path="/tasks/{id}:subscribe", method="SubscribeToTask", query=TenantParams),
+    Route(verb="GET", path="/tasks/{id}:subscribe", method="SubscribeToTask", query=TenantParams),
+    Route(verb="GET", path="/tasks/{id}", method="GetTask", query=TaskParams),
+    Route(verb="POST", path=_CONFIGS, method="CreateTaskPushNotificationConfig", query=TenantParams),
+    Route(verb="GET", path=_CONFIGS, method="ListTaskPushNotificationConfigs", query=PagingParams),
+    Route(verb="GET", path=_CONFIGS + "/{id}", method="GetTaskPushNotificationConfig", query=TenantParams),
+    Route(verb="DELETE", path=_CONFIGS + "/{id}", method="DeleteTaskPushNotificationConfig", query=TenantParams),
+    Route(verb="GET", path="/extendedAgentCard", method="GetExtendedAgentCard", query=TenantParams),
+)
+
 PUSH = Method(request=ConfigurePush, decode=decode_push, encode=encode_answer)
 
 DIALECT = Dialect(
@@ -340,4 +368,5 @@ DIALECT = Dialect(
     encode_frame=encode_frame,
     encode_card=encode_card,
     encode_task=encode_task,
+    routes=ROUTES,
 )

@@ -4,10 +4,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tasks_app import services
+from tasks_app.paths import is_lean
 
 App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
-LEAN = ("/jsonrpc", "/rpc", "/agents/", "/agent/", "/.well-known/", "/healthz", "/readyz")
-"""The beginnings of the lean paths; the root is one as well."""
 
 
 class Application:
@@ -23,8 +22,7 @@ class Application:
             return
         # Daphne has no lifespan; after the first call this is one look at a boolean.
         services.start()
-        path = scope["path"]
-        await (self.lean if path == "/" or path.startswith(LEAN) else self.stock)(scope, receive, send)
+        await (self.lean if is_lean(scope["path"]) else self.stock)(scope, receive, send)
 
 
 async def lifespan(receive: Any, send: Any) -> None:

@@ -18,7 +18,8 @@ from tasks_app.addresses import address_of, varying
 from tasks_app.cards import STARTED, Page
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.operations import Context, perform
-from tasks_app.transports.http import CHALLENGE, STATUSES, authenticate, exchange_of, told, version_of
+from tasks_app.transports.http import CHALLENGE, authenticate, exchange_of, told, version_of
+from tasks_app.transports.wrapping import STATUSES
 
 MAX_AGE = 60
 """Seconds for which a card may be used without asking again."""

@@ -1,26 +1,24 @@
 """What every HTTP door shares: who calls, refusals before the RPC layer, and the headers of answers."""
 
+import contextlib
 import logging
 import re
 import secrets
 import time
 from typing import Any
 
-import orjson
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 
-from a2a.dialects import neutral
-from a2a.errors import Error, Internal, InvalidRequest, MissingScope, Unauthenticated, Unavailable
+from a2a.errors import Error, Internal, InvalidRequest, Unauthenticated, Unavailable
 from tasks_app.access import Caller, FindCaller, digest
 from tasks_app.bridge import bridge
 from tasks_app.exchanges import OpenExchange, recorder
+from tasks_app.transports.wrapping import Wrapping, in_envelope
 
 log = logging.getLogger(__name__)
-STATUSES: dict[type[Error], int] = {Unauthenticated: 401, MissingScope: 403, Unavailable: 503}
-"""Errors that are HTTP's as well, for single calls; every other error of the RPC layer is a 200 (fact sheet 1.3)."""
 CHALLENGE = 'Bearer realm="taskdesk"'
 TRUSTED_SECONDS = 1.0
 """How long a key that was looked up is trusted: a revoked one works no longer than this."""
@@ -33,10 +31,12 @@ _TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 class Refusal(Exception):
     """The call does not reach the RPC layer."""
 
-    def __init__(self, status: int, detail: str) -> None:
+    def __init__(self, status: int, detail: str, *, allow: str = "POST", error: Error | None = None) -> None:
         super().__init__(detail)
         self.status = status
-        self.error = InvalidRequest(detail=detail)
+        self.allow = allow
+        """The verbs that may be used, for a 405."""
+        self.error = error or InvalidRequest(detail=detail)
 
 
 def body_of(request: HttpRequest) -> bytes:
@@ -45,7 +45,16 @@ def body_of(request: HttpRequest) -> bytes:
         raise Refusal(405, f"use POST, not {request.method}")
     kind = (request.content_type or "").lower()
     if not kind.endswith("json"):
-        raise Refusal(415, f"the Content-Type must be application/json, not {kind[:64] or 'absent'}")
+        raise wrong_type(kind)
+    return read(request)
+
+
+def wrong_type(kind: str) -> Refusal:
+    return Refusal(415, f"the Content-Type must be application/json, not {kind[:64] or 'absent'}")
+
+
+def read(request: HttpRequest) -> bytes:
+    """The body as it is, within the limit. Raises Refusal: 415, 413."""
     if request.META.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
         raise Refusal(415, "the body must not be compressed")
     try:
@@ -107,28 +116,30 @@ def version_of(request: HttpRequest) -> str | None:
     """A2A-Version: the header, else the query parameter (A2A 1.0, 3.6)."""
     version = request.META.get("HTTP_A2A_VERSION")
     if not version and request.META.get("QUERY_STRING"):
-        version = request.GET.get("A2A-Version")
+        # A query of a thousand members names no version.
+        with contextlib.suppress(TooManyFieldsSent):
+            version = request.GET.get("A2A-Version")
     return version or None
 
 
-def exchange_of(request: HttpRequest, rpc_id: Any, body: bytes) -> OpenExchange:
+def exchange_of(request: HttpRequest, rpc_id: Any, body: bytes, door: str = "http") -> OpenExchange:
     """A new exchange of this HTTP call."""
     exchange = OpenExchange(
-        door="http", request_id=request_id_of(request), rpc_id=rpc_id, request=body, trace=trace_of(request)
+        door=door, request_id=request_id_of(request), rpc_id=rpc_id, request=body, trace=trace_of(request)
     )
     exchange.row.version = (version_of(request) or "")[:32].replace("\0", "")
     return exchange
 
 
-def json_response(payload: bytes, request_id: str, status: int = 200) -> HttpResponse:
-    """An answer of the RPC layer."""
+def answer(payload: bytes, request_id: str, status: int = 200, media: str = "application/json") -> HttpResponse:
+    """An answer to a call."""
     headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Request-ID": request_id}
-    return HttpResponse(payload, status=status, content_type="application/json", headers=headers)
+    return HttpResponse(payload, status=status, content_type=media, headers=headers)
 
 
-def error_response(error: Error, payload: bytes, request_id: str, status: int | None = None) -> HttpResponse:
-    """An error, with the status and headers it has in HTTP."""
-    response = json_response(payload, request_id, status or STATUSES.get(type(error), 200))
+def error_answer(error: Error, payload: bytes, request_id: str, status: int, media: str) -> HttpResponse:
+    """An error, with the headers it has in HTTP."""
+    response = answer(payload, request_id, status, media)
     if isinstance(error, Unauthenticated):
         response["WWW-Authenticate"] = CHALLENGE
     if isinstance(error, Unavailable):
@@ -145,19 +156,21 @@ def told(exchange: OpenExchange, cause: Exception) -> Error:
     return Internal(reference=reference)
 
 
-def refuse(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+IN_ENVELOPE = in_envelope(None)
+
+
+def refuse(request: HttpRequest, refusal: Refusal, wrapping: Wrapping = IN_ENVELOPE) -> HttpResponse:
     """The answer to a call that does not reach the RPC layer; recorded without its content."""
-    error = neutral(refusal.error)
-    payload = orjson.dumps({"jsonrpc": "2.0", "id": None, "error": error})
-    exchange = exchange_of(request, None, b"")
+    said = wrapping.tell(refusal.error, None, refusal.status)
+    exchange = exchange_of(request, None, b"", wrapping.door)
     exchange.row.rpc_id_type = "absent"
     exchange.row.request_bytes = _declared(request)
-    exchange.keep(payload)
-    exchange.end("refused", payload, code=error["code"], status=refusal.status)
+    exchange.keep(said.payload)
+    exchange.end("refused", said.payload, code=said.code, status=said.status)
     recorder.close(exchange)
-    response = json_response(payload, exchange.request_id, refusal.status)
+    response = answer(said.payload, exchange.request_id, said.status, wrapping.media)
     if refusal.status == 405:
-        response["Allow"] = "POST"
+        response["Allow"] = refusal.allow
     return response
 
 

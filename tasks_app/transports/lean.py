@@ -17,7 +17,7 @@ from django.core.handlers.asgi import ASGIHandler, ASGIRequest
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import ResolverMatch, resolve, set_script_prefix
+from django.urls import Resolver404, ResolverMatch, resolve, set_script_prefix
 from django.utils.module_loading import import_string
 
 from tasks_app.transports.http import Refusal, refuse, too_large
@@ -28,6 +28,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 LINGER_BYTES, LINGER_SECONDS = 16_000_000, 1.0
 """What a refused client may still send before the connection is closed: it reads the answer only then."""
+
+
+LONGEST_KNOWN = 128
 
 
 class Gone(Exception):
@@ -70,7 +73,7 @@ class LeanHandler(ASGIHandler):
         except Gone:
             return
         except Refusal as refusal:
-            await self._send_refusal(refuse(ASGIRequest(scope, BytesIO()), refusal), receive, send)
+            await self._send_refusal(_refused(ASGIRequest(scope, BytesIO()), refusal), receive, send)
             return
         request = ASGIRequest(scope, BytesIO(body))
         response = await self.get_response_async(request)
@@ -96,8 +99,22 @@ class LeanHandler(ASGIHandler):
 
 
 @lru_cache(maxsize=512)
-def _resolved(path: str) -> ResolverMatch:
+def _known(path: str) -> ResolverMatch:
     return resolve(path)
+
+
+def _resolved(path: str) -> ResolverMatch:
+    """Only short paths are remembered: long ones are made up."""
+    return _known(path) if len(path) <= LONGEST_KNOWN else resolve(path)
+
+
+def _refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+    """In the words of the door that the path leads to."""
+    with contextlib.suppress(Resolver404):
+        view = _resolved(request.path_info).func
+        response: HttpResponse = getattr(view, "refuse", refuse)(request, refusal)
+        return response
+    return refuse(request, refusal)
 
 
 async def read_body(scope: Mapping[str, Any], receive: Receive, limit: int, seconds: float) -> bytes:

@@ -5,13 +5,11 @@ import logging
 import secrets
 from collections.abc import AsyncIterator
 
-import orjson
 from django.conf import settings
 
 from a2a import sse
 from a2a.dialects.shape import Dialect, Frame
 from a2a.errors import Internal
-from a2a.jsonrpc import Id, failure
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message
 from tasks_app.access import FindCaller
@@ -19,6 +17,7 @@ from tasks_app.bridge import bridge
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.operations import Follow
 from tasks_app.readers import Reader, readers
+from tasks_app.transports.wrapping import Wrapping
 
 log = logging.getLogger(__name__)
 
@@ -26,14 +25,13 @@ log = logging.getLogger(__name__)
 class Stream:
     """One answer that is a stream. It owns no work: when it drops, the task goes on."""
 
-    def __init__(self, follow: Follow, dialect: Dialect, rpc_id: Id, exchange: OpenExchange, key: str) -> None:
+    def __init__(self, follow: Follow, dialect: Dialect, wrapping: Wrapping, exchange: OpenExchange, key: str) -> None:
         self.follow = follow
         self.dialect = dialect
-        self.rpc_id = rpc_id
+        self.wrapping = wrapping
         self.exchange = exchange
         self.key = key
         """The digest of the caller's key: a stream ends when it is revoked (fact sheet 9)."""
-        self.head = b'{"jsonrpc":"2.0","id":' + orjson.dumps(rpc_id) + b',"result":'
 
     async def frames(self) -> AsyncIterator[bytes]:
         """The bytes of the stream. A failure in mid-stream is one last event with the error (fact sheet 1.3)."""
@@ -53,9 +51,9 @@ class Stream:
         except Exception:
             reference = secrets.token_hex(6)
             log.exception("exchange %s: the stream failed, reference %s", row.id, reference)
-            error = self.dialect.error(Internal(reference=reference))
-            row.code = error["code"]
-            yield b"event: error\n" + sse.frame(failure(self.rpc_id, error))
+            said = self.wrapping.tell(Internal(reference=reference), self.dialect, None)
+            row.code = said.code
+            yield b"event: error\n" + sse.frame(said.payload)
         finally:
             self.exchange.end("stream", code=row.code)
             recorder.close(self.exchange)
@@ -93,11 +91,12 @@ class Stream:
         wire = self.dialect.encode_frame(frame, self.follow.history_length)
         if wire is None:
             return b""
-        data = sse.frame(self.head + wire + b"}", seq)
+        whole = self.wrapping.head + wire + self.wrapping.tail
+        data = sse.frame(whole, seq)
         self.exchange.row.frames += 1
         self.exchange.row.response_bytes += len(data)
         if isinstance(frame, Message):
-            self.exchange.keep(self.head + wire + b"}")
+            self.exchange.keep(whole)
         return data
 
     def _ends(self, state: str | None) -> bool:

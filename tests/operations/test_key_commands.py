@@ -60,3 +60,9 @@ def test_a_key_cannot_expire_before_it_exists(days: str) -> None:
 def test_a_key_that_is_not_there_is_named() -> None:
     with pytest.raises(CommandError, match="no key 77"):
         keys("revoke", "77")
+
+
+def test_a_tenant_with_the_name_of_a_path_is_refused() -> None:
+    with pytest.raises(CommandError, match="'v1': it would be taken for another path"):
+        keys("create", "worker", "--tenant", "v1")
+    assert not ApiKey.objects.exists()

@@ -18,7 +18,7 @@ from a2a.requests import (
 )
 from tasks_app import access
 from tasks_app.access import FindCaller, callers_many, digest, new_key
-from tasks_app.models import ApiKey, Principal
+from tasks_app.models import ApiKey, Principal, Tenant
 from tasks_app.operations import OPERATIONS, Context, perform_now
 from tests.conftest import Person, person
 from tests.operations.asking import ask, message, sent, shown
@@ -43,6 +43,13 @@ def test_keys_of_one_principal_share_what_it_owns(owner: Person) -> None:
     second = found(new_key("owner", tenant="home"))
     assert second == owner.caller
     assert shown(ask(Person("", second), GetTask(id=task.id))) == task
+
+
+@pytest.mark.parametrize("tenant", ["v1", "tasks", "message:send", "jsonrpc", ".well-known", "admin", "", "a/b"])
+def test_a_tenant_cannot_be_called_what_a_path_begins_with(tenant: str) -> None:
+    with pytest.raises(ValueError, match="a tenant cannot be called"):
+        new_key("somebody", tenant=tenant)
+    assert not Tenant.objects.exists()
 
 
 def test_a_principal_of_the_same_name_in_another_tenant_is_somebody_else(owner: Person) -> None:

@@ -72,7 +72,8 @@ def viewed(path: str, headers: dict[str, str]) -> HttpResponse:
 
 
 def urls(card: Any) -> set[str]:
-    return {place["url"] for place in card["supportedInterfaces"]}
+    """Where JSON-RPC is spoken."""
+    return {place["url"] for place in card["supportedInterfaces"] if place["protocolBinding"] == "JSONRPC"}
 
 
 # ----------------------------------------------------------------- caching

@@ -7,34 +7,37 @@ from typing import Any
 
 import pytest
 
-from tests.chapters import CHAPTERS
+from tests.chapters import CHAPTERS, OF_THE_ENVELOPE
 from tests.conftest import Person, Server
+from tests.rest_story import KindRestSpeaker, OldRestSpeaker, RestSpeaker
 from tests.story import Cast, Door, LiveDoor, NewSpeaker, OldSpeaker, Speaker, StockDoor, cast
 
 pytestmark = pytest.mark.storage
 
-DIALECTS: list[Any] = [
-    pytest.param((NewSpeaker, "1.0"), id="1.0"),
-    pytest.param((NewSpeaker, None), id="1.0 without a header"),
-    pytest.param((OldSpeaker, None), id="0.3"),
-    pytest.param((OldSpeaker, "0.2"), id="0.2"),
-]
 Chapter = Callable[[Cast], Awaitable[None]]
+SPEAKERS: dict[str, tuple[type[Speaker], str | None]] = {
+    "1.0": (NewSpeaker, "1.0"),
+    "1.0 without a header": (NewSpeaker, None),
+    "0.3": (OldSpeaker, None),
+    "0.2": (OldSpeaker, "0.2"),
+    "1.0 over REST": (RestSpeaker, "1.0"),
+    "0.3 over REST, as protobuf": (OldRestSpeaker, None),
+    "0.3 over REST, with kind": (KindRestSpeaker, "0.3"),
+}
+STORY: list[Any] = [
+    pytest.param(speaker, chapter, id=f"{chapter.__name__}-{name}")
+    for name, speaker in SPEAKERS.items()
+    for chapter in CHAPTERS + (OF_THE_ENVELOPE if speaker[0].has_envelope else [])
+]
 
 
-def name(chapter: Chapter) -> str:
-    return chapter.__name__
-
-
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+@pytest.mark.parametrize(("dialect", "chapter"), STORY)
 def test_live(server: Server, dialect: tuple[type[Speaker], str | None], chapter: Chapter) -> None:
     asyncio.run(chapter(cast(*dialect, LiveDoor(server.url), server.owner, server.stranger)))  # type: ignore[arg-type]
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+@pytest.mark.parametrize(("dialect", "chapter"), STORY)
 def test_stock(
     service: None, owner: Person, stranger: Person, dialect: tuple[type[Speaker], str | None], chapter: Chapter
 ) -> None:

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from a2a.signatures import ALGORITHMS, new_key
 from tasks_app import access, clock
 from tasks_app.models import ApiKey
+from tasks_app.paths import check_tenant_name
 
 
 class Command(BaseCommand):
@@ -41,6 +42,10 @@ class Command(BaseCommand):
         days = options["days"]
         if days is not None and not 0 < days < 36_500:
             raise CommandError("--days must be above 0, and a century at most.")
+        try:
+            check_tenant_name(options["tenant"])
+        except ValueError as error:
+            raise CommandError(f"{error}.") from None
         key = access.new_key(
             options["principal"],
             tenant=options["tenant"],

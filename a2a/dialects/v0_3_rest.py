@@ -1,0 +1,219 @@
+"""A2A 0.3 over REST, which has two JSONs (fact sheet 3.12): that of the text, with `kind`, and that of the protobuf.
+
+Both are 0.3 as it is on JSON-RPC, with what differs put around it. 0.2 is the same on this wire.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from msgspec import Struct
+from msgspec.structs import replace
+
+from a2a.dialects import v0_3
+from a2a.dialects.protokind import kind_send, kind_state, proto, proto_words
+from a2a.dialects.shape import Dialect, Frame, Method, Route
+from a2a.documents import EventDocument, TaskDocument
+from a2a.errors import InvalidParams
+from a2a.types import Json
+
+
+class ConfigParams(Struct, rename="camel"):
+    config_id: str | None = None
+
+
+_CONFIGS = "/tasks/{id}/pushNotificationConfigs"
+_CONFIG = _CONFIGS + "/{pushNotificationConfigId}"
+_ROUTES = (
+    Route(verb="POST", path="/message:send", method="message/send"),
+    Route(verb="POST", path="/message:stream", method="message/stream"),
+    Route(verb="GET", path="/tasks", method="tasks/list", query=v0_3.ListParams),
+    Route(verb="POST", path="/tasks/{id}:cancel", method="tasks/cancel"),
+    # The text says POST, the protobuf GET: both (fact sheet 1.1).
+    Route(verb="POST", path="/tasks/{id}:subscribe", method="tasks/resubscribe"),
+    Route(verb="GET", path="/tasks/{id}:subscribe", method="tasks/resubscribe"),
+    Route(verb="GET", path="/tasks/{id}", method="tasks/get", query=v0_3.TaskParams),
+    Route(verb="POST", path=_CONFIGS, method="tasks/pushNotificationConfig/set", query=ConfigParams),
+    Route(verb="GET", path=_CONFIGS, method="tasks/pushNotificationConfig/list"),
+    Route(verb="GET", path=_CONFIG, method="tasks/pushNotificationConfig/get"),
+    Route(verb="DELETE", path=_CONFIG, method="tasks/pushNotificationConfig/delete"),
+    Route(verb="GET", path="/card", method="agent/getAuthenticatedExtendedCard"),
+)
+
+
+def spoken(body: Any) -> Dialect:
+    """The dialect of a body; where it does not tell, that of the protobuf, which the official clients speak."""
+    if not isinstance(body, dict):
+        return PROTO
+    message = body.get("message")
+    if isinstance(message, dict):
+        is_proto = "content" in message or str(message.get("role", "")).startswith("ROLE_")
+        return PROTO if is_proto else KIND
+    config = body.get("config")
+    return KIND if isinstance(config, dict) and "pushNotificationConfig" not in config else PROTO
+
+
+# ---------------------------------------------------------------- what comes in
+
+
+def _named(params: Json, path: str, member: str) -> Json:
+    """The params without the resource name that may repeat the path's. Raises InvalidParams if it is another."""
+    params = {**params}
+    name = params.pop(member, None)
+    if name not in (None, "", path):
+        raise InvalidParams((member, "is not that of the path"))
+    return params
+
+
+def _task(params: Json) -> Json:
+    return _named(params, f"tasks/{params['id']}", "name")
+
+
+def _config(params: Json) -> Json:
+    """The config from any of the shapes in use: of itself, inside `config`, with its resource name beside it."""
+    params = _named(params, f"tasks/{params['id']}", "parent")
+    asked = params.get("configId") or params.get("config_id")
+    outer = params["config"] if isinstance(params.get("config"), dict) else params
+    inner = outer.get("pushNotificationConfig") or outer.get("push_notification_config") or params.get("config") or {}
+    if asked and isinstance(inner, dict):
+        inner = {"id": asked} | inner
+    return {"taskId": params["id"], "pushNotificationConfig": inner}
+
+
+def _list(params: Json) -> Json:
+    """States may be named as either JSON names them."""
+    if isinstance(status := params.get("status"), str):
+        return params | {"status": kind_state(status)}
+    return params
+
+
+# --------------------------------------------------------------- what goes out
+
+
+def _inside(answer: Json) -> Json:
+    """What a send gives, under the name of what it is."""
+    return {str(answer.get("kind", "task")): answer}
+
+
+def _proto_inside(answer: Json) -> Json:
+    return {str(answer.get("kind", "task")): proto(answer)}
+
+
+def _proto_page(page: Json) -> Json:
+    return page | {"tasks": [proto(task) for task in page["tasks"]]}
+
+
+def _proto_config(config: Json) -> Json:
+    inner = config["pushNotificationConfig"]
+    name = f"tasks/{config['taskId']}/pushNotificationConfigs/{inner.get('id', '')}"
+    return {"name": name, "pushNotificationConfig": inner}
+
+
+def _proto_configs(configs: list[Json]) -> Json:
+    return {"configs": [_proto_config(config) for config in configs]}
+
+
+def _card(card: Json) -> Json:
+    """The card with its security schemes in both JSONs: some clients read it as JSON, others as protobuf. What was
+    signed is another card, so no signature stays (fact sheet 6.5)."""
+    schemes = {name: scheme | _proto_scheme(scheme) for name, scheme in card.get("securitySchemes", {}).items()}
+    both = card | ({"securitySchemes": schemes} if schemes else {})
+    return {name: value for name, value in both.items() if name != "signatures"}
+
+
+def _proto_scheme(scheme: Json) -> Json:
+    if scheme["type"] == "http":
+        return {"httpAuthSecurityScheme": {"scheme": scheme["scheme"]}}
+    return {"apiKeySecurityScheme": {"location": scheme["in"], "name": scheme["name"]}}
+
+
+def _nothing(_: Any) -> Json:
+    """An empty object where JSON-RPC has null (fact sheet 2.10)."""
+    return {}
+
+
+def _same(wire: Any) -> Any:
+    return wire
+
+
+Change = Callable[[Any], Any]
+Changes = dict[str, tuple[Change, Change]]
+"""By method: of its params, and of its answer."""
+
+
+def changed(method: Method, before: Change, after: Change) -> Method:
+    """The method with its params changed before they are decoded, and its answer after it was encoded."""
+
+    def decode(params: Any) -> Any:
+        return method.decode(before(params))
+
+    def encode(result: Any) -> bytes:
+        return orjson.dumps(after(orjson.loads(method.encode(result))))
+
+    return replace(method, decode=decode, encode=method.encode if after is _same else encode)
+
+
+KIND_CHANGES: Changes = {
+    "message/send": (_same, _inside),
+    "message/stream": (_same, _inside),
+    "tasks/cancel": (_task, _same),
+    "tasks/list": (_list, _same),
+    "tasks/pushNotificationConfig/set": (_config, _same),
+    "tasks/pushNotificationConfig/delete": (_same, _nothing),
+}
+PROTO_CHANGES: Changes = KIND_CHANGES | {
+    "message/send": (kind_send, _proto_inside),
+    "message/stream": (kind_send, _proto_inside),
+    "tasks/get": (_same, proto),
+    "tasks/list": (_list, _proto_page),
+    "tasks/cancel": (_task, proto),
+    "tasks/resubscribe": (_same, proto),
+    "tasks/pushNotificationConfig/set": (_config, _proto_config),
+    "tasks/pushNotificationConfig/get": (_same, _proto_config),
+    "tasks/pushNotificationConfig/list": (_same, _proto_configs),
+    "agent/getAuthenticatedExtendedCard": (_same, _card),
+}
+
+
+def _in_proto_words(method: Method) -> Method:
+    def decode(params: Any) -> Any:
+        try:
+            return method.decode(params)
+        except InvalidParams as error:
+            raise proto_words(error) from None
+
+    return replace(method, decode=decode)
+
+
+def _frame_name(frame: Frame) -> str:
+    match frame:
+        case TaskDocument() | EventDocument(kind="task"):
+            return "task"
+        case EventDocument(kind="artifactUpdate"):
+            return "artifactUpdate"
+        case EventDocument():
+            return "statusUpdate"
+        case _:
+            return "message"
+
+
+def _kind_frame(frame: Frame, history_length: int | None) -> bytes | None:
+    wire = v0_3.encode_frame(frame, history_length)
+    return None if wire is None else b'{"%s":%s}' % (_frame_name(frame).encode(), wire)
+
+
+def _proto_frame(frame: Frame, history_length: int | None) -> bytes | None:
+    wire = v0_3.encode_frame(frame, history_length)
+    return None if wire is None else orjson.dumps({_frame_name(frame): proto(orjson.loads(wire))})
+
+
+def _dialect(name: str, changes: Changes, frame: Any, words: Callable[[Method], Method]) -> Dialect:
+    methods = {
+        method: words(changed(known, *changes.get(method, (_same, _same))))
+        for method, known in v0_3.DIALECT.methods.items()
+    }
+    return replace(v0_3.DIALECT, name=name, methods=methods, encode_frame=frame, routes=_ROUTES)
+
+
+KIND = _dialect("a2a-0.3-kind", KIND_CHANGES, _kind_frame, _same)
+PROTO = _dialect("a2a-0.3-proto", PROTO_CHANGES, _proto_frame, _in_proto_words)

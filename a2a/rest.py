@@ -1,0 +1,240 @@
+"""HTTP+JSON, which has no envelope: routes to methods, params from path, query and body, and what an error looks like.
+
+It knows no method: the routes are data of the dialects (A2A 1.0, section 11; fact sheet 3.12, 4.1, 4.2).
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from types import UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+
+from a2a.dialects import minor, unsupported, v0_3_rest, v1_0
+from a2a.dialects.params import camel
+from a2a.dialects.shape import Dialect, Route
+from a2a.errors import (
+    ContentTypeNotSupported,
+    Error,
+    ExtendedCardNotConfigured,
+    ExtensionSupportRequired,
+    IdempotencyConflict,
+    Internal,
+    InvalidAgentResponse,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    MissingScope,
+    ParseError,
+    PushNotSupported,
+    TaskNotCancelable,
+    TaskNotFound,
+    Unauthenticated,
+    Unavailable,
+    UnknownAgent,
+    UnsupportedOperation,
+    VersionNotSupported,
+)
+from a2a.types import Json
+
+STATUSES: dict[type[Error], tuple[int, str]] = {
+    ParseError: (400, "INVALID_ARGUMENT"),
+    InvalidRequest: (400, "INVALID_ARGUMENT"),
+    MethodNotFound: (404, "NOT_FOUND"),
+    InvalidParams: (400, "INVALID_ARGUMENT"),
+    IdempotencyConflict: (400, "INVALID_ARGUMENT"),
+    Internal: (500, "INTERNAL"),
+    TaskNotFound: (404, "NOT_FOUND"),
+    TaskNotCancelable: (400, "FAILED_PRECONDITION"),
+    PushNotSupported: (400, "FAILED_PRECONDITION"),
+    UnsupportedOperation: (400, "FAILED_PRECONDITION"),
+    ContentTypeNotSupported: (400, "INVALID_ARGUMENT"),
+    InvalidAgentResponse: (500, "INTERNAL"),
+    ExtendedCardNotConfigured: (400, "FAILED_PRECONDITION"),
+    ExtensionSupportRequired: (400, "FAILED_PRECONDITION"),
+    VersionNotSupported: (400, "FAILED_PRECONDITION"),
+    UnknownAgent: (404, "NOT_FOUND"),
+    Unauthenticated: (401, "UNAUTHENTICATED"),
+    MissingScope: (403, "PERMISSION_DENIED"),
+    Unavailable: (503, "UNAVAILABLE"),
+}
+"""The HTTP status and the gRPC name of each error (fact sheet 4.1, the column of 1.0.1)."""
+_REFUSALS = {405: "UNIMPLEMENTED", 408: "DEADLINE_EXCEEDED"}
+"""Names of statuses that HTTP alone has; those of the others are the error's own."""
+
+
+class NoSuchVerb(Exception):
+    """The path is right, the verb is not."""
+
+    def __init__(self, verb: str, allowed: str) -> None:
+        super().__init__(f"use {allowed}, not {verb[:16]}")
+        self.allowed = allowed
+
+
+class Found(NamedTuple):
+    """A route and what its path holds."""
+
+    route: Route
+    variables: dict[str, str]
+
+
+class Family(Struct, frozen=True, kw_only=True):
+    """The dialects that share a prefix of the path."""
+
+    versions: tuple[str, ...]
+    """The A2A-Versions that may be asked for under the prefix."""
+    media: str
+    """The type of its answers."""
+    main: Dialect
+    """What is spoken where a call does not tell."""
+    spoken: Callable[[Any], Dialect]
+    """Its dialect of a body."""
+    encode_error: Callable[[Error, int | None], Json]
+
+
+def find(family: Family, verb: str, path: str) -> Found:
+    """What is asked for. Raises MethodNotFound and NoSuchVerb."""
+    places = [(route, match) for route in family.main.routes if (match := _pattern(route.path).fullmatch(path))]
+    if not places:
+        raise MethodNotFound(detail="there is nothing at this path")
+    shape = _VARIABLE.sub("", places[0][0].path)
+    here = [(route, match) for route, match in places if _VARIABLE.sub("", route.path) == shape]
+    for route, match in here:
+        if route.verb == verb:
+            return Found(route, match.groupdict())
+    raise NoSuchVerb(verb, ", ".join(sorted({route.verb for route, _ in here})))
+
+
+_VARIABLE = re.compile(r"\{(\w+)\}")
+
+
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
+    """Of a path; a variable may be empty, so that it is the decoder who says which one must not be."""
+    # What split gives are texts and names in turn.
+    pieces = enumerate(_VARIABLE.split(template))
+    return re.compile("".join(rf"(?P<{piece}>[^/]*)" if place % 2 else re.escape(piece) for place, piece in pieces))
+
+
+def check_version(family: Family, version: str | None) -> None:
+    """Raises VersionNotSupported for one that has another prefix, or none (fact sheet 8.2)."""
+    if version and minor(version) not in family.versions:
+        raise unsupported(version, ",".join(family.versions))
+
+
+# ---------------------------------------------------------------------- params
+
+
+def params_of(found: Found, given: dict[str, str], query: Iterable[tuple[str, str]], body: Any) -> Json:
+    """The params of a call from the path, the query and the body, which must not contradict each other.
+
+    Given is what the prefix says: the tenant. Raises InvalidParams.
+    """
+    if not isinstance(body, dict):
+        raise InvalidParams(("body", "must be a JSON object"))
+    params: Json = camel(body)
+    asked = _queried(found.route.query, query)
+    for source, members in (("path", given | found.variables), ("query", asked)):
+        for name, value in members.items():
+            there = params.get(name)
+            if isinstance(value, str) and "\0" in value:
+                raise InvalidParams((name, "must not hold the character U+0000"))
+            if there not in (None, "", value):
+                raise InvalidParams((name, f"is not the same in the {source} as in the rest of the call"))
+            if there != value:
+                # The body itself stays as it was sent.
+                params = {**params, name: value}
+    return params
+
+
+def _queried(shape: type[Struct] | None, query: Iterable[tuple[str, str]]) -> Json:
+    """The members of the query that the shape knows, typed; others are nobody's. Raises InvalidParams."""
+    members = _members(shape) if shape else {}
+    asked: Json = {}
+    for name, text in query:
+        if name in members:
+            field, kinds = members[name]
+            if field in asked:
+                raise InvalidParams((field, "is in the query more than once"))
+            asked[field] = _typed(text, kinds, field)
+    return asked
+
+
+@cache
+def _members(shape: type[Struct]) -> dict[str, tuple[str, frozenset[type]]]:
+    """Plain members by both of their names: ProtoJSON parsers must take snake_case too."""
+    found = {}
+    for field in msgspec.structs.fields(shape):
+        kinds = frozenset(_kinds(field.type)) & {str, int, bool}
+        if kinds:
+            found[field.encode_name] = found[field.name] = (field.encode_name, kinds)
+    return found
+
+
+def _kinds(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _typed(text: str, kinds: frozenset[type], field: str) -> Any:
+    """What the text of a query means, by what it may be."""
+    if int in kinds and re.fullmatch(r"-?[0-9]{1,18}", text):
+        return int(text)
+    if bool in kinds and text in ("true", "false"):
+        return text == "true"
+    if str in kinds:
+        return text
+    raise InvalidParams((field, "must be an integer" if int in kinds else "must be true or false"))
+
+
+# ---------------------------------------------------------------------- errors
+
+
+def status_of(error: Error) -> tuple[int, str]:
+    """The HTTP status and the gRPC name."""
+    for ancestor in type(error).__mro__:
+        if ancestor in STATUSES:
+            return STATUSES[ancestor]
+    raise LookupError(f"{type(error).__name__} has no HTTP status: add it to the table")
+
+
+def encode_error(error: Error, status: int | None = None) -> Json:
+    """The body of an error; HTTP may have a status of its own for it."""
+    own, name = status_of(error)
+    detail = error.facts.get("detail")
+    return {
+        "error": {
+            "code": status or own,
+            "status": _REFUSALS.get(status or own, name),
+            "message": f"{error.sentence}: {detail}" if detail else error.sentence,
+            "details": v1_0.error_details(error),
+        }
+    }
+
+
+def encode_old_error(error: Error, status: int | None = None) -> Json:
+    """The same, and beside it what the official clients of 0.3 look for: code, message and the name of a class."""
+    body = encode_error(error, status)
+    kind = error.reason.title().replace("_", "") + "Error"
+    return body | {"code": v0_3_rest.PROTO.code(error), "message": body["error"]["message"], "type": kind}
+
+
+NEW = Family(
+    versions=("1.0",),
+    media="application/a2a+json",
+    main=v1_0.DIALECT,
+    spoken=lambda body: v1_0.DIALECT,
+    encode_error=encode_error,
+)
+OLD = Family(
+    versions=("0.2", "0.3"),
+    media="application/json",
+    main=v0_3_rest.PROTO,
+    spoken=v0_3_rest.spoken,
+    encode_error=encode_old_error,
+)
+"""Under /v1/."""
+
+WORDS = frozenset(route.path.split("/")[1] for route in NEW.main.routes)
+"""What the path of a call of 1.0 begins with, after its prefix."""

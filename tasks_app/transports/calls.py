@@ -1,0 +1,151 @@
+"""A call over HTTP, once its door has understood it: performed, told, recorded. What the doors of HTTP share."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from django.db import DatabaseError, InterfaceError
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from msgspec import Struct
+from msgspec.structs import replace
+
+from a2a.dialects import Refused
+from a2a.dialects.shape import Dialect, Method
+from a2a.errors import Error, InvalidRequest, Unauthenticated, Unavailable
+from a2a.requests import GetExtendedCard, Request, StreamMessage, SubscribeToTask
+from a2a.sse import last_seen
+from tasks_app.access import Caller, check_scope, digest
+from tasks_app.addresses import address_of
+from tasks_app.exchanges import OpenExchange, recorder
+from tasks_app.operations import OPERATIONS, Context, Follow, perform
+from tasks_app.readers import readers
+from tasks_app.transports.http import answer, authenticate, error_answer, key_of, told
+from tasks_app.transports.streams import Stream
+from tasks_app.transports.wrapping import Wrapping
+
+
+class HttpCall(Struct, kw_only=True):
+    """One call of HTTP; the members of a batch share it."""
+
+    request: HttpRequest
+    caller: Caller
+    version: str | None
+    agent: str | None
+    batch: bool = False
+
+
+class Answered(Struct, kw_only=True):
+    """How a call was answered: with JSON, with a stream, or (a notification) not at all."""
+
+    exchange: OpenExchange
+    wrapping: Wrapping
+    payload: bytes | None = None
+    stream: Stream | None = None
+    error: Error | None = None
+    status: int = 200
+
+
+Understood = tuple[Dialect, Method, Any]
+"""Who speaks, what is meant, and the params."""
+
+
+async def answered(
+    call: HttpCall, exchange: OpenExchange, wrapping: Wrapping, understand: Callable[[], Understood]
+) -> Answered:
+    """The call, performed and recorded. Never raises: this is the one catch of the doors."""
+    exchange.asked_by(call.caller)
+    dialect: Dialect | None = None
+    try:
+        dialect, method, params = understand()
+        exchange.row.dialect = dialect.name
+        check_scope(call.caller, OPERATIONS[method.request].scope)
+        request = _wish(call, method.request, method.decode(params))
+        exchange.encode = lambda result: wrapping.head + method.encode(result) + wrapping.tail
+        result = await perform(request, Context(caller=call.caller, exchange=exchange, agent=call.agent))
+    except Refused as refused:
+        return _failed(exchange, wrapping, refused.error, refused.dialect)
+    except Error as error:
+        return _failed(exchange, wrapping, error, dialect)
+    except Exception as error:  # noqa: BLE001  # the doors' one catch; logged with its reference
+        return _failed(exchange, wrapping, told(exchange, error), dialect)
+    if isinstance(result, Follow):
+        return _followed(call, exchange, wrapping, result, dialect)
+    payload = exchange.answer or exchange.encode(result)
+    if exchange.answer is None or wrapping.silent:
+        exchange.answer = None
+        exchange.end("notified" if wrapping.silent else "result", payload, status=204 if wrapping.silent else 200)
+        if exchange.row.task_id is None and not wrapping.silent:
+            exchange.keep(payload)
+    recorder.close(exchange)
+    return Answered(exchange=exchange, wrapping=wrapping, payload=None if wrapping.silent else payload)
+
+
+def _wish(call: HttpCall, kind: type[Request], request: Any) -> Any:
+    """The request, if it may be asked here and now. Raises InvalidRequest and Unavailable."""
+    if kind.streaming and call.batch:
+        raise InvalidRequest(detail="a method that streams cannot be a member of a batch")
+    if kind.changes and readers.draining:
+        raise Unavailable(retry_after=2)
+    if isinstance(request, StreamMessage | SubscribeToTask):
+        return replace(request, after=last_seen(call.request.META.get("HTTP_LAST_EVENT_ID")))
+    if isinstance(request, GetExtendedCard):
+        return replace(request, address=address_of(call.request))
+    return request
+
+
+def _followed(call: HttpCall, exchange: OpenExchange, wrapping: Wrapping, follow: Follow, dialect: Dialect) -> Answered:
+    if wrapping.silent:
+        # The work is done, and nobody hears of it (fact sheet 1.3).
+        exchange.end("notified", status=204)
+        recorder.close(exchange)
+        return Answered(exchange=exchange, wrapping=wrapping)
+    if not exchange.written:
+        recorder.open(exchange)
+    stream = Stream(follow, dialect, wrapping, exchange, digest(key_of(call.request)))
+    return Answered(exchange=exchange, wrapping=wrapping, stream=stream)
+
+
+def _failed(exchange: OpenExchange, wrapping: Wrapping, error: Error, dialect: Dialect | None) -> Answered:
+    """An error in the words of the dialect, if that is known; nothing for a notification."""
+    said = wrapping.tell(error, dialect, None)
+    silent = wrapping.silent
+    exchange.end("notified" if silent else "error", said.payload, code=said.code, status=204 if silent else said.status)
+    exchange.keep(said.payload)
+    exchange.answer = None
+    recorder.close(exchange)
+    payload = None if silent else said.payload
+    return Answered(exchange=exchange, wrapping=wrapping, payload=payload, error=error, status=said.status)
+
+
+def response_to(answered: Answered) -> HttpResponseBase:
+    """The HTTP answer of a single call."""
+    request_id = answered.exchange.request_id
+    if answered.stream is not None:
+        headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "X-Request-ID": request_id}
+        return StreamingHttpResponse(answered.stream.frames(), content_type="text/event-stream", headers=headers)
+    if answered.payload is None:
+        return HttpResponse(status=204, headers={"X-Request-ID": request_id})
+    if answered.error is not None:
+        return error_answer(answered.error, answered.payload, request_id, answered.status, answered.wrapping.media)
+    return answer(answered.payload, request_id, media=answered.wrapping.media)
+
+
+async def unreadable(request: HttpRequest, exchange: OpenExchange, wrapping: Wrapping, error: Error) -> HttpResponse:
+    """A body that cannot be read; its content is kept only for callers who are known."""
+    with contextlib.suppress(Unauthenticated, DatabaseError, InterfaceError):
+        exchange.asked_by(await authenticate(request))
+    said = wrapping.tell(error, None, None)
+    exchange.end("refused", said.payload, code=said.code, status=said.status)
+    exchange.keep(said.payload)
+    recorder.close(exchange)
+    return answer(said.payload, exchange.request_id, said.status, wrapping.media)
+
+
+def unknown_caller(exchange: OpenExchange, wrapping: Wrapping, cause: Exception) -> HttpResponse:
+    """401 with a challenge, or a fault of ours on the way to it; recorded without the content."""
+    error = cause if isinstance(cause, Error) else told(exchange, cause)
+    said = wrapping.tell(error, None, None)
+    exchange.end("refused", said.payload, code=said.code, status=said.status)
+    recorder.close(exchange)
+    return error_answer(error, said.payload, exchange.request_id, said.status, wrapping.media)

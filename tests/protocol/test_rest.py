@@ -1,0 +1,266 @@
+"""REST without HTTP: which route a path means, what its params are, and what an error looks like."""
+
+import re
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from a2a import errors
+from a2a.dialects import BY_NAME
+from a2a.dialects.shape import Dialect
+from a2a.errors import InvalidParams, MethodNotFound, VersionNotSupported
+from a2a.requests import SubscribeToTask
+from a2a.rest import NEW, OLD, STATUSES, WORDS, Family, NoSuchVerb, check_version, find, params_of, status_of
+
+FAMILIES = {"1.0": NEW, "0.x": OLD}
+SPOKEN = [dialect for dialect in BY_NAME.values() if dialect.routes]
+
+
+def of(verb: str, path: str, family: Family = NEW) -> str:
+    return find(family, verb, path).route.method
+
+
+def asked(
+    verb: str, path: str, *query: tuple[str, str], body: Any = None, family: Family = NEW, **given: str
+) -> dict[str, Any]:
+    return params_of(find(family, verb, path), given, query, {} if body is None else body)
+
+
+def wrong(verb: str, path: str, *query: tuple[str, str], **more: Any) -> list[str]:
+    """The fields that are complained about."""
+    with pytest.raises(InvalidParams) as told:
+        asked(verb, path, *query, **more)
+    return [field for field, _ in told.value.violations]
+
+
+# -------------------------------------------------------------------- the table
+
+
+@pytest.mark.parametrize("dialect", SPOKEN, ids=lambda dialect: dialect.name)
+def test_every_method_has_a_route_and_every_route_a_method(dialect: Dialect) -> None:
+    assert {route.method for route in dialect.routes} == set(dialect.methods)
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_every_template_leads_to_its_own_route(family: Family) -> None:
+    for route in family.main.routes:
+        found = find(family, route.verb, re.sub(r"\{(\w+)\}", r"a-\1", route.path))
+        assert found.route is route
+        assert all(value == f"a-{name}" for name, value in found.variables.items())
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_streams_are_subscribed_by_post_and_get(family: Family) -> None:
+    verbs = {route.verb for route in family.main.routes if family.main.methods[route.method].request is SubscribeToTask}
+    assert verbs == {"GET", "POST"}
+
+
+def test_the_words_are_those_of_the_specification() -> None:
+    assert set(WORDS) == {"message:send", "message:stream", "tasks", "extendedAgentCard"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "", "/message", "/message:", "/message:sendx", "/xmessage:send", "/message:send/", "/tasks/a/b", "/Tasks",
+     "/tasks/a/pushNotificationConfigs/b/c", "/tasks//", "/tasks\n", "/v1/tasks"],
+)  # fmt: skip
+def test_a_path_that_nobody_has_is_not_found(path: str) -> None:
+    with pytest.raises(MethodNotFound):
+        of("GET", path)
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "allowed"),
+    [
+        ("GET", "/message:send", "POST"),
+        ("PUT", "/tasks", "GET"),
+        ("POST", "/tasks", "GET"),
+        ("DELETE", "/tasks/a", "GET"),
+        ("GET", "/tasks/a:cancel", "POST"),
+        ("PATCH", "/tasks/a:subscribe", "GET, POST"),
+        ("DELETE", "/tasks/a/pushNotificationConfigs", "GET, POST"),
+        ("POST", "/tasks/a/pushNotificationConfigs/b", "DELETE, GET"),
+        ("HEAD", "/extendedAgentCard", "GET"),
+        ("X" * 999, "/tasks", "GET"),
+        ("get", "/tasks", "GET"),
+    ],
+)
+def test_a_wrong_verb_is_told_the_right_ones(verb: str, path: str, allowed: str) -> None:
+    for family, before in ((NEW, path), (OLD, path.replace("extendedAgentCard", "card"))):
+        with pytest.raises(NoSuchVerb) as told:
+            find(family, verb, before)
+        assert told.value.allowed == allowed
+        assert len(str(told.value)) < 60
+
+
+def test_an_empty_id_is_an_id_that_the_decoder_refuses() -> None:
+    for path in ("/tasks/", "/tasks/:cancel", "/tasks//pushNotificationConfigs"):
+        found = find(NEW, "POST" if "cancel" in path else "GET", path)
+        assert "" in found.variables.values()
+    with pytest.raises(InvalidParams) as told:
+        NEW.main.methods["GetTask"].decode(asked("GET", "/tasks/"))
+    assert told.value.violations == (("id", "must not be empty"),)
+
+
+@pytest.mark.parametrize("id", ["a", "a:b", "a:cancel:b", ":", "..", "é\u2028", "a b", "%2F", "\ufffd", "x" * 60_000])
+def test_an_id_may_hold_anything_but_a_slash(id: str) -> None:
+    found = find(NEW, "GET", f"/tasks/{id}")
+    assert (found.route.method, found.variables) == ("GetTask", {"id": id})
+    assert find(NEW, "POST", f"/tasks/{id}:cancel").variables == {"id": id}
+
+
+# -------------------------------------------------------------------- versions
+
+
+@pytest.mark.parametrize(
+    ("family", "spoken"),
+    [(NEW, {None, "", "1.0", "1.0.1"}), (OLD, {None, "", "0.3", "0.3.0", "0.2", "0.2.9"})],
+    ids=FAMILIES,
+)
+def test_a_version_must_be_that_of_the_path(family: Family, spoken: set[str | None]) -> None:
+    for version in (
+        None,
+        "",
+        "1.0",
+        "1.0.1",
+        "0.3",
+        "0.3.0",
+        "0.2",
+        "0.2.9",
+        "0.5",
+        "2.0",
+        "x",
+        "1",
+        "1.0\n",
+        "1" * 99,
+    ):
+        if version in spoken:
+            check_version(family, version)
+        else:
+            with pytest.raises(VersionNotSupported) as told:
+                check_version(family, version)
+            assert told.value.facts["supportedVersions"] == ",".join(family.versions)
+            assert len(told.value.facts["requestedVersion"]) <= 32
+
+
+# ---------------------------------------------------------------------- params
+
+
+def test_path_query_and_body_are_one() -> None:
+    assert asked("GET", "/tasks/t", ("historyLength", "2")) == {"id": "t", "historyLength": 2}
+    assert asked("POST", "/tasks/t:cancel", body={"metadata": {"a_b": 1}}, tenant="acme") == {
+        "id": "t", "metadata": {"a_b": 1}, "tenant": "acme",
+    }  # fmt: skip
+    body = {"message": {"text": "hi"}}
+    assert asked("POST", "/message:send", body=body) is body
+    assert asked("POST", "/message:send", ("tenant", "acme"), body=body) == body | {"tenant": "acme"}
+    assert body == {"message": {"text": "hi"}}
+
+
+def test_members_of_the_query_have_the_types_of_the_params() -> None:
+    assert asked(
+        "GET", "/tasks",
+        ("pageSize", "5"), ("status", "3"), ("includeArtifacts", "true"), ("contextId", "7"), ("page_token", "x"),
+        ("historyLength", "-1"),
+    ) == {
+        "pageSize": 5, "status": 3, "includeArtifacts": True, "contextId": "7", "pageToken": "x", "historyLength": -1,
+    }  # fmt: skip
+    assert asked("GET", "/tasks", ("limit", "5"), ("status", "working"), ("cursor", "1"), family=OLD) == {
+        "limit": 5, "status": "working", "cursor": "1",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "text"),
+    [
+        (NEW, "includeArtifacts", "yes"), (NEW, "includeArtifacts", "1"), (NEW, "includeArtifacts", ""),
+        (NEW, "includeArtifacts", "TRUE"), (OLD, "limit", "abc"), (OLD, "limit", "1.0"), (OLD, "limit", ""),
+        (OLD, "limit", "+1"), (OLD, "limit", "9" * 5_000), (OLD, "limit", "\u0661"), (OLD, "limit", "1 "),
+        (OLD, "historyLength", "null"), (NEW, "contextId", "a\0b"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_bad_member_of_the_query_is_named(family: Family, name: str, text: str) -> None:
+    assert wrong("GET", "/tasks", (name, text), family=family) == [name]
+
+
+def test_a_member_that_nobody_knows_is_ignored_however_often_it_comes() -> None:
+    assert asked("GET", "/tasks/t", ("utm", "1"), ("utm", "2"), ("A2A-Version", "1.0"), ("metadata", "{}")) == {
+        "id": "t"
+    }
+
+
+@pytest.mark.parametrize("names", [("pageSize", "pageSize"), ("pageSize", "page_size")])
+def test_a_member_that_comes_twice_is_refused(names: tuple[str, str]) -> None:
+    assert wrong("GET", "/tasks", (names[0], "1"), (names[1], "1")) == ["pageSize"]
+
+
+def test_a_contradiction_is_named_and_saying_the_same_twice_is_none() -> None:
+    assert wrong("POST", "/tasks/t:cancel", body={"id": "u"}) == ["id"]
+    assert wrong("POST", "/tasks/t:cancel", body={"id": 5}) == ["id"]
+    assert wrong("POST", "/tasks/t/pushNotificationConfigs", body={"task_id": "u"}) == ["taskId"]
+    assert wrong("POST", "/message:send", body={"tenant": "a"}, tenant="b") == ["tenant"]
+    assert wrong("POST", "/message:send", ("tenant", "a"), tenant="b") == ["tenant"]
+    assert wrong("GET", "/tasks/t", ("id", "u")) == ["id"]
+    assert asked("POST", "/tasks/t:cancel", ("tenant", "a"), body={"id": "t", "tenant": ""}, tenant="a") == {
+        "id": "t", "tenant": "a",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("body", [[], "text", 5, True, None], ids=repr)
+def test_a_body_is_an_object(body: Any) -> None:
+    with pytest.raises(InvalidParams) as told:
+        params_of(find(NEW, "POST", "/message:send"), {}, (), body)
+    assert told.value.violations == (("body", "must be a JSON object"),)
+
+
+def test_the_character_that_no_database_holds_is_refused() -> None:
+    assert wrong("GET", "/tasks/a\0b") == ["id"]
+    assert wrong("GET", "/tasks", tenant="\0") == ["tenant"]
+
+
+# ---------------------------------------------------------------------- errors
+
+
+def test_every_error_has_a_status_of_its_own_row() -> None:
+    assert set(STATUSES) == set(errors.ALL)
+
+
+@pytest.mark.parametrize("error", errors.ALL, ids=lambda error: error.reason)
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_an_error_says_its_status_and_its_reason(family: Family, error: type[errors.Error]) -> None:
+    wire = family.encode_error(error(detail="why"), None)
+    told = wire["error"]
+    assert set(told) == {"code", "status", "message", "details"}
+    assert (told["code"], told["status"]) == status_of(error())
+    assert told["message"] == f"{error.sentence}: why"
+    assert told["details"][0]["reason"] == error.reason
+    assert told["details"][0]["metadata"] == {"detail": "why"}
+    assert set(wire) - {"error"} == (set() if family is NEW else {"code", "message", "type"})
+
+
+def test_a_status_that_http_alone_has_wins() -> None:
+    names = {405: "UNIMPLEMENTED", 408: "DEADLINE_EXCEEDED", 413: "INVALID_ARGUMENT", 415: "INVALID_ARGUMENT"}
+    for status, name in names.items():
+        told = NEW.encode_error(errors.InvalidRequest(detail="x"), status)["error"]
+        assert (told["code"], told["status"]) == (status, name)
+
+
+def test_a_new_kind_of_an_error_has_the_status_of_its_kind() -> None:
+    class GoneForGood(errors.TaskNotFound):
+        pass
+
+    class Unheard(Exception):
+        pass
+
+    assert status_of(GoneForGood()) == (404, "NOT_FOUND")
+    with pytest.raises(LookupError):
+        status_of(Unheard())  # type: ignore[arg-type]
+
+
+def test_queries_hold_only_plain_members() -> None:
+    for dialect in SPOKEN:
+        for route in dialect.routes:
+            assert route.query is None or issubclass(route.query, Struct)
+    assert "metadata" not in asked("GET", "/tasks/t", ("metadata", "x"))

@@ -1,0 +1,192 @@
+"""Speakers of REST: the same story told by verbs and paths. Their answers come back in the shape that chapters know."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+from uuid import uuid4
+
+from tests.story import Frame, Json, NewSpeaker, OldSpeaker, Speaker
+
+ROUTES = {
+    "send": ("POST", "/message:send"),
+    "stream": ("POST", "/message:stream"),
+    "get": ("GET", "/tasks/{id}"),
+    "list": ("GET", "/tasks"),
+    "cancel": ("POST", "/tasks/{id}:cancel"),
+    "subscribe": ("POST", "/tasks/{id}:subscribe"),
+    "push": ("POST", "/tasks/{taskId}/pushNotificationConfigs"),
+    "card": ("GET", "/extendedAgentCard"),
+    "nope": ("POST", "/message:nope"),
+}
+CODES = {
+    "METHOD_NOT_FOUND": (404, "NOT_FOUND", -32601),
+    "INVALID_PARAMS": (400, "INVALID_ARGUMENT", -32602),
+    "IDEMPOTENCY_CONFLICT": (400, "INVALID_ARGUMENT", -32602),
+    "TASK_NOT_FOUND": (404, "NOT_FOUND", -32001),
+    "TASK_NOT_CANCELABLE": (400, "FAILED_PRECONDITION", -32002),
+    "PUSH_NOTIFICATION_NOT_SUPPORTED": (400, "FAILED_PRECONDITION", -32003),
+    "UNSUPPORTED_OPERATION": (400, "FAILED_PRECONDITION", -32004),
+    "VERSION_NOT_SUPPORTED": (400, "FAILED_PRECONDITION", -32009),
+    "UNAUTHENTICATED": (401, "UNAUTHENTICATED", -38009),
+}
+"""What HTTP says of the errors of the story, and the number that JSON-RPC has for them."""
+
+
+class WithoutEnvelope(Speaker):
+    """What is the same in all versions."""
+
+    has_envelope = False
+    error_is_list = True
+    prefix = ""
+
+    def asked(self, wire: Json) -> tuple[str, str, bytes]:
+        """What the path names leaves the body; a GET has its members in the query."""
+        verb, template = ROUTES[wire["method"]]
+        params = dict(wire["params"])
+        named = {name: quote(params.pop(name), safe="") for name in ("id", "taskId") if f"{{{name}}}" in template}
+        path = self.prefix + template.format(**named)
+        if verb == "GET":
+            told = {name: json.dumps(value) if isinstance(value, bool) else value for name, value in params.items()}
+            return verb, f"{path}?{urlencode(told)}" if told else path, b""
+        return verb, path, json.dumps(params).encode() if params else b""
+
+    def told(self, status: int, answer: Any, wire: Any) -> Any:
+        envelope = {"jsonrpc": "2.0", "id": wire["id"]}
+        if status == 200:
+            return envelope | {"result": self.result(answer, wire)}
+        error = answer["error"]
+        info = error["details"][0]
+        assert info["@type"] == "type.googleapis.com/google.rpc.ErrorInfo"
+        assert info["domain"] == "a2a-protocol.org"
+        http, name, code = CODES[info["reason"]]
+        assert (status, error["code"], error["status"]) == (http, http, name)
+        self.is_error(answer, code)
+        # What belongs to a path that is not there is said behind the sentence.
+        message = error["message"].partition(": there is nothing")[0]
+        return envelope | {"error": {"code": code, "message": message, "data": error["details"]}}
+
+    def is_error(self, answer: Json, code: int) -> None:
+        assert set(answer) == {"error"}
+
+    def result(self, answer: Any, wire: Json) -> Any:
+        return answer
+
+    def heard(self, answer: Json, wire: Json) -> Json:
+        result: Json = self.result(answer, wire)
+        return result
+
+
+@dataclass(kw_only=True)
+class RestSpeaker(WithoutEnvelope, NewSpeaker):
+    """A2A 1.0."""
+
+    media = "application/a2a+json"
+
+    def __post_init__(self) -> None:
+        self.names = {}
+
+
+@dataclass(kw_only=True)
+class OldRestSpeaker(WithoutEnvelope, OldSpeaker):
+    """A2A 0.3 in the JSON of its protobuf."""
+
+    prefix = "/v1"
+    tells_zero = False
+
+    def __post_init__(self) -> None:
+        self.names = {}
+
+    def message(self, text: str, *, id: str | None = None, task: str | None = None, context: str | None = None) -> Json:
+        found: Json = {"messageId": id or str(uuid4()), "role": "ROLE_USER", "content": [{"text": text}]}
+        return found | ({"taskId": task} if task else {}) | ({"contextId": context} if context else {})
+
+    def asked(self, wire: Json) -> tuple[str, str, bytes]:
+        verb, path, body = super().asked(wire)
+        return verb, path.replace("/extendedAgentCard", "/card"), body
+
+    def is_error(self, answer: Json, code: int) -> None:
+        assert answer["code"] == code
+        assert answer["message"] == answer["error"]["message"]
+        assert answer["type"].endswith("Error")
+
+    def result(self, answer: Any, wire: Json) -> Any:
+        is_proto(answer)
+        return plain(answer)
+
+    def is_task(self, task: Json) -> None:
+        Speaker.is_task(self, task)
+        assert {said["role"] for said in task.get("history", ())} <= {"user", "agent"}
+
+    def sent(self, result: Json) -> tuple[str, Json]:
+        ((kind, value),) = result.items()
+        return kind, value
+
+    def frame(self, seq: int | None, result: Json) -> Frame:
+        ((kind, value),) = result.items()
+        if kind == "statusUpdate":
+            ends = {"completed", "failed", "canceled", "rejected", "input-required"}
+            assert value.get("final", False) is (value["status"]["state"] in ends)
+        return Frame(seq, {"statusUpdate": "status", "artifactUpdate": "artifact"}.get(kind, kind), value, result)
+
+
+@dataclass(kw_only=True)
+class KindRestSpeaker(OldRestSpeaker):
+    """A2A 0.3 in the JSON of its text: what it sends is answered alike, what has no body in the other one."""
+
+    tells_zero = True
+
+    def message(self, text: str, **more: Any) -> Json:
+        return OldSpeaker.message(self, text, **more)
+
+    def result(self, answer: Any, wire: Json) -> Any:
+        if wire["method"] in {"send", "stream"}:
+            has_kind(answer)
+        else:
+            is_proto(answer)
+        return plain(answer)
+
+
+def is_proto(value: Any) -> None:
+    """No tag, no name of the other JSON."""
+    for found in objects(value):
+        assert "kind" not in found
+        assert str(found.get("state", "TASK_STATE_")).startswith("TASK_STATE_")
+        if "messageId" in found:
+            assert found["role"].startswith("ROLE_")
+            assert "parts" not in found
+            assert found["content"]
+
+
+def has_kind(value: Any) -> None:
+    ((name, inner),) = value.items()
+    tags = {"statusUpdate": "status-update", "artifactUpdate": "artifact-update"}
+    assert inner["kind"] == tags.get(name, name)
+    for found in objects(value):
+        assert not str(found.get("state", "")).startswith("TASK_STATE_")
+        if "messageId" in found:
+            assert found["kind"] == "message"
+            assert {part["kind"] for part in found["parts"]} <= {"text", "file", "data"}
+
+
+def objects(value: Any) -> list[Json]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return ([value] if isinstance(value, dict) else []) + [found for child in inner for found in objects(child)]
+
+
+def plain(value: Any) -> Any:
+    """The same whichever JSON it came in: that of the protobuf leaves out what is false or empty."""
+    if isinstance(value, list):
+        return [plain(child) for child in value]
+    if not isinstance(value, dict):
+        return value
+    shown = {name: child for name, child in value.items() if name != "kind" and child is not False and child != {}}
+    found = {name: plain(child) for name, child in shown.items()}
+    if "content" in found:
+        found["parts"] = found.pop("content")
+    if "state" in found:
+        state = found["state"].removeprefix("TASK_STATE_").lower().replace("_", "-")
+        found["state"] = "canceled" if state == "cancelled" else state
+    if "role" in found:
+        found["role"] = found["role"].removeprefix("ROLE_").lower()
+    return found
