@@ -30,6 +30,8 @@ class Client(NamedTuple):
     sdk: str
     version: str
     """Of the protocol."""
+    binding: str = "JSONRPC"
+    """The transport that it is told to use."""
 
     @property
     def driver(self) -> str:
@@ -52,6 +54,11 @@ CLIENTS = (
     Client("python-0.3.26", "python-0.3.26", "0.3"),
     Client("javascript-1.3.0", "javascript-1.3.0", "1.0"),
     Client("javascript-1.3.0-as-0.3", "javascript-1.3.0", "0.3"),
+    Client("python-1.3.0-rest", "python-1.3.0", "1.0", "HTTP+JSON"),
+    Client("python-1.3.0-rest-as-0.3", "python-1.3.0", "0.3", "HTTP+JSON"),
+    Client("python-0.3.26-rest", "python-0.3.26", "0.3", "HTTP+JSON"),
+    Client("javascript-1.3.0-rest", "javascript-1.3.0", "1.0", "HTTP+JSON"),
+    Client("javascript-1.3.0-rest-as-0.3", "javascript-1.3.0", "0.3", "HTTP+JSON"),
 )
 
 
@@ -76,7 +83,12 @@ def drive(client: Client, cache: Path, url: str, key: str) -> str:
     else:
         line = [str(shutil.which("node")), client.driver]
     done = subprocess.run(
-        [*line, url, key, client.version], cwd=folder, capture_output=True, text=True, timeout=RUN_SECONDS, check=False
+        [*line, url, key, client.version, client.binding],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS,
+        check=False,
     )
     assert done.returncode == 0, f"{line} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
     return done.stdout

@@ -1,15 +1,17 @@
 // Drives our server with the official JavaScript SDK 1.3.0 and prints what it saw, a JSON line for each step.
 //
-// Runs from a copy in the SDK's own folder: `node javascript_1_3_0.js URL KEY 1.0|0.3`. In its 0.3 mode it asks for
-// the 0.3 card, and the SDK chooses its compatibility transport from what that says.
+// Runs from a copy in the SDK's own folder: `node javascript_1_3_0.js URL KEY 1.0|0.3 JSONRPC|HTTP+JSON`. In its 0.3 mode
+// it asks for the 0.3 card, and the SDK chooses its compatibility transport from what that says.
 
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { Role, TaskState, generateAgentCardSignature, verifyAgentCardSignature } from '@a2a-js/sdk';
 import {
-  ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory, createAuthenticatingFetchWithRetry,
+  ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory, RestTransportFactory,
+  createAuthenticatingFetchWithRetry,
 } from '@a2a-js/sdk/client';
 
-const [url, key, mode] = process.argv.slice(2);
+const [url, key, mode, binding] = process.argv.slice(2);
+const Transport = binding === 'HTTP+JSON' ? RestTransportFactory : JsonRpcTransportFactory;
 const legacyCompat = { enabled: mode === '0.3' };
 
 // Standard output is for what was seen; the SDK tells there of signatures that it does not believe.
@@ -27,7 +29,7 @@ async function caller({ with: secret = key, ...clientConfig } = {}) {
     shouldRetryWithHeaders: async () => undefined,
   });
   const factory = new ClientFactory({
-    transports: [new JsonRpcTransportFactory({ fetchImpl, legacyCompat })],
+    transports: [new Transport({ fetchImpl, legacyCompat })],
     cardResolver: new DefaultAgentCardResolver({ fetchImpl, legacyCompat }),
     clientConfig,
   });

@@ -1,12 +1,14 @@
 """Drives our server with the official Python SDK 1.3.0 and prints what it saw, a JSON line for each step.
 
-Runs in the SDK's own environment, where `a2a` is the SDK: `python -I python_1_3_0.py URL KEY 1.0|0.3`.
+Runs in the SDK's own environment, where `a2a` is the SDK:
+`python -I python_1_3_0.py URL KEY 1.0|0.3 JSONRPC|HTTP+JSON`.
 In its 0.3 mode it asks for the 0.3 card, and the SDK chooses its compatibility transport from what that says.
 """
 
 # ruff: noqa: I001  # here a2a is the SDK, a third party
 
 import asyncio
+import binascii
 import json
 import sys
 import traceback
@@ -42,7 +44,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from google.protobuf.json_format import MessageToDict
 from jwt.algorithms import ECAlgorithm
 
-URL, KEY, MODE = sys.argv[1:4]
+URL, KEY, MODE, BINDING = sys.argv[1:5]
 
 
 class Caller:
@@ -51,7 +53,7 @@ class Caller:
     def __init__(self, key=KEY, **config):
         headers = {"Authorization": f"Bearer {key}"} | ({"A2A-Version": "0.3"} if MODE == "0.3" else {})
         self.http = httpx.AsyncClient(headers=headers, timeout=20, trust_env=False)
-        self.config = ClientConfig(httpx_client=self.http, **config)
+        self.config = ClientConfig(httpx_client=self.http, supported_protocol_bindings=[BINDING], **config)
 
     async def __aenter__(self):
         self.card = await A2ACardResolver(self.http, URL).get_agent_card()
@@ -176,9 +178,14 @@ def theirs() -> dict[str, object]:
 
 async def send():
     async with Caller(streaming=False) as caller:
-        prefixes = ["artifact-text", "artifact-file", "artifact-file-url", "artifact-data"]
-        tasks = {prefix: (await caller.send(f"tck-{prefix}")).task for prefix in prefixes}
-        return {prefix: [state(task.status), *results(task)] for prefix, task in tasks.items()}
+        found = {}
+        for prefix in ("artifact-text", "artifact-file", "artifact-file-url", "artifact-data"):
+            try:
+                task = (await caller.send(f"tck-{prefix}")).task
+                found[prefix] = [state(task.status), *results(task)]
+            except binascii.Error as error:
+                found[prefix] = f"cannot be read: {error}"
+        return found
 
 
 async def message():
