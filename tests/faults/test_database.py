@@ -17,7 +17,7 @@ pytestmark = pytest.mark.fault
 CUT = """select count(pg_terminate_backend(pid)) from pg_stat_activity
 where datname = current_database() and pid <> pg_backend_pid()"""
 CUT_WAITING = """select pg_terminate_backend(pid) from pg_stat_activity
-where datname = current_database() and wait_event_type = 'Lock' and query like '%for no key update of t%'"""
+where datname = current_database() and wait_event_type = 'Lock' and query like '%for no key update%'"""
 
 
 def cut(database: str) -> int:
