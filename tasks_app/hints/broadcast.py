@@ -26,6 +26,8 @@ WAITING = 10_000
 """The most that wait to be published; older ones are dropped, and found by the poll."""
 PATIENCE = 2.0
 """Seconds for Redis to answer, and between attempts when it does not."""
+PAUSE = 0.02
+"""Seconds that the news of a task that is worked on now may wait for others."""
 LOOK = 5.0
 """Seconds without news after which Redis is asked whether it is there: readiness should know."""
 
@@ -55,6 +57,7 @@ class Broadcast:
         self.me = secrets.token_hex(6)
         self.waiting: deque[Reached] = deque(maxlen=WAITING)
         self.wanted = threading.Event()
+        self.urgent = threading.Event()
         self.stopping = threading.Event()
         self.trouble = ""
         """Why hints do not leave this process, while they do not."""
@@ -81,6 +84,7 @@ class Broadcast:
             return
         hints.forget_relay(self.put)
         self.stopping.set()
+        self.urgent.set()
         self.wanted.set()
         self.loop.call_soon_threadsafe(self._leave)
         for thread in self.threads:
@@ -92,6 +96,8 @@ class Broadcast:
     def put(self, news: list[Reached]) -> None:
         """On the thread that committed: hands over, and never waits for Redis."""
         self.waiting.extend(news)
+        if any(item.message or item.state != "working" for item in news):
+            self.urgent.set()
         self.wanted.set()
 
     def _publish_all(self) -> None:
@@ -102,6 +108,9 @@ class Broadcast:
         while not self.stopping.is_set() or self.waiting:
             self.wanted.wait(LOOK)
             self.wanted.clear()
+            # That somebody works on a task is soon followed by what came of it: one message instead of two.
+            self.urgent.wait(PAUSE if self.waiting else 0)
+            self.urgent.clear()
             try:
                 if not self.waiting:
                     client.ping()
