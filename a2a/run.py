@@ -1,7 +1,9 @@
 """What an agent is given, the actions it may yield, and how it fails in its own words."""
 
+from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, Struct
 
 from a2a.agents import Agent
@@ -12,6 +14,8 @@ class Say(Struct, frozen=True):
     """Progress: the task is working, and this is what the agent says about it."""
 
     parts: tuple[Part, ...]
+    metadata: Json | None = None
+    extensions: tuple[str, ...] = ()
 
 
 class Ask(Struct, frozen=True):
@@ -20,6 +24,8 @@ class Ask(Struct, frozen=True):
     parts: tuple[Part, ...]
     credentials: bool = False
     """It is credentials that are missing, not input."""
+    metadata: Json | None = None
+    extensions: tuple[str, ...] = ()
 
 
 class Chunk(Struct, frozen=True):
@@ -33,18 +39,24 @@ class Chunk(Struct, frozen=True):
     metadata: Json | None = None
     last: bool = False
     """Nothing is added to this artifact any more."""
+    extensions: tuple[str, ...] = ()
+    """URIs of the extensions that had a part in it; here as in messages."""
 
 
 class Reply(Struct, frozen=True):
     """A message: for a quick agent's new conversation the whole answer, without a task; else the last word."""
 
     parts: tuple[Part, ...]
+    metadata: Json | None = None
+    extensions: tuple[str, ...] = ()
 
 
 class Reject(Struct, frozen=True):
     """The agent will not do it."""
 
     parts: tuple[Part, ...]
+    metadata: Json | None = None
+    extensions: tuple[str, ...] = ()
 
 
 Action = Say | Ask | Chunk | Reply | Reject
@@ -58,12 +70,32 @@ class Failure(Exception):
         self.text = text
 
 
+class Wants(Struct, frozen=True, omit_defaults=True):
+    """How the caller of a message wants it answered; kept with the task until the next message."""
+
+    accepts: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+
+    def json(self) -> str:
+        """As it is stored; empty when nothing is wanted."""
+        return msgspec.json.encode(self).decode() if self.accepts or self.extensions else ""
+
+
+NOTHING = Wants()
+
+
+def wants_of(stored: str) -> Wants:
+    """The value of the stored text."""
+    return msgspec.json.decode(stored, type=Wants) if stored else NOTHING
+
+
 class Run:
     """One try of an agent at a task."""
 
     def __init__(
         self, agent: Agent, *, task_id: str, context_id: str, message: Message, attempt: int = 1,
         history: tuple[Message, ...] = (), conversation: tuple[Message, ...] = (), metadata: Json | None = None,
+        wants: Wants = NOTHING,
     ) -> None:  # fmt: skip
         self.agent = agent
         self.task_id = task_id
@@ -78,6 +110,10 @@ class Run:
         """What was said in the context before this task: messages, results, replies; the newest 20 turns."""
         self.metadata = metadata or {}
         """Of the request that made the task."""
+        self.accepts = wants.accepts
+        """The media types that the caller of the newest message wants, ranges included; empty: no preference."""
+        self.extensions = wants.extensions
+        """URIs of the agent's extensions that the newest message activated."""
         self.inbox: list[Message] = []
         """Messages that arrived while the run was under way."""
         self.cancelled = False
@@ -93,29 +129,38 @@ class Run:
         """The value of the message's first data part, or None."""
         return next((part.data for part in self.message.parts if part.data is not UNSET), None)
 
-    def status(self, *content: Any) -> Say:
-        return Say(parts_of(content))
+    def status(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Say:
+        return Say(parts_of(content), metadata, self._declared(extensions))
 
-    def ask(self, *content: Any) -> Ask:
-        return Ask(parts_of(content))
+    def ask(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Ask:
+        return Ask(parts_of(content), metadata=metadata, extensions=self._declared(extensions))
 
-    def ask_credentials(self, *content: Any) -> Ask:
-        return Ask(parts_of(content), credentials=True)
+    def ask_credentials(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Ask:
+        return Ask(parts_of(content), credentials=True, metadata=metadata, extensions=self._declared(extensions))
 
     def artifact(
         self, *content: Any, id: str | None = None, name: str | None = None, description: str | None = None,
-        metadata: Json | None = None, last: bool = False,
+        metadata: Json | None = None, last: bool = False, extensions: Iterable[str] = (),
     ) -> Chunk:  # fmt: skip
         """A chunk of a named artifact; the id defaults to the name."""
         return Chunk(
-            parts_of(content), artifact_id=id or name, name=name, description=description, metadata=metadata, last=last
-        )
+            parts_of(content), artifact_id=id or name, name=name, description=description, metadata=metadata, last=last,
+            extensions=self._declared(extensions),
+        )  # fmt: skip
 
-    def reply(self, *content: Any) -> Reply:
-        return Reply(parts_of(content))
+    def reply(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Reply:
+        return Reply(parts_of(content), metadata, self._declared(extensions))
 
-    def reject(self, *content: Any) -> Reject:
-        return Reject(parts_of(content))
+    def reject(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Reject:
+        return Reject(parts_of(content), metadata, self._declared(extensions))
+
+    def _declared(self, extensions: Iterable[str]) -> tuple[str, ...]:
+        """What the agent says about itself must be on its card. Raises ValueError."""
+        uris = tuple(extensions)
+        for uri in uris:
+            if all(uri != known.uri for known in self.agent.extensions):
+                raise ValueError(f"the agent does not declare the extension {uri}: name it in @agent(extensions=[...])")
+        return uris
 
 
 def parts_of(content: tuple[Any, ...]) -> tuple[Part, ...]:
@@ -158,6 +203,7 @@ def _action_of(value: Any) -> Action:
                 name=value.name,
                 description=value.description,
                 metadata=value.metadata,
+                extensions=value.extensions,
             )
         case _:
             return Chunk((part_of(value),))

@@ -53,6 +53,7 @@ class TaskRow(Row, kw_only=True, gc=False):
     created_at: datetime
     tries: int = 0
     attempt: int = 0
+    wants: str = ""
 
 
 class EventRow(Row, kw_only=True, gc=False):

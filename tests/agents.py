@@ -7,7 +7,7 @@ from typing import Any
 
 from a2a.agents import agent
 from a2a.run import Run
-from a2a.types import Skill
+from a2a.types import Extension, Skill
 
 SECRET = "hunter2: the password in the traceback"
 """What agents that fail say; no caller may ever see it."""
@@ -268,3 +268,30 @@ async def backstage(run: Run) -> str:
 async def singer(run: Run) -> str:
     """Has a skill that not everybody is told of."""
     return "la"
+
+
+# ------------------------------------------- media types and extensions
+
+GEO, TRACE = "https://example.org/ext/geo/v1", "urn:example:trace"
+
+
+@agent(input_modes=["image/*", "text/plain"], output_modes=["text/csv", "application/pdf"], quick=True)
+async def pictures(run: Run) -> str:
+    """Looks at pictures and makes tables."""
+    return f"{len(run.message.parts)} parts for {','.join(run.accepts) or 'anybody'}"
+
+
+@agent(extensions=[Extension(uri=GEO, description="Where", params={"precision": 3}), TRACE], quick=True)
+async def extended(run: Run) -> AsyncIterator[Any]:
+    """Says which extensions were activated, quickly."""
+    yield run.artifact(" ".join(run.extensions) or "none", metadata={GEO: {"lat": 1}}, extensions=[GEO])
+    yield run.status("noted", extensions=[TRACE], metadata={TRACE: "t"})
+
+
+@agent(extensions=[Extension(uri=GEO, required=True)])
+async def demanding(run: Run) -> AsyncIterator[Any]:
+    """Asks once; works for nobody who does not ask for its extension."""
+    if len(run.history) == 1:
+        yield run.ask("Where?", extensions=[GEO])
+        return
+    yield f"{' '.join(run.extensions)} for {','.join(run.accepts)}"

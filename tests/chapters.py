@@ -1,11 +1,14 @@
 """The chapters of the story: free of dialects and doors, each told to a cast."""
 
 import asyncio
+import json
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from a2a.dialects.v1_0 import DIALECT
+from tests.agents import GEO, TRACE
 from tests.story import Cast, Frame, Json, NewSpeaker, Refused, Speaker
 
 
@@ -334,6 +337,75 @@ async def a_repeated_message_is_one_task_and_another_content_is_a_conflict(cast:
     assert (await cast.stranger.send("hello", agent="form-coroutine", id=name))["id"] != first["id"]
 
 
+# ---------------------------------------- extensions, media types, tenants
+
+
+async def extensions_are_asked_for_activated_and_told(cast: Cast) -> None:
+    told = "a2a-extensions" if isinstance(cast.me, NewSpeaker) else "x-a2a-extensions"
+    other = "x-a2a-extensions" if isinstance(cast.me, NewSpeaker) else "a2a-extensions"
+
+    async def headers_of(wire: Any, **headers: str) -> dict[str, str]:
+        body = json.dumps(wire).encode()
+        async with cast.me.door.ask("POST", cast.me.path, body, cast.me.headers(**headers)) as reply:
+            assert [chunk async for chunk in reply.chunks]
+            return reply.headers
+
+    for wish in ("send", "stream"):
+        wire = cast.me.call(wish, cast.me.sending("hello", agent="extended"))
+        seen = await headers_of(wire, **{"A2A-Extensions": TRACE + ",urn:unknown", "X-A2A-Extensions": GEO})
+        assert (seen[told], other in seen) == (f"{GEO}, {TRACE}", False)
+        hostile = "urn:unknown,\t, " + "x" * 5_000 + ",%0d%0aX: y"
+        for asked in ({}, {"A2A-Extensions": "urn:unknown"}, {"X-A2A-Extensions": hostile}):
+            wire = cast.me.call(wish, cast.me.sending("hello", agent="extended"))
+            seen = await headers_of(wire, **asked)
+            assert not {told, other} & set(seen)
+    members = [cast.me.call("send", cast.me.sending("hello", agent="extended")), cast.me.call("nope", {})]
+    assert (await headers_of(members, **{"A2A-Extensions": GEO}))[told] == GEO
+
+
+async def a_required_extension_is_demanded_with_the_code_of_the_version(cast: Cast) -> None:
+    for wish in ("send", "stream"):
+        error = await refusal(cast.me.ask(wish, cast.me.sending("hello", agent="demanding")))
+        assert error["code"] == (-32008 if isinstance(cast.me, NewSpeaker) else -32600)
+        assert reason(cast.me, error) == "EXTENSION_SUPPORT_REQUIRED"
+        assert GEO in str(error["data"])
+    for header in (",".join(f"urn:x:{number}" for number in range(101)), "x" * 9_000):
+        wire = cast.me.call("send", cast.me.sending("hello", agent="bench"))
+        _, answer = await cast.me.post(wire, **{"A2A-Extensions": header})
+        assert answer["error"]["code"] == -32600
+        assert "A2A-Extensions may" in str(answer["error"])
+    result = await cast.me.ask("send", cast.me.sending("hello", agent="demanding"), **{"X-A2A-Extensions": GEO})
+    assert cast.me.sent(result)[1]["status"]["message"]["extensions"] == [GEO]
+
+
+async def media_types_that_do_not_fit_are_refused_both_ways(cast: Cast) -> None:
+    wish = cast.me.sending("hello", agent="pictures")
+    wish["configuration"]["acceptedOutputModes"] = ["text/plain", "image/*"]
+    for sending in (wish, cast.me.sending("hello", agent="pictures") | {"message": cast.me.attaching(b"a", "a/b")}):
+        for kind in ("send", "stream"):
+            error = await refusal(cast.me.ask(kind, sending))
+            assert (error["code"], reason(cast.me, error)) == (-32005, "CONTENT_TYPE_NOT_SUPPORTED")
+            assert error["message"] == "Incompatible content types: content type not supported"
+            assert "text/csv" in str(error["data"]) or "message.parts[0]" in str(error["data"])
+    wish["configuration"]["acceptedOutputModes"] = ["text/*;q=0.5"]
+    assert text_of(cast.me.sent(await cast.me.ask("send", wish))[1]) == "1 parts for text/*;q=0.5"
+
+
+async def another_tenant_is_as_unknown_as_another_task(cast: Cast) -> None:
+    if not isinstance(cast.me, NewSpeaker):
+        return  # 0.x has no tenants: such a member is ignored like any other (fact sheet 8.5).
+    task = await cast.me.send("one", agent="asks")
+    params = {"id": task["id"], "taskId": task["id"], "url": "https://example.org"} | cast.me.sending("two")
+    for method in DIALECT.methods:
+        for tenant in ("nowhere", "\u202e", "x" * 9_000):
+            error = await refusal(cast.me.ask(method, params | {"tenant": tenant}))
+            assert (error["code"], error["message"], tenant in str(error)) == (-32001, "Task not found", False), method
+        for other in (5, ["a"], {"a": 1}, True):
+            error = await refusal(cast.me.ask(method, params | {"tenant": other}))
+            assert (error["code"], "tenant" in str(error["data"])) == (-32602, True), method
+    assert await cast.me.get(task["id"]) == await cast.me.get(task["id"], tenant="") == task
+
+
 # ------------------------------------------------------ batch, notification
 
 
@@ -392,9 +464,13 @@ CHAPTERS = [
     the_card_for_callers_who_are_known_is_theirs_by_scope_and_version,
     versions_are_held_to,
     a_repeated_message_is_one_task_and_another_content_is_a_conflict,
+    media_types_that_do_not_fit_are_refused_both_ways,
     without_a_key_there_is_a_challenge,
 ]
 OF_THE_ENVELOPE = [
+    another_tenant_is_as_unknown_as_another_task,
+    a_required_extension_is_demanded_with_the_code_of_the_version,
+    extensions_are_asked_for_activated_and_told,
     a_batch_is_answered_in_its_order_without_its_notifications,
     a_notification_is_done_and_not_answered,
 ]

@@ -11,7 +11,7 @@ from a2a.dialects.shape import Answer
 from a2a.documents import TaskDocument
 from a2a.events import Event, TaskCreated, apply, status_of
 from a2a.requests import SendMessage, StreamMessage
-from a2a.run import Run
+from a2a.run import Run, Wants
 from a2a.states import TaskState
 from a2a.types import Message, Status, Task
 from tasks_app.event_log import Create, Known
@@ -29,6 +29,7 @@ class Plan(Struct, kw_only=True):
     run: Run
     key: KeyRow
     now: datetime
+    wants: Wants
     quick: bool
     """The agent runs inside the call."""
     created: TaskDocument | None = None
@@ -102,7 +103,7 @@ def _task_row(plan: Plan, final: TaskDocument, status_at: datetime) -> TaskRow:
         state=final.state, status=final.status, status_at=status_at, last_seq=final.seq, metadata=final.metadata,
         snapshot_seq=final.seq, snapshot_status=final.status, artifacts=final.artifacts or "[]",
         history=final.history or "[]", queue=agent.queue, priority=agent.priority, timeout=agent.timeout,
-        max_attempts=agent.attempts, created_at=plan.now,
+        max_attempts=agent.attempts, created_at=plan.now, wants=plan.wants.json(),
     )  # fmt: skip
 
 

@@ -19,17 +19,18 @@ from a2a.errors import (
 )
 from a2a.events import MessageAdded
 from a2a.requests import SendMessage, StreamMessage
-from a2a.run import Run
+from a2a.run import NOTHING, Run, Wants
 from a2a.states import INTERRUPTED, TERMINAL, TaskState
 from a2a.types import Message, Role, Status
 from tasks_app import clock
-from tasks_app.access import check_scope, check_tenant, sight
+from tasks_app.access import check_tenant, sight
 from tasks_app.bridge import DoSlowly
 from tasks_app.conversation import conversation_of
 from tasks_app.event_log import Appended, FindKey, Head, Known, ReadAsOf, ReadTask, TaskRead, change, seq_of_message
 from tasks_app.ids import own_context, uuid7
 from tasks_app.models import Turn
 from tasks_app.operations.creation import Plan, create_task, create_turn
+from tasks_app.operations.fitness import fit
 from tasks_app.operations.shape import Context, Done, Follow, RunQuick, Steps, Wait
 from tasks_app.operations.tasks import find
 from tasks_app.rows import KeyRow
@@ -38,6 +39,7 @@ from tasks_app.runner.play import arguments
 
 MAX_ID = 255
 """Characters of a context id or message id that are stored as they are."""
+MAX_MODES = 100
 
 
 def send(request: SendMessage, context: Context) -> Steps:
@@ -48,19 +50,12 @@ def send(request: SendMessage, context: Context) -> Steps:
         return (yield from _continue(request, context, message.task_id))
     check_tenant(context.caller, request.tenant)
     agent = choose_agent(request, context)
-    _check_agent_scopes(agent, context)
-    plan = _plan(request, context, agent)
+    plan = _plan(request, context, agent, fit(request, agent, context))
     arguments(plan.run)  # A message that does not fit the agent's inputs makes no task.
     made = (yield from _quickly(plan)) if plan.quick else (yield from create_task(plan, ()))
     if isinstance(made, Known):
         return (yield from _again(request, context, made, plan.key.fingerprint))
     return _outcome(request, plan, made)
-
-
-def _check_agent_scopes(agent: Agent | None, context: Context) -> None:
-    """Raises MissingScope."""
-    for scope in agent.scopes if agent else ():
-        check_scope(context.caller, scope)
 
 
 def _check(request: SendMessage) -> None:
@@ -70,6 +65,8 @@ def _check(request: SendMessage) -> None:
         raise InvalidParams(("message.role", "must be the user's: a caller does not speak for the agent"))
     if message.context_id is not None and len(message.context_id) > MAX_ID:
         raise InvalidParams(("message.contextId", f"must have {MAX_ID} characters at most"))
+    if len(request.accepted_output_modes) > MAX_MODES:
+        raise InvalidParams(("configuration.acceptedOutputModes", f"must have {MAX_MODES} entries at most"))
     if request.push_config:
         raise PushNotSupported
 
@@ -101,7 +98,7 @@ def _text(value: object, field: str) -> str:
     return value
 
 
-def _plan(request: SendMessage, context: Context, agent: Agent) -> Plan:
+def _plan(request: SendMessage, context: Context, agent: Agent, wants: Wants) -> Plan:
     """Ids are made here, before anything is stored, so that a doubtful commit can be tried again."""
     task_id, now = uuid7(), clock.now()
     context_id = request.message.context_id or own_context(task_id)
@@ -114,13 +111,14 @@ def _plan(request: SendMessage, context: Context, agent: Agent) -> Plan:
         context=context,
         run=Run(
             agent, task_id=task_id, context_id=context_id, message=message, history=(message,),
-            metadata=request.metadata,
+            metadata=request.metadata, wants=wants,
         ),
         key=KeyRow(
             owner_id=context.caller.owner_id, key=key_of(message.message_id), fingerprint=print_of, task_id=task_id,
             turn_id=None, created_at=now,
         ),
         now=now,
+        wants=wants,
         quick=agent.is_quick(message),
     )  # fmt: skip
 
@@ -216,7 +214,8 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
     key = key_of(message.message_id)
     while True:
         head: Head = yield from find(context, task_id, request.tenant)
-        _check_agent_scopes(registry.get(head.agent), context)
+        agent = registry.get(head.agent)
+        wants = fit(request, agent, context) if agent else NOTHING
         if message.context_id is not None and message.context_id != head.context_id:
             raise InvalidParams(("message.contextId", "is not the context of the task"))
         placed = _placed(message, task_id, head.context_id)
@@ -232,6 +231,7 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
         item = change(
             task_id, head.context_id, [MessageAdded(message=placed, status=status)], now=now, actor=context.actor,
             sight=sight(caller, task_id), exchange=row, body=body, tries=-head.tries if status else 0,
+            wants=wants.json(),
             key=KeyRow(
                 owner_id=caller.owner_id, key=key, fingerprint=print_of, task_id=task_id, turn_id=None, created_at=now
             ),

@@ -11,7 +11,7 @@ from a2a.agents import registry
 from a2a.dialects.protojson import event_of, task_of
 from a2a.errors import InvalidParams
 from a2a.events import Event, MessageAdded
-from a2a.run import Run
+from a2a.run import Run, wants_of
 from a2a.scribe import Scribe
 from a2a.states import TaskState
 from a2a.types import Message, Role, Task
@@ -143,6 +143,7 @@ class Execution:
         self.run = Run(
             agent, task_id=self.task_id, context_id=task.context_id, message=asked[-1], attempt=self.read.tries,
             history=_said(task), conversation=earlier or (), metadata=task.metadata,
+            wants=wants_of(self.read.wants),
         )  # fmt: skip
         return self.run
 

@@ -67,7 +67,7 @@ async def play_quickly(run: Run) -> Played:
         return played
     if replies and len(events) == 2:
         # Nothing but the reply was said: the answer is a message, and there is no task (A2A 1.0, 3.1.1).
-        played.reply = scribe.message(replies[0].parts, bare=True)
+        played.reply = scribe.message(replies[0], bare=True)
     elif not _ended(events[-1]):
         events.append(scribe.status(TaskState.COMPLETED, clock.now()))
     return played
