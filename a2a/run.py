@@ -1,12 +1,13 @@
 """What an agent is given, the actions it may yield, and how it fails in its own words."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import UNSET, Struct
 
 from a2a.agents import Agent
+from a2a.files import is_stored
 from a2a.types import Artifact, Json, Message, Part
 
 
@@ -89,13 +90,21 @@ def wants_of(stored: str) -> Wants:
     return msgspec.json.decode(stored, type=Wants) if stored else NOTHING
 
 
+class Files(Protocol):
+    """What reads the bytes of a part that are stored apart, by its URL; handed in, for there is no I/O here."""
+
+    async def read(self, url: str) -> bytes: ...
+
+    def read_now(self, url: str) -> bytes: ...
+
+
 class Run:
     """One try of an agent at a task."""
 
     def __init__(
         self, agent: Agent, *, task_id: str, context_id: str, message: Message, attempt: int = 1,
         history: tuple[Message, ...] = (), conversation: tuple[Message, ...] = (), metadata: Json | None = None,
-        wants: Wants = NOTHING,
+        wants: Wants = NOTHING, files: Files | None = None,
     ) -> None:  # fmt: skip
         self.agent = agent
         self.task_id = task_id
@@ -114,6 +123,7 @@ class Run:
         """The media types that the caller of the newest message wants, ranges included; empty: no preference."""
         self.extensions = wants.extensions
         """URIs of the agent's extensions that the newest message activated."""
+        self._files = files
         self.inbox: list[Message] = []
         """Messages that arrived while the run was under way."""
         self.cancelled = False
@@ -128,6 +138,23 @@ class Run:
     def data(self) -> Any:
         """The value of the message's first data part, or None."""
         return next((part.data for part in self.message.parts if part.data is not UNSET), None)
+
+    @property
+    def files(self) -> tuple[Part, ...]:
+        """The parts of the message that are files, or links to some."""
+        return tuple(part for part in self.message.parts if part.raw is not None or part.url is not None)
+
+    async def read(self, part: Part) -> bytes:
+        """The bytes of a file, wherever they are kept. Raises ValueError for a link and for data."""
+        if self._files is not None and part.url is not None and is_stored(part):
+            return await self._files.read(part.url)
+        return _bytes_of(part)
+
+    def read_now(self, part: Part) -> bytes:
+        """The same for agents that are not async."""
+        if self._files is not None and part.url is not None and is_stored(part):
+            return self._files.read_now(part.url)
+        return _bytes_of(part)
 
     def status(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Say:
         return Say(parts_of(content), metadata, self._declared(extensions))
@@ -161,6 +188,15 @@ class Run:
             if all(uri != known.uri for known in self.agent.extensions):
                 raise ValueError(f"the agent does not declare the extension {uri}: name it in @agent(extensions=[...])")
         return uris
+
+
+def _bytes_of(part: Part) -> bytes:
+    if part.raw is not None:
+        return part.raw
+    if part.text is not None:
+        return part.text.encode()
+    what = "a link, which is not followed for you" if part.url is not None else "data: see part.data"
+    raise ValueError(f"the part has no bytes here: it is {what}")
 
 
 def parts_of(content: tuple[Any, ...]) -> tuple[Part, ...]:

@@ -122,6 +122,24 @@ class Event(models.Model):
         return f"{self.task_id}/{self.seq}"
 
 
+class File(models.Model):
+    """The bytes of a large part, which are in the storage; see files.py."""
+
+    id = models.CharField(max_length=41, primary_key=True, help_text="The day, which is their folder, and a digest.")
+    holder = models.CharField(max_length=36, help_text="The task or turn it belongs to; empty when that is gone.")
+    name = models.CharField(max_length=255)
+    media_type = models.CharField(max_length=255)
+    size = models.PositiveBigIntegerField()
+    digest = models.CharField(max_length=64, help_text="SHA-256 of the bytes.")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        indexes: ClassVar = [models.Index(fields=["holder"], name="file_holder")]
+
+    def __str__(self) -> str:
+        return self.id
+
+
 class Run(models.Model):
     """One finished try of an agent at a task; a try under way is the task's lease."""
 

@@ -107,6 +107,12 @@ class OldRestSpeaker(WithoutEnvelope, OldSpeaker):
         file = {"fileWithBytes": b64encode(content).decode(), "mimeType": media_type, "name": name}
         return self.message("") | {"content": [{"file": file}]}
 
+    def data(self, value: Json) -> Json:
+        return {"data": {"data": value}}
+
+    def link(self, url: str) -> Json:
+        return {"file": {"fileWithUri": url}}
+
     def asked(self, wire: Json) -> tuple[str, str, bytes]:
         verb, path, body = super().asked(wire)
         return verb, path.replace("/extendedAgentCard", "/card"), body
@@ -147,6 +153,12 @@ class KindRestSpeaker(OldRestSpeaker):
 
     def attaching(self, content: bytes, media_type: str, name: str = "file") -> Json:
         return OldSpeaker.attaching(self, content, media_type, name)
+
+    def data(self, value: Json) -> Json:
+        return OldSpeaker.data(self, value)
+
+    def link(self, url: str) -> Json:
+        return OldSpeaker.link(self, url)
 
     def result(self, answer: Any, wire: Json) -> Any:
         if wire["method"] in {"send", "stream"}:

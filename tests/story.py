@@ -121,6 +121,14 @@ class Speaker:
         """A message that is a file."""
         raise NotImplementedError
 
+    def data(self, value: Json) -> Json:
+        """A part."""
+        raise NotImplementedError
+
+    def link(self, url: str) -> Json:
+        """A part."""
+        raise NotImplementedError
+
     def state(self, status: Json) -> str:
         raise NotImplementedError
 
@@ -265,6 +273,12 @@ class NewSpeaker(Speaker):
         part = {"raw": b64encode(content).decode(), "mediaType": media_type, "filename": name}
         return self.message("") | {"parts": [part]}
 
+    def data(self, value: Json) -> Json:
+        return {"data": value}
+
+    def link(self, url: str) -> Json:
+        return {"url": url}
+
     def state(self, status: Json) -> str:
         assert status["state"].startswith("TASK_STATE_")
         return str(status["state"].removeprefix("TASK_STATE_").lower())
@@ -318,6 +332,12 @@ class OldSpeaker(Speaker):
     def attaching(self, content: bytes, media_type: str, name: str = "file") -> Json:
         file = {"bytes": b64encode(content).decode(), "mimeType": media_type, "name": name}
         return self.message("") | {"parts": [{"kind": "file", "file": file}]}
+
+    def data(self, value: Json) -> Json:
+        return {"kind": "data", "data": value}
+
+    def link(self, url: str) -> Json:
+        return {"kind": "file", "file": {"uri": url}}
 
     def state(self, status: Json) -> str:
         assert "_" not in status["state"]

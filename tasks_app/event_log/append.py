@@ -22,12 +22,14 @@ from tasks_app.rows import (
     BODIES,
     EVENTS,
     EXCHANGES,
+    FILES,
     KEYS,
     RUNS,
     VISIBLE,
     BodyRow,
     EventRow,
     ExchangeRow,
+    FileRow,
     KeyRow,
     RunRow,
     Table,
@@ -63,6 +65,7 @@ class Append(Struct, kw_only=True):
     lease_before: datetime | None = None
     """Only if the lease ended before this: the sweeper's condition."""
     key: KeyRow | None = None
+    files: list[FileRow] = []
     run: RunRow | None = None
     exchange: ExchangeRow | None = None
     body: BodyRow | None = None
@@ -176,6 +179,7 @@ def _parts(items: Sequence[Append]) -> list[tuple[Table, list[Any]]]:
         (RUNS, [item.run for item in items if item.run]),
         (EXCHANGES, [item.exchange for item in items if item.exchange]),
         (BODIES, [item.body for item in items if item.body]),
+        (FILES, [file for item in items for file in item.files]),
     ]
     return [(table, rows) for table, rows in parts if rows]
 
@@ -183,7 +187,7 @@ def _parts(items: Sequence[Append]) -> list[tuple[Table, list[Any]]]:
 def _append_postgres(items: Sequence[Append]) -> list[Appended | Locked | None]:
     heads = []
     for place, item in enumerate(items):
-        for row in (*item.events, item.key, item.run, item.exchange, item.body):
+        for row in (*item.events, *item.files, item.key, item.run, item.exchange, item.body):
             if row is not None:
                 row.n = place
         heads.append(

@@ -20,7 +20,7 @@ from tasks_app.addresses import address_of
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.operations import OPERATIONS, Context, Follow, perform
 from tasks_app.readers import readers
-from tasks_app.transports.http import answer, authenticate, error_answer, extensions_of, key_of, told
+from tasks_app.transports.http import answer, authenticate, error_answer, extensions_of, key_of, linked, told
 from tasks_app.transports.streams import Stream
 from tasks_app.transports.wrapping import Wrapping
 
@@ -82,7 +82,7 @@ async def answered(
         if exchange.row.task_id is None and not wrapping.silent:
             exchange.keep(payload)
     recorder.close(exchange)
-    shown = None if wrapping.silent else payload
+    shown = None if wrapping.silent else linked(payload, call.request)
     return Answered(exchange=exchange, wrapping=wrapping, payload=shown, headers=headers)
 
 
@@ -109,7 +109,7 @@ def _followed(call: HttpCall, exchange: OpenExchange, wrapping: Wrapping, follow
         return Answered(exchange=exchange, wrapping=wrapping)
     if not exchange.written:
         recorder.open(exchange)
-    stream = Stream(follow, dialect, wrapping, exchange, digest(key_of(call.request)))
+    stream = Stream(follow, dialect, wrapping, exchange, digest(key_of(call.request)), address_of(call.request))
     return Answered(exchange=exchange, wrapping=wrapping, stream=stream)
 
 

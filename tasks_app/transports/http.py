@@ -14,9 +14,12 @@ from django.http import HttpRequest, HttpResponse
 
 from a2a.errors import Error, Internal, InvalidRequest, Unauthenticated, Unavailable
 from a2a.extensions import asked
+from a2a.files import MARK
 from tasks_app.access import Caller, FindCaller, digest
+from tasks_app.addresses import address_of
 from tasks_app.bridge import bridge
 from tasks_app.exchanges import OpenExchange, recorder
+from tasks_app.files import with_links
 from tasks_app.transports.wrapping import Wrapping, in_envelope
 
 log = logging.getLogger(__name__)
@@ -137,6 +140,11 @@ def exchange_of(request: HttpRequest, rpc_id: Any, body: bytes, door: str = "htt
     )
     exchange.row.version = (version_of(request) or "")[:32].replace("\0", "")
     return exchange
+
+
+def linked(payload: bytes, request: HttpRequest) -> bytes:
+    """An answer whose files are links."""
+    return with_links(payload, address_of(request)) if MARK in payload else payload
 
 
 def answer(

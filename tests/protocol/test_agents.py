@@ -197,4 +197,3 @@ def test_the_card_of_an_agent_shows_its_media_types_and_those_of_others_where_th
         "same": ((), ()),
     }
     assert card.extensions == (Extension(uri="urn:a"),)
-    assert all(interface.url == "https://e.org/jsonrpc" for interface in card.interfaces)
