@@ -26,6 +26,6 @@
 
 A task is the fold of its events (events.apply). It is stored as its last event left it: a head, a snapshot, and the
 events after the snapshot, all in the JSON of A2A 1.0, so that a 1.0 caller gets the stored bytes. Read the modules in
-this order: types, states, events, requests, errors, jsonrpc, documents, dialects/shape, dialects/v1_0, rest, agents,
-run, scribe, cards, canonical, signatures.
+this order: types, states, events, requests, errors, jsonrpc, documents, files, dialects/shape, dialects/v1_0, rest,
+agents, run, scribe, cards, canonical, signatures.
 """

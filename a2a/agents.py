@@ -20,7 +20,9 @@ import msgspec
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import replace
 
-from a2a.types import Json, Message, Skill
+from a2a.extensions import is_uri
+from a2a.media import DEFAULT, Modes, is_mode, modes
+from a2a.types import Extension, Json, Message, Skill
 
 Form = Literal["coroutine", "async generator", "function", "generator"]
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
@@ -56,6 +58,13 @@ class Agent(Struct, frozen=True, kw_only=True):
     version: str
     listed: bool
     """On public cards and in the catalogue; else only on the cards of callers who have its scopes."""
+    extensions: tuple[Extension, ...]
+    input_modes: tuple[str, ...]
+    output_modes: tuple[str, ...]
+    takes: Modes
+    """The media types of messages: the agent's own and those of its skills."""
+    gives: Modes
+    """The media types of what it makes."""
 
     @property
     def is_async(self) -> bool:
@@ -127,6 +136,17 @@ def _list(value: Any, kinds: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(item, kinds) and item for item in value)
 
 
+def _modes(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) > 0 and all(map(is_mode, value))
+
+
+def _extensions(value: Any) -> bool:
+    if not _list(value, str | Extension):
+        return False
+    uris = [item if isinstance(item, str) else item.uri for item in value]
+    return all(map(is_uri, uris)) and len(set(uris)) == len(uris)
+
+
 class Option(Struct, frozen=True):
     """An option of @agent: what it is when it is left out, what it may be, and the words for that."""
 
@@ -135,6 +155,7 @@ class Option(Struct, frozen=True):
     words: str
 
 
+_MODE_WORDS = "a list of media types such as text/plain, image/* or */*, in lower case and without parameters"
 _NAME_WORDS = "lower-case letters, digits and hyphens, beginning with a letter, at most 64"
 _OPTIONS: dict[str, Option] = {
     "name": Option(None, lambda v: v is None or _name(v), _NAME_WORDS),
@@ -149,6 +170,9 @@ _OPTIONS: dict[str, Option] = {
     "quick": Option(False, lambda v: isinstance(v, bool) or callable(v), "True, False or a function of the message"),
     "version": Option("1.0.0", lambda v: isinstance(v, str) and v != "", "a version such as 1.0.0"),
     "listed": Option(True, lambda v: isinstance(v, bool), "True or False"),
+    "extensions": Option((), _extensions, "a list of different absolute URIs or Extension values, without commas"),
+    "input_modes": Option(DEFAULT, _modes, _MODE_WORDS),
+    "output_modes": Option(DEFAULT, _modes, _MODE_WORDS),
 }
 
 
@@ -165,7 +189,8 @@ def agent(**options: Any) -> Callable[[Function], Function]: ...
 
 def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Registers a function as an agent; with or without options (name, description, skills, timeout, attempts, queue,
-    priority, scopes, cost, quick, version, listed). Raises AgentDefinitionError, which names the file and line."""
+    priority, scopes, cost, quick, version, listed, extensions, input_modes, output_modes). Raises AgentDefinitionError,
+    which names the file and line."""
     if function is None:
         return lambda decorated: agent(decorated, **options)
     if not callable(function) or not hasattr(inspect.unwrap(function), "__code__"):
@@ -186,9 +211,16 @@ def define(function: Callable[..., Any], options: Json) -> Agent:
     if values["quick"] is True and values["attempts"] != 1:
         raise mistake(function, name, "quick agents run once, inside the call: leave attempts= out")
     values |= {"name": name, "description": description, "scopes": tuple(values["scopes"])}
-    values["skills"] = _skills(name, description, values["skills"])
-    if values["listed"] and not any(skill.listed for skill in values["skills"]):
+    values["skills"] = skills = _skills(name, description, values["skills"])
+    if values["listed"] and not any(skill.listed for skill in skills):
         raise mistake(function, name, "has no skill that is listed, and a card needs one: set listed=False")
+    values["extensions"] = tuple(
+        Extension(uri=item) if isinstance(item, str) else item for item in values["extensions"]
+    )
+    values |= {"input_modes": tuple(values["input_modes"]), "output_modes": tuple(values["output_modes"])}
+    # What a skill says about media types is said besides the agent's own (fact sheet 6.2).
+    values["takes"] = modes([*values["input_modes"], *(mode for skill in skills for mode in skill.input_modes)])
+    values["gives"] = modes([*values["output_modes"], *(mode for skill in skills for mode in skill.output_modes)])
     return Agent(function=function, form=_form(function), inputs=_inputs(function, name), **values)
 
 

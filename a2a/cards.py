@@ -33,7 +33,9 @@ def describe(
         own = (*scopes, *known.scopes)
         for skill in known.skills:
             if skill.listed or unlisted:
-                skills.setdefault(skill.id, replace(skill, scopes=own if own != needed else ()))
+                skills.setdefault(
+                    skill.id, replace(_with_modes(skill, known, agent), scopes=own if own != needed else ())
+                )
     return Card(
         name=agent.name,
         description=agent.description,
@@ -45,9 +47,19 @@ def describe(
             for version in VERSIONS
         ),
         skills=tuple(skills.values()),
-        input_modes=("text/plain", "application/json"),
-        output_modes=("text/plain", "application/json"),
+        input_modes=agent.input_modes,
+        output_modes=agent.output_modes,
+        extensions=agent.extensions,
         extended_card=True,
         security_schemes=SECURITY,
         scopes=needed,
     )
+
+
+def _with_modes(skill: Skill, its: Agent, agent: Agent) -> Skill:
+    """The skill with the media types of its agent, where they are not those of the card."""
+    if not skill.input_modes and its.input_modes != agent.input_modes:
+        skill = replace(skill, input_modes=its.input_modes)
+    if not skill.output_modes and its.output_modes != agent.output_modes:
+        skill = replace(skill, output_modes=its.output_modes)
+    return skill

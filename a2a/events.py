@@ -90,4 +90,5 @@ def _with_artifact(artifacts: tuple[Artifact, ...], event: ArtifactAdded) -> tup
 
 def _appended(old: Artifact, new: Artifact) -> Artifact:
     metadata: Json | None = {**(old.metadata or {}), **(new.metadata or {})} or None
-    return replace(old, parts=(*old.parts, *new.parts), metadata=metadata)
+    extensions = tuple(dict.fromkeys((*old.extensions, *new.extensions)))
+    return replace(old, parts=(*old.parts, *new.parts), metadata=metadata, extensions=extensions)

@@ -33,6 +33,8 @@ class SendMessage(Request, frozen=True, kw_only=True):
     push_config: bool = False
     """A webhook was to be registered with the message."""
     metadata: Json | None = None
+    extensions: tuple[str, ...] = ()
+    """URIs of protocol extensions that the caller asks for; they come beside the params."""
 
 
 class StreamMessage(SendMessage, frozen=True, kw_only=True):

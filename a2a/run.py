@@ -1,10 +1,13 @@
 """What an agent is given, the actions it may yield, and how it fails in its own words."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
+import msgspec
 from msgspec import UNSET, Struct
 
 from a2a.agents import Agent
+from a2a.files import is_stored
 from a2a.types import Artifact, Json, Message, Part
 
 
@@ -12,6 +15,8 @@ class Say(Struct, frozen=True):
     """Progress: the task is working, and this is what the agent says about it."""
 
     parts: tuple[Part, ...]
+    metadata: Json | None = None
+    extensions: tuple[str, ...] = ()
 
 
 class Ask(Struct, frozen=True):
@@ -20,6 +25,8 @@ class Ask(Struct, frozen=True):
     parts: tuple[Part, ...]
     credentials: bool = False
     """It is credentials that are missing, not input."""
+    metadata: Json | None = None
+    extensions: tuple[str, ...] = ()
 
 
 class Chunk(Struct, frozen=True):
@@ -33,18 +40,24 @@ class Chunk(Struct, frozen=True):
     metadata: Json | None = None
     last: bool = False
     """Nothing is added to this artifact any more."""
+    extensions: tuple[str, ...] = ()
+    """URIs of the extensions that had a part in it; here as in messages."""
 
 
 class Reply(Struct, frozen=True):
     """A message: for a quick agent's new conversation the whole answer, without a task; else the last word."""
 
     parts: tuple[Part, ...]
+    metadata: Json | None = None
+    extensions: tuple[str, ...] = ()
 
 
 class Reject(Struct, frozen=True):
     """The agent will not do it."""
 
     parts: tuple[Part, ...]
+    metadata: Json | None = None
+    extensions: tuple[str, ...] = ()
 
 
 Action = Say | Ask | Chunk | Reply | Reject
@@ -58,12 +71,40 @@ class Failure(Exception):
         self.text = text
 
 
+class Wants(Struct, frozen=True, omit_defaults=True):
+    """How the caller of a message wants it answered; kept with the task until the next message."""
+
+    accepts: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+
+    def json(self) -> str:
+        """As it is stored; empty when nothing is wanted."""
+        return msgspec.json.encode(self).decode() if self.accepts or self.extensions else ""
+
+
+NOTHING = Wants()
+
+
+def wants_of(stored: str) -> Wants:
+    """The value of the stored text."""
+    return msgspec.json.decode(stored, type=Wants) if stored else NOTHING
+
+
+class Files(Protocol):
+    """What reads the bytes of a part that are stored apart, by its URL; handed in, for there is no I/O here."""
+
+    async def read(self, url: str) -> bytes: ...
+
+    def read_now(self, url: str) -> bytes: ...
+
+
 class Run:
     """One try of an agent at a task."""
 
     def __init__(
         self, agent: Agent, *, task_id: str, context_id: str, message: Message, attempt: int = 1,
         history: tuple[Message, ...] = (), conversation: tuple[Message, ...] = (), metadata: Json | None = None,
+        wants: Wants = NOTHING, files: Files | None = None,
     ) -> None:  # fmt: skip
         self.agent = agent
         self.task_id = task_id
@@ -78,6 +119,11 @@ class Run:
         """What was said in the context before this task: messages, results, replies; the newest 20 turns."""
         self.metadata = metadata or {}
         """Of the request that made the task."""
+        self.accepts = wants.accepts
+        """The media types that the caller of the newest message wants, ranges included; empty: no preference."""
+        self.extensions = wants.extensions
+        """URIs of the agent's extensions that the newest message activated."""
+        self._files = files
         self.inbox: list[Message] = []
         """Messages that arrived while the run was under way."""
         self.cancelled = False
@@ -93,29 +139,64 @@ class Run:
         """The value of the message's first data part, or None."""
         return next((part.data for part in self.message.parts if part.data is not UNSET), None)
 
-    def status(self, *content: Any) -> Say:
-        return Say(parts_of(content))
+    @property
+    def files(self) -> tuple[Part, ...]:
+        """The parts of the message that are files, or links to some."""
+        return tuple(part for part in self.message.parts if part.raw is not None or part.url is not None)
 
-    def ask(self, *content: Any) -> Ask:
-        return Ask(parts_of(content))
+    async def read(self, part: Part) -> bytes:
+        """The bytes of a file, wherever they are kept. Raises ValueError for a link and for data."""
+        if self._files is not None and part.url is not None and is_stored(part):
+            return await self._files.read(part.url)
+        return _bytes_of(part)
 
-    def ask_credentials(self, *content: Any) -> Ask:
-        return Ask(parts_of(content), credentials=True)
+    def read_now(self, part: Part) -> bytes:
+        """The same for agents that are not async."""
+        if self._files is not None and part.url is not None and is_stored(part):
+            return self._files.read_now(part.url)
+        return _bytes_of(part)
+
+    def status(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Say:
+        return Say(parts_of(content), metadata, self._declared(extensions))
+
+    def ask(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Ask:
+        return Ask(parts_of(content), metadata=metadata, extensions=self._declared(extensions))
+
+    def ask_credentials(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Ask:
+        return Ask(parts_of(content), credentials=True, metadata=metadata, extensions=self._declared(extensions))
 
     def artifact(
         self, *content: Any, id: str | None = None, name: str | None = None, description: str | None = None,
-        metadata: Json | None = None, last: bool = False,
+        metadata: Json | None = None, last: bool = False, extensions: Iterable[str] = (),
     ) -> Chunk:  # fmt: skip
         """A chunk of a named artifact; the id defaults to the name."""
         return Chunk(
-            parts_of(content), artifact_id=id or name, name=name, description=description, metadata=metadata, last=last
-        )
+            parts_of(content), artifact_id=id or name, name=name, description=description, metadata=metadata, last=last,
+            extensions=self._declared(extensions),
+        )  # fmt: skip
 
-    def reply(self, *content: Any) -> Reply:
-        return Reply(parts_of(content))
+    def reply(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Reply:
+        return Reply(parts_of(content), metadata, self._declared(extensions))
 
-    def reject(self, *content: Any) -> Reject:
-        return Reject(parts_of(content))
+    def reject(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Reject:
+        return Reject(parts_of(content), metadata, self._declared(extensions))
+
+    def _declared(self, extensions: Iterable[str]) -> tuple[str, ...]:
+        """What the agent says about itself must be on its card. Raises ValueError."""
+        uris = tuple(extensions)
+        for uri in uris:
+            if all(uri != known.uri for known in self.agent.extensions):
+                raise ValueError(f"the agent does not declare the extension {uri}: name it in @agent(extensions=[...])")
+        return uris
+
+
+def _bytes_of(part: Part) -> bytes:
+    if part.raw is not None:
+        return part.raw
+    if part.text is not None:
+        return part.text.encode()
+    what = "a link, which is not followed for you" if part.url is not None else "data: see part.data"
+    raise ValueError(f"the part has no bytes here: it is {what}")
 
 
 def parts_of(content: tuple[Any, ...]) -> tuple[Part, ...]:
@@ -158,6 +239,7 @@ def _action_of(value: Any) -> Action:
                 name=value.name,
                 description=value.description,
                 metadata=value.metadata,
+                extensions=value.extensions,
             )
         case _:
             return Chunk((part_of(value),))

@@ -28,29 +28,33 @@ class Scribe:
         match action:
             case Chunk():
                 return self._chunk(action)
-            case Say(parts):
-                return self.status(TaskState.WORKING, now, parts)
-            case Ask(parts, credentials):
-                return self.status(TaskState.AUTH_REQUIRED if credentials else TaskState.INPUT_REQUIRED, now, parts)
-            case Reply(parts):
-                return self.status(TaskState.COMPLETED, now, parts)
-            case Reject(parts):
-                return self.status(TaskState.REJECTED, now, parts)
+            case Say():
+                return self._saying(TaskState.WORKING, now, action)
+            case Ask(credentials=credentials):
+                return self._saying(TaskState.AUTH_REQUIRED if credentials else TaskState.INPUT_REQUIRED, now, action)
+            case Reply():
+                return self._saying(TaskState.COMPLETED, now, action)
+            case Reject():
+                return self._saying(TaskState.REJECTED, now, action)
             case _:
                 assert_never(action)
 
-    def status(self, state: TaskState, now: datetime, parts: tuple[Part, ...] = ()) -> StatusChanged:
-        return StatusChanged(status=Status(state=state, timestamp=now, message=self.message(parts) if parts else None))
+    def _saying(self, state: TaskState, now: datetime, action: Say | Ask | Reply | Reject) -> StatusChanged:
+        return StatusChanged(status=Status(state=state, timestamp=now, message=self.message(action)))
+
+    def status(self, state: TaskState, now: datetime) -> StatusChanged:
+        """A status without a word."""
+        return StatusChanged(status=Status(state=state, timestamp=now))
 
     def said(self, state: TaskState, now: datetime, text: str) -> StatusChanged:
         """A status with a sentence of ours."""
-        return self.status(state, now, (Part(text=text, media_type="text/plain"),))
+        return self._saying(state, now, Say((Part(text=text, media_type="text/plain"),)))
 
-    def message(self, parts: tuple[Part, ...], *, bare: bool = False) -> Message:
+    def message(self, action: Say | Ask | Reply | Reject, *, bare: bool = False) -> Message:
         """A message of the agent; a bare one belongs to no task."""
         return Message(
-            message_id=self.new_id(), role=Role.AGENT, parts=parts, context_id=self.context_id,
-            task_id=None if bare else self.task_id,
+            message_id=self.new_id(), role=Role.AGENT, parts=action.parts, context_id=self.context_id,
+            task_id=None if bare else self.task_id, metadata=action.metadata, extensions=action.extensions,
         )  # fmt: skip
 
     def _chunk(self, chunk: Chunk) -> ArtifactAdded:
@@ -65,6 +69,7 @@ class Scribe:
                 name=chunk.name,
                 description=chunk.description,
                 metadata=chunk.metadata,
+                extensions=chunk.extensions,
             ),
             append=append,
             last_chunk=chunk.last,
@@ -83,7 +88,7 @@ def merged(old: Event, new: Event) -> Event | None:
     first, second = old.artifact, new.artifact
     if not new.append or old.last_chunk or first.artifact_id != second.artifact_id or second.name or second.description:
         return None
-    if second.metadata is not None or not (_plain(first.parts) and _plain(second.parts)):
+    if second.metadata is not None or second.extensions or not (_plain(first.parts) and _plain(second.parts)):
         return None
     if first.parts[0].media_type != second.parts[0].media_type:
         return None

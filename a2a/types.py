@@ -103,6 +103,16 @@ class Skill(Struct, frozen=True, kw_only=True):
     """On public cards, too; else only on those for callers who are known."""
 
 
+class Extension(Struct, frozen=True, kw_only=True):
+    """An addition to the protocol that an agent speaks when it is asked to."""
+
+    uri: str
+    description: str | None = None
+    required: bool = False
+    """Callers that do not ask for it are refused."""
+    params: Json | None = None
+
+
 class Interface(Struct, frozen=True, kw_only=True):
     """A URL at which an agent is spoken to."""
 
@@ -142,6 +152,7 @@ class Card(Struct, frozen=True, kw_only=True):
     streaming: bool = True
     push_notifications: bool = False
     extended_card: bool = False
+    extensions: tuple[Extension, ...] = ()
     security_schemes: dict[str, SecurityScheme] = field(default_factory=dict)
     """By name; each of them alone suffices."""
     scopes: tuple[str, ...] = ()

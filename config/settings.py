@@ -1,5 +1,6 @@
 """Every setting, read from the environment here and nowhere else. An odd value stops the start with a sentence."""
 
+import json
 import os
 import secrets
 from pathlib import Path
@@ -45,6 +46,17 @@ def flag(name: str, default: bool = False) -> bool:
 def names(name: str, default: str = "") -> list[str]:
     """A list separated by commas."""
     return [item.strip() for item in text(name, default).split(",") if item.strip()]
+
+
+def members(name: str) -> dict[str, Any]:
+    """A JSON object."""
+    try:
+        found = json.loads(text(name, "{}"))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ImproperlyConfigured(f'{name} must be a JSON object such as {{"location": "/data"}}')
+    return found
 
 
 # ------------------------------------------------------------ where and how
@@ -121,6 +133,26 @@ A2A_KEY_HOURS = number("A2A_KEY_HOURS", 24)
 """How long a message id is remembered, so that a message sent twice is one; 0: two messages may share an id."""
 A2A_EXCHANGE_DAYS = number("A2A_EXCHANGE_DAYS", 7)
 A2A_TASK_DAYS = number("A2A_TASK_DAYS", 30)
+
+# -------------------------------------------------------------------- files
+
+A2A_INLINE_BYTES = int(number("A2A_INLINE_BYTES", 16_384))
+"""Bytes of a part that stay in the rows and in answers; larger ones are stored apart and answered as a link."""
+A2A_FILE_BYTES = int(number("A2A_FILE_BYTES", 25_000_000, 1))
+A2A_TASK_FILE_BYTES = int(number("A2A_TASK_FILE_BYTES", 100_000_000, 1))
+A2A_FILE_URL_SECONDS = number("A2A_FILE_URL_SECONDS", 3600, 2)
+"""The longest that a link to a file holds; at least half of it."""
+A2A_FILE_STORAGE = text("A2A_FILE_STORAGE", "django.core.files.storage.FileSystemStorage")
+A2A_FILE_STORAGE_OPTIONS = members("A2A_FILE_STORAGE_OPTIONS")
+_FOLDER = {"location": str(DATA_DIR / "files"), "file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "files": {
+        "BACKEND": A2A_FILE_STORAGE,
+        "OPTIONS": (_FOLDER if A2A_FILE_STORAGE.endswith(".FileSystemStorage") else {}) | A2A_FILE_STORAGE_OPTIONS,
+    },
+}
 
 # ----------------------------------------------------------- language model
 

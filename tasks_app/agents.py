@@ -6,6 +6,7 @@ from contextlib import aclosing
 from typing import Any
 
 from a2a.agents import agent
+from a2a.media import ANYTHING
 from a2a.run import Run
 from tasks_app.llm import answer, configured, dialogue, words
 
@@ -16,13 +17,13 @@ STORY = (
 )
 
 
-@agent(quick=True)
+@agent(quick=True, input_modes=[ANYTHING], output_modes=[ANYTHING])
 async def echo(run: Run) -> Any:
     """Says back what it is told."""
     return run.artifact(*run.message.parts, id="echo", name="echo", last=True)
 
 
-@agent(attempts=3)
+@agent(attempts=3, output_modes=["text/plain"])
 async def story(run: Run, pause: float = 0.3, words: int = 3) -> AsyncIterator[Any]:
     """Tells a short story, a few words at a time; `pause` seconds lie between the chunks."""
     tokens = STORY.split(" ")
@@ -35,7 +36,7 @@ async def story(run: Run, pause: float = 0.3, words: int = 3) -> AsyncIterator[A
             await asyncio.sleep(min(max(pause, 0.0), 10.0))
 
 
-@agent(skills=["introduce"])
+@agent(skills=["introduce"], input_modes=["text/*"], output_modes=["text/plain"])
 async def interview(run: Run) -> AsyncIterator[Any]:
     """Asks for a name and for a wish, then sums up."""
     answers = [message.text for message in run.history if message.role == "user"]
@@ -62,7 +63,8 @@ async def llm(run: Run) -> AsyncIterator[Any]:
 def offer_llm() -> None:
     """Registers the llm agent if there is a model to ask."""
     if configured():
-        agent(skills=["chat"], timeout=600, attempts=3)(llm)
+        takes = ["text/*", "application/json"]
+        agent(skills=["chat"], timeout=600, attempts=3, input_modes=takes, output_modes=["text/plain"])(llm)
 
 
 offer_llm()

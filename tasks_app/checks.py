@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  # as Django names it
+from django.core.files.storage import storages
 
 from a2a.agents import registry
 from a2a.signatures import UnusableKey
@@ -18,6 +19,16 @@ def check_sqlite(**_: Any) -> list[CheckMessage]:
         return []
     hint = "Use a newer Python build, or PostgreSQL through DATABASE_URL."
     return [Error(f"SQLite {sqlite3.sqlite_version} has no RETURNING; 3.35 is needed.", hint=hint, id="a2a.E001")]
+
+
+@register()
+def check_file_storage(**_: Any) -> list[CheckMessage]:
+    try:
+        storages["files"]
+    except Exception as error:  # noqa: BLE001  # a storage of anybody's may raise anything
+        hint = "See A2A_FILE_STORAGE and A2A_FILE_STORAGE_OPTIONS."
+        return [Error(f"The storage of files cannot be used: {error}", hint=hint, id="a2a.E020")]
+    return []
 
 
 @register()

@@ -25,7 +25,7 @@ from tasks_app.bridge import KINDS, Kind, bridge
 from tasks_app.event_log import ReadAsOf, read_as_of
 from tasks_app.ids import uuid7
 from tasks_app.models import Event, Exchange, ExchangeBody
-from tasks_app.redaction import redacted
+from tasks_app.redaction import redacted, without_files
 from tasks_app.rows import BODIES, EXCHANGES, BodyRow, ExchangeRow, as_json, on_postgres
 
 log = logging.getLogger(__name__)
@@ -67,12 +67,12 @@ class OpenExchange:
     def asked_by(self, caller: Caller) -> None:
         """The caller is known; only now is the content kept."""
         self.row.caller_id, self.row.tenant_id = caller.owner_id, caller.tenant_id
-        self.body.request = redacted(self._request)
+        self.body.request = redacted(without_files(self._request))
 
     def asks(self, request: bytes) -> None:
         """What the caller, who is known, asked in all, where that is more than the body."""
         self._request = request
-        self.body.request = redacted(request)
+        self.body.request = redacted(without_files(request))
 
     def about(self, task_id: str | None, context_id: str | None = None, seq: int | None = None) -> None:
         """Which task it was about, as of which event."""

@@ -71,6 +71,7 @@ class Task(models.Model):
     status_at = models.DateTimeField()
     last_seq = models.PositiveIntegerField()
     metadata = models.TextField(null=True)
+    wants = models.TextField(default="", help_text="JSON: media types and extensions wanted with the newest message.")
 
     snapshot_seq = models.PositiveIntegerField()
     snapshot_status = models.TextField(help_text="The status as of snapshot_seq.")
@@ -119,6 +120,24 @@ class Event(models.Model):
 
     def __str__(self) -> str:
         return f"{self.task_id}/{self.seq}"
+
+
+class File(models.Model):
+    """The bytes of a large part, which are in the storage; see files.py."""
+
+    id = models.CharField(max_length=41, primary_key=True, help_text="The day, which is their folder, and a digest.")
+    holder = models.CharField(max_length=36, help_text="The task or turn it belongs to; empty when that is gone.")
+    name = models.CharField(max_length=255)
+    media_type = models.CharField(max_length=255)
+    size = models.PositiveBigIntegerField()
+    digest = models.CharField(max_length=64, help_text="SHA-256 of the bytes.")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        indexes: ClassVar = [models.Index(fields=["holder"], name="file_holder")]
+
+    def __str__(self) -> str:
+        return self.id
 
 
 class Run(models.Model):

@@ -2,10 +2,10 @@
 
 from a2a.rest import WORDS
 
-STOCK = frozenset({"admin", "static", "desk", "files", "oauth2", "slack"})
-"""Pages for people, and what reads files: Django's own handler."""
+STOCK = frozenset({"admin", "static", "desk", "oauth2", "slack"})
+"""Pages for people: Django's own handler."""
 LEAN = WORDS | {
-    "", ".well-known", "a2a", "agent", "agents", "card", "health", "healthz", "invoke", "jsonrpc", "metrics",
+    "", ".well-known", "a2a", "agent", "agents", "card", "files", "health", "healthz", "invoke", "jsonrpc", "metrics",
     "negotiate", "readyz", "rpc", "v1", "ws",
 }  # fmt: skip
 """The protocol, in all its dialects, those to come included."""

@@ -13,7 +13,7 @@ from django.db import connection, models
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
-from tasks_app.models import Event, Exchange, ExchangeBody, IdempotencyKey, Run, Task, Turn
+from tasks_app.models import Event, Exchange, ExchangeBody, File, IdempotencyKey, Run, Task, Turn
 
 
 class Row(Struct, kw_only=True, gc=False):
@@ -53,6 +53,7 @@ class TaskRow(Row, kw_only=True, gc=False):
     created_at: datetime
     tries: int = 0
     attempt: int = 0
+    wants: str = ""
 
 
 class EventRow(Row, kw_only=True, gc=False):
@@ -116,6 +117,16 @@ class ExchangeRow(Row, kw_only=True, gc=False):
     frames: int = 0
     first_seq: int | None = None
     last_seq: int | None = None
+
+
+class FileRow(Row, kw_only=True, gc=False):
+    id: str
+    holder: str
+    name: str
+    media_type: str
+    size: int
+    digest: str
+    created_at: datetime
 
 
 class BodyRow(Row, kw_only=True, gc=False):
@@ -208,6 +219,7 @@ NEW_KEYS = Table(IdempotencyKey, KeyRow, "on conflict do nothing")
 """For a group in which the rows of a key that is known are left out, instead of the whole group being refused."""
 TASKS = Table(Task, TaskRow)
 EVENTS = Table(Event, EventRow)
+FILES = Table(File, FileRow)
 TURNS = Table(Turn, TurnRow)
 RUNS = Table(Run, RunRow)
 # A response half may arrive for a request half that is there already: see exchanges.py.

@@ -13,13 +13,13 @@ from django.db.models import QuerySet
 from a2a.events import Event
 from a2a.scribe import Scribe
 from a2a.states import TERMINAL, TaskState
-from tasks_app import clock
+from tasks_app import clock, files
 from tasks_app.bridge import Do, bridge
 from tasks_app.event_log import change
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import Event as EventModel
-from tasks_app.models import Exchange, ExchangeBody, IdempotencyKey, Run, Task, Turn
+from tasks_app.models import Exchange, ExchangeBody, File, IdempotencyKey, Run, Task, Turn
 from tasks_app.rows import RunRow, on_postgres
 
 log = logging.getLogger(__name__)
@@ -73,6 +73,7 @@ class Sweeper:
         started = time.monotonic()
         while bridge.do(Do(forget)) and time.monotonic() - started < FORGETTING:
             pass
+        files.sweep()
         self.last = time.monotonic()
 
 
@@ -147,6 +148,9 @@ def forget() -> bool:
     # Ids begin with the time, so the primary key is an index on age.
     terminal = [state.value for state in TERMINAL]
     tasks = _ids(Task.objects.filter(id__lt=uuid7_at(days), status_at__lt=days, state__in=terminal))
+    if gone := [*tasks, *turns]:
+        # Their bytes go next, which may take longer than a transaction should.
+        File.objects.filter(holder__in=gone).update(holder="")
     for model in (EventModel, Run):
         model.objects.filter(task_id__in=tasks).delete()
     Task.objects.filter(id__in=tasks).delete()

@@ -7,6 +7,7 @@ from django.urls import path, re_path
 from a2a.rest import NEW, OLD, WORDS
 from tasks_app.paths import RESERVED
 from tasks_app.transports.cards import card, catalogue, extended_card, key_set
+from tasks_app.transports.files import download
 from tasks_app.transports.jsonrpc import jsonrpc
 from tasks_app.transports.pages import healthz, readyz
 from tasks_app.transports.rest import rest
@@ -28,6 +29,7 @@ urlpatterns = [
     path(f"agents/<slug:agent>/{EXTENDED}", extended_card),
     path("agents/", catalogue),
     path(".well-known/jwks.json", key_set),
+    path("files/<str:file>/<str:name>", download),
     re_path(AGENT + r"v1/(?P<path>(?s:.*))\Z", rest(OLD)),
     re_path(AGENT + TENANT + CALL, rest(NEW)),
     path("healthz", healthz),

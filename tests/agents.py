@@ -7,7 +7,7 @@ from typing import Any
 
 from a2a.agents import agent
 from a2a.run import Run
-from a2a.types import Skill
+from a2a.types import Extension, Part, Skill
 
 SECRET = "hunter2: the password in the traceback"
 """What agents that fail say; no caller may ever see it."""
@@ -268,3 +268,69 @@ async def backstage(run: Run) -> str:
 async def singer(run: Run) -> str:
     """Has a skill that not everybody is told of."""
     return "la"
+
+
+# ------------------------------------------- media types and extensions
+
+GEO, TRACE = "https://example.org/ext/geo/v1", "urn:example:trace"
+
+
+@agent(input_modes=["image/*", "text/plain"], output_modes=["text/csv", "application/pdf"], quick=True)
+async def pictures(run: Run) -> str:
+    """Looks at pictures and makes tables."""
+    return f"{len(run.message.parts)} parts for {','.join(run.accepts) or 'anybody'}"
+
+
+@agent(extensions=[Extension(uri=GEO, description="Where", params={"precision": 3}), TRACE], quick=True)
+async def extended(run: Run) -> AsyncIterator[Any]:
+    """Says which extensions were activated, quickly."""
+    yield run.artifact(" ".join(run.extensions) or "none", metadata={GEO: {"lat": 1}}, extensions=[GEO])
+    yield run.status("noted", extensions=[TRACE], metadata={TRACE: "t"})
+
+
+@agent(extensions=[Extension(uri=GEO, required=True)])
+async def demanding(run: Run) -> AsyncIterator[Any]:
+    """Asks once; works for nobody who does not ask for its extension."""
+    if len(run.history) == 1:
+        yield run.ask("Where?", extensions=[GEO])
+        return
+    yield f"{' '.join(run.extensions)} for {','.join(run.accepts)}"
+
+
+# --------------------------------------------------------------------- files
+
+
+@agent(input_modes=["*/*"], output_modes=["*/*"])
+async def files(run: Run, sizes: list[int] | None = None, name: str = "made.bin") -> AsyncIterator[Any]:
+    """Tells of the files that it is given, and makes files of the sizes that it is told."""
+    for part in run.files:
+        content = await run.read(part)
+        yield run.status(f"{part.filename}: {len(content)} bytes, {sum(content) % 251}")
+    for size in sizes or []:
+        yield run.artifact(Part(raw=bytes(size), filename=name, media_type="application/zip"), id=f"size-{size}")
+    if any(part.text == "fail" for part in run.message.parts):
+        raise RuntimeError(SECRET)
+
+
+@agent(input_modes=["*/*"])
+def files_in_a_thread(run: Run) -> Iterator[Any]:
+    """Tells of the files that it is given, without being async."""
+    for part in run.files:
+        yield f"{len(run.read_now(part))} bytes"
+
+
+@agent(quick=True, input_modes=["*/*"], output_modes=["*/*"])
+async def quick_files(run: Run) -> Any:
+    """Gives back the bytes that it is given, as a bare reply if it is told to."""
+    parts = [Part(raw=await run.read(part), filename="back.bin") for part in run.files]
+    return run.reply(*parts) if run.text == "reply" else run.artifact(*parts)
+
+
+@agent(input_modes=["*/*"])
+async def asks_for_files(run: Run) -> AsyncIterator[Any]:
+    """Asks for files, again if it is told to, and tells of them."""
+    if len(run.history) == 1 or run.text == "again":
+        yield run.ask("Which files?")
+        return
+    for part in run.files:
+        yield f"{len(await run.read(part))} bytes"

@@ -1,11 +1,16 @@
 """The chapters of the story: free of dialects and doors, each told to a cast."""
 
 import asyncio
+import json
+from base64 import b64decode
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
 
+from a2a.dialects.v1_0 import DIALECT
+from tests.agents import GEO, TRACE
 from tests.story import Cast, Frame, Json, NewSpeaker, Refused, Speaker
 
 
@@ -334,6 +339,151 @@ async def a_repeated_message_is_one_task_and_another_content_is_a_conflict(cast:
     assert (await cast.stranger.send("hello", agent="form-coroutine", id=name))["id"] != first["id"]
 
 
+# ---------------------------------------- extensions, media types, tenants
+
+
+async def extensions_are_asked_for_activated_and_told(cast: Cast) -> None:
+    told = "a2a-extensions" if isinstance(cast.me, NewSpeaker) else "x-a2a-extensions"
+    other = "x-a2a-extensions" if isinstance(cast.me, NewSpeaker) else "a2a-extensions"
+
+    async def headers_of(wire: Any, **headers: str) -> dict[str, str]:
+        body = json.dumps(wire).encode()
+        async with cast.me.door.ask("POST", cast.me.path, body, cast.me.headers(**headers)) as reply:
+            assert [chunk async for chunk in reply.chunks]
+            return reply.headers
+
+    for wish in ("send", "stream"):
+        wire = cast.me.call(wish, cast.me.sending("hello", agent="extended"))
+        seen = await headers_of(wire, **{"A2A-Extensions": TRACE + ",urn:unknown", "X-A2A-Extensions": GEO})
+        assert (seen[told], other in seen) == (f"{GEO}, {TRACE}", False)
+        hostile = "urn:unknown,\t, " + "x" * 5_000 + ",%0d%0aX: y"
+        for asked in ({}, {"A2A-Extensions": "urn:unknown"}, {"X-A2A-Extensions": hostile}):
+            wire = cast.me.call(wish, cast.me.sending("hello", agent="extended"))
+            seen = await headers_of(wire, **asked)
+            assert not {told, other} & set(seen)
+    members = [cast.me.call("send", cast.me.sending("hello", agent="extended")), cast.me.call("nope", {})]
+    assert (await headers_of(members, **{"A2A-Extensions": GEO}))[told] == GEO
+
+
+async def a_required_extension_is_demanded_with_the_code_of_the_version(cast: Cast) -> None:
+    for wish in ("send", "stream"):
+        error = await refusal(cast.me.ask(wish, cast.me.sending("hello", agent="demanding")))
+        assert error["code"] == (-32008 if isinstance(cast.me, NewSpeaker) else -32600)
+        assert reason(cast.me, error) == "EXTENSION_SUPPORT_REQUIRED"
+        assert GEO in str(error["data"])
+    for header in (",".join(f"urn:x:{number}" for number in range(101)), "x" * 9_000):
+        wire = cast.me.call("send", cast.me.sending("hello", agent="bench"))
+        _, answer = await cast.me.post(wire, **{"A2A-Extensions": header})
+        assert answer["error"]["code"] == -32600
+        assert "A2A-Extensions may" in str(answer["error"])
+    result = await cast.me.ask("send", cast.me.sending("hello", agent="demanding"), **{"X-A2A-Extensions": GEO})
+    assert cast.me.sent(result)[1]["status"]["message"]["extensions"] == [GEO]
+
+
+async def media_types_that_do_not_fit_are_refused_both_ways(cast: Cast) -> None:
+    wish = cast.me.sending("hello", agent="pictures")
+    wish["configuration"]["acceptedOutputModes"] = ["text/plain", "image/*"]
+    for sending in (wish, cast.me.sending("hello", agent="pictures") | {"message": cast.me.attaching(b"a", "a/b")}):
+        for kind in ("send", "stream"):
+            error = await refusal(cast.me.ask(kind, sending))
+            assert (error["code"], reason(cast.me, error)) == (-32005, "CONTENT_TYPE_NOT_SUPPORTED")
+            assert error["message"] == "Incompatible content types: content type not supported"
+            assert "text/csv" in str(error["data"]) or "message.parts[0]" in str(error["data"])
+    wish["configuration"]["acceptedOutputModes"] = ["text/*;q=0.5"]
+    assert text_of(cast.me.sent(await cast.me.ask("send", wish))[1]) == "1 parts for text/*;q=0.5"
+
+
+async def another_tenant_is_as_unknown_as_another_task(cast: Cast) -> None:
+    if not isinstance(cast.me, NewSpeaker):
+        return  # 0.x has no tenants: such a member is ignored like any other (fact sheet 8.5).
+    task = await cast.me.send("one", agent="asks")
+    params = {"id": task["id"], "taskId": task["id"], "url": "https://example.org"} | cast.me.sending("two")
+    for method in DIALECT.methods:
+        for tenant in ("nowhere", "\u202e", "x" * 9_000):
+            error = await refusal(cast.me.ask(method, params | {"tenant": tenant}))
+            assert (error["code"], error["message"], tenant in str(error)) == (-32001, "Task not found", False), method
+        for other in (5, ["a"], {"a": 1}, True):
+            error = await refusal(cast.me.ask(method, params | {"tenant": other}))
+            assert (error["code"], "tenant" in str(error["data"])) == (-32602, True), method
+    assert await cast.me.get(task["id"]) == await cast.me.get(task["id"], tenant="") == task
+
+
+# --------------------------------------------------------------------- files
+
+
+_PROTO = {"fileWithUri": "uri", "fileWithBytes": "bytes"}
+
+
+def files_of(wire: Any) -> list[Json]:
+    """Every link or bytes of a file in an answer: url or uri, bytes, name, type."""
+    if isinstance(wire, list):
+        return [found for item in wire for found in files_of(item)]
+    if not isinstance(wire, dict):
+        return []
+    if "file" in wire and isinstance(wire["file"], dict):
+        file = {_PROTO.get(name, name): value for name, value in wire["file"].items()}
+        names = {"url": "uri", "raw": "bytes", "name": "name", "type": "mimeType"}
+        return [{name: file.get(member) for name, member in names.items()}]
+    if "kind" not in wire and ("url" in wire or "raw" in wire):
+        names = {"url": "url", "raw": "raw", "name": "filename", "type": "mediaType"}
+        return [{name: wire.get(member) for name, member in names.items()}]
+    return files_of(list(wire.values()))
+
+
+async def downloaded(cast: Cast, url: str) -> bytes:
+    """What is behind a link, for somebody without a key."""
+    place = urlsplit(url)
+    assert place.scheme == "http"
+    async with cast.me.door.ask("GET", f"{place.path}?{place.query}", b"", {}) as reply:
+        assert reply.status == 200
+        return b"".join([chunk async for chunk in reply.chunks])
+
+
+async def a_small_file_comes_back_inline_and_a_large_one_as_a_link(cast: Cast) -> None:
+    small, large = b"\0small\xff", bytes(range(256)) * 300
+    for content, name in ((small, "a.png"), (large, "b.png")):
+        wish = cast.me.sending("", agent="echo") | {"message": cast.me.attaching(content, "image/png", name)}
+        task = cast.me.sent(await cast.me.ask("send", wish))[1]
+        found = files_of([task["artifacts"], task["history"]])
+        assert [(file["name"], file["type"]) for file in found] == [(name, "image/png")] * 2
+        if content is small:
+            assert [b64decode(file["raw"]) for file in found] == [small] * 2
+            continue
+        assert [file["raw"] for file in found] == [None] * 2
+        assert await downloaded(cast, found[0]["url"]) == large
+        repeated = cast.me.sent(await cast.me.ask("send", wish))[1]
+        assert repeated["id"] == task["id"]
+        listed = await cast.me.ask("list", cast.me.listing(context=task["contextId"], artifacts=True))
+        assert await downloaded(cast, files_of(listed)[0]["url"]) == large
+        again = files_of((await cast.me.get(task["id"]))["artifacts"])
+        assert again[0]["url"].partition("?")[0] == found[0]["url"].partition("?")[0]
+
+
+async def a_stream_links_to_the_files_that_an_agent_makes(cast: Cast) -> None:
+    wish = cast.me.sending("", agent="files")
+    attached = cast.me.attaching(b"x" * 50_000, "text/plain", "x.txt")
+    parts = "parts" if "parts" in attached else "content"
+    wish["message"] = attached | {parts: [*attached[parts], cast.me.data({"sizes": [100, 70_000]})]}
+    frames = await cast.me.follow("stream", wish)
+    made = [files_of(frame.value["artifact"])[0] for frame in frames if frame.kind == "artifact"]
+    assert b64decode(made[0]["raw"]) == bytes(100)
+    assert await downloaded(cast, made[1]["url"]) == bytes(70_000)
+    assert files_of(frames[0].wire)[0]["raw"] is None
+    said = [frame.value["status"].get("message") for frame in frames if frame.kind == "status"]
+    assert any(message and "x.txt: 50000 bytes" in message["parts"][0]["text"] for message in said)
+
+
+async def nobody_can_name_a_file_of_the_server(cast: Cast) -> None:
+    reference = "taskdesk-file:20260101-" + "0" * 32 + "/x"
+    wish = cast.me.sending("", agent="echo")
+    wish["message"]["parts" if "parts" in wish["message"] else "content"] = [cast.me.link(reference)]
+    error = await refusal(cast.me.ask("send", wish))
+    assert error["code"] == -32602
+    assert "message.parts[0]" in str(error["data"])
+    said = f'{reference} "url":"{reference}"'
+    assert text_of(await cast.me.send(said, agent="echo")) == said
+
+
 # ------------------------------------------------------ batch, notification
 
 
@@ -392,9 +542,16 @@ CHAPTERS = [
     the_card_for_callers_who_are_known_is_theirs_by_scope_and_version,
     versions_are_held_to,
     a_repeated_message_is_one_task_and_another_content_is_a_conflict,
+    media_types_that_do_not_fit_are_refused_both_ways,
+    a_small_file_comes_back_inline_and_a_large_one_as_a_link,
+    a_stream_links_to_the_files_that_an_agent_makes,
+    nobody_can_name_a_file_of_the_server,
     without_a_key_there_is_a_challenge,
 ]
 OF_THE_ENVELOPE = [
+    another_tenant_is_as_unknown_as_another_task,
+    a_required_extension_is_demanded_with_the_code_of_the_version,
+    extensions_are_asked_for_activated_and_told,
     a_batch_is_answered_in_its_order_without_its_notifications,
     a_notification_is_done_and_not_answered,
 ]

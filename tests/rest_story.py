@@ -1,6 +1,7 @@
 """Speakers of REST: the same story told by verbs and paths. Their answers come back in the shape that chapters know."""
 
 import json
+from base64 import b64encode
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -26,6 +27,7 @@ CODES = {
     "TASK_NOT_FOUND": (404, "NOT_FOUND", -32001),
     "TASK_NOT_CANCELABLE": (400, "FAILED_PRECONDITION", -32002),
     "PUSH_NOTIFICATION_NOT_SUPPORTED": (400, "FAILED_PRECONDITION", -32003),
+    "CONTENT_TYPE_NOT_SUPPORTED": (400, "INVALID_ARGUMENT", -32005),
     "UNSUPPORTED_OPERATION": (400, "FAILED_PRECONDITION", -32004),
     "VERSION_NOT_SUPPORTED": (400, "FAILED_PRECONDITION", -32009),
     "UNAUTHENTICATED": (401, "UNAUTHENTICATED", -38009),
@@ -101,6 +103,16 @@ class OldRestSpeaker(WithoutEnvelope, OldSpeaker):
         found: Json = {"messageId": id or str(uuid4()), "role": "ROLE_USER", "content": [{"text": text}]}
         return found | ({"taskId": task} if task else {}) | ({"contextId": context} if context else {})
 
+    def attaching(self, content: bytes, media_type: str, name: str = "file") -> Json:
+        file = {"fileWithBytes": b64encode(content).decode(), "mimeType": media_type, "name": name}
+        return self.message("") | {"content": [{"file": file}]}
+
+    def data(self, value: Json) -> Json:
+        return {"data": {"data": value}}
+
+    def link(self, url: str) -> Json:
+        return {"file": {"fileWithUri": url}}
+
     def asked(self, wire: Json) -> tuple[str, str, bytes]:
         verb, path, body = super().asked(wire)
         return verb, path.replace("/extendedAgentCard", "/card"), body
@@ -138,6 +150,15 @@ class KindRestSpeaker(OldRestSpeaker):
 
     def message(self, text: str, **more: Any) -> Json:
         return OldSpeaker.message(self, text, **more)
+
+    def attaching(self, content: bytes, media_type: str, name: str = "file") -> Json:
+        return OldSpeaker.attaching(self, content, media_type, name)
+
+    def data(self, value: Json) -> Json:
+        return OldSpeaker.data(self, value)
+
+    def link(self, url: str) -> Json:
+        return OldSpeaker.link(self, url)
 
     def result(self, answer: Any, wire: Json) -> Any:
         if wire["method"] in {"send", "stream"}:

@@ -6,6 +6,7 @@ in neutral words; a chapter is dialect-free. Chapters are the functions in CHAPT
 
 import asyncio
 import json
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -114,6 +115,18 @@ class Speaker:
         raise NotImplementedError
 
     def configuration(self, *, now: bool, history: int | None) -> Json:
+        raise NotImplementedError
+
+    def attaching(self, content: bytes, media_type: str, name: str = "file") -> Json:
+        """A message that is a file."""
+        raise NotImplementedError
+
+    def data(self, value: Json) -> Json:
+        """A part."""
+        raise NotImplementedError
+
+    def link(self, url: str) -> Json:
+        """A part."""
         raise NotImplementedError
 
     def state(self, status: Json) -> str:
@@ -256,6 +269,16 @@ class NewSpeaker(Speaker):
     def configuration(self, *, now: bool, history: int | None) -> Json:
         return {"returnImmediately": now, "historyLength": history}
 
+    def attaching(self, content: bytes, media_type: str, name: str = "file") -> Json:
+        part = {"raw": b64encode(content).decode(), "mediaType": media_type, "filename": name}
+        return self.message("") | {"parts": [part]}
+
+    def data(self, value: Json) -> Json:
+        return {"data": value}
+
+    def link(self, url: str) -> Json:
+        return {"url": url}
+
     def state(self, status: Json) -> str:
         assert status["state"].startswith("TASK_STATE_")
         return str(status["state"].removeprefix("TASK_STATE_").lower())
@@ -305,6 +328,16 @@ class OldSpeaker(Speaker):
 
     def configuration(self, *, now: bool, history: int | None) -> Json:
         return {"blocking": not now, "historyLength": history}
+
+    def attaching(self, content: bytes, media_type: str, name: str = "file") -> Json:
+        file = {"bytes": b64encode(content).decode(), "mimeType": media_type, "name": name}
+        return self.message("") | {"parts": [{"kind": "file", "file": file}]}
+
+    def data(self, value: Json) -> Json:
+        return {"kind": "data", "data": value}
+
+    def link(self, url: str) -> Json:
+        return {"kind": "file", "file": {"uri": url}}
 
     def state(self, status: Json) -> str:
         assert "_" not in status["state"]

@@ -16,7 +16,10 @@ COMMANDS = ROOT / "tasks_app" / "management" / "commands"
 SOURCE = (ROOT / "config" / "settings.py").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", sorted(set(re.findall(r'\b(?:text|number|flag|names)\("([A-Z0-9_]+)"', SOURCE))))
+READERS = r'\b(?:text|number|flag|names|members)\("([A-Z0-9_]+)"'
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(READERS, SOURCE))))
 def test_every_setting_is_documented(name: str) -> None:
     assert f"`{name}`" in README
     assert name in {"DATABASE_URL", "SECRET_KEY"} or hasattr(settings, name)

@@ -81,6 +81,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """One event of a stream (the second value cuts the history) to JSON; None if this dialect hides it."""
     encode_card: Callable[[Card], dict[str, Any]]
     encode_task: Callable[[Task], dict[str, Any]]
+    extensions_header: str
+    """The header that names the extensions which an answer was made with."""
     routes: tuple[Route, ...] = ()
     """Its methods over REST. Of two templates that fit a path the first is meant."""
 

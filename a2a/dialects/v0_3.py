@@ -15,9 +15,10 @@ from a2a.dialects.pieces import about_members, skill_members
 from a2a.dialects.protojson import decode_task, event_of
 from a2a.dialects.shape import Answer, CardAnswer, Dialect, Frame, Method, TaskPage
 from a2a.dialects.v1_0 import CODES as CODES_1_0
-from a2a.dialects.v1_0 import MAX_PAGE
+from a2a.dialects.v1_0 import MAX_PAGE, encode_extension
 from a2a.documents import EventDocument, TaskDocument
 from a2a.errors import Error, ExtensionSupportRequired, InvalidParams, InvalidRequest
+from a2a.extensions import OLD_HEADER
 from a2a.requests import (
     CancelTask,
     ConfigurePush,
@@ -266,6 +267,8 @@ def encode_card(card: Card) -> Json:
         "skills": [encode_skill(skill, card) for skill in card.skills],
         "supportsAuthenticatedExtendedCard": card.extended_card,
     } | about_members(card)
+    if card.extensions:
+        out["capabilities"]["extensions"] = [encode_extension(extension) for extension in card.extensions]
     if card.security_schemes:
         out["securitySchemes"] = {name: encode_scheme(scheme) for name, scheme in card.security_schemes.items()}
         out["security"] = encode_requirements(card, card.scopes)
@@ -303,4 +306,5 @@ DIALECT = Dialect(
     encode_frame=encode_frame,
     encode_card=encode_card,
     encode_task=encode_task,
+    extensions_header=OLD_HEADER,
 )

@@ -40,6 +40,7 @@ from a2a.errors import (
     UnsupportedOperation,
     VersionNotSupported,
 )
+from a2a.extensions import HEADER
 from a2a.requests import (
     CancelTask,
     ConfigurePush,
@@ -50,7 +51,7 @@ from a2a.requests import (
     StreamMessage,
     SubscribeToTask,
 )
-from a2a.types import Card, Json, Message, SecurityScheme, Skill
+from a2a.types import Card, Extension, Json, Message, SecurityScheme, Skill
 
 MAX_PAGE = 100
 
@@ -296,6 +297,17 @@ def encode_scheme(scheme: SecurityScheme) -> Json:
     return {"apiKeySecurityScheme": {"location": "header", "name": scheme.header} | about}
 
 
+def encode_extension(extension: Extension) -> Json:
+    out: Json = {"uri": extension.uri}
+    if extension.description:
+        out["description"] = extension.description
+    if extension.required:
+        out["required"] = True
+    if extension.params is not None:
+        out["params"] = extension.params
+    return out
+
+
 def encode_card(card: Card) -> Json:
     """The pure 1.0 shape (fact sheet 6.3)."""
     out: Json = {
@@ -314,6 +326,8 @@ def encode_card(card: Card) -> Json:
         "defaultOutputModes": card.output_modes,
         "skills": [encode_skill(skill, card) for skill in card.skills],
     } | about_members(card)
+    if card.extensions:
+        out["capabilities"]["extensions"] = [encode_extension(extension) for extension in card.extensions]
     if card.security_schemes:
         out["securitySchemes"] = {name: encode_scheme(scheme) for name, scheme in card.security_schemes.items()}
         out["securityRequirements"] = encode_requirements(card, card.scopes)
@@ -369,4 +383,5 @@ DIALECT = Dialect(
     encode_card=encode_card,
     encode_task=encode_task,
     routes=ROUTES,
+    extensions_header=HEADER,
 )

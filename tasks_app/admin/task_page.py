@@ -6,6 +6,7 @@ import msgspec
 import orjson
 
 from a2a.dialects.protojson import decode_status, task_of
+from a2a.files import is_stored
 from a2a.types import Artifact, Message, Part
 from tasks_app import event_log
 from tasks_app.admin import timeline
@@ -13,6 +14,7 @@ from tasks_app.admin.exchanges import member_line
 from tasks_app.admin.paging import held
 from tasks_app.admin.readonly import BROKEN, Fact
 from tasks_app.admin.text import Pane, moment, size, visible
+from tasks_app.files import link_to
 from tasks_app.models import Exchange, Run, Task
 
 EXCHANGES, RUNS = 100, 50
@@ -142,12 +144,15 @@ def joined(run: list[Part]) -> Part:
 
 
 def part_line(part: Part, pane: Pane) -> dict[str, str]:
-    """Text as text, data as JSON, a file by name, type and size; an address as text, never as a link."""
+    """Text as text, data as JSON, a file by name and type, to be downloaded if it is large; an address is no link."""
     label = ", ".join(pane.text(item) for item in (part.filename, part.media_type) if item)
     if part.text is not None:
         return {"kind": "text", "label": label, "text": pane.text(part.text)}
     if part.raw is not None:
         return {"kind": "file", "label": label or "without a name", "text": size(len(part.raw))}
+    if part.url is not None and is_stored(part):
+        # Our own address, and an attachment: the one kind of link on this page.
+        return {"kind": "file", "label": label or "without a name", "text": "stored apart", "href": link_to(part.url)}
     if part.url is not None:
         return {"kind": "address", "label": label, "text": pane.text(part.url)}
     return {"kind": "data", "label": label, "text": pane.json(msgspec.json.encode(part.data).decode())}

@@ -22,12 +22,14 @@ from tasks_app.rows import (
     BODIES,
     EVENTS,
     EXCHANGES,
+    FILES,
     KEYS,
     RUNS,
     VISIBLE,
     BodyRow,
     EventRow,
     ExchangeRow,
+    FileRow,
     KeyRow,
     RunRow,
     Table,
@@ -58,9 +60,12 @@ class Append(Struct, kw_only=True):
     """The lease ends: nobody works on the task any more."""
     tries: int = 0
     """Added to the tries: -1 gives one back, as a shutdown does."""
+    wants: str | None = None
+    """Of a new message; None leaves those of the last one."""
     lease_before: datetime | None = None
     """Only if the lease ended before this: the sweeper's condition."""
     key: KeyRow | None = None
+    files: list[FileRow] = []
     run: RunRow | None = None
     exchange: ExchangeRow | None = None
     body: BodyRow | None = None
@@ -142,12 +147,12 @@ def stale(seq: int, snapshot_seq: int, state: str | None) -> bool:
 _APPEND = f"""
 with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, count bigint, sources text[], state text,
         status text, status_at timestamptz, attempt bigint, sight text, frees boolean, tries bigint,
-        lease_before timestamptz, snapshot bigint, artifacts text, history text)),
+        lease_before timestamptz, wants text, snapshot bigint, artifacts text, history text)),
     l as materialized (
         select id from {_TASK} where id = any(%s) order by id for no key update {{locked}}),
     u as (update {_TASK} t set last_seq = t.last_seq + r.count, state = coalesce(r.state, t.state),
             status = coalesce(r.status, t.status), status_at = coalesce(r.status_at, t.status_at),
-            tries = t.tries + r.tries,
+            tries = t.tries + r.tries, wants = coalesce(r.wants, t.wants),
             lease_owner = case when r.frees then null else t.lease_owner end,
             lease_until = case when r.frees then null else t.lease_until end,
             deadline = case when r.frees then null else t.deadline end,
@@ -174,6 +179,7 @@ def _parts(items: Sequence[Append]) -> list[tuple[Table, list[Any]]]:
         (RUNS, [item.run for item in items if item.run]),
         (EXCHANGES, [item.exchange for item in items if item.exchange]),
         (BODIES, [item.body for item in items if item.body]),
+        (FILES, [file for item in items for file in item.files]),
     ]
     return [(table, rows) for table, rows in parts if rows]
 
@@ -181,7 +187,7 @@ def _parts(items: Sequence[Append]) -> list[tuple[Table, list[Any]]]:
 def _append_postgres(items: Sequence[Append]) -> list[Appended | Locked | None]:
     heads = []
     for place, item in enumerate(items):
-        for row in (*item.events, item.key, item.run, item.exchange, item.body):
+        for row in (*item.events, *item.files, item.key, item.run, item.exchange, item.body):
             if row is not None:
                 row.n = place
         heads.append(
@@ -189,6 +195,7 @@ def _append_postgres(items: Sequence[Append]) -> list[Appended | Locked | None]:
                 "n": place, "id": item.task_id, "count": len(item.events), "sources": item.sources, "state": item.state,
                 "status": item.status, "status_at": item.status_at, "attempt": item.attempt, "sight": item.sight,
                 "frees": item.frees, "tries": item.tries, "lease_before": item.lease_before,
+                "wants": item.wants,
             }
             | _snapshot(item.snapshot)
         )  # fmt: skip
@@ -218,7 +225,8 @@ def _outcome(item: Append, seq: int | None, snapshot_seq: int, unlocked: bool) -
 
 _UPDATE = f"""
 update {_TASK} as t set last_seq = last_seq + %s, state = coalesce(%s, state), status = coalesce(%s, status),
-    status_at = coalesce(%s, status_at), tries = tries + %s, lease_owner = case when %s then null else lease_owner end,
+    status_at = coalesce(%s, status_at), tries = tries + %s, wants = coalesce(%s, wants),
+    lease_owner = case when %s then null else lease_owner end,
     lease_until = case when %s then null else lease_until end, deadline = case when %s then null else deadline end
 where id = %s and (%s is null or attempt = %s) and (%s is null or %s = {VISIBLE})
     and (%s is null or lease_until < %s) and state in ({{marks}})
@@ -237,8 +245,8 @@ def _append_one(cursor: CursorWrapper, item: Append) -> Appended | None:
     cursor.execute(
         _UPDATE.format(marks=", ".join(["%s"] * len(item.sources))),
         (
-            len(item.events), item.state, item.status, at, item.tries, item.frees, item.frees, item.frees, item.task_id,
-            item.attempt, item.attempt, item.sight, item.sight, before, before, *item.sources,
+            len(item.events), item.state, item.status, at, item.tries, item.wants, item.frees, item.frees, item.frees,
+            item.task_id, item.attempt, item.attempt, item.sight, item.sight, before, before, *item.sources,
         ),
     )  # fmt: skip
     found = cursor.fetchone()

@@ -12,6 +12,7 @@ from tasks_app.rows import (
     BODIES,
     EVENTS,
     EXCHANGES,
+    FILES,
     NEW_KEYS,
     RUNS,
     TASKS,
@@ -19,6 +20,7 @@ from tasks_app.rows import (
     BodyRow,
     EventRow,
     ExchangeRow,
+    FileRow,
     KeyRow,
     Row,
     RunRow,
@@ -36,6 +38,7 @@ class Create(Struct, kw_only=True):
     key: KeyRow
     task: TaskRow | None = None
     events: list[EventRow] = []
+    files: list[FileRow] = []
     turn: TurnRow | None = None
     run: RunRow | None = None
     exchange: ExchangeRow | None = None
@@ -86,7 +89,7 @@ def _own(item: Create, found: Known | None) -> Known | None:
     return None if own else found
 
 
-_TABLES = (TASKS, EVENTS, TURNS, RUNS, EXCHANGES, BODIES)
+_TABLES = (TASKS, EVENTS, TURNS, RUNS, EXCHANGES, BODIES, FILES)
 
 
 def _rows(items: Sequence[Create]) -> list[tuple[Table, list[Row]]]:
@@ -96,7 +99,8 @@ def _rows(items: Sequence[Create]) -> list[tuple[Table, list[Row]]]:
     runs: list[Row] = [item.run for item in items if item.run]
     exchanges: list[Row] = [item.exchange for item in items if item.exchange]
     bodies: list[Row] = [item.body for item in items if item.body]
-    return list(zip(_TABLES, (tasks, events, turns, runs, exchanges, bodies), strict=True))
+    files: list[Row] = [file for item in items for file in item.files]
+    return list(zip(_TABLES, (tasks, events, turns, runs, exchanges, bodies, files), strict=True))
 
 
 @cache
@@ -111,7 +115,7 @@ def _statement(tables: tuple[Table, ...]) -> str:
 
 def _create_postgres(items: Sequence[Create]) -> set[int]:
     for place, item in enumerate(items):
-        for row in (item.key, item.task, item.turn, item.run, item.exchange, item.body, *item.events):
+        for row in (item.key, item.task, item.turn, item.run, item.exchange, item.body, *item.events, *item.files):
             if row is not None:
                 row.n = place
     filled = [(table, rows) for table, rows in _rows(items) if rows]

@@ -41,6 +41,7 @@ class TaskRead(Struct, frozen=True, kw_only=True):
     tries: int
     max_attempts: int
     timeout: float
+    wants: str
 
 
 class ReadHead(ReadTask, frozen=True, kw_only=True):
@@ -76,7 +77,7 @@ class LastEvents(Struct, frozen=True, kw_only=True):
 
 COLUMNS = (
     "t.id, t.context_id, t.last_seq, t.state, t.status, t.metadata, t.snapshot_seq, t.snapshot_status, t.artifacts, "
-    "t.history, t.agent, t.owner_id, t.tenant_id, t.attempt, t.tries, t.max_attempts, t.timeout"
+    "t.history, t.agent, t.owner_id, t.tenant_id, t.attempt, t.tries, t.max_attempts, t.timeout, t.wants"
 )
 _TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 
@@ -174,7 +175,7 @@ def task_read(row: tuple[Any, ...], tail: Sequence[EventDocument]) -> TaskRead:
         stored = fold(replace(stored, status=row[7]), tail)
     return TaskRead(
         document=stored, agent=row[10], owner_id=row[11], tenant_id=row[12], attempt=row[13], tries=row[14],
-        max_attempts=row[15], timeout=row[16],
+        max_attempts=row[15], timeout=row[16], wants=row[17],
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from tasks_app.operations.shape import Context, Done, Steps
 
 def no_push(request: ConfigurePush, context: Context) -> Steps:
     """A2A 1.0, 3.1.7: the card says pushNotifications false."""
+    check_tenant(context.caller, request.tenant)
     raise PushNotSupported
     yield
 

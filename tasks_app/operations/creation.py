@@ -11,13 +11,13 @@ from a2a.dialects.shape import Answer
 from a2a.documents import TaskDocument
 from a2a.events import Event, TaskCreated, apply, status_of
 from a2a.requests import SendMessage, StreamMessage
-from a2a.run import Run
+from a2a.run import Run, Wants
 from a2a.states import TaskState
 from a2a.types import Message, Status, Task
 from tasks_app.event_log import Create, Known
 from tasks_app.ids import uuid7
 from tasks_app.operations.shape import Context
-from tasks_app.rows import EventRow, KeyRow, RunRow, TaskRow, TurnRow
+from tasks_app.rows import EventRow, FileRow, KeyRow, RunRow, TaskRow, TurnRow
 
 
 class Plan(Struct, kw_only=True):
@@ -29,8 +29,11 @@ class Plan(Struct, kw_only=True):
     run: Run
     key: KeyRow
     now: datetime
+    wants: Wants
     quick: bool
     """The agent runs inside the call."""
+    files: list[FileRow] = []
+    """Of the message and of what a quick agent made of it."""
     created: TaskDocument | None = None
     """The task as of its first event, which a stream begins with."""
 
@@ -57,7 +60,7 @@ def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None = Non
     rows = [_event_row(plan, place, event, exchange.id if exchange else None) for place, event in enumerate(events, 1)]
     item = Create(
         key=plan.key, task=_task_row(plan, final, task.status.timestamp), events=rows, run=failure,
-        exchange=exchange, body=body,
+        exchange=exchange, body=body, files=_held(plan, run.task_id),
     )  # fmt: skip
     known: Known | None = yield item
     if isinstance(plan.request, StreamMessage):
@@ -77,7 +80,7 @@ def create_turn(plan: Plan, reply: Message):  # type: ignore[no-untyped-def]  # 
         if context.exchange.answer is not None:
             context.exchange.keep(context.exchange.answer)
     item = Create(
-        key=plan.key, exchange=exchange, body=body,
+        key=plan.key, exchange=exchange, body=body, files=_held(plan, turn_id),
         turn=TurnRow(
             id=turn_id, owner_id=context.caller.owner_id, context_id=plan.run.context_id, created_at=plan.now,
             message=dumps(encode_message(plan.request.message)), reply=dumps(encode_message(reply)),
@@ -85,6 +88,13 @@ def create_turn(plan: Plan, reply: Message):  # type: ignore[no-untyped-def]  # 
     )  # fmt: skip
     known: Known | None = yield item
     return _stored(context, item, known, answer)
+
+
+def _held(plan: Plan, holder: str) -> list[FileRow]:
+    """The files, which now belong to something."""
+    for file in plan.files:
+        file.holder = holder
+    return plan.files
 
 
 def _stored(context: Context, item: Create, known: Known | None, answer: Answer) -> Answer | Known:
@@ -102,7 +112,7 @@ def _task_row(plan: Plan, final: TaskDocument, status_at: datetime) -> TaskRow:
         state=final.state, status=final.status, status_at=status_at, last_seq=final.seq, metadata=final.metadata,
         snapshot_seq=final.seq, snapshot_status=final.status, artifacts=final.artifacts or "[]",
         history=final.history or "[]", queue=agent.queue, priority=agent.priority, timeout=agent.timeout,
-        max_attempts=agent.attempts, created_at=plan.now,
+        max_attempts=agent.attempts, created_at=plan.now, wants=plan.wants.json(),
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ import hashlib
 import orjson
 from django.conf import settings
 from django.db import IntegrityError
+from msgspec.structs import replace
 
 from a2a.agents import Agent, registry
 from a2a.dialects.protojson import decode_message, encode_message
@@ -19,17 +20,20 @@ from a2a.errors import (
 )
 from a2a.events import MessageAdded
 from a2a.requests import SendMessage, StreamMessage
-from a2a.run import Run
+from a2a.run import NOTHING, Run, Wants
 from a2a.states import INTERRUPTED, TERMINAL, TaskState
 from a2a.types import Message, Role, Status
 from tasks_app import clock
-from tasks_app.access import check_scope, check_tenant, sight
+from tasks_app.access import check_tenant, sight
 from tasks_app.bridge import DoSlowly
 from tasks_app.conversation import conversation_of
 from tasks_app.event_log import Appended, FindKey, Head, Known, ReadAsOf, ReadTask, TaskRead, change, seq_of_message
+from tasks_app.files import Kept, any_large, dropping, run_files
 from tasks_app.ids import own_context, uuid7
 from tasks_app.models import Turn
+from tasks_app.operations.attachments import check_references, digested, drop, keep_files, kept_of
 from tasks_app.operations.creation import Plan, create_task, create_turn
+from tasks_app.operations.fitness import fit
 from tasks_app.operations.shape import Context, Done, Follow, RunQuick, Steps, Wait
 from tasks_app.operations.tasks import find
 from tasks_app.rows import KeyRow
@@ -38,6 +42,7 @@ from tasks_app.runner.play import arguments
 
 MAX_ID = 255
 """Characters of a context id or message id that are stored as they are."""
+MAX_MODES = 100
 
 
 def send(request: SendMessage, context: Context) -> Steps:
@@ -48,19 +53,19 @@ def send(request: SendMessage, context: Context) -> Steps:
         return (yield from _continue(request, context, message.task_id))
     check_tenant(context.caller, request.tenant)
     agent = choose_agent(request, context)
-    _check_agent_scopes(agent, context)
-    plan = _plan(request, context, agent)
+    plan = _plan(request, context, agent, fit(request, agent, context))
     arguments(plan.run)  # A message that does not fit the agent's inputs makes no task.
+    if any_large(request.message.parts):
+        known = yield FindKey(owner_id=plan.key.owner_id, key=plan.key.key)
+        if known is not None:
+            return (yield from _again(request, context, known, plan.key.fingerprint))
+        yield from keep_files(plan)
     made = (yield from _quickly(plan)) if plan.quick else (yield from create_task(plan, ()))
     if isinstance(made, Known):
+        if plan.files:
+            yield dropping(plan.files)
         return (yield from _again(request, context, made, plan.key.fingerprint))
     return _outcome(request, plan, made)
-
-
-def _check_agent_scopes(agent: Agent | None, context: Context) -> None:
-    """Raises MissingScope."""
-    for scope in agent.scopes if agent else ():
-        check_scope(context.caller, scope)
 
 
 def _check(request: SendMessage) -> None:
@@ -70,6 +75,9 @@ def _check(request: SendMessage) -> None:
         raise InvalidParams(("message.role", "must be the user's: a caller does not speak for the agent"))
     if message.context_id is not None and len(message.context_id) > MAX_ID:
         raise InvalidParams(("message.contextId", f"must have {MAX_ID} characters at most"))
+    check_references(message)
+    if len(request.accepted_output_modes) > MAX_MODES:
+        raise InvalidParams(("configuration.acceptedOutputModes", f"must have {MAX_MODES} entries at most"))
     if request.push_config:
         raise PushNotSupported
 
@@ -101,7 +109,7 @@ def _text(value: object, field: str) -> str:
     return value
 
 
-def _plan(request: SendMessage, context: Context, agent: Agent) -> Plan:
+def _plan(request: SendMessage, context: Context, agent: Agent, wants: Wants) -> Plan:
     """Ids are made here, before anything is stored, so that a doubtful commit can be tried again."""
     task_id, now = uuid7(), clock.now()
     context_id = request.message.context_id or own_context(task_id)
@@ -114,13 +122,14 @@ def _plan(request: SendMessage, context: Context, agent: Agent) -> Plan:
         context=context,
         run=Run(
             agent, task_id=task_id, context_id=context_id, message=message, history=(message,),
-            metadata=request.metadata,
+            metadata=request.metadata, wants=wants, files=run_files,
         ),
         key=KeyRow(
             owner_id=context.caller.owner_id, key=key_of(message.message_id), fingerprint=print_of, task_id=task_id,
             turn_id=None, created_at=now,
         ),
         now=now,
+        wants=wants,
         quick=agent.is_quick(message),
     )  # fmt: skip
 
@@ -142,6 +151,8 @@ def key_of(message_id: str) -> str:
 
 def fingerprint(message: Message, agent: str | None) -> str:
     """Equal for the same message to the same agent, in whatever dialect it came."""
+    if any(part.raw is not None for part in message.parts):
+        message = digested(message)
     wire = orjson.dumps([agent, encode_message(message)], option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(wire).hexdigest()
 
@@ -152,6 +163,7 @@ def _quickly(plan: Plan):  # type: ignore[no-untyped-def]  # a part of a generat
         owner, context_id = plan.context.caller.owner_id, plan.run.context_id
         plan.run.conversation = yield DoSlowly(lambda: conversation_of(owner, context_id))
     played: Played = yield RunQuick(plan.run)
+    plan.files += played.files
     if played.reply is not None:
         return (yield from create_turn(plan, played.reply))
     return (yield from create_task(plan, played.events, played.failure))
@@ -214,24 +226,30 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
     """The next message of a task: an interrupted one becomes runnable again, a working one hears it in its inbox."""
     caller, message = context.caller, request.message
     key = key_of(message.message_id)
+    kept: Kept | None = None
     while True:
         head: Head = yield from find(context, task_id, request.tenant)
-        _check_agent_scopes(registry.get(head.agent), context)
+        agent = registry.get(head.agent)
+        wants = fit(request, agent, context) if agent else NOTHING
         if message.context_id is not None and message.context_id != head.context_id:
             raise InvalidParams(("message.contextId", "is not the context of the task"))
         placed = _placed(message, task_id, head.context_id)
         print_of = fingerprint(placed, None)
         known = yield FindKey(owner_id=caller.owner_id, key=key)
         if known is not None:
+            yield from drop(kept)
             return (yield from _again(request, context, known, print_of))
         state, now = TaskState(head.state), clock.now()
         if state in TERMINAL:
             raise UnsupportedOperation(taskId=task_id)
         status = Status(state=TaskState.SUBMITTED, timestamp=now) if state in INTERRUPTED else None
+        kept = kept or (yield from kept_of(message, task_id))
+        placed = replace(placed, parts=kept.parts)
         row, body = context.exchange.halves(None) if context.exchange else (None, None)
         item = change(
             task_id, head.context_id, [MessageAdded(message=placed, status=status)], now=now, actor=context.actor,
             sight=sight(caller, task_id), exchange=row, body=body, tries=-head.tries if status else 0,
+            wants=wants.json(), files=kept.rows,
             key=KeyRow(
                 owner_id=caller.owner_id, key=key, fingerprint=print_of, task_id=task_id, turn_id=None, created_at=now
             ),

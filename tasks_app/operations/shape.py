@@ -21,6 +21,8 @@ class Context(Struct, kw_only=True):
     agent: str | None = None
     """The agent named by the address."""
     actor: str = "caller"
+    activated: tuple[str, ...] = ()
+    """The agent's extensions that the message asked for; set by the operation, told in a header."""
 
 
 class RunQuick(Struct, frozen=True):

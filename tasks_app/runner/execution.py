@@ -11,7 +11,7 @@ from a2a.agents import registry
 from a2a.dialects.protojson import event_of, task_of
 from a2a.errors import InvalidParams
 from a2a.events import Event, MessageAdded
-from a2a.run import Run
+from a2a.run import Run, wants_of
 from a2a.scribe import Scribe
 from a2a.states import TaskState
 from a2a.types import Message, Role, Task
@@ -19,6 +19,7 @@ from tasks_app import clock
 from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.conversation import conversation_of
 from tasks_app.event_log import ReadEvents, TaskRead, change
+from tasks_app.files import run_files
 from tasks_app.ids import own_context, uuid7
 from tasks_app.rows import RunRow
 from tasks_app.runner.play import play
@@ -143,6 +144,7 @@ class Execution:
         self.run = Run(
             agent, task_id=self.task_id, context_id=task.context_id, message=asked[-1], attempt=self.read.tries,
             history=_said(task), conversation=earlier or (), metadata=task.metadata,
+            wants=wants_of(self.read.wants), files=run_files,
         )  # fmt: skip
         return self.run
 
@@ -167,6 +169,7 @@ class Execution:
         item = change(
             document.id, document.context_id, [*said, event], now=clock.now(), actor="runner",
             attempt=self.read.attempt, tries=-1, run=self._row("released"),
+            files=self.writer.files if self.writer else [],
         )  # fmt: skip
         if await bridge.ask(item):
             log.info("task %s attempt %d: given back", self.task_id, self.read.attempt)

@@ -16,8 +16,9 @@ from a2a.scribe import Scribe, merged
 from a2a.states import TaskState
 from a2a.types import Message
 from tasks_app import clock
+from tasks_app.files import any_large, kept
 from tasks_app.ids import uuid7
-from tasks_app.rows import RunRow
+from tasks_app.rows import FileRow, RunRow
 from tasks_app.runner.play import play
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ class Played(Struct, kw_only=True):
 
     events: list[Event]
     reply: Message | None = None
+    files: list[FileRow] = []
     failure: RunRow | None = None
     """For operators: the run of an agent that raised, with its traceback."""
 
@@ -45,6 +47,9 @@ async def play_quickly(run: Run) -> Played:
     replies: list[Reply] = []
 
     async def accept(action: Action) -> None:
+        if any_large(action.parts):
+            action, rows = await kept(action, "", played.files)
+            played.files += rows
         if isinstance(action, Reply):
             replies.append(action)
         event = scribe.event(action, clock.now())
@@ -67,7 +72,7 @@ async def play_quickly(run: Run) -> Played:
         return played
     if replies and len(events) == 2:
         # Nothing but the reply was said: the answer is a message, and there is no task (A2A 1.0, 3.1.1).
-        played.reply = scribe.message(replies[0].parts, bare=True)
+        played.reply = scribe.message(replies[0], bare=True)
     elif not _ended(events[-1]):
         events.append(scribe.status(TaskState.COMPLETED, clock.now()))
     return played

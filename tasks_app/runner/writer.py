@@ -17,7 +17,8 @@ from a2a.types import Task
 from tasks_app import clock
 from tasks_app.bridge import bridge
 from tasks_app.event_log import Appended, TaskRead, change
-from tasks_app.rows import RunRow
+from tasks_app.files import any_large, kept
+from tasks_app.rows import FileRow, RunRow
 from tasks_app.runner.stopped import LostLease, WriteFailed
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,8 @@ class Writer:
         self.lost = lost
         """Called when a write in the background finds the lease gone."""
         self.buffer: list[Event] = []
+        self.files: list[FileRow] = []
+        """Of the parts in the buffer that are stored apart."""
         self.size = 0
         self.ended: str | None = None
         """The state in which an action has left the task; its event is in the buffer."""
@@ -53,7 +56,10 @@ class Writer:
         """What a write in the background ended with."""
 
     async def accept(self, action: Action) -> None:
-        """Takes an action of the agent. Raises LostLease and WriteFailed."""
+        """Takes an action of the agent. Raises LostLease, WriteFailed and TooLarge."""
+        if any_large(action.parts):
+            action, rows = await kept(action, self.read.document.id, self.files)
+            self.files += rows
         event = self.scribe.event(action, clock.now())
         encodable(event)
         together = merged(self.buffer[-1], event) if self.buffer else None
@@ -87,12 +93,13 @@ class Writer:
         """Writes what is buffered, and the run's row with it. Raises LostLease."""
         async with self.lock:
             events, self.buffer, self.size = self.buffer, [], 0
+            files, self.files = self.files, []
             if not events:
                 return
             claimed = self.read.document
             item = change(
                 claimed.id, claimed.context_id, events, now=clock.now(), actor="agent",
-                attempt=self.read.attempt, run=run, snapshot=self._snapshot(events, last=run is not None),
+                attempt=self.read.attempt, run=run, snapshot=self._snapshot(events, last=run is not None), files=files,
             )  # fmt: skip
             try:
                 result = await bridge.ask(item)

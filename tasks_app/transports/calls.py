@@ -13,14 +13,14 @@ from msgspec.structs import replace
 from a2a.dialects import Refused
 from a2a.dialects.shape import Dialect, Method
 from a2a.errors import Error, InvalidRequest, Unauthenticated, Unavailable
-from a2a.requests import GetExtendedCard, Request, StreamMessage, SubscribeToTask
+from a2a.requests import GetExtendedCard, Request, SendMessage
 from a2a.sse import last_seen
 from tasks_app.access import Caller, check_scope, digest
 from tasks_app.addresses import address_of
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.operations import OPERATIONS, Context, Follow, perform
 from tasks_app.readers import readers
-from tasks_app.transports.http import answer, authenticate, error_answer, key_of, told
+from tasks_app.transports.http import answer, authenticate, error_answer, extensions_of, key_of, linked, told
 from tasks_app.transports.streams import Stream
 from tasks_app.transports.wrapping import Wrapping
 
@@ -44,6 +44,8 @@ class Answered(Struct, kw_only=True):
     stream: Stream | None = None
     error: Error | None = None
     status: int = 200
+    headers: dict[str, str] = {}
+    """Those that this answer adds: the extensions that it was made with."""
 
 
 Understood = tuple[Dialect, Method, Any]
@@ -62,15 +64,17 @@ async def answered(
         check_scope(call.caller, OPERATIONS[method.request].scope)
         request = _wish(call, method.request, method.decode(params))
         exchange.encode = lambda result: wrapping.head + method.encode(result) + wrapping.tail
-        result = await perform(request, Context(caller=call.caller, exchange=exchange, agent=call.agent))
+        context = Context(caller=call.caller, exchange=exchange, agent=call.agent)
+        result = await perform(request, context)
     except Refused as refused:
         return _failed(exchange, wrapping, refused.error, refused.dialect)
     except Error as error:
         return _failed(exchange, wrapping, error, dialect)
     except Exception as error:  # noqa: BLE001  # the doors' one catch; logged with its reference
         return _failed(exchange, wrapping, told(exchange, error), dialect)
+    headers = {dialect.extensions_header: ", ".join(context.activated)} if context.activated else {}
     if isinstance(result, Follow):
-        return _followed(call, exchange, wrapping, result, dialect)
+        return replace(_followed(call, exchange, wrapping, result, dialect), headers=headers)
     payload = exchange.answer or exchange.encode(result)
     if exchange.answer is None or wrapping.silent:
         exchange.answer = None
@@ -78,7 +82,8 @@ async def answered(
         if exchange.row.task_id is None and not wrapping.silent:
             exchange.keep(payload)
     recorder.close(exchange)
-    return Answered(exchange=exchange, wrapping=wrapping, payload=None if wrapping.silent else payload)
+    shown = None if wrapping.silent else linked(payload, call.request)
+    return Answered(exchange=exchange, wrapping=wrapping, payload=shown, headers=headers)
 
 
 def _wish(call: HttpCall, kind: type[Request], request: Any) -> Any:
@@ -87,7 +92,9 @@ def _wish(call: HttpCall, kind: type[Request], request: Any) -> Any:
         raise InvalidRequest(detail="a method that streams cannot be a member of a batch")
     if kind.changes and readers.draining:
         raise Unavailable(retry_after=2)
-    if isinstance(request, StreamMessage | SubscribeToTask):
+    if issubclass(kind, SendMessage) and (extensions := extensions_of(call.request)):
+        request = replace(request, extensions=extensions)
+    if kind.streaming:
         return replace(request, after=last_seen(call.request.META.get("HTTP_LAST_EVENT_ID")))
     if isinstance(request, GetExtendedCard):
         return replace(request, address=address_of(call.request))
@@ -102,7 +109,7 @@ def _followed(call: HttpCall, exchange: OpenExchange, wrapping: Wrapping, follow
         return Answered(exchange=exchange, wrapping=wrapping)
     if not exchange.written:
         recorder.open(exchange)
-    stream = Stream(follow, dialect, wrapping, exchange, digest(key_of(call.request)))
+    stream = Stream(follow, dialect, wrapping, exchange, digest(key_of(call.request)), address_of(call.request))
     return Answered(exchange=exchange, wrapping=wrapping, stream=stream)
 
 
@@ -123,12 +130,13 @@ def response_to(answered: Answered) -> HttpResponseBase:
     request_id = answered.exchange.request_id
     if answered.stream is not None:
         headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "X-Request-ID": request_id}
+        headers |= answered.headers
         return StreamingHttpResponse(answered.stream.frames(), content_type="text/event-stream", headers=headers)
     if answered.payload is None:
         return HttpResponse(status=204, headers={"X-Request-ID": request_id})
     if answered.error is not None:
         return error_answer(answered.error, answered.payload, request_id, answered.status, answered.wrapping.media)
-    return answer(answered.payload, request_id, media=answered.wrapping.media)
+    return answer(answered.payload, request_id, media=answered.wrapping.media, headers=answered.headers)
 
 
 async def unreadable(request: HttpRequest, exchange: OpenExchange, wrapping: Wrapping, error: Error) -> HttpResponse:

@@ -13,9 +13,13 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 
 from a2a.errors import Error, Internal, InvalidRequest, Unauthenticated, Unavailable
+from a2a.extensions import asked
+from a2a.files import MARK
 from tasks_app.access import Caller, FindCaller, digest
+from tasks_app.addresses import address_of
 from tasks_app.bridge import bridge
 from tasks_app.exchanges import OpenExchange, recorder
+from tasks_app.files import with_links
 from tasks_app.transports.wrapping import Wrapping, in_envelope
 
 log = logging.getLogger(__name__)
@@ -122,6 +126,13 @@ def version_of(request: HttpRequest) -> str | None:
     return version or None
 
 
+def extensions_of(request: HttpRequest) -> tuple[str, ...]:
+    """The extensions that the call asks for, in either spelling of the header. Raises InvalidRequest."""
+    meta = request.META
+    new, old = meta.get("HTTP_A2A_EXTENSIONS"), meta.get("HTTP_X_A2A_EXTENSIONS")
+    return asked(new or "", old or "") if new or old else ()
+
+
 def exchange_of(request: HttpRequest, rpc_id: Any, body: bytes, door: str = "http") -> OpenExchange:
     """A new exchange of this HTTP call."""
     exchange = OpenExchange(
@@ -131,10 +142,20 @@ def exchange_of(request: HttpRequest, rpc_id: Any, body: bytes, door: str = "htt
     return exchange
 
 
-def answer(payload: bytes, request_id: str, status: int = 200, media: str = "application/json") -> HttpResponse:
-    """An answer to a call."""
-    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Request-ID": request_id}
-    return HttpResponse(payload, status=status, content_type=media, headers=headers)
+def linked(payload: bytes, request: HttpRequest) -> bytes:
+    """An answer whose files are links."""
+    return with_links(payload, address_of(request)) if MARK in payload else payload
+
+
+def answer(
+    payload: bytes, request_id: str, status: int = 200, media: str = "application/json",
+    headers: dict[str, str] | None = None,
+) -> HttpResponse:  # fmt: skip
+    """An answer to a call, with what further headers it has."""
+    told = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Request-ID": request_id}
+    if headers:
+        told |= headers
+    return HttpResponse(payload, status=status, content_type=media, headers=told)
 
 
 def error_answer(error: Error, payload: bytes, request_id: str, status: int, media: str) -> HttpResponse:

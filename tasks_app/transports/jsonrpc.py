@@ -1,6 +1,7 @@
 """The door for JSON-RPC over HTTP: one endpoint for everything. It reads the envelope; calls.py does the rest."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -100,7 +101,16 @@ async def _answer_batch(call: HttpCall, members: list[Member]) -> HttpResponse:
     replies = [answered.payload for answered in answers if answered.payload is not None]
     if not replies:
         return HttpResponse(status=204, headers={"X-Request-ID": shared})
-    return answer(b"[" + b",".join(replies) + b"]", shared)
+    return answer(b"[" + b",".join(replies) + b"]", shared, headers=_joined(answers))
+
+
+def _joined(answers: Sequence[Answered]) -> dict[str, str]:
+    """The headers of all members in one: what any of them names, once."""
+    found: dict[str, dict[str, None]] = {}
+    for one in answers:
+        for name, value in one.headers.items():
+            found.setdefault(name, {}).update(dict.fromkeys(value.split(", ")))
+    return {name: ", ".join(values) for name, values in found.items()}
 
 
 async def _answer(call: HttpCall, member: Member, body: bytes, request_id: str = "") -> Answered:

@@ -10,11 +10,13 @@ from django.conf import settings
 from a2a import sse
 from a2a.dialects.shape import Dialect, Frame
 from a2a.errors import Internal
+from a2a.files import MARK
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message
 from tasks_app.access import FindCaller
 from tasks_app.bridge import bridge
 from tasks_app.exchanges import OpenExchange, recorder
+from tasks_app.files import with_links
 from tasks_app.operations import Follow
 from tasks_app.readers import Reader, readers
 from tasks_app.transports.wrapping import Wrapping
@@ -25,13 +27,17 @@ log = logging.getLogger(__name__)
 class Stream:
     """One answer that is a stream. It owns no work: when it drops, the task goes on."""
 
-    def __init__(self, follow: Follow, dialect: Dialect, wrapping: Wrapping, exchange: OpenExchange, key: str) -> None:
+    def __init__(
+        self, follow: Follow, dialect: Dialect, wrapping: Wrapping, exchange: OpenExchange, key: str, base: str
+    ) -> None:
         self.follow = follow
         self.dialect = dialect
         self.wrapping = wrapping
         self.exchange = exchange
         self.key = key
         """The digest of the caller's key: a stream ends when it is revoked (fact sheet 9)."""
+        self.base = base
+        """What the links to files begin with."""
 
     async def frames(self) -> AsyncIterator[bytes]:
         """The bytes of the stream. A failure in mid-stream is one last event with the error (fact sheet 1.3)."""
@@ -92,7 +98,7 @@ class Stream:
         if wire is None:
             return b""
         whole = self.wrapping.head + wire + self.wrapping.tail
-        data = sse.frame(whole, seq)
+        data = sse.frame(with_links(whole, self.base) if MARK in whole else whole, seq)
         self.exchange.row.frames += 1
         self.exchange.row.response_bytes += len(data)
         if isinstance(frame, Message):

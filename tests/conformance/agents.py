@@ -78,7 +78,11 @@ def otherwise(run: Run) -> tuple[Any, ...]:
     return (run.reply(f"No script for {run.message.message_id}"),)
 
 
-@agent(quick=lambda message: message.message_id.startswith("tck-message-response"))
+@agent(
+    quick=lambda message: message.message_id.startswith("tck-message-response"),
+    input_modes=["text/*", "application/json"],
+    output_modes=["text/plain", "application/json"],
+)
 async def conformance(run: Run) -> AsyncIterator[Any]:
     """Behaves as the conformance kits ask, by the prefix of the messageId."""
     prefix = next((prefix for prefix in PREFIXES if run.message.message_id.startswith(prefix)), None)

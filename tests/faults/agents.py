@@ -8,6 +8,7 @@ from typing import Any
 
 from a2a.agents import agent
 from a2a.run import Run
+from a2a.types import Part
 
 
 @agent
@@ -54,3 +55,13 @@ def burns(run: Run, seconds: float = 1.0) -> dict[str, int]:
 async def urgent(run: Run) -> str:
     """Goes before the others of its queue."""
     return "done"
+
+
+@agent(input_modes=["*/*"], output_modes=["*/*"])
+async def maker(run: Run, size: int = 0, pause: float = 0.0) -> AsyncIterator[Any]:
+    """Makes a file, or tells how large those are that it is given."""
+    for part in run.files:
+        yield f"{len(await run.read(part))} "
+    if size:
+        yield run.artifact(Part(raw=os.urandom(size), filename="made.bin"), id="made")
+        await asyncio.sleep(pause)

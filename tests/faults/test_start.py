@@ -54,3 +54,19 @@ def test_a_module_of_agents_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_an_odd_setting_is_named(tmp_path: Path) -> None:
     assert "A2A_LEASE_SECONDS must be a number" in refusal(manage(tmp_path, "run", A2A_LEASE_SECONDS="soon"))
+
+
+@pytest.mark.parametrize("options", ["[]", "{", "5", "location=/tmp"])
+def test_options_of_the_storage_that_are_no_object_are_named(tmp_path: Path, options: str) -> None:
+    sentence = refusal(manage(tmp_path, "run", A2A_FILE_STORAGE_OPTIONS=options))
+    assert "A2A_FILE_STORAGE_OPTIONS must be a JSON object" in sentence
+
+
+@pytest.mark.parametrize(
+    "storage", [{"A2A_FILE_STORAGE": "nowhere.Storage"}, {"A2A_FILE_STORAGE_OPTIONS": '{"locatoin": "/tmp"}'}]
+)
+def test_a_storage_that_cannot_be_used_is_found_by_a_check(tmp_path: Path, storage: dict[str, str]) -> None:
+    done = manage(tmp_path, "check", **storage)
+    assert done.returncode == 1
+    assert "a2a.E020" in done.stderr
+    assert "A2A_FILE_STORAGE_OPTIONS" in done.stderr

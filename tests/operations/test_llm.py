@@ -29,6 +29,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 KEY = "sk-the-key-that-nobody-may-see"
 INSIDE = "an internal sentence of the endpoint"
 DONE = "data: [DONE]\n\n"
+LINK = Part(url="https://example.org/a.txt", media_type="text/plain")
+"""A model is not shown what is behind it."""
 
 
 def piece(text: str | None = None, reason: str | None = None) -> str:
@@ -223,7 +225,7 @@ def test_the_conversation_of_the_context_is_sent_along(owner: Person, stranger: 
     send(stranger, message("not mine", context_id="c"), "echo")
     send(owner, message("one", context_id="c"), "llm")
     send(owner, message("two", context_id="c"), "replies")
-    said = message(context_id="c", parts=(Part(text="three"), Part(data={"city": "Köln"}), Part(raw=b"\0")))
+    said = message(context_id="c", parts=(Part(text="three"), Part(data={"city": "Köln"}), LINK))
     send(owner, said, "llm")
     assert endpoint.calls[-1].body["messages"] == [
         {"role": "user", "content": "one"},
@@ -243,7 +245,7 @@ def test_two_messages_of_the_same_side_are_sent_as_one(owner: Person, endpoint: 
 
 
 def test_a_message_without_words_is_rejected_without_asking(owner: Person, endpoint: Endpoint) -> None:
-    task = sent(owner, message(parts=(Part(raw=b"\0"), Part(text=" "))), "llm")
+    task = sent(owner, message(parts=(LINK, Part(text=" "))), "llm")
     assert task.status.state == "rejected"
     assert endpoint.calls == []
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from a2a.agents import AgentDefinitionError, Registry, define
+from a2a.cards import describe
 from a2a.run import Run
-from a2a.types import Skill
+from a2a.types import Extension, Skill
 
 
 async def good(run: Run) -> str:
@@ -108,7 +109,9 @@ def test_a_misspelt_option_is_answered_with_the_right_one() -> None:
         {"skills": [""]},
         {"timeout": 0}, {"timeout": "5"}, {"timeout": True}, {"timeout": float("inf")}, {"attempts": 0},
         {"attempts": 1.5}, {"attempts": True}, {"queue": ""}, {"priority": 1001}, {"scopes": "all"}, {"cost": -1},
-        {"quick": 1}, {"version": ""},
+        {"quick": 1}, {"version": ""}, {"input_modes": []}, {"input_modes": "text/plain"}, {"output_modes": ["text"]},
+        {"output_modes": ["text/plain; charset=utf-8"]}, {"extensions": "urn:a"}, {"extensions": ["geo"]},
+        {"extensions": ["urn:a", "urn:a"]}, {"extensions": ["https://e.org/a,b"]}, {"extensions": [1]},
     ],
     ids=str,
 )  # fmt: skip
@@ -171,3 +174,26 @@ def test_what_is_no_function_is_refused() -> None:
 
     with pytest.raises(AgentDefinitionError, match="decorates a function"):
         agent(print, name="print")
+
+
+def test_an_agent_takes_what_it_and_its_skills_say() -> None:
+    plain = define(good, {})
+    assert (plain.input_modes, plain.output_modes) == (("text/plain", "application/json"),) * 2
+    skill = Skill(id="s", name="S", description="d", tags=("t",), input_modes=("image/*",), output_modes=("text/csv",))
+    skilled = define(good, {"skills": [skill], "input_modes": ["text/plain"], "output_modes": ["text/plain"]})
+    assert [skilled.takes.has(kind) for kind in ("text/plain", "image/png", "text/csv")] == [True, True, False]
+    assert [skilled.gives.has(kind) for kind in ("text/plain", "image/png", "text/csv")] == [True, False, True]
+
+
+def test_the_card_of_an_agent_shows_its_media_types_and_those_of_others_where_they_differ() -> None:
+    mine = define(good, {"input_modes": ["image/*"], "extensions": ["urn:a"]})
+    other = define(good, {"name": "other", "skills": ["read"], "output_modes": ["text/csv"]})
+    same = define(good, {"name": "same", "input_modes": ["image/*"]})
+    card = describe(mine, "https://e.org/jsonrpc", [mine, other, same])
+    assert (card.input_modes, card.output_modes) == (("image/*",), ("text/plain", "application/json"))
+    assert {skill.id: (skill.input_modes, skill.output_modes) for skill in card.skills} == {
+        "good": ((), ()),
+        "read": (("text/plain", "application/json"), ("text/csv",)),
+        "same": ((), ()),
+    }
+    assert card.extensions == (Extension(uri="urn:a"),)

@@ -359,6 +359,8 @@ def test_a_task_shows_its_log_its_messages_artifacts_runs_and_calls(admin: Clien
                     Part(data={"three": 3}),
                     Part(raw=b"\0" * 1500, filename="three.bin", media_type="application/octet-stream"),
                     Part(url="javascript:alert(1)"),
+                    Part(url="taskdesk-file:20261121-" + "0" * 32 + "/x.pdf", filename="<b>x.pdf"),
+                    Part(url="taskdesk-file:nonsense"),
                 ),
             )
         ),
@@ -379,6 +381,9 @@ def test_a_task_shows_its_log_its_messages_artifacts_runs_and_calls(admin: Clien
     ):  # fmt: skip
         assert expected in shown, expected
     assert 'href="javascript' not in shown
+    assert 'href="/files/20261121-' in shown
+    assert "<b>x.pdf" not in shown
+    assert 'href="taskdesk' not in shown
 
 
 def test_a_follow_up_message_is_in_the_timeline_and_in_the_history(admin: Client, owner: Principal) -> None:

@@ -48,6 +48,12 @@ def test_another_media_type_is_refused(client: httpx.Client, kind: str) -> None:
     assert "Content-Type" in refusal(response, 415, -32600)["message"]
 
 
+@pytest.mark.parametrize("kind", ["application/a2a+json", "Application/JSON; charset=utf-8", "x/y+json"])
+def test_json_of_any_name_is_taken(client: httpx.Client, kind: str) -> None:
+    response = client.post("/jsonrpc", content=call("nope", {}), headers={"Content-Type": kind})
+    assert (response.status_code, response.json()["error"]["code"]) == (200, -32601)
+
+
 def test_a_compressed_body_is_refused(client: httpx.Client) -> None:
     response = client.post("/jsonrpc", content=gzip.compress(send()), headers={"Content-Encoding": "gzip"})
     assert "compressed" in refusal(response, 415, -32600)["message"]

@@ -8,7 +8,20 @@ from a2a.dialects.shape import Answer, CardAnswer, Frame, TaskPage
 from a2a.documents import TaskDocument
 from a2a.events import ArtifactAdded, Event, StatusChanged
 from a2a.states import TaskState
-from a2a.types import Artifact, Card, Interface, Message, Part, Provider, Role, SecurityScheme, Skill, Status, Task
+from a2a.types import (
+    Artifact,
+    Card,
+    Extension,
+    Interface,
+    Message,
+    Part,
+    Provider,
+    Role,
+    SecurityScheme,
+    Skill,
+    Status,
+    Task,
+)
 
 TASK = "5b0f7c1e-6a53-4a7e-9f0b-1d2c3b4a5e6f"
 CONTEXT = "c7d1e0aa-2f4b-4e1d-8a9c-0b1c2d3e4f50"
@@ -164,6 +177,15 @@ CARD = Card(
     provider=Provider(organization="Example GmbH", url="https://www.example.com"),
     documentation_url="https://agent.example.com/docs",
     icon_url="https://agent.example.com/icon.png",
+    extensions=(
+        Extension(
+            uri="https://example.com/ext/geo/v1",
+            description="Where it was bought",
+            required=True,
+            params={"precision": 3},
+        ),
+        Extension(uri="urn:example:trace"),
+    ),
 )
 SIGNATURE = {"protected": "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsifQ", "signature": "c2lnbmF0dXJl"}
 EXTENDED_CARD = CardAnswer(card=CARD, sign=lambda shape: shape | {"signatures": [SIGNATURE]})

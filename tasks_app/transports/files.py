@@ -1,0 +1,109 @@
+"""Downloads. A link carries its own permission, for a while; what is behind it is saved by browsers, never shown."""
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncGenerator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.http import content_disposition_header
+
+from a2a.files import ID
+from tasks_app.bridge import bridge
+from tasks_app.files import FindFile, path_of, problem_of, storage
+from tasks_app.models import File
+
+log = logging.getLogger(__name__)
+CHUNK = 262_144
+"""Bytes read at once; more is never in memory for one download."""
+THREADS = ThreadPoolExecutor(8, thread_name_prefix="download")
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    # Whatever a browser makes of it, it may do nothing (a script in a stranger's file).
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "private, no-store",
+    "Accept-Ranges": "bytes",
+}
+_ID = re.compile(ID)
+_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
+
+
+async def download(request: HttpRequest, file: str, name: str = "") -> HttpResponseBase:
+    """The bytes of a file, all or one range of them, as an attachment of the name that was stored."""
+    if request.method not in {"GET", "HEAD"}:
+        return HttpResponse(status=405, headers={"Allow": "GET, HEAD"})
+    until, signature = request.GET.get("until", ""), request.GET.get("signature", "")
+    if sentence := problem_of(file, until, signature):
+        return _refused(403, sentence)
+    row: File | None = await bridge.ask(FindFile(file)) if _ID.fullmatch(file) else None
+    if row is None:
+        return _refused(404, "there is no such file: its task may have been deleted")
+    try:
+        start, end = _range(request.META.get("HTTP_RANGE", ""), row.size)
+    except ValueError:
+        response = _refused(416, f"the file has {row.size} bytes")
+        response["Content-Range"] = f"bytes */{row.size}"
+        return response
+    headers = _headers(row, start, end)
+    status = 200 if end - start == row.size else 206
+    if request.method == "HEAD":
+        return HttpResponse(status=status, headers=headers)
+    try:
+        opened = await _in_thread(storage().open, path_of(row.id))
+    except Exception:  # a storage of anybody's may raise anything
+        log.exception("the bytes of file %s cannot be read", row.id)
+        return _refused(503, "the file cannot be read now, try again")
+    return StreamingHttpResponse(_chunks(opened, start, end), status=status, headers=headers)
+
+
+def _refused(status: int, sentence: str) -> HttpResponse:
+    return JsonResponse({"error": sentence}, status=status, headers={"Cache-Control": "no-store"})
+
+
+def _headers(row: File, start: int, end: int) -> dict[str, str]:
+    about = {
+        "Content-Type": row.media_type,
+        "Content-Length": str(end - start),
+        "Content-Disposition": content_disposition_header(True, row.name) or "attachment",
+    }
+    if end - start != row.size:
+        about["Content-Range"] = f"bytes {start}-{end - 1}/{row.size}"
+    return _HEADERS | about
+
+
+def _range(header: str, size: int) -> tuple[int, int]:
+    """From where to where; everything if no single range is asked for. Raises ValueError if it is not in the file."""
+    found = _RANGE.fullmatch(header)
+    if found is None or found.group(0) == "bytes=-":
+        return 0, size
+    first, last = found.groups()
+    if not first:
+        start, end = max(size - int(last), 0), size
+    else:
+        start, end = int(first), min(int(last or size) + 1, size)
+    if start >= end:
+        raise ValueError("not in the file")
+    return start, end
+
+
+async def _chunks(opened: Any, start: int, end: int) -> AsyncGenerator[bytes, None]:
+    """Piece by piece, each read in a thread when the one before has been sent."""
+    try:
+        if start:
+            await _in_thread(opened.seek, start)
+        while start < end:
+            piece: bytes = await _in_thread(opened.read, min(CHUNK, end - start))
+            if not piece:
+                raise OSError("the file is shorter than its row says")
+            start += len(piece)
+            yield piece
+    finally:
+        THREADS.submit(opened.close)
+
+
+async def _in_thread(function: Any, *arguments: Any) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(THREADS, function, *arguments)
