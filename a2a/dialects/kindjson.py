@@ -52,8 +52,10 @@ def _content(part: Part) -> Json:
 def decode_part(wire: Json, path: str) -> Part:
     """A part whose members have the right types. Raises InvalidParams unless it has exactly one content."""
     content = _only(wire, _CONTENTS, path)
-    if wire.get("kind") not in (None, content):
-        raise InvalidParams((f"{path}.kind", f'must be "{content}" in a part that has {content}'))
+    # Before it was called kind it was called type, and samples still leave it out (fact sheet 10, 13).
+    tag = "kind" if wire.get("kind") is not None else "type"
+    if wire.get(tag) not in (None, content):
+        raise InvalidParams((f"{path}.{tag}", f'must be "{content}" in a part that has {content}'))
     metadata = wire.get("metadata")
     if content == "text":
         return Part(text=wire["text"], metadata=metadata)

@@ -82,6 +82,7 @@ def test_an_object_that_only_looks_wrapped_stays_as_it_is(wire: dict[str, Any]) 
         ({"file": {"bytes": None, "uri": None}}, ".file"),
         ({"kind": "data", "text": "a"}, ".kind"),
         ({"kind": "image", "text": "a"}, ".kind"),
+        ({"type": "image", "text": "a"}, ".type"),
     ],
 )
 def test_a_part_has_exactly_one_content(wire: dict[str, Any], field: str) -> None:
