@@ -18,7 +18,8 @@
     EVENT LOG (tasks_app/event_log)       create, append, claim, read: the only writer   READERS
       |      \\                            of a task's state; rows are the truth        (a cursor each,
       v       `--> HINTS (hints.py)  ---- "task X reached N", "look for work" -------->  tasks_app/
-    TASK + EVENTS (models.py)                          |                                 readers.py)
+    TASK + EVENTS + DELIVERIES (models.py)             |                                 readers.py)
+                                                       |--> SENDER (tasks_app/deliveries): webhooks hear of every event
                                                        v
                           DISPATCH --> jobs.wake --> RUNNER (tasks_app/runner): claims under a lease,
                           SWEEPER (what time alone must do)   lets an AGENT (a2a/agents.py) work,

@@ -50,6 +50,7 @@ def describe(
         input_modes=agent.input_modes,
         output_modes=agent.output_modes,
         extensions=agent.extensions,
+        push_notifications=True,
         extended_card=True,
         security_schemes=SECURITY,
         scopes=needed,

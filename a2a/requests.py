@@ -6,7 +6,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from a2a.states import TaskState
-from a2a.types import Json, Message
+from a2a.types import Json, Message, PushConfig
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -30,8 +30,8 @@ class SendMessage(Request, frozen=True, kw_only=True):
     """Answer as soon as the task exists."""
     history_length: int | None = None
     accepted_output_modes: tuple[str, ...] = ()
-    push_config: bool = False
-    """A webhook was to be registered with the message."""
+    push_config: PushConfig | None = None
+    """A webhook to register for the task."""
     metadata: Json | None = None
     extensions: tuple[str, ...] = ()
     """URIs of protocol extensions that the caller asks for; they come beside the params."""
@@ -87,8 +87,38 @@ class SubscribeToTask(Request, frozen=True, kw_only=True):
     """Answer with the finished task instead of an error when it has ended (A2A 0.x)."""
 
 
-class ConfigurePush(Request, frozen=True, kw_only=True):
-    """Any of the four webhook operations (A2A 1.0, 3.1.7-3.1.10), none of which this server offers yet."""
+class CreatePushConfig(Request, frozen=True, kw_only=True):
+    """Register a webhook for a task, or replace the one of that id (A2A 1.0, 3.1.7)."""
+
+    changes: ClassVar[bool] = True
+
+    task_id: str
+    config: PushConfig
+
+
+class GetPushConfig(Request, frozen=True, kw_only=True):
+    """A webhook of a task (A2A 1.0, 3.1.8)."""
+
+    task_id: str
+    id: str | None
+    """None is the task's default, or its only one (A2A 0.x)."""
+
+
+class ListPushConfigs(Request, frozen=True, kw_only=True):
+    """One page of the webhooks of a task (A2A 1.0, 3.1.9)."""
+
+    task_id: str
+    page_size: int
+    page_token: str | None = None
+
+
+class DeletePushConfig(Request, frozen=True, kw_only=True):
+    """No more deliveries to a webhook (A2A 1.0, 3.1.10)."""
+
+    changes: ClassVar[bool] = True
+
+    task_id: str
+    id: str
 
 
 class GetExtendedCard(Request, frozen=True, kw_only=True):

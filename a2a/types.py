@@ -87,6 +87,25 @@ class Task(Struct, frozen=True, kw_only=True):
     metadata: Json | None = None
 
 
+class PushConfig(Struct, frozen=True, kw_only=True):
+    """A webhook of a task."""
+
+    id: str | None = None
+    """Unique in its task; None until the server makes one."""
+    task_id: str = ""
+    url: str
+    token: str | None = None
+    """Sent with each delivery, and shown to its owner once: in the answer to the write."""
+    schemes: tuple[str, ...] = ()
+    """Of the credentials: the first is the one that is used."""
+    credentials: str | None = None
+    """Never shown again."""
+    version: str
+    """The A2A version it was registered in, which its deliveries are encoded in."""
+    path: str = "url"
+    """Where the address stood in the params."""
+
+
 class Skill(Struct, frozen=True, kw_only=True):
     """Something an agent can do, as its card says."""
 

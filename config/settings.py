@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import secrets
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -59,6 +61,19 @@ def members(name: str) -> dict[str, Any]:
     return found
 
 
+def hosts(name: str, listed: list[str]) -> list[str]:
+    """Host names, addresses, and networks such as 10.1.0.0/16."""
+    for item in listed:
+        try:
+            ip_network(item)
+        except ValueError:
+            if not re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", item) or item.rpartition(".")[2].isdigit():
+                raise ImproperlyConfigured(
+                    f"{name}: {item!r} is neither a host name, nor an address, nor a network such as 10.1.0.0/16"
+                ) from None
+    return listed
+
+
 # ------------------------------------------------------------ where and how
 
 DATA_DIR = Path(text("DATA_DIR", str(ROOT / ".data"))).absolute()
@@ -91,6 +106,8 @@ def kept_secret(path: Path) -> str:
 
 
 SECRET_KEY = long_secret() or kept_secret(DATA_DIR / "secret.key")
+SECRET_KEY_FALLBACKS = names("SECRET_KEY_FALLBACKS")
+"""Former values of SECRET_KEY: what they sealed can still be read."""
 ALLOWED_HOSTS = names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver" if DEVELOPMENT else "")
 DEV_KEY = text("DEV_KEY")
 """An API key that a development server accepts besides its own."""
@@ -153,6 +170,17 @@ STORAGES = {
         "OPTIONS": (_FOLDER if A2A_FILE_STORAGE.endswith(".FileSystemStorage") else {}) | A2A_FILE_STORAGE_OPTIONS,
     },
 }
+
+# ----------------------------------------------------------------- webhooks
+
+A2A_OUTBOUND_HOSTS = hosts("A2A_OUTBOUND_HOSTS", names("A2A_OUTBOUND_HOSTS"))
+"""Names, addresses and networks that callers may have called although they are not of the public network."""
+A2A_OUTBOUND_LOOPBACK = flag("A2A_OUTBOUND_LOOPBACK", DEVELOPMENT)
+"""Callers may have this machine called, and anything without TLS: for development and tests."""
+A2A_DELIVERY_SLOTS = int(number("A2A_DELIVERY_SLOTS", 64, 1))
+"""Deliveries at the same time in a process."""
+A2A_DELIVERY_HOURS = number("A2A_DELIVERY_HOURS", 72)
+"""How long a delivery that fails is tried again."""
 
 # ----------------------------------------------------------- language model
 

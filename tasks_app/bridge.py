@@ -21,6 +21,7 @@ from msgspec import Struct
 from tasks_app import access, event_log
 from tasks_app.event_log import (
     LOCKED,
+    PUSHING,
     Append,
     Appended,
     Claim,
@@ -82,6 +83,8 @@ def _created(items: Sequence[Create], results: list[Any]) -> None:
     made = [item.task for item, known in zip(items, results, strict=True) if known is None and item.task]
     if queues := frozenset({task.queue for task in made if task.state == "submitted"}):
         hints.offer(queues)
+    if any(item.deliveries for item in items):
+        hints.due()
 
 
 def _claimed(items: Sequence[Claim], results: list[Any]) -> None:
@@ -315,6 +318,9 @@ class Bridge:
                 loop.call_soon(self._hand_over, loop)
             collected.append((KINDS[type(item)], (item, future, loop)))
         result = await future
+        if result is PUSHING:
+            item.pushing = True
+            return await self.ask(item)
         return result if result is not LOCKED else await self.ask(DoSlowly(lambda: patient(item)))
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -330,6 +336,9 @@ class Bridge:
         future: Future[Any] = Future()
         self.put(item, future, None)
         result = future.result()
+        if result is PUSHING:
+            item.pushing = True
+            return self.do(item)
         return self.do(DoSlowly(lambda: patient(item))) if result is LOCKED else result
 
     def stop(self) -> None:
@@ -346,6 +355,9 @@ def patient(item: Append) -> Any:
     """One item that waits for the row it needs, on the slow lane, so that it holds up nobody else."""
     item.patient = True
     (result,) = perform(KINDS[Append], [item])
+    if result is PUSHING:
+        item.pushing = True
+        (result,) = perform(KINDS[Append], [item])
     if isinstance(result, Exception):
         raise result
     return result

@@ -2,12 +2,15 @@
 
 import asyncio
 import logging
+from datetime import timedelta
+from functools import partial
 
 from django.conf import settings
 from django.db import connection
 
-from tasks_app import services
+from tasks_app import clock, services
 from tasks_app.bridge import DoSlowly, bridge
+from tasks_app.deliveries import oldest_due, sender
 from tasks_app.readers import readers
 from tasks_app.runner import runner
 from tasks_app.sweeper import sweeper
@@ -15,6 +18,10 @@ from tasks_app.sweeper import sweeper
 log = logging.getLogger(__name__)
 PATIENCE = 2.0
 """Seconds the database may take to answer."""
+
+
+OVERDUE = timedelta(seconds=60)
+"""By how much deliveries may be late before it is said."""
 
 
 async def problems() -> list[str]:
@@ -27,6 +34,8 @@ async def problems() -> list[str]:
         found.append(f"sweeper: the last sweep was {sweeper.age:.0f} s ago, {due}")
     if not runner.alive:
         found.append("runner: the loop on which agents run has ended; restart the process")
+    if not sender.alive:
+        found.append("deliveries: the thread that sends has ended; restart the process")
     try:
         async with asyncio.timeout(PATIENCE):
             await bridge.ask(DoSlowly(_look))
@@ -38,9 +47,19 @@ async def problems() -> list[str]:
     return found
 
 
-def lags() -> list[str]:
+async def lags() -> list[str]:
     """What makes things late, while the process can do its work."""
-    return services.troubles()
+    return [*services.troubles(), *await _overdue()]
+
+
+async def _overdue() -> list[str]:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            since = await bridge.ask(DoSlowly(partial(oldest_due, OVERDUE)))
+    except Exception:  # noqa: BLE001  # problems() says what is wrong with the database
+        return []
+    age = 0 if since is None else (clock.now() - since).total_seconds()
+    return [f"deliveries: the oldest that is due waits for {age:.0f} s already"] if since else []
 
 
 def _look() -> None:

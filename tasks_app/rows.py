@@ -13,7 +13,18 @@ from django.db import connection, models
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
-from tasks_app.models import Event, Exchange, ExchangeBody, File, IdempotencyKey, Run, Task, Turn
+from tasks_app.models import (
+    Delivery,
+    Event,
+    Exchange,
+    ExchangeBody,
+    File,
+    IdempotencyKey,
+    PushConfig,
+    Run,
+    Task,
+    Turn,
+)
 
 
 class Row(Struct, kw_only=True, gc=False):
@@ -54,6 +65,7 @@ class TaskRow(Row, kw_only=True, gc=False):
     tries: int = 0
     attempt: int = 0
     wants: str = ""
+    pushes: bool = False
 
 
 class EventRow(Row, kw_only=True, gc=False):
@@ -129,13 +141,46 @@ class FileRow(Row, kw_only=True, gc=False):
     created_at: datetime
 
 
+class WebhookRow(Row, kw_only=True, gc=False):
+    """Of PushConfig."""
+
+    id: str
+    task_id: str
+    config_id: str
+    version: str
+    url: str
+    host: str
+    schemes: str
+    token: str
+    credentials: str
+    secret: str
+    due_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    state: str = "active"
+    reason: str = ""
+
+
+class DeliveryRow(Row, kw_only=True, gc=False):
+    id: str
+    config_id: str
+    task_id: str
+    seq: int
+    version: str
+    body: str
+    created_at: datetime
+    state: str = "waiting"
+    tries: int = 0
+    error: str = ""
+
+
 class BodyRow(Row, kw_only=True, gc=False):
     exchange_id: str
     request: str
     response: str = ""
 
 
-SQL_TYPES = {str: "text", int: "bigint", float: "double precision", datetime: "timestamptz"}
+SQL_TYPES = {str: "text", int: "bigint", bool: "boolean", float: "double precision", datetime: "timestamptz"}
 
 
 class Table:
@@ -222,6 +267,8 @@ EVENTS = Table(Event, EventRow)
 FILES = Table(File, FileRow)
 TURNS = Table(Turn, TurnRow)
 RUNS = Table(Run, RunRow)
+WEBHOOKS = Table(PushConfig, WebhookRow)
+DELIVERIES = Table(Delivery, DeliveryRow)
 # A response half may arrive for a request half that is there already: see exchanges.py.
 EXCHANGES = Table(Exchange, ExchangeRow)
 BODIES = Table(ExchangeBody, BodyRow)

@@ -1,4 +1,5 @@
-"""The background work of a process: who runs agents, who wakes whom, the sweeper. Started once, stopped in order."""
+"""The background work of a process: who runs agents, who wakes whom, the sweeper, the sender. Started once, stopped in
+order."""
 
 import atexit
 import logging
@@ -7,7 +8,9 @@ from typing import Literal, Protocol, assert_never
 
 from django.conf import settings
 
+from tasks_app import deliveries
 from tasks_app.bridge import Do, bridge
+from tasks_app.deliveries import sender
 from tasks_app.dispatch import CeleryDispatcher, LocalDispatcher
 from tasks_app.event_log import release_all
 from tasks_app.exchanges import recorder
@@ -39,13 +42,14 @@ def parts_of(role: Role) -> list[Part]:
     joined: list[Part] = [broadcast] if settings.REDIS_URL else []
     match role:
         case "web" if settings.CELERY_BROKER_URL:
-            return [*joined, celery, sweeper]
+            return [*joined, celery, sender, sweeper]
         case "web":
-            return [*joined, runner, local, sweeper]
+            return [*joined, runner, local, sender, sweeper]
         case "worker":
             # Its own offers it takes up itself: without a broker it still finds what there is to do.
-            return [*joined, celery, runner, local, sweeper]
+            return [*joined, celery, runner, local, sender, sweeper]
         case "child":
+            # What it has to deliver, others send when they look.
             return [*joined, celery, runner, sweeper]
         case _:
             assert_never(role)
@@ -69,6 +73,7 @@ def take_over() -> None:
     """At the start of the only process there is: nobody else can hold a lease, so what was interrupted goes on now."""
     if bridge.do(Do(release_all)):
         log.info("%d interrupted tasks are taken up again", take_up())
+    bridge.do(Do(deliveries.release_all))
 
 
 def troubles() -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from a2a.events import Event
 from a2a.scribe import Scribe
@@ -18,8 +18,19 @@ from tasks_app.bridge import Do, bridge
 from tasks_app.event_log import change
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7, uuid7_at
+from tasks_app.models import (
+    Delivery,
+    DeliveryTry,
+    Exchange,
+    ExchangeBody,
+    File,
+    IdempotencyKey,
+    PushConfig,
+    Run,
+    Task,
+    Turn,
+)
 from tasks_app.models import Event as EventModel
-from tasks_app.models import Exchange, ExchangeBody, File, IdempotencyKey, Run, Task, Turn
 from tasks_app.rows import RunRow, on_postgres
 
 log = logging.getLogger(__name__)
@@ -139,7 +150,8 @@ def forget() -> bool:
     known = list(keys.values_list("owner_id", "key")[:BATCH])
     for owner_id, key in known:
         IdempotencyKey.objects.filter(owner_id=owner_id, key=key).delete()
-    exchanges = Exchange.objects.filter(id__lt=uuid7_at(now - timedelta(days=settings.A2A_EXCHANGE_DAYS)))
+    exchange_days = now - timedelta(days=settings.A2A_EXCHANGE_DAYS)
+    exchanges = Exchange.objects.filter(id__lt=uuid7_at(exchange_days))
     old = _ids(exchanges)
     ExchangeBody.objects.filter(exchange_id__in=old).delete()
     Exchange.objects.filter(id__in=old).delete()
@@ -147,14 +159,27 @@ def forget() -> bool:
     Turn.objects.filter(id__in=turns).delete()
     # Ids begin with the time, so the primary key is an index on age.
     terminal = [state.value for state in TERMINAL]
-    tasks = _ids(Task.objects.filter(id__lt=uuid7_at(days), status_at__lt=days, state__in=terminal))
+    waiting = Delivery.objects.filter(task_id=OuterRef("id"), state="waiting")
+    ended = Task.objects.filter(id__lt=uuid7_at(days), status_at__lt=days, state__in=terminal)
+    tasks = _ids(ended.exclude(Q(pushes=True) & Exists(waiting)))
+    if _forget_deliveries(tasks, exchange_days):
+        return True  # The tasks go when nothing points at them.
     if gone := [*tasks, *turns]:
         # Their bytes go next, which may take longer than a transaction should.
         File.objects.filter(holder__in=gone).update(holder="")
-    for model in (EventModel, Run):
+    for model in (EventModel, Run, PushConfig):
         model.objects.filter(task_id__in=tasks).delete()
     Task.objects.filter(id__in=tasks).delete()
     return any(len(found) == BATCH for found in (known, old, turns, tasks))
+
+
+def _forget_deliveries(tasks: list[str], before: datetime) -> bool:
+    """The same of the deliveries of these tasks, and of those that arrived before then."""
+    sent = _ids(Delivery.objects.filter(id__lt=uuid7_at(before), state="delivered"))
+    theirs = _ids(Delivery.objects.filter(task_id__in=tasks)) if tasks else []
+    DeliveryTry.objects.filter(delivery_id__in=[*sent, *theirs]).delete()
+    Delivery.objects.filter(id__in=[*sent, *theirs]).delete()
+    return BATCH in {len(sent), len(theirs)}
 
 
 def _ids(rows: QuerySet[Any]) -> list[str]:

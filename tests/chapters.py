@@ -11,6 +11,7 @@ import pytest
 
 from a2a.dialects.v1_0 import DIALECT
 from tests.agents import GEO, TRACE
+from tests.receiver import receiver
 from tests.story import Cast, Frame, Json, NewSpeaker, Refused, Speaker
 
 
@@ -292,8 +293,6 @@ async def a_wrong_context_for_a_task_is_refused_with_the_field(cast: Cast) -> No
 
 
 async def what_is_not_offered_is_refused_with_its_code(cast: Cast) -> None:
-    push = {"taskId": "t", "url": "https://example.org", "pushNotificationConfig": {"url": "https://example.org"}}
-    assert (await refusal(cast.me.ask("push", push)))["code"] == -32003
     assert (await refusal(cast.me.ask("nope", {})))["code"] == -32601
 
 
@@ -484,6 +483,108 @@ async def nobody_can_name_a_file_of_the_server(cast: Cast) -> None:
     assert text_of(await cast.me.send(said, agent="echo")) == said
 
 
+# ----------------------------------------------------------------- webhooks
+
+
+def scheme_of(config: Json) -> Json:
+    """Of the authentication, in one word for both shapes."""
+    shown = config["authentication"]
+    assert "credentials" not in shown
+    return shown.get("scheme") or shown["schemes"][0]
+
+
+async def a_webhook_is_registered_read_listed_and_removed(cast: Cast) -> None:
+    task = (await cast.me.send("one", agent="asks"))["id"]
+    url = "http://127.0.0.1:65001/hook?a=b"
+    wish = cast.me.webhook_of(task, url, id="mine", token="tok", credentials="secret")
+    ((of, written),) = cast.me.webhooks(await cast.me.ask("push", wish))
+    assert (of, written["id"], written["url"], written["token"]) == (task, "mine", url, "tok")
+    assert scheme_of(written) == "Bearer"
+    read = cast.me.webhooks(await cast.me.ask("pushed", cast.me.webhook_id(task, "mine")))
+    assert read == cast.me.webhooks(await cast.me.ask("pushes", cast.me.webhook_id(task)))
+    ((_, shown),) = read
+    assert "token" not in shown
+    assert (shown["id"], shown["url"], scheme_of(shown)) == ("mine", url, "Bearer")
+    # The same id again replaces it; another one stands beside it.
+    await cast.me.ask("push", cast.me.webhook_of(task, url + "&c=d", id="mine"))
+    await cast.me.ask("push", cast.me.webhook_of(task, url))
+    both = [config for _, config in cast.me.webhooks(await cast.me.ask("pushes", cast.me.webhook_id(task)))]
+    assert [config["url"] for config in both] == [url + "&c=d", url]
+    assert (both[1]["id"] == task) is (not isinstance(cast.me, NewSpeaker))
+    nothing = None if cast.me.has_envelope and not isinstance(cast.me, NewSpeaker) else {}
+    for config in (*both, both[0]):
+        assert await cast.me.ask("unpush", cast.me.webhook_id(task, config["id"])) == nothing
+    assert cast.me.webhooks(await cast.me.ask("pushes", cast.me.webhook_id(task))) == []
+    assert (await refusal(cast.me.ask("pushed", cast.me.webhook_id(task, "mine"))))["code"] == -32001
+
+
+async def the_webhooks_of_others_are_told_in_the_bytes_of_a_missing_task(cast: Cast) -> None:
+    task = (await cast.me.send("one", agent="asks"))["id"]
+    await cast.me.ask("push", cast.me.webhook_of(task, "http://127.0.0.1:65001/", id="mine"))
+    for wish, params in {
+        "push": lambda id: cast.me.webhook_of(id, "http://127.0.0.1:65001/", id="mine"),
+        "pushed": lambda id: cast.me.webhook_id(id, "mine"), "pushes": cast.me.webhook_id,
+        "unpush": lambda id: cast.me.webhook_id(id, "mine"),
+    }.items():  # fmt: skip
+        foreign = await refusal(cast.stranger.ask(wish, params(task)))
+        missing = await refusal(cast.stranger.ask(wish, params("0" * len(task))))
+        assert str(foreign).replace(task, "0" * len(task)) == str(missing)
+        assert foreign["code"] == -32001
+    assert cast.me.webhooks(await cast.me.ask("pushes", cast.me.webhook_id(task)))
+
+
+async def a_webhook_that_may_not_be_is_refused_with_its_field(cast: Cast) -> None:
+    task = (await cast.me.send("one", agent="asks"))["id"]
+    new = isinstance(cast.me, NewSpeaker)
+    path, inline = "" if new else "pushNotificationConfig.", f"configuration.{cast.me.webhook_name}."
+    for wrong, field in {
+        "ftp://127.0.0.1/": "url", "http://10.0.0.1/": "url", "https://169.254.169.254/latest": "url",
+        "https://user@example.org/": "url", "hook": "url", "http://127.0.0.1:22/": "url",
+    }.items():  # fmt: skip
+        error = await refusal(cast.me.ask("push", cast.me.webhook_of(task, wrong)))
+        assert (error["code"], f"'{path}{field}'" in str(error["data"])) == (-32602, True), (wrong, error)
+    for more, field in (({"token": "a\r\nb: c"}, "token"), ({"id": "i" * 256}, "id"), ({"token": 1}, "token")):
+        error = await refusal(cast.me.ask("push", cast.me.webhook_of(task, "http://127.0.0.1:65001/", **more)))
+        assert (error["code"], f"'{path}{field}'" in str(error["data"])) == (-32602, True), error
+    params = cast.me.sending("hello", agent="echo")
+    params["configuration"][cast.me.webhook_name] = cast.me.webhook("http://10.0.0.1/")
+    error = await refusal(cast.me.ask("send", params))
+    assert (error["code"], f"'{inline}url'" in str(error["data"])) == (-32602, True)
+    done = (await cast.me.send("hello", agent="echo"))["id"]
+    error = await refusal(cast.me.ask("push", cast.me.webhook_of(done, "http://127.0.0.1:65001/")))
+    assert (error["code"], reason(cast.me, error)) == (-32004, "UNSUPPORTED_OPERATION")
+
+
+async def a_webhook_that_comes_with_a_message_gets_the_whole_story(cast: Cast) -> None:
+    with receiver() as there:
+        params = cast.me.sending("one", agent="asks")
+        params["configuration"][cast.me.webhook_name] = cast.me.webhook(
+            f"{there.url}/hook", token="tok", credentials="secret"
+        )
+        _, task = cast.me.sent(await cast.me.ask("send", params))
+        done = await cast.me.send("two", task=task["id"])
+        assert cast.me.state(done["status"]) == "completed"
+        ends = "TASK_STATE_COMPLETED" if isinstance(cast.me, NewSpeaker) else '"completed"'
+        async with asyncio.timeout(15):
+            while not (there.got and ends in there.got[-1].raw.decode()):  # noqa: ASYNC110  # another thread
+                await asyncio.sleep(0.02)
+    seqs = [got.seq for got in there.got]
+    assert seqs == sorted(set(seqs))
+    assert seqs[0] == 1
+    for got in there.got:
+        assert got.headers["authorization"] == "Bearer secret"
+        assert got.headers["x-a2a-notification-token"] == got.headers["a2a-notification-token"] == "tok"
+        if isinstance(cast.me, NewSpeaker):
+            assert got.headers["content-type"] == "application/a2a+json"
+            ((kind, value),) = got.json.items()
+            assert (value["id"] if kind == "task" else value["taskId"]) == task["id"]
+        else:
+            assert got.headers["content-type"] == "application/json"
+            assert (got.json["kind"], got.json["id"]) == ("task", task["id"])
+    if not isinstance(cast.me, NewSpeaker) and cast.me.has_envelope:
+        assert there.got[-1].json == done
+
+
 # ------------------------------------------------------ batch, notification
 
 
@@ -519,6 +620,10 @@ async def without_a_key_there_is_a_challenge(cast: Cast) -> None:
 
 
 CHAPTERS = [
+    a_webhook_is_registered_read_listed_and_removed,
+    the_webhooks_of_others_are_told_in_the_bytes_of_a_missing_task,
+    a_webhook_that_may_not_be_is_refused_with_its_field,
+    a_webhook_that_comes_with_a_message_gets_the_whole_story,
     a_quick_message_is_answered_with_a_completed_task,
     a_waiting_message_is_answered_when_the_work_is_done,
     a_message_that_does_not_wait_is_answered_at_once,

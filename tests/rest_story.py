@@ -17,6 +17,9 @@ ROUTES = {
     "cancel": ("POST", "/tasks/{id}:cancel"),
     "subscribe": ("POST", "/tasks/{id}:subscribe"),
     "push": ("POST", "/tasks/{taskId}/pushNotificationConfigs"),
+    "pushed": ("GET", "/tasks/{taskId}/pushNotificationConfigs/{id}"),
+    "pushes": ("GET", "/tasks/{taskId}/pushNotificationConfigs"),
+    "unpush": ("DELETE", "/tasks/{taskId}/pushNotificationConfigs/{id}"),
     "card": ("GET", "/extendedAgentCard"),
     "nope": ("POST", "/message:nope"),
 }
@@ -95,6 +98,7 @@ class OldRestSpeaker(WithoutEnvelope, OldSpeaker):
 
     prefix = "/v1"
     tells_zero = False
+    webhook_name = "pushNotification"
 
     def __post_init__(self) -> None:
         self.names = {}
@@ -126,6 +130,17 @@ class OldRestSpeaker(WithoutEnvelope, OldSpeaker):
         is_proto(answer)
         return plain(answer)
 
+    def webhook_of(self, task: str, url: str, **more: Any) -> Json:
+        return {"taskId": task, "config": {"pushNotificationConfig": self.webhook(url, **more)}}
+
+    def webhook_id(self, task: str, id: str | None = None) -> Json:
+        return {"taskId": task} | ({"id": id} if id else {})
+
+    def webhooks(self, result: Any) -> list[tuple[str, Json]]:
+        found = result.get("configs", [result] if result else [])
+        tasks = [one.get("taskId") or one["name"].split("/")[1] for one in found]
+        return [(task, one["pushNotificationConfig"]) for task, one in zip(tasks, found, strict=True)]
+
     def is_task(self, task: Json) -> None:
         Speaker.is_task(self, task)
         assert {said["role"] for said in task.get("history", ())} <= {"user", "agent"}
@@ -147,6 +162,10 @@ class KindRestSpeaker(OldRestSpeaker):
     """A2A 0.3 in the JSON of its text: what it sends is answered alike, what has no body in the other one."""
 
     tells_zero = True
+    webhook_name = "pushNotificationConfig"
+
+    def webhook_of(self, task: str, url: str, **more: Any) -> Json:
+        return {"taskId": task, "config": self.webhook(url, **more)}
 
     def message(self, text: str, **more: Any) -> Json:
         return OldSpeaker.message(self, text, **more)

@@ -76,7 +76,7 @@ class Refused(Exception):  # a word of the story
     """The answer was an error."""
 
     def __init__(self, error: Json) -> None:
-        super().__init__(error["message"])
+        super().__init__(f"{error['message']}: {error.get('data')}")
         self.error = error
         self.code: int = error["code"]
 
@@ -144,6 +144,25 @@ class Speaker:
 
     def page(self, result: Json) -> tuple[list[Json], str, int]:
         """Tasks, next token, total."""
+        raise NotImplementedError
+
+    webhook_name = ""
+    """Of the config inside a send."""
+
+    def webhook(self, url: str, **more: Any) -> Json:
+        """A config inside a send."""
+        raise NotImplementedError
+
+    def webhook_of(self, task: str, url: str, **more: Any) -> Json:
+        """The params of its registration."""
+        raise NotImplementedError
+
+    def webhook_id(self, task: str, id: str | None = None) -> Json:
+        """The params of reading, listing and removing."""
+        raise NotImplementedError
+
+    def webhooks(self, result: Any) -> list[tuple[str, Json]]:
+        """What a list, or one of it as a list, has: the task and the config."""
         raise NotImplementedError
 
     # ---------------------------------------------------------------- calling
@@ -257,7 +276,8 @@ class NewSpeaker(Speaker):
         default_factory=lambda: {
             "send": "SendMessage", "stream": "SendStreamingMessage", "get": "GetTask", "list": "ListTasks",
             "cancel": "CancelTask", "subscribe": "SubscribeToTask", "push": "CreateTaskPushNotificationConfig",
-            "card": "GetExtendedAgentCard",
+            "pushed": "GetTaskPushNotificationConfig", "pushes": "ListTaskPushNotificationConfigs",
+            "unpush": "DeleteTaskPushNotificationConfig", "card": "GetExtendedAgentCard",
         }
     )  # fmt: skip
     error_is_list = True
@@ -308,6 +328,23 @@ class NewSpeaker(Speaker):
         assert result["pageSize"] == len(result["tasks"])
         return result["tasks"], result["nextPageToken"], result["totalSize"]
 
+    webhook_name = "taskPushNotificationConfig"
+
+    def webhook(self, url: str, *, scheme: str = "Bearer", credentials: str | None = None, **more: Any) -> Json:
+        secret = {"authentication": {"scheme": scheme, "credentials": credentials}} if credentials else {}
+        return {"url": url, **secret, **more}
+
+    def webhook_of(self, task: str, url: str, **more: Any) -> Json:
+        return {"taskId": task, **self.webhook(url, **more)}
+
+    def webhook_id(self, task: str, id: str | None = None) -> Json:
+        return {"taskId": task} | ({"id": id} if id else {})
+
+    def webhooks(self, result: Any) -> list[tuple[str, Json]]:
+        assert set(result) == {"configs", "nextPageToken"} or "url" in result
+        found = result.get("configs", [result])
+        return [(one["taskId"], {name: value for name, value in one.items() if name != "taskId"}) for one in found]
+
 
 @dataclass(kw_only=True)
 class OldSpeaker(Speaker):
@@ -317,7 +354,8 @@ class OldSpeaker(Speaker):
         default_factory=lambda: {
             "send": "message/send", "stream": "message/stream", "get": "tasks/get", "list": "tasks/list",
             "cancel": "tasks/cancel", "subscribe": "tasks/resubscribe", "push": "tasks/pushNotificationConfig/set",
-            "card": "agent/getAuthenticatedExtendedCard",
+            "pushed": "tasks/pushNotificationConfig/get", "pushes": "tasks/pushNotificationConfig/list",
+            "unpush": "tasks/pushNotificationConfig/delete", "card": "agent/getAuthenticatedExtendedCard",
         }
     )  # fmt: skip
 
@@ -370,6 +408,23 @@ class OldSpeaker(Speaker):
     def page(self, result: Json) -> tuple[list[Json], str, int]:
         assert set(result) == {"tasks", "nextCursor", "totalSize"}
         return result["tasks"], result["nextCursor"], result["totalSize"]
+
+    webhook_name = "pushNotificationConfig"
+
+    def webhook(self, url: str, *, scheme: str = "Bearer", credentials: str | None = None, **more: Any) -> Json:
+        secret = {"authentication": {"schemes": [scheme], "credentials": credentials}} if credentials else {}
+        return {"url": url, **secret, **more}
+
+    def webhook_of(self, task: str, url: str, **more: Any) -> Json:
+        return {"taskId": task, "pushNotificationConfig": self.webhook(url, **more)}
+
+    def webhook_id(self, task: str, id: str | None = None) -> Json:
+        return {"id": task} | ({"pushNotificationConfigId": id} if id else {})
+
+    def webhooks(self, result: Any) -> list[tuple[str, Json]]:
+        found = result if isinstance(result, list) else [result]
+        assert all(set(one) == {"taskId", "pushNotificationConfig"} for one in found)
+        return [(one["taskId"], one["pushNotificationConfig"]) for one in found]
 
 
 class Cast(NamedTuple):

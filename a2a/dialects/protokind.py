@@ -99,8 +99,13 @@ def _kind_configuration(configuration: Json) -> Json:
 def proto_words(error: InvalidParams) -> InvalidParams:
     """The fields that are wrong, by the names they were sent under."""
     return InvalidParams(
-        *((_replaced(field, _FIELDS), _replaced(text, _WORDS)) for field, text in error.violations), **error.facts
+        *((proto_field(field), _replaced(text, _WORDS)) for field, text in error.violations), **error.facts
     )
+
+
+def proto_field(field: str) -> str:
+    """The name under which a field was sent."""
+    return _replaced(field, _FIELDS)
 
 
 def _replaced(text: str, pairs: tuple[tuple[str, str], ...]) -> str:

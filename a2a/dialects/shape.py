@@ -8,7 +8,7 @@ from msgspec import Struct
 from a2a.documents import EventDocument, TaskDocument
 from a2a.errors import Error
 from a2a.requests import Request
-from a2a.types import Card, Json, Message, Task
+from a2a.types import Card, Json, Message, PushConfig, Task
 
 
 class TaskPage(Struct, frozen=True, kw_only=True):
@@ -38,7 +38,16 @@ class CardAnswer(Struct, frozen=True, kw_only=True):
     """A pure shape of the card to the same with its signatures."""
 
 
-Result = Answer | TaskPage | CardAnswer
+class PushConfigPage(Struct, frozen=True, kw_only=True):
+    """One page of the webhooks of a task."""
+
+    configs: tuple[PushConfig, ...]
+    next_page_token: str
+    """Empty on the last page."""
+
+
+Result = Answer | TaskPage | CardAnswer | PushConfig | PushConfigPage | None
+"""None is what deleting gives."""
 Frame = TaskDocument | EventDocument | Message
 """One event of a stream: the task as of the cursor, what happened after it, or the only reply."""
 
@@ -79,6 +88,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """An error and its code to the JSON-RPC error object."""
     encode_frame: Callable[[Frame, int | None], bytes | None]
     """One event of a stream (the second value cuts the history) to JSON; None if this dialect hides it."""
+    encode_push: Callable[[EventDocument, Callable[[], TaskDocument]], bytes | None]
+    """The body of a webhook's delivery for an event, given how to get the task as of it; None if it has none."""
+    push_type: str
+    """The media type of that body."""
     encode_card: Callable[[Card], dict[str, Any]]
     encode_task: Callable[[Task], dict[str, Any]]
     extensions_header: str

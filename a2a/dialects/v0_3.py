@@ -3,12 +3,14 @@
 It is lenient with what comes in (upstream's own samples leave `kind` out) and strict with what goes out.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar, assert_never
 
 import orjson
 from msgspec import Struct
 
+from a2a.dialects import webhooks
 from a2a.dialects.kindjson import decode_message, decode_state, encode_event, encode_message, encode_task
 from a2a.dialects.params import checked, optional, whole
 from a2a.dialects.pieces import about_members, skill_members
@@ -21,9 +23,12 @@ from a2a.errors import Error, ExtensionSupportRequired, InvalidParams, InvalidRe
 from a2a.extensions import OLD_HEADER
 from a2a.requests import (
     CancelTask,
-    ConfigurePush,
+    CreatePushConfig,
+    DeletePushConfig,
     GetExtendedCard,
+    GetPushConfig,
     GetTask,
+    ListPushConfigs,
     ListTasks,
     SendMessage,
     StreamMessage,
@@ -70,7 +75,7 @@ class ConfigurationParams(Struct, rename="camel"):
     accepted_output_modes: list[str] | None = None
     history_length: int | None = None
     blocking: bool | None = None
-    push_notification_config: Json | None = None
+    push_notification_config: webhooks.OldConfigParams | None = None
 
 
 class SendParams(Struct, rename="camel"):
@@ -95,14 +100,6 @@ class ListParams(Struct, rename="camel"):
     history_length: int | None = None
 
 
-class PushParams(Struct, rename="camel"):
-    id: str | None = None
-    task_id: str | None = None
-    push_notification_config_id: str | None = None
-    push_notification_config: Json | None = None
-    metadata: Json | None = None
-
-
 class NoParams(Struct):
     pass
 
@@ -119,7 +116,7 @@ def decode_send(request: type[Sending], params: Any) -> Sending:
         return_immediately=configuration.get("blocking") is False,
         history_length=whole(configuration.get("historyLength"), "configuration.historyLength"),
         accepted_output_modes=tuple(configuration.get("acceptedOutputModes") or ()),
-        push_config=configuration.get("pushNotificationConfig") is not None,
+        push_config=webhooks.decode_old_inline(configuration.get("pushNotificationConfig")),
         metadata=wire.get("metadata"),
     )
 
@@ -169,11 +166,6 @@ def decode_list(params: Any) -> ListTasks:
     )
 
 
-def decode_push(params: Any) -> ConfigurePush:
-    checked(params, PushParams)
-    return ConfigurePush()
-
-
 def decode_extended_card(params: Any) -> GetExtendedCard:
     checked(optional(params), NoParams)
     return GetExtendedCard()
@@ -213,6 +205,11 @@ def encode_frame(frame: Frame, history_length: int | None) -> bytes | None:
             return orjson.dumps(encode_message(frame))
         case _:
             assert_never(frame)
+
+
+def encode_push(event: EventDocument, task: Callable[[], TaskDocument]) -> bytes | None:
+    """The whole task on each change of its status (fact sheet 7.2)."""
+    return None if event.state is None else encode_frame(task(), None)
 
 
 def encode_error(error: Error, code: int) -> Json:
@@ -279,8 +276,6 @@ def encode_extended_card(answer: CardAnswer) -> bytes:
     return orjson.dumps(answer.sign(encode_card(answer.card)))
 
 
-PUSH = Method(request=ConfigurePush, decode=decode_push, encode=encode_answer)
-
 DIALECT = Dialect(
     name="a2a-0.3",
     version="0.3",
@@ -293,10 +288,18 @@ DIALECT = Dialect(
         "tasks/list": Method(request=ListTasks, decode=decode_list, encode=encode_page),
         "tasks/cancel": Method(request=CancelTask, decode=decode_cancel, encode=encode_answer),
         "tasks/resubscribe": Method(request=SubscribeToTask, decode=decode_resubscribe, encode=encode_answer),
-        "tasks/pushNotificationConfig/set": PUSH,
-        "tasks/pushNotificationConfig/get": PUSH,
-        "tasks/pushNotificationConfig/list": PUSH,
-        "tasks/pushNotificationConfig/delete": PUSH,
+        "tasks/pushNotificationConfig/set": Method(
+            request=CreatePushConfig, decode=webhooks.decode_set, encode=webhooks.encode_old_config
+        ),
+        "tasks/pushNotificationConfig/get": Method(
+            request=GetPushConfig, decode=webhooks.decode_old_get, encode=webhooks.encode_old_config
+        ),
+        "tasks/pushNotificationConfig/list": Method(
+            request=ListPushConfigs, decode=webhooks.decode_old_list, encode=webhooks.encode_old_configs
+        ),
+        "tasks/pushNotificationConfig/delete": Method(
+            request=DeletePushConfig, decode=webhooks.decode_old_delete, encode=webhooks.encode_old_deleted
+        ),
         "agent/getAuthenticatedExtendedCard": Method(
             request=GetExtendedCard, decode=decode_extended_card, encode=encode_extended_card
         ),
@@ -304,6 +307,8 @@ DIALECT = Dialect(
     codes=CODES,
     encode_error=encode_error,
     encode_frame=encode_frame,
+    encode_push=encode_push,
+    push_type="application/json",
     encode_card=encode_card,
     encode_task=encode_task,
     extensions_header=OLD_HEADER,

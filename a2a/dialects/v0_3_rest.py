@@ -11,10 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from a2a.dialects import v0_3
-from a2a.dialects.protokind import kind_send, kind_state, proto, proto_words
+from a2a.dialects.protokind import kind_send, kind_state, proto, proto_field, proto_words
 from a2a.dialects.shape import Dialect, Frame, Method, Route
 from a2a.documents import EventDocument, TaskDocument
 from a2a.errors import InvalidParams
+from a2a.requests import SendMessage
 from a2a.types import Json
 
 
@@ -41,6 +42,10 @@ _ROUTES = (
 )
 
 
+_WRAPPED = {"pushNotificationConfig", "push_notification_config", "name"}
+"""What a config has around it in the protobuf; one of the official clients writes it in snake case."""
+
+
 def spoken(body: Any) -> Dialect:
     """The dialect of a body; where it does not tell, that of the protobuf, which the official clients speak."""
     if not isinstance(body, dict):
@@ -50,7 +55,7 @@ def spoken(body: Any) -> Dialect:
         is_proto = "content" in message or str(message.get("role", "")).startswith("ROLE_")
         return PROTO if is_proto else KIND
     config = body.get("config")
-    return KIND if isinstance(config, dict) and "pushNotificationConfig" not in config else PROTO
+    return KIND if isinstance(config, dict) and not _WRAPPED & config.keys() else PROTO
 
 
 # ---------------------------------------------------------------- what comes in
@@ -178,9 +183,12 @@ PROTO_CHANGES: Changes = KIND_CHANGES | {
 def _in_proto_words(method: Method) -> Method:
     def decode(params: Any) -> Any:
         try:
-            return method.decode(params)
+            request = method.decode(params)
         except InvalidParams as error:
             raise proto_words(error) from None
+        if isinstance(request, SendMessage) and (config := request.push_config):
+            return replace(request, push_config=replace(config, path=proto_field(config.path)))
+        return request
 
     return replace(method, decode=decode)
 

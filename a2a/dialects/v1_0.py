@@ -1,11 +1,13 @@
 """A2A 1.0 on JSON-RPC: its methods, params, errors and card. The model's JSON is in protojson.py."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar, assert_never
 
 import orjson
 from msgspec import UNSET, Struct, UnsetType
 
+from a2a.dialects import webhooks
 from a2a.dialects.params import camel, checked, moment, optional, whole
 from a2a.dialects.pieces import about_members, skill_members
 from a2a.dialects.protojson import (
@@ -43,9 +45,12 @@ from a2a.errors import (
 from a2a.extensions import HEADER
 from a2a.requests import (
     CancelTask,
-    ConfigurePush,
+    CreatePushConfig,
+    DeletePushConfig,
     GetExtendedCard,
+    GetPushConfig,
     GetTask,
+    ListPushConfigs,
     ListTasks,
     SendMessage,
     StreamMessage,
@@ -108,7 +113,7 @@ class ConfigurationParams(Struct, rename="camel"):
     accepted_output_modes: list[str] | None = None
     history_length: int | str | None = None
     return_immediately: bool | None = None
-    task_push_notification_config: Json | None = None
+    task_push_notification_config: webhooks.InlineParams | None = None
 
 
 class SendParams(Struct, rename="camel"):
@@ -157,7 +162,7 @@ def decode_send(request: type[Sending], params: Any) -> Sending:
         return_immediately=configuration.get("returnImmediately") or False,
         history_length=whole(configuration.get("historyLength"), "configuration.historyLength"),
         accepted_output_modes=tuple(configuration.get("acceptedOutputModes") or ()),
-        push_config=configuration.get("taskPushNotificationConfig") is not None,
+        push_config=webhooks.decode_inline(configuration.get("taskPushNotificationConfig")),
         metadata=wire.get("metadata"),
     )
 
@@ -169,6 +174,8 @@ def _camel_send(params: Any) -> Any:
     for name in ("message", "configuration"):
         if isinstance(inner := params.get(name), dict):
             params[name] = inner = camel(inner)
+            if "taskPushNotificationConfig" in inner:
+                inner["taskPushNotificationConfig"] = webhooks.flat(inner["taskPushNotificationConfig"])
             if isinstance(parts := inner.get("parts"), list):
                 inner["parts"] = [camel(part) if isinstance(part, dict) else part for part in parts]
     return params
@@ -213,10 +220,6 @@ def decode_list(params: Any) -> ListTasks:
     )
 
 
-def decode_push(params: Any) -> ConfigurePush:
-    return ConfigurePush(tenant=checked(params, TenantParams).get("tenant") or None)
-
-
 def decode_extended_card(params: Any) -> GetExtendedCard:
     return GetExtendedCard(tenant=checked(optional(params), TenantParams).get("tenant") or None)
 
@@ -259,6 +262,11 @@ def encode_frame(frame: Frame, history_length: int | None) -> bytes | None:
             return b'{"message":' + orjson.dumps(encode_message(frame)) + b"}"
         case _:
             assert_never(frame)
+
+
+def encode_push(event: EventDocument, task: Callable[[], TaskDocument]) -> bytes | None:
+    """A StreamResponse for each event: what a stream shows of it (A2A 1.0, 4.3.3)."""
+    return encode_frame(event, None)
 
 
 def encode_error(error: Error, code: int) -> Json:
@@ -355,8 +363,6 @@ ROUTES = (
     Route(verb="GET", path="/extendedAgentCard", method="GetExtendedAgentCard", query=TenantParams),
 )
 
-PUSH = Method(request=ConfigurePush, decode=decode_push, encode=encode_answer)
-
 DIALECT = Dialect(
     name="a2a-1.0",
     version="1.0",
@@ -369,10 +375,18 @@ DIALECT = Dialect(
         "ListTasks": Method(request=ListTasks, decode=decode_list, encode=encode_page),
         "CancelTask": Method(request=CancelTask, decode=decode_cancel, encode=encode_bare_task),
         "SubscribeToTask": Method(request=SubscribeToTask, decode=decode_subscribe, encode=encode_bare_task),
-        "CreateTaskPushNotificationConfig": PUSH,
-        "GetTaskPushNotificationConfig": PUSH,
-        "ListTaskPushNotificationConfigs": PUSH,
-        "DeleteTaskPushNotificationConfig": PUSH,
+        "CreateTaskPushNotificationConfig": Method(
+            request=CreatePushConfig, decode=webhooks.decode_create, encode=webhooks.encode_config
+        ),
+        "GetTaskPushNotificationConfig": Method(
+            request=GetPushConfig, decode=webhooks.decode_get, encode=webhooks.encode_config
+        ),
+        "ListTaskPushNotificationConfigs": Method(
+            request=ListPushConfigs, decode=webhooks.decode_list, encode=webhooks.encode_configs
+        ),
+        "DeleteTaskPushNotificationConfig": Method(
+            request=DeletePushConfig, decode=webhooks.decode_delete, encode=webhooks.encode_deleted
+        ),
         "GetExtendedAgentCard": Method(
             request=GetExtendedCard, decode=decode_extended_card, encode=encode_extended_card
         ),
@@ -380,6 +394,8 @@ DIALECT = Dialect(
     codes=CODES,
     encode_error=encode_error,
     encode_frame=encode_frame,
+    encode_push=encode_push,
+    push_type="application/a2a+json",
     encode_card=encode_card,
     encode_task=encode_task,
     routes=ROUTES,

@@ -14,15 +14,16 @@ from tasks_app.admin.exchanges import member_line
 from tasks_app.admin.paging import held
 from tasks_app.admin.readonly import BROKEN, Fact
 from tasks_app.admin.text import Pane, moment, size, visible
+from tasks_app.admin.webhooks import delivery_line
 from tasks_app.files import link_to
-from tasks_app.models import Exchange, Run, Task
+from tasks_app.models import Delivery, Exchange, Run, Task
 
-EXCHANGES, RUNS = 100, 50
+EXCHANGES, RUNS, DELIVERIES = 100, 50, 50
 """The newest that are shown."""
 
 
-def context(task: Task, *, exchanges: bool) -> dict[str, Any]:
-    """Everything for the template; the exchanges only for those who may see them."""
+def context(task: Task, *, exchanges: bool, deliveries: bool) -> dict[str, Any]:
+    """Everything for the template; exchanges and deliveries only for those who may see them."""
     said, made = Pane(), Pane()
     messages, artifacts, broken = contents(task, said, made)
     events, older = timeline.lines(task, exchanges=exchanges)
@@ -33,6 +34,10 @@ def context(task: Task, *, exchanges: bool) -> dict[str, Any]:
         rows = Exchange.objects.filter(task_id=task.pk).select_related("caller").order_by("-id")
         calls, more_calls = held(rows, EXCHANGES)
     traces = Pane()
+    sent: list[Delivery] = []
+    more_sent = False
+    if deliveries:
+        sent, more_sent = held(Delivery.objects.filter(task_id=task.pk).defer("body").order_by("-id"), DELIVERIES)
     return {
         "mark": task.state,
         "state": task.get_state_display(),
@@ -50,6 +55,8 @@ def context(task: Task, *, exchanges: bool) -> dict[str, Any]:
         "exchanges": [member_line(call) for call in calls],
         "more_exchanges": EXCHANGES if more_calls else 0,
         "shows_exchanges": exchanges,
+        "deliveries": [delivery_line(delivery) for delivery in sent],
+        "more_deliveries": DELIVERIES if more_sent else 0,
     }
 
 

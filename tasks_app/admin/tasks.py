@@ -111,7 +111,11 @@ class TaskAdmin(LogTable[Task]):
     def page(self, request: HttpRequest, row: Task) -> dict[str, Any]:
         may_cancel = self.has_cancel_permission(request) and row.state not in TERMINAL
         return {
-            **task_page.context(row, exchanges=request.user.has_perm("tasks_app.view_exchange")),
+            **task_page.context(
+                row,
+                exchanges=request.user.has_perm("tasks_app.view_exchange"),
+                deliveries=request.user.has_perm("tasks_app.view_delivery"),
+            ),
             "may_cancel": may_cancel,
         }
 

@@ -5,9 +5,20 @@ Nothing else in the service updates a task, and nothing here knows who waits: af
 
 from collections.abc import Sequence
 
-from tasks_app.event_log.append import LOCKED, Append, Appended, Locked, append_many, change, sources
+from tasks_app.event_log.append import (
+    LOCKED,
+    PUSHING,
+    Append,
+    Appended,
+    Locked,
+    Pushing,
+    append_many,
+    change,
+    sources,
+)
 from tasks_app.event_log.claim import Claim, Refresh, Renew, Want, claim, refresh_many, release_all, renew
 from tasks_app.event_log.create import Create, FindKey, Known, create_many, find_key_many
+from tasks_app.event_log.outbox import deliveries
 from tasks_app.event_log.read import (
     PAGE,
     Head,
@@ -26,25 +37,33 @@ from tasks_app.event_log.read import (
     read_tails,
     seq_of_message,
 )
+from tasks_app.event_log.webhooks import MOST, OPEN, Full, Register, Remove, register, remove
 from tasks_app.hints import Reached, hints
 
 __all__ = [
     "LOCKED",
+    "MOST",
+    "OPEN",
     "PAGE",
+    "PUSHING",
     "Append",
     "Appended",
     "Claim",
     "Create",
     "FindKey",
+    "Full",
     "Head",
     "Known",
     "LastEvents",
     "Locked",
+    "Pushing",
     "ReadAsOf",
     "ReadEvents",
     "ReadHead",
     "ReadTask",
     "Refresh",
+    "Register",
+    "Remove",
     "Renew",
     "TaskRead",
     "Want",
@@ -52,6 +71,7 @@ __all__ = [
     "change",
     "claim",
     "create_many",
+    "deliveries",
     "find_key_many",
     "fold",
     "last_events_many",
@@ -61,7 +81,9 @@ __all__ = [
     "read_many",
     "read_tails",
     "refresh_many",
+    "register",
     "release_all",
+    "remove",
     "renew",
     "seq_of_message",
     "sources",

@@ -11,12 +11,15 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
+from msgspec.structs import replace
 
 from a2a.dialects.protojson import dumps, encode_status, event_document
 from a2a.documents import TaskDocument
 from a2a.events import Event, status_of
 from a2a.states import QUIET, TERMINAL, TRANSITIONS, TaskState
 from a2a.types import Status
+from tasks_app.event_log.outbox import write_deliveries
+from tasks_app.event_log.webhooks import put
 from tasks_app.models import Task
 from tasks_app.rows import (
     BODIES,
@@ -33,6 +36,7 @@ from tasks_app.rows import (
     KeyRow,
     RunRow,
     Table,
+    WebhookRow,
     as_json,
     on_postgres,
     sqlite_time,
@@ -71,8 +75,12 @@ class Append(Struct, kw_only=True):
     body: BodyRow | None = None
     snapshot: TaskDocument | None = None
     """The task after these events: stored as its snapshot unless somebody else's events came between."""
+    webhook: WebhookRow | None = None
+    """Registered with the events, which are delivered to it already."""
     patient: bool = False
     """Wait for a row that somebody else has locked instead of coming back as Locked."""
+    pushing: bool = False
+    """Write the deliveries of a task that has webhooks instead of coming back as Pushing."""
 
 
 class Appended(Struct, frozen=True):
@@ -87,6 +95,13 @@ class Locked(Struct, frozen=True):
 
 
 LOCKED = Locked()
+
+
+class Pushing(Struct, frozen=True):
+    """The task has webhooks, and this was not done: ask again with pushing."""
+
+
+PUSHING = Pushing()
 
 
 def change(  # the arguments are the item's
@@ -128,9 +143,41 @@ def sources(events: Sequence[Event]) -> list[str]:
     return sorted(allowed)
 
 
-def append_many(items: Sequence[Append]) -> list[Appended | Locked | None]:
-    """Appends each item; None where its conditions do not hold. No task may be twice in a group."""
-    return _append_postgres(items) if on_postgres() else _append_sqlite(items)
+Outcome = Appended | Locked | Pushing | None
+
+
+def append_many(items: Sequence[Append]) -> list[Outcome]:
+    """Appends each item; None where its conditions do not hold. No task may be twice in a group.
+
+    On PostgreSQL a group is one statement, and a transaction only if it has deliveries to write.
+    """
+    if not on_postgres():
+        return _append_sqlite(items)
+    if not any(item.pushing for item in items):
+        return _append_postgres(items)
+    with transaction.atomic(), connection.cursor() as cursor:
+        results = _append_postgres(items)
+        flagged = [
+            (item, result.seq)
+            for item, result in zip(items, results, strict=True)
+            if item.pushing and isinstance(result, Appended)
+        ]
+        for item, _ in flagged:
+            if item.webhook:
+                _register(cursor, item.webhook)
+        write_deliveries(cursor, {item.task_id: _numbered(item, seq) for item, seq in flagged})
+    return results
+
+
+def _numbered(item: Append, seq: int) -> list[EventRow]:
+    """The events with their numbers in the log; the item keeps those it has, for it may be tried again."""
+    first = seq - len(item.events) + 1
+    return [replace(event, seq=first + place) for place, event in enumerate(item.events)]
+
+
+def _register(cursor: CursorWrapper, webhook: WebhookRow) -> None:
+    put(cursor, webhook, most=None)
+    Task.objects.filter(pk=webhook.task_id).update(pushes=True)
 
 
 def stale(seq: int, snapshot_seq: int, state: str | None) -> bool:
@@ -147,9 +194,9 @@ def stale(seq: int, snapshot_seq: int, state: str | None) -> bool:
 _APPEND = f"""
 with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, count bigint, sources text[], state text,
         status text, status_at timestamptz, attempt bigint, sight text, frees boolean, tries bigint,
-        lease_before timestamptz, wants text, snapshot bigint, artifacts text, history text)),
+        lease_before timestamptz, wants text, snapshot bigint, artifacts text, history text, pushing boolean)),
     l as materialized (
-        select id from {_TASK} where id = any(%s) order by id for no key update {{locked}}),
+        select id, pushes from {_TASK} where id = any(%s) order by id for no key update {{locked}}),
     u as (update {_TASK} t set last_seq = t.last_seq + r.count, state = coalesce(r.state, t.state),
             status = coalesce(r.status, t.status), status_at = coalesce(r.status_at, t.status_at),
             tries = t.tries + r.tries, wants = coalesce(r.wants, t.wants),
@@ -164,11 +211,12 @@ with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, c
         where t.id = r.id and t.id = any(%s) and t.state = any(r.sources)
             and (r.attempt is null or t.attempt = r.attempt) and (r.sight is null or r.sight = {VISIBLE})
             and (r.lease_before is null or t.lease_until < r.lease_before)
+            and (r.pushing or not t.pushes)
         returning r.n, t.last_seq, t.snapshot_seq, t.last_seq - r.count as base),
     e as (insert into {EVENTS.name} ({EVENTS.list})
         select {", ".join(f"u.base + x.{name}" if name == "seq" else f"x.{name}" for name in EVENTS.columns)}
         from jsonb_to_recordset(%s::jsonb) as x({EVENTS.record}) join u using (n)){{more}}
-select r.n, u.last_seq, u.snapshot_seq, l.id is null from r left join u using (n) left join l on l.id = r.id
+select r.n, u.last_seq, u.snapshot_seq, l.id is null, l.pushes from r left join u using (n) left join l on l.id = r.id
 """
 
 
@@ -184,7 +232,7 @@ def _parts(items: Sequence[Append]) -> list[tuple[Table, list[Any]]]:
     return [(table, rows) for table, rows in parts if rows]
 
 
-def _append_postgres(items: Sequence[Append]) -> list[Appended | Locked | None]:
+def _append_postgres(items: Sequence[Append]) -> list[Outcome]:
     heads = []
     for place, item in enumerate(items):
         for row in (*item.events, *item.files, item.key, item.run, item.exchange, item.body):
@@ -195,7 +243,7 @@ def _append_postgres(items: Sequence[Append]) -> list[Appended | Locked | None]:
                 "n": place, "id": item.task_id, "count": len(item.events), "sources": item.sources, "state": item.state,
                 "status": item.status, "status_at": item.status_at, "attempt": item.attempt, "sight": item.sight,
                 "frees": item.frees, "tries": item.tries, "lease_before": item.lease_before,
-                "wants": item.wants,
+                "wants": item.wants, "pushing": item.pushing,
             }
             | _snapshot(item.snapshot)
         )  # fmt: skip
@@ -217,9 +265,11 @@ def _snapshot(document: TaskDocument | None) -> dict[str, Any]:
     return {"snapshot": document.seq, "artifacts": document.artifacts, "history": document.history}
 
 
-def _outcome(item: Append, seq: int | None, snapshot_seq: int, unlocked: bool) -> Appended | Locked | None:
+def _outcome(item: Append, seq: int | None, snapshot_seq: int, unlocked: bool, pushes: bool | None) -> Outcome:
     if seq is not None:
         return Appended(seq, stale(seq, snapshot_seq, item.state))
+    if pushes and not item.pushing:
+        return PUSHING
     return LOCKED if unlocked and not item.patient else None
 
 
@@ -230,11 +280,11 @@ update {_TASK} as t set last_seq = last_seq + %s, state = coalesce(%s, state), s
     lease_until = case when %s then null else lease_until end, deadline = case when %s then null else deadline end
 where id = %s and (%s is null or attempt = %s) and (%s is null or %s = {VISIBLE})
     and (%s is null or lease_until < %s) and state in ({{marks}})
-returning last_seq, snapshot_seq
+returning last_seq, snapshot_seq, pushes
 """
 
 
-def _append_sqlite(items: Sequence[Append]) -> list[Appended | Locked | None]:
+def _append_sqlite(items: Sequence[Append]) -> list[Outcome]:
     with transaction.atomic(), connection.cursor() as cursor:
         return [_append_one(cursor, item) for item in items]
 
@@ -252,15 +302,18 @@ def _append_one(cursor: CursorWrapper, item: Append) -> Appended | None:
     found = cursor.fetchone()
     if found is None:
         return None
-    seq, snapshot_seq = found
+    seq, snapshot_seq, pushes = found
     if item.snapshot is not None and item.snapshot.seq == seq:
         write_snapshot(cursor, item.snapshot)
         snapshot_seq = seq
-    for event in item.events:
-        event.seq += seq - len(item.events)
-    EVENTS.write(cursor, item.events)
+    events = _numbered(item, seq)
+    EVENTS.write(cursor, events)
     for table, rows in _parts([item]):
         table.write(cursor, rows)
+    if item.webhook:
+        _register(cursor, item.webhook)
+    if pushes or item.webhook:
+        write_deliveries(cursor, {item.task_id: events})
     return Appended(seq, stale(seq, snapshot_seq, item.state))
 
 

@@ -1,5 +1,6 @@
 """Claims, leases and snapshots: the rest of what is written to a task's row."""
 
+import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,10 +16,12 @@ from a2a.states import TaskState
 from a2a.types import Status
 from tasks_app import clock
 from tasks_app.event_log.append import write_snapshot
+from tasks_app.event_log.outbox import write_deliveries
 from tasks_app.event_log.read import COLUMNS, ReadTask, TaskRead, one_of, read_many, task_read
 from tasks_app.models import Task
 from tasks_app.rows import EVENTS, EventRow, as_json, on_postgres, sqlite_time
 
+log = logging.getLogger(__name__)
 _TASK = Task._meta.db_table
 
 
@@ -52,19 +55,23 @@ class Refresh(Struct, frozen=True, kw_only=True):
 
 # The database's clock decides about leases, since workers' clocks may differ; SQLite is on the one machine.
 _WANTED = f"""
-(select id from {_TASK} where state = 'submitted' and agent = any(%s) and queue = any(%s)
+(select id, pushes from {_TASK} where state = 'submitted' and agent = any(%s) and queue = any(%s)
     order by priority desc, created_at limit %s for no key update skip locked)
 """
+_THESE = f"""
+(select id, false as pushes from {_TASK} where state = 'submitted' and id = any(%s) for no key update skip locked)
+"""
+# Tasks with webhooks are chosen in their turn but left as they are: their deliveries need a transaction.
 _CLAIM_POSTGRES = f"""
 with {{wanted}},
 u as (update {_TASK} t set attempt = attempt + 1, tries = tries + 1, state = 'working', status = %s, status_at = %s,
         last_seq = last_seq + 1, lease_owner = %s, lease_until = now() + make_interval(secs => %s),
         deadline = now() + make_interval(secs => timeout)
-    from ({{all}}) c where t.id = c.id returning {COLUMNS}),
+    from ({{all}}) c where t.id = c.id and not c.pushes returning {COLUMNS}),
 e as (insert into {EVENTS.name} ({EVENTS.list})
     select t.id, t.last_seq, x.kind, x.payload, x.state, x.actor, x.created_at, x.exchange_id, t.attempt, x.size
     from u t, jsonb_to_recordset(%s::jsonb) as x({EVENTS.record}))
-select {COLUMNS} from u t
+select c.id, {COLUMNS} from ({{all}}) c left join u t on t.id = c.id
 """
 _CLAIM_SQLITE = f"""
 update {_TASK} set attempt = attempt + 1, tries = tries + 1, state = 'working', status = %s, status_at = %s,
@@ -91,12 +98,29 @@ def claim(wish: Claim) -> list[TaskRead]:
 
 
 def _claim_postgres(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[Any]:
-    names = [f"c{place}" for place in range(len(wants))]
-    statement = _CLAIM_POSTGRES.format(
-        wanted=", ".join(f"{name} as {_WANTED}" for name in names),
-        all=" union all ".join(f"select id from {name}" for name in names),
-    )
     chosen = [value for want in wants for value in (list(want.agents), list(want.queues), want.limit)]
+    found = _claim_chosen(cursor, [_WANTED] * len(wants), chosen, worker, status)
+    rows = [row for _, *row in found if row[0] is not None]
+    if pushing := [chosen_id for chosen_id, *row in found if row[0] is None]:
+        try:
+            with transaction.atomic():
+                more = [row for _, *row in _claim_chosen(cursor, [_THESE], [pushing], worker, status)]
+                write_deliveries(cursor, {row[0]: [_working(status, row[0], row[2], row[13])] for row in more})
+            rows += more
+        except Exception:
+            # What was claimed before is this worker's already, and must be run.
+            log.exception("%d tasks with webhooks were not claimed; they are offered again", len(pushing))
+    return rows
+
+
+def _claim_chosen(
+    cursor: CursorWrapper, choices: Sequence[str], chosen: Sequence[Any], worker: str, status: Status
+) -> list[Any]:
+    names = [f"c{place}" for place in range(len(choices))]
+    statement = _CLAIM_POSTGRES.format(
+        wanted=", ".join(f"{name} as {choice}" for name, choice in zip(names, choices, strict=True)),
+        all=" union all ".join(f"select id, pushes from {name}" for name in names),
+    )
     event, seconds = as_json([_working(status, "", 0, 0)]), settings.A2A_LEASE_SECONDS
     cursor.execute(statement, [*chosen, _text(status), status.timestamp, worker, seconds, event])
     return list(cursor.fetchall())
@@ -113,7 +137,10 @@ def _claim_sqlite(cursor: CursorWrapper, worker: str, wants: Sequence[Want], sta
             statement = _CLAIM_SQLITE.format(where=f"{agents} and {queues}")
             cursor.execute(statement, [*head, *names, *more, want.limit])
             rows += cursor.fetchall()
-        EVENTS.write(cursor, [_working(status, row[0], row[2], row[13]) for row in rows])
+        events = [_working(status, row[0], row[2], row[13]) for row in rows]
+        EVENTS.write(cursor, events)
+        flagged = {row[0] for row in rows if row[18]}
+        write_deliveries(cursor, {event.task_id: [event] for event in events if event.task_id in flagged})
     return rows
 
 

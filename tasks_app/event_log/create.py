@@ -10,6 +10,7 @@ from msgspec import Struct
 from tasks_app.models import IdempotencyKey
 from tasks_app.rows import (
     BODIES,
+    DELIVERIES,
     EVENTS,
     EXCHANGES,
     FILES,
@@ -17,7 +18,9 @@ from tasks_app.rows import (
     RUNS,
     TASKS,
     TURNS,
+    WEBHOOKS,
     BodyRow,
+    DeliveryRow,
     EventRow,
     ExchangeRow,
     FileRow,
@@ -27,6 +30,7 @@ from tasks_app.rows import (
     Table,
     TaskRow,
     TurnRow,
+    WebhookRow,
     as_json,
     on_postgres,
 )
@@ -41,6 +45,9 @@ class Create(Struct, kw_only=True):
     files: list[FileRow] = []
     turn: TurnRow | None = None
     run: RunRow | None = None
+    webhook: WebhookRow | None = None
+    deliveries: list[DeliveryRow] = []
+    """Of its first events, to that webhook."""
     exchange: ExchangeRow | None = None
     body: BodyRow | None = None
 
@@ -89,7 +96,7 @@ def _own(item: Create, found: Known | None) -> Known | None:
     return None if own else found
 
 
-_TABLES = (TASKS, EVENTS, TURNS, RUNS, EXCHANGES, BODIES, FILES)
+_TABLES = (TASKS, EVENTS, TURNS, RUNS, WEBHOOKS, DELIVERIES, EXCHANGES, BODIES, FILES)
 
 
 def _rows(items: Sequence[Create]) -> list[tuple[Table, list[Row]]]:
@@ -97,10 +104,13 @@ def _rows(items: Sequence[Create]) -> list[tuple[Table, list[Row]]]:
     events: list[Row] = [event for item in items for event in item.events]
     turns: list[Row] = [item.turn for item in items if item.turn]
     runs: list[Row] = [item.run for item in items if item.run]
+    webhooks: list[Row] = [item.webhook for item in items if item.webhook]
+    deliveries: list[Row] = [delivery for item in items for delivery in item.deliveries]
     exchanges: list[Row] = [item.exchange for item in items if item.exchange]
     bodies: list[Row] = [item.body for item in items if item.body]
     files: list[Row] = [file for item in items for file in item.files]
-    return list(zip(_TABLES, (tasks, events, turns, runs, exchanges, bodies, files), strict=True))
+    found = (tasks, events, turns, runs, webhooks, deliveries, exchanges, bodies, files)
+    return list(zip(_TABLES, found, strict=True))
 
 
 @cache
@@ -115,7 +125,8 @@ def _statement(tables: tuple[Table, ...]) -> str:
 
 def _create_postgres(items: Sequence[Create]) -> set[int]:
     for place, item in enumerate(items):
-        for row in (item.key, item.task, item.turn, item.run, item.exchange, item.body, *item.events, *item.files):
+        one = (item.key, item.task, item.turn, item.run, item.webhook, item.exchange, item.body)
+        for row in (*one, *item.events, *item.deliveries, *item.files):
             if row is not None:
                 row.n = place
     filled = [(table, rows) for table, rows in _rows(items) if rows]

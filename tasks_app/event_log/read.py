@@ -42,6 +42,7 @@ class TaskRead(Struct, frozen=True, kw_only=True):
     max_attempts: int
     timeout: float
     wants: str
+    pushes: bool
 
 
 class ReadHead(ReadTask, frozen=True, kw_only=True):
@@ -77,7 +78,7 @@ class LastEvents(Struct, frozen=True, kw_only=True):
 
 COLUMNS = (
     "t.id, t.context_id, t.last_seq, t.state, t.status, t.metadata, t.snapshot_seq, t.snapshot_status, t.artifacts, "
-    "t.history, t.agent, t.owner_id, t.tenant_id, t.attempt, t.tries, t.max_attempts, t.timeout, t.wants"
+    "t.history, t.agent, t.owner_id, t.tenant_id, t.attempt, t.tries, t.max_attempts, t.timeout, t.wants, t.pushes"
 )
 _TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 
@@ -175,7 +176,7 @@ def task_read(row: tuple[Any, ...], tail: Sequence[EventDocument]) -> TaskRead:
         stored = fold(replace(stored, status=row[7]), tail)
     return TaskRead(
         document=stored, agent=row[10], owner_id=row[11], tenant_id=row[12], attempt=row[13], tries=row[14],
-        max_attempts=row[15], timeout=row[16], wants=row[17],
+        max_attempts=row[15], timeout=row[16], wants=row[17], pushes=bool(row[18]),
     )  # fmt: skip
 
 
@@ -226,6 +227,16 @@ def last_events_many(items: Sequence[LastEvents]) -> list[list[Reached]]:
         cursor.execute(f"select id, last_seq, state from {_TASK} where {where}", values)
         found = {row[0]: Reached(*row) for row in cursor.fetchall()}
     return [[found[task_id] for task_id in item.task_ids if task_id in found] for item in items]
+
+
+def read_snapshot(task_id: str) -> tuple[TaskDocument, int]:
+    """The task as of its snapshot, and the number of its last event."""
+    (row,) = _rows(COLUMNS, [ReadTask(task_id=task_id, sight=None)])
+    stored = TaskDocument(
+        id=row[0], context_id=row[1], seq=row[6], state="", status=row[7], metadata=row[5], artifacts=row[8],
+        history=row[9],
+    )  # fmt: skip
+    return stored, row[2]
 
 
 class ReadAsOf(Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ class Reached(Struct, frozen=True, array_like=True):
 Listener = Callable[[list[Reached]], None]
 Offer = Callable[[frozenset[str]], None]
 """Is given the queues in which something became runnable; none of them: it may be any."""
+Due = Callable[[], None]
 ANY: frozenset[str] = frozenset()
 
 
@@ -32,6 +33,7 @@ class Hints:
         self._listeners: tuple[Listener, ...] = ()
         self._relays: tuple[Listener, ...] = ()
         self._offers: tuple[Offer, ...] = ()
+        self._dues: tuple[Due, ...] = ()
 
     def listen(self, listener: Listener) -> None:
         """Calls the listener for every committed group from now on, of this process and of others."""
@@ -68,6 +70,17 @@ class Hints:
     def offer(self, queues: frozenset[str] = ANY) -> None:
         for offer in self._offers:
             offer(queues)
+
+    def on_due(self, due: Due) -> None:
+        """Calls this whenever this process has written a delivery; others find it when they look."""
+        self._dues = (*self._dues, due)
+
+    def forget_due(self, due: Due) -> None:
+        self._dues = tuple(known for known in self._dues if known != due)
+
+    def due(self) -> None:
+        for due in self._dues:
+            due()
 
 
 hints = Hints()

@@ -1,20 +1,13 @@
-"""The card for callers who are known; and what is not offered yet, and says so."""
+"""The card for callers who are known."""
 
 from django.conf import settings
 
 from a2a.agents import registry
-from a2a.errors import ExtendedCardNotConfigured, PushNotSupported, UnknownAgent
-from a2a.requests import ConfigurePush, GetExtendedCard
+from a2a.errors import ExtendedCardNotConfigured, UnknownAgent
+from a2a.requests import GetExtendedCard
 from tasks_app import cards
 from tasks_app.access import check_scope, check_tenant
 from tasks_app.operations.shape import Context, Done, Steps
-
-
-def no_push(request: ConfigurePush, context: Context) -> Steps:
-    """A2A 1.0, 3.1.7: the card says pushNotifications false."""
-    check_tenant(context.caller, request.tenant)
-    raise PushNotSupported
-    yield
 
 
 def extended_card(request: GetExtendedCard, context: Context) -> Steps:

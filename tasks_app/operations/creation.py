@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import reduce
 
 from msgspec import Struct
 
@@ -13,9 +14,10 @@ from a2a.events import Event, TaskCreated, apply, status_of
 from a2a.requests import SendMessage, StreamMessage
 from a2a.run import Run, Wants
 from a2a.states import TaskState
-from a2a.types import Message, Status, Task
-from tasks_app.event_log import Create, Known
+from a2a.types import Message, PushConfig, Status, Task
+from tasks_app.event_log import Create, Known, deliveries
 from tasks_app.ids import uuid7
+from tasks_app.operations.push_configs import webhook_row
 from tasks_app.operations.shape import Context
 from tasks_app.rows import EventRow, FileRow, KeyRow, RunRow, TaskRow, TurnRow
 
@@ -62,10 +64,30 @@ def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None = Non
         key=plan.key, task=_task_row(plan, final, task.status.timestamp), events=rows, run=failure,
         exchange=exchange, body=body, files=_held(plan, run.task_id),
     )  # fmt: skip
+    if plan.request.push_config:
+        _push(plan.request.push_config, item, events, plan)
     known: Known | None = yield item
     if isinstance(plan.request, StreamMessage):
         plan.created = document(apply(None, events[0]), 1) if later else final
     return _stored(context, item, known, answer)
+
+
+def _push(config: PushConfig, item: Create, events: Sequence[Event], plan: Plan) -> None:
+    """Adds the webhook that came with the message, and the deliveries of what has happened already."""
+    task_id, context_id = plan.run.task_id, plan.run.context_id
+    item.webhook = webhook_row(config, task_id, plan.now)
+    documents = [
+        event_document(event, task_id=task_id, context_id=context_id, seq=seq) for seq, event in enumerate(events, 1)
+    ]
+
+    def as_of(seq: int) -> TaskDocument:
+        return document(reduce(apply, events[:seq], None), seq)  # type: ignore[arg-type]  # there is a first event
+
+    item.deliveries = deliveries([(item.webhook.id, config.version)], documents, as_of, plan.now)
+    if item.deliveries:
+        item.webhook.due_at = plan.now
+    if item.task:
+        item.task.pushes = True
 
 
 def create_turn(plan: Plan, reply: Message):  # type: ignore[no-untyped-def]  # a part of a generator

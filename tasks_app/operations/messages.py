@@ -13,7 +13,6 @@ from a2a.dialects.shape import Answer
 from a2a.errors import (
     IdempotencyConflict,
     InvalidParams,
-    PushNotSupported,
     TaskNotFound,
     UnknownAgent,
     UnsupportedOperation,
@@ -34,6 +33,7 @@ from tasks_app.models import Turn
 from tasks_app.operations.attachments import check_references, digested, drop, keep_files, kept_of
 from tasks_app.operations.creation import Plan, create_task, create_turn
 from tasks_app.operations.fitness import fit
+from tasks_app.operations.push_configs import check_address, check_room, webhook_row
 from tasks_app.operations.shape import Context, Done, Follow, RunQuick, Steps, Wait
 from tasks_app.operations.tasks import find
 from tasks_app.rows import KeyRow
@@ -53,7 +53,10 @@ def send(request: SendMessage, context: Context) -> Steps:
         return (yield from _continue(request, context, message.task_id))
     check_tenant(context.caller, request.tenant)
     agent = choose_agent(request, context)
-    plan = _plan(request, context, agent, fit(request, agent, context))
+    wants = fit(request, agent, context)
+    if request.push_config:
+        yield from check_address(request.push_config)
+    plan = _plan(request, context, agent, wants)
     arguments(plan.run)  # A message that does not fit the agent's inputs makes no task.
     if any_large(request.message.parts):
         known = yield FindKey(owner_id=plan.key.owner_id, key=plan.key.key)
@@ -69,7 +72,7 @@ def send(request: SendMessage, context: Context) -> Steps:
 
 
 def _check(request: SendMessage) -> None:
-    """What can be said without looking anything up. Raises InvalidParams and PushNotSupported."""
+    """What can be said without looking anything up. Raises InvalidParams."""
     message = request.message
     if message.role is not Role.USER:
         raise InvalidParams(("message.role", "must be the user's: a caller does not speak for the agent"))
@@ -78,8 +81,6 @@ def _check(request: SendMessage) -> None:
     check_references(message)
     if len(request.accepted_output_modes) > MAX_MODES:
         raise InvalidParams(("configuration.acceptedOutputModes", f"must have {MAX_MODES} entries at most"))
-    if request.push_config:
-        raise PushNotSupported
 
 
 def choose_agent(request: SendMessage, context: Context) -> Agent:
@@ -245,11 +246,13 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
         status = Status(state=TaskState.SUBMITTED, timestamp=now) if state in INTERRUPTED else None
         kept = kept or (yield from kept_of(message, task_id))
         placed = replace(placed, parts=kept.parts)
+        webhook = yield from _webhook(request, task_id)
         row, body = context.exchange.halves(None) if context.exchange else (None, None)
         item = change(
             task_id, head.context_id, [MessageAdded(message=placed, status=status)], now=now, actor=context.actor,
             sight=sight(caller, task_id), exchange=row, body=body, tries=-head.tries if status else 0,
             wants=wants.json(), files=kept.rows,
+            webhook=webhook, pushing=webhook is not None,
             key=KeyRow(
                 owner_id=caller.owner_id, key=key, fingerprint=print_of, task_id=task_id, turn_id=None, created_at=now
             ),
@@ -265,6 +268,16 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
             return (yield from _continued(request, context, task_id, appended.seq))
         if context.exchange:
             context.exchange.unwritten()
+
+
+def _webhook(request: SendMessage, task_id: str):  # type: ignore[no-untyped-def]  # a part of a generator
+    """The row of the webhook that comes with a message to a task that exists, if one does."""
+    if request.push_config is None:
+        return None
+    yield from check_address(request.push_config)
+    row = webhook_row(request.push_config, task_id, clock.now())
+    yield from check_room(request.push_config, row)
+    return row
 
 
 def _continued(request: SendMessage, context: Context, task_id: str, seq: int) -> Steps:

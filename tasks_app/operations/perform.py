@@ -1,5 +1,6 @@
 """The table of operations and what drives them."""
 
+from collections.abc import Awaitable
 from typing import Any, assert_never
 
 from django.conf import settings
@@ -8,9 +9,12 @@ from a2a.dialects.shape import Answer, Result
 from a2a.errors import TaskNotFound
 from a2a.requests import (
     CancelTask,
-    ConfigurePush,
+    CreatePushConfig,
+    DeletePushConfig,
     GetExtendedCard,
+    GetPushConfig,
     GetTask,
+    ListPushConfigs,
     ListTasks,
     Request,
     SendMessage,
@@ -22,8 +26,8 @@ from tasks_app.access import Caller, check_scope
 from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.event_log import ReadTask
 from tasks_app.models import Task
-from tasks_app.operations import cards, messages, tasks
-from tasks_app.operations.shape import Context, Done, Follow, Operation, RunQuick, Steps, Wait
+from tasks_app.operations import cards, messages, push_configs, tasks
+from tasks_app.operations.shape import Await, Context, Done, Follow, Operation, RunQuick, Steps, Wait
 from tasks_app.readers import readers
 from tasks_app.runner import play_quickly
 
@@ -34,7 +38,10 @@ OPERATIONS: dict[type[Request], Operation] = {
     ListTasks: Operation(tasks.list_tasks, access.READ),
     CancelTask: Operation(tasks.cancel, access.CANCEL),
     SubscribeToTask: Operation(tasks.subscribe, access.READ),
-    ConfigurePush: Operation(cards.no_push, access.WRITE),
+    CreatePushConfig: Operation(push_configs.create, access.WRITE),
+    GetPushConfig: Operation(push_configs.get, access.READ),
+    ListPushConfigs: Operation(push_configs.list_configs, access.READ),
+    DeletePushConfig: Operation(push_configs.delete, access.WRITE),
     GetExtendedCard: Operation(cards.extended_card, access.READ),
 }
 
@@ -65,13 +72,23 @@ async def _drive(steps: Steps) -> Done | Wait | Follow:
         item = next(steps)
         while True:
             try:
-                value = await (play_quickly(item.run) if isinstance(item, RunQuick) else bridge.ask(item))
+                value = await _result(item)
             except Exception as error:  # noqa: BLE001  # the operation decides
                 item = steps.throw(error)
             else:
                 item = steps.send(value)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]  # what the generator returned
+
+
+def _result(item: Any) -> Awaitable[Any]:
+    match item:
+        case RunQuick(run):
+            return play_quickly(run)
+        case Await(start):
+            return start()
+        case _:
+            return bridge.ask(item)
 
 
 async def _wait(outcome: Wait, context: Context) -> Result:

@@ -1,6 +1,6 @@
 """The shape of an operation: what it is given, what it may yield, what it returns."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
 from msgspec import Struct
@@ -31,6 +31,12 @@ class RunQuick(Struct, frozen=True):
     run: Run
 
 
+class Await(Struct, frozen=True):
+    """Yielded to wait for something outside the database."""
+
+    start: Callable[[], Awaitable[Any]]
+
+
 class Done(Struct, frozen=True):
     """The answer is known."""
 
@@ -56,7 +62,7 @@ class Follow(Struct, frozen=True, kw_only=True):
 
 
 Steps = Generator[Any, Any, Done | Wait | Follow]
-"""Yields items of the bridge (or RunQuick), is sent their results."""
+"""Yields items of the bridge (or RunQuick, or Await), is sent their results."""
 
 
 class Operation(Struct, frozen=True):

@@ -100,6 +100,7 @@ class Writer:
             item = change(
                 claimed.id, claimed.context_id, events, now=clock.now(), actor="agent",
                 attempt=self.read.attempt, run=run, snapshot=self._snapshot(events, last=run is not None), files=files,
+                pushing=self.read.pushes,
             )  # fmt: skip
             try:
                 result = await bridge.ask(item)

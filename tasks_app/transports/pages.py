@@ -12,6 +12,7 @@ async def healthz(request: HttpRequest) -> HttpResponse:
 
 async def readyz(request: HttpRequest) -> HttpResponse:
     """The process can do its work, if not always in time; else 503 and why not."""
-    reasons, late = await problems(), lags()
+    reasons = await problems()
+    late = await lags()
     status = "unavailable" if reasons else "degraded" if late else "ok"
     return JsonResponse({"status": status, "reasons": [*reasons, *late]}, status=503 if reasons else 200)

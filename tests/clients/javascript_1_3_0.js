@@ -11,6 +11,7 @@ import {
 } from '@a2a-js/sdk/client';
 
 const [url, key, mode, binding] = process.argv.slice(2);
+const hook = 'http://127.0.0.1:65001/hook?a=b';
 const Transport = binding === 'HTTP+JSON' ? RestTransportFactory : JsonRpcTransportFactory;
 const legacyCompat = { enabled: mode === '0.3' };
 
@@ -207,17 +208,33 @@ const steps = {
     };
   },
 
+  async webhooks() {
+    const client = await caller();
+    const taskId = (await client.sendMessage(wish('tck-input-required'))).id;
+    const authentication = { scheme: 'Bearer', credentials: 'secret' };
+    const ids = { tenant: '', taskId, id: 'mine' };
+    const every = { tenant: '', taskId, pageSize: 0, pageToken: '' };
+    const made = await client.createTaskPushNotificationConfig({ ...ids, url: hook, token: 'tok', authentication });
+    const got = await client.getTaskPushNotificationConfig(ids);
+    const listed = await client.listTaskPushNotificationConfig(every);
+    await client.deleteTaskPushNotificationConfig(ids);
+    const left = await client.listTaskPushNotificationConfig(every);
+    return {
+      made: [made.taskId === taskId, made.id, made.url, made.token],
+      got: [got.id, got.url, got.token, got.authentication.scheme, got.authentication.credentials],
+      listed: listed.configs.map((config) => config.id), left: left.configs.length,
+    };
+  },
+
   async errors() {
     const [client, nobody] = [await caller(), await caller({ with: 'tdk_nobody' })];
     const ended = (await client.sendMessage(wish('tck-complete-task'))).id;
     const unknown = { tenant: '', id: randomUUID() };
-    const hook = { url: 'https://example.com/hook', token: '', authentication: undefined };
-    const push = { tenant: '', id: '', taskId: ended, ...hook };
+    const push = { tenant: '', id: '', taskId: ended, url: hook, token: '', authentication: undefined };
     const calls = {
       'unknown task': () => client.getTask(unknown),
       'not cancelable': () => client.cancelTask({ tenant: '', id: ended, metadata: undefined }),
-      // Its client refuses by itself, from what the card says; its transport asks us.
-      'no push': () => client.transport.createTaskPushNotificationConfig(push),
+      'late webhook': () => client.createTaskPushNotificationConfig(push),
       ended: () => client.sendMessage(wish('tck-complete-task', { taskId: ended })),
       'unknown stream': () => all(client.resubscribeTask(unknown)),
       'no such key': () => nobody.getTask({ tenant: '', id: ended }),

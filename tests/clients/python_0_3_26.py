@@ -20,8 +20,10 @@ from a2a.client.middleware import ClientCallContext
 from a2a.types import (
     FilePart,
     FileWithBytes,
+    GetTaskPushNotificationConfigParams,
     Message,
     Part,
+    PushNotificationAuthenticationInfo,
     PushNotificationConfig,
     Role,
     Task,
@@ -33,6 +35,7 @@ from a2a.types import (
 )
 
 URL, KEY, _, BINDING = sys.argv[1:5]  # the version is 0.3 anyway
+HOOK = "http://127.0.0.1:65001/hook?a=b"
 
 
 class Caller:
@@ -210,15 +213,37 @@ async def subscribe():
         }  # fmt: skip
 
 
+async def webhooks():
+    """This client has no method to list or delete them."""
+    async with Caller(streaming=False) as caller:
+        task = (await caller.send("tck-input-required")).id
+        secret = PushNotificationAuthenticationInfo(schemes=["Bearer"], credentials="secret")
+        push = PushNotificationConfig(id="mine", url=HOOK, token="tok", authentication=secret)
+        wish = TaskPushNotificationConfig(task_id=task, push_notification_config=push)
+        made = await caller.client.set_task_callback(wish)
+        ids = GetTaskPushNotificationConfigParams(id=task, push_notification_config_id="mine")
+        config, got = (
+            made.push_notification_config,
+            (await caller.client.get_task_callback(ids)).push_notification_config,
+        )
+        return {
+            "made": [made.task_id == task, config.id, config.url, config.token],
+            "got": [
+                got.id, got.url, got.token or "", got.authentication.schemes[0], got.authentication.credentials or "",
+            ],
+            "listed": "not in this client", "left": "not in this client",
+        }  # fmt: skip
+
+
 async def errors():
     async with Caller(streaming=False) as caller, Caller(key="tdk_nobody") as nobody, Caller() as listener:
         ended = (await caller.send("tck-complete-task")).id
         unknown = str(uuid.uuid4())
-        push = PushNotificationConfig(url="https://example.com/hook")
+        push = PushNotificationConfig(url=HOOK)
         calls = {
             "unknown task": caller.client.get_task(TaskQueryParams(id=unknown)),
             "not cancelable": caller.client.cancel_task(TaskIdParams(id=ended)),
-            "no push": caller.client.set_task_callback(
+            "late webhook": caller.client.set_task_callback(
                 TaskPushNotificationConfig(task_id=ended, push_notification_config=push)
             ),
             "ended": caller.send("tck-complete-task", task_id=ended),
@@ -249,6 +274,7 @@ STEPS = (
     listing,
     cancel,
     subscribe,
+    webhooks,
     errors,
 )
 

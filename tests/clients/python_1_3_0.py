@@ -25,9 +25,13 @@ from a2a.types import (
     AgentInterface,
     AgentProvider,
     AgentSkill,
+    AuthenticationInfo,
     CancelTaskRequest,
+    DeleteTaskPushNotificationConfigRequest,
     GetExtendedAgentCardRequest,
+    GetTaskPushNotificationConfigRequest,
     GetTaskRequest,
+    ListTaskPushNotificationConfigsRequest,
     ListTasksRequest,
     Message,
     Part,
@@ -45,6 +49,7 @@ from google.protobuf.json_format import MessageToDict
 from jwt.algorithms import ECAlgorithm
 
 URL, KEY, MODE, BINDING = sys.argv[1:5]
+HOOK = "http://127.0.0.1:65001/hook?a=b"
 
 
 class Caller:
@@ -276,15 +281,38 @@ async def subscribe():
         }  # fmt: skip
 
 
+async def webhooks():
+    async with Caller(streaming=False) as caller:
+        task = (await caller.send("tck-input-required")).task.id
+        secret = AuthenticationInfo(scheme="Bearer", credentials="secret")
+        wish = TaskPushNotificationConfig(task_id=task, id="mine", url=HOOK, token="tok", authentication=secret)
+        made = await caller.client.create_task_push_notification_config(wish)
+        ids = {"task_id": task, "id": "mine"}
+        got = await caller.client.get_task_push_notification_config(GetTaskPushNotificationConfigRequest(**ids))
+        every = ListTaskPushNotificationConfigsRequest(task_id=task)
+        seen = {
+            "made": [made.task_id == task, made.id, made.url, made.token],
+            "got": [got.id, got.url, got.token, got.authentication.scheme, got.authentication.credentials],
+            "listed": "not in this client", "left": "not in this client",
+        }  # fmt: skip
+        try:
+            listed = await caller.client.list_task_push_notification_configs(every)
+        except NotImplementedError:
+            return seen
+        await caller.client.delete_task_push_notification_config(DeleteTaskPushNotificationConfigRequest(**ids))
+        left = await caller.client.list_task_push_notification_configs(every)
+        return seen | {"listed": [config.id for config in listed.configs], "left": len(left.configs)}
+
+
 async def errors():
     async with Caller(streaming=False) as caller, Caller(key="tdk_nobody") as nobody, Caller() as listener:
         ended = (await caller.send("tck-complete-task")).task.id
         unknown = str(uuid.uuid4())
-        push = TaskPushNotificationConfig(task_id=ended, url="https://example.com/hook")
+        push = TaskPushNotificationConfig(task_id=ended, url=HOOK)
         calls = {
             "unknown task": caller.client.get_task(GetTaskRequest(id=unknown)),
             "not cancelable": caller.client.cancel_task(CancelTaskRequest(id=ended)),
-            "no push": caller.client.create_task_push_notification_config(push),
+            "late webhook": caller.client.create_task_push_notification_config(push),
             "ended": caller.send("tck-complete-task", task_id=ended),
             "unknown stream": anext(listener.client.subscribe(SubscribeToTaskRequest(id=unknown))),
             "no such key": nobody.client.get_task(GetTaskRequest(id=ended)),
@@ -314,6 +342,7 @@ STEPS = (
     listing,
     cancel,
     subscribe,
+    webhooks,
     errors,
 )
 

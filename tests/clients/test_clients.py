@@ -32,7 +32,7 @@ ERRORS = {
     "python": {
         "unknown task": "TaskNotFoundError: ",
         "not cancelable": "TaskNotCancelableError: ",
-        "no push": "PushNotificationNotSupportedError: ",
+        "late webhook": "UnsupportedOperationError: ",
         "ended": "UnsupportedOperationError: ",
         "unknown stream": "TaskNotFoundError: ",
         "no such key": "A2AClientError: HTTP Error",
@@ -40,7 +40,7 @@ ERRORS = {
     "python-0.3.26": {
         "unknown task": "A2AClientJSONRPCError: JSON-RPC Error code=-32001 ",
         "not cancelable": "A2AClientJSONRPCError: JSON-RPC Error code=-32002 ",
-        "no push": "A2AClientJSONRPCError: JSON-RPC Error code=-32003 ",
+        "late webhook": "A2AClientJSONRPCError: JSON-RPC Error code=-32004 ",
         "ended": "A2AClientJSONRPCError: JSON-RPC Error code=-32004 ",
         "unknown stream": "A2AClientJSONRPCError: JSON-RPC Error code=-32001 ",
         "no such key": "A2AClientHTTPError: HTTP Error 401",
@@ -48,7 +48,7 @@ ERRORS = {
     "javascript": {
         "unknown task": "JsonRpcTaskNotFoundError -32001: ",
         "not cancelable": "JsonRpcTaskNotCancelableError -32002: ",
-        "no push": "JsonRpcPushNotificationNotSupportedError -32003: ",
+        "late webhook": "JsonRpcUnsupportedOperationError -32004: ",
         "ended": "JsonRpcUnsupportedOperationError -32004: ",
         "unknown stream": "JsonRpcTaskNotFoundError -32001: ",
         "no such key": "JsonRpcTransportError -38009: ",
@@ -57,7 +57,7 @@ ERRORS = {
     "python-0.3.26-rest": {
         "unknown task": "A2AClientHTTPError: HTTP Error 404",
         "not cancelable": "A2AClientHTTPError: HTTP Error 400",
-        "no push": "A2AClientHTTPError: HTTP Error 400",
+        "late webhook": "A2AClientHTTPError: HTTP Error 400",
         "ended": "A2AClientHTTPError: HTTP Error 400",
         "unknown stream": "A2AClientHTTPError: HTTP Error 400: Invalid SSE response",
         "no such key": "A2AClientHTTPError: HTTP Error 401",
@@ -65,7 +65,7 @@ ERRORS = {
     "javascript-1.3.0-rest": {
         "unknown task": "RestTaskNotFoundError : ",
         "not cancelable": "RestTaskNotCancelableError : ",
-        "no push": "RestPushNotificationNotSupportedError : ",
+        "late webhook": "RestUnsupportedOperationError : ",
         "ended": "RestUnsupportedOperationError : ",
         "unknown stream": "RestTaskNotFoundError : ",
         "no such key": "RestA2AErrorImpl : Authentication is required",
@@ -73,7 +73,7 @@ ERRORS = {
     "javascript-1.3.0-rest-as-0.3": {
         "unknown task": "TaskNotFoundError : ",
         "not cancelable": "TaskNotCancelableError : ",
-        "no push": "PushNotificationNotSupportedError : ",
+        "late webhook": "UnsupportedOperationError : ",
         "ended": "UnsupportedOperationError : ",
         "unknown stream": "TaskNotFoundError : ",
         "no such key": "Error : REST error: Authentication is required",
@@ -91,7 +91,7 @@ def test_the_card_tells_the_client_what_to_speak(client: Client, saw: Saw) -> No
         "name": "conformance",
         "speaks": SPEAKS[client.name],
         "streaming": True,
-        "push": False,
+        "push": True,
         "skills": ["conformance"],
     }
 
@@ -197,6 +197,17 @@ def test_a_second_client_joins_in_the_middle_and_both_hear_the_same(saw: Saw) ->
         "same": True,
         "last": ["status", "completed"],
     }
+
+
+def test_a_webhook_is_registered_read_listed_and_removed(client: Client, saw: Saw) -> None:
+    url = "http://127.0.0.1:65001/hook?a=b"
+    rest = {"listed": ["mine"], "left": 0}
+    if client.name.startswith("python-0.3.26") or client.name == "python-1.3.0-rest-as-0.3":
+        rest = dict.fromkeys(rest, "not in this client")
+    # Token and credentials are not read back.
+    assert saw("webhooks") == {
+        "made": [True, "mine", url, "tok"], "got": ["mine", url, "", "Bearer", ""], **rest,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ERRORS["python"])

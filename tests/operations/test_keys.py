@@ -5,12 +5,15 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from a2a.errors import MissingScope, PushNotSupported
+from a2a.errors import MissingScope
 from a2a.requests import (
     CancelTask,
-    ConfigurePush,
+    CreatePushConfig,
+    DeletePushConfig,
     GetExtendedCard,
+    GetPushConfig,
     GetTask,
+    ListPushConfigs,
     ListTasks,
     SendMessage,
     StreamMessage,
@@ -83,7 +86,8 @@ def test_every_operation_has_a_scope(db: None) -> None:
     scopes = {request: operation.scope for request, operation in OPERATIONS.items()}
     assert scopes == {
         SendMessage: "tasks:write", StreamMessage: "tasks:write", GetTask: "tasks:read", ListTasks: "tasks:read",
-        CancelTask: "tasks:cancel", SubscribeToTask: "tasks:read", ConfigurePush: "tasks:write",
+        CancelTask: "tasks:cancel", SubscribeToTask: "tasks:read", CreatePushConfig: "tasks:write",
+        GetPushConfig: "tasks:read", ListPushConfigs: "tasks:read", DeletePushConfig: "tasks:write",
         GetExtendedCard: "tasks:read",
     }  # fmt: skip
 
@@ -95,13 +99,6 @@ def test_the_synchronous_half_checks_the_scope_too(owner: Person) -> None:
     with pytest.raises(MissingScope) as told:
         perform_now(CancelTask(id=task.id), Context(caller=reader))
     assert told.value.facts == {"required": "tasks:cancel", "provided": "tasks:read"}
-
-
-@pytest.mark.parametrize("who", ["owner", "colleague", "stranger"])
-def test_what_is_not_offered_says_so_to_everybody(request: pytest.FixtureRequest, who: str) -> None:
-    caller = request.getfixturevalue(who)
-    with pytest.raises(PushNotSupported):
-        ask(caller, ConfigurePush())
 
 
 def test_the_synchronous_half_does_not_wait(owner: Person) -> None:

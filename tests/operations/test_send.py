@@ -8,7 +8,6 @@ from a2a.errors import (
     IdempotencyConflict,
     InvalidParams,
     MissingScope,
-    PushNotSupported,
     TaskNotFound,
     UnknownAgent,
     UnsupportedOperation,
@@ -130,12 +129,6 @@ def test_a_message_that_may_not_be_makes_nothing(owner: Person, wrong: Message, 
     with pytest.raises(InvalidParams) as told:
         send(owner, wrong)
     assert [name for name, _ in told.value.violations] == [field]
-    assert nothing_stored()
-
-
-def test_a_webhook_with_the_message_is_refused(owner: Person) -> None:
-    with pytest.raises(PushNotSupported):
-        send(owner, push_config=True)
     assert nothing_stored()
 
 

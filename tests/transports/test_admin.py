@@ -652,7 +652,7 @@ def test_pages_take_a_bounded_number_of_queries(
             admin.get(address, {"q": rows[0].pk})
     with django_assert_max_num_queries(5):
         page(admin, "exchange", calls[0].pk)
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(9):
         page(admin, "task", rows[0].pk)
 
 

@@ -35,6 +35,14 @@ PARAMS: dict[str, Any] = {
     "tasks/list": {"limit": 1, "cursor": "x", "status": "working"},
     "tasks/resubscribe": {"id": "t"},
     "tasks/pushNotificationConfig/set": {"taskId": "t", "pushNotificationConfig": {"url": "https://example.org"}},
+    "tasks/pushNotificationConfig/get": {"id": "t", "pushNotificationConfigId": "c"},
+    "CreateTaskPushNotificationConfig": {
+        "taskId": "t",
+        "url": "https://example.org",
+        "authentication": {"scheme": "x"},
+    },
+    "ListTaskPushNotificationConfigs": {"taskId": "t", "pageSize": 1, "pageToken": "x"},
+    "DeleteTaskPushNotificationConfig": {"taskId": "t", "id": "c"},
 }
 VALUES = st.recursive(
     st.none()

@@ -363,3 +363,24 @@ def test_a_hostile_text_is_cleaned_in_one_pass(text: str) -> None:
     # With a search that goes back at each letter these took minutes.
     redacted(text.encode())
     redacted(json.dumps({"token": 1, "text": text}).encode())
+
+
+def test_a_webhook_is_recorded_without_its_secrets(post: Post, owner: Person, settings: Any) -> None:
+    settings.A2A_OUTBOUND_LOOPBACK = True
+    _, made = post(new(agent="asks"))
+    config = {
+        "taskId": task_id(made), "id": "mine", "url": "http://127.0.0.1:65001/", "token": "canary-token",
+        "authentication": {"scheme": "Bearer", "credentials": "canary-credentials"},
+    }  # fmt: skip
+    _, content = post(call("CreateTaskPushNotificationConfig", config))
+    assert b"canary-token" in content
+    inline = {"taskPushNotificationConfig": {**config, "taskId": ""}}
+    post(new(configuration=inline))
+    for method in ("GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig"):
+        post(call(method, {"taskId": task_id(made), "id": "mine"}))
+    found = recorded(5)
+    assert [row.task_id for row in found[:2]] == [task_id(made)] * 2
+    for row in found:
+        assert "canary" not in row.body.request + row.body.response + response_text(row)
+    assert json.loads(response_text(found[1]))["result"]["id"] == "mine"
+    assert json.loads(response_text(found[4]))["result"] == {}

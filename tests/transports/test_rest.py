@@ -77,10 +77,11 @@ def test_every_route_of_1_0_answers_at_the_root_for_a_tenant_and_for_an_agent(cl
     refusal(client.post(f"{base}/tasks/{task['id']}:cancel"), 400, "TASK_NOT_CANCELABLE")
     for verb in ("GET", "POST"):
         refusal(client.request(verb, f"{base}/tasks/{task['id']}:subscribe"), 400, "UNSUPPORTED_OPERATION")
-    for verb, tail in (("POST", ""), ("GET", ""), ("GET", "/c"), ("DELETE", "/c")):
-        body = {"json": {"url": "https://example.org"}} if verb == "POST" else {}
-        answer = client.request(verb, f"{base}/tasks/{task['id']}/pushNotificationConfigs{tail}", **body)
-        refusal(answer, 400, "PUSH_NOTIFICATION_NOT_SUPPORTED")
+    webhooks = f"{base}/tasks/{task['id']}/pushNotificationConfigs"
+    refusal(client.post(webhooks, json={"url": "https://example.org"}), 400, "UNSUPPORTED_OPERATION")
+    assert client.get(webhooks).json() == {"configs": [], "nextPageToken": ""}
+    refusal(client.get(f"{webhooks}/c"), 404, "TASK_NOT_FOUND")
+    assert client.delete(f"{webhooks}/c").json() == {}
     card = client.get(f"{base}/extendedAgentCard").json()
     assert {"protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}.items() <= card["supportedInterfaces"][2].items()
     with client.stream("POST", f"{base}/message:stream", json=sending()) as stream:
@@ -116,10 +117,11 @@ def test_every_route_of_0_3_answers_at_the_root_and_for_an_agent(
         with client.stream(verb, f"{base}/tasks/{task['id']}:subscribe") as stream:
             (event,) = [line for line in stream.read().decode().splitlines() if line.startswith("data: ")]
         assert json.loads(event.removeprefix("data: ")) == {"task": got}
-    for verb, tail in (("POST", ""), ("GET", ""), ("GET", "/c"), ("DELETE", "/c")):
-        body = {"json": {"config": {"url": "https://example.org"}}} if verb == "POST" else {}
-        answer = client.request(verb, f"{base}/tasks/{task['id']}/pushNotificationConfigs{tail}", **body)
-        refusal(answer, 400, "PUSH_NOTIFICATION_NOT_SUPPORTED")
+    webhooks = f"{base}/tasks/{task['id']}/pushNotificationConfigs"
+    refusal(client.post(webhooks, json={"config": {"url": "https://example.org"}}), 400, "UNSUPPORTED_OPERATION")
+    assert client.get(webhooks).json() == {"configs": []}
+    refusal(client.get(f"{webhooks}/c"), 404, "TASK_NOT_FOUND")
+    assert client.delete(f"{webhooks}/c").json() == {}
     assert client.get(f"{base}/card").json()["additionalInterfaces"][1]["transport"] == "HTTP+JSON"
 
 

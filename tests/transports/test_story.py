@@ -80,7 +80,7 @@ def test_a_card_has_the_shape_of_its_path_and_version(
     assert status == 200
     assert {"supportedInterfaces", "protocolVersion", "url"} & set(card) == shape
     assert card["capabilities"]["streaming"] is True
-    assert card["capabilities"]["pushNotifications"] is False
+    assert card["capabilities"]["pushNotifications"] is True
     assert {"echo", "story", "introduce"} <= {skill["id"] for skill in card["skills"]}
     assert got(door, path, **headers, **{"If-None-Match": told["etag"]})[::2] == (304, b"")
     assert b"Traceback" not in body

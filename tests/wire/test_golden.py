@@ -35,6 +35,10 @@ ANSWERS_0_X: dict[str, tuple[str, Result]] = {
     "tasks-get.response": ("tasks/get", values.WORKING),
     "tasks-list.response": ("tasks/list", values.PAGE),
     "tasks-cancel.response": ("tasks/cancel", values.CANCELED),
+    "push-set.response": ("tasks/pushNotificationConfig/set", values.WRITTEN_WEBHOOK),
+    "push-get.response": ("tasks/pushNotificationConfig/get", values.READ_WEBHOOK),
+    "push-list.response": ("tasks/pushNotificationConfig/list", values.WEBHOOKS),
+    "push-delete.response": ("tasks/pushNotificationConfig/delete", None),
 }
 ANSWERS: dict[str, dict[str, tuple[str, Result]]] = {
     "v1_0": {
@@ -47,6 +51,10 @@ ANSWERS: dict[str, dict[str, tuple[str, Result]]] = {
         "ListTasks.response.empty": ("ListTasks", values.EMPTY_PAGE),
         "CancelTask.response": ("CancelTask", values.CANCELED),
         "GetExtendedAgentCard.response": ("GetExtendedAgentCard", values.EXTENDED_CARD),
+        "CreateTaskPushNotificationConfig.response": ("CreateTaskPushNotificationConfig", values.WRITTEN_WEBHOOK),
+        "GetTaskPushNotificationConfig.response": ("GetTaskPushNotificationConfig", values.READ_WEBHOOK),
+        "ListTaskPushNotificationConfigs.response": ("ListTaskPushNotificationConfigs", values.WEBHOOKS),
+        "DeleteTaskPushNotificationConfig.response": ("DeleteTaskPushNotificationConfig", None),
     },
     "v0_3": ANSWERS_0_X | {"extended-card.response": ("agent/getAuthenticatedExtendedCard", values.EXTENDED_CARD)},
     "v0_2": ANSWERS_0_X,
@@ -69,6 +77,17 @@ EVENTS: dict[str, dict[str, tuple[Frame, ...]]] = {
     "v0_2": EVENTS_0_X,
 }
 
+WEBHOOKS_0_X: dict[str, EventDocument] = {"push-webhook.body": values.COMPLETES_EVENT}
+WEBHOOKS: dict[str, dict[str, EventDocument]] = {
+    "v1_0": {
+        "push-webhook.artifact-update.body": values.LAST_CHUNK,
+        "push-webhook.status-update.body": values.COMPLETES_EVENT,
+        "push-webhook.task.body": values.CREATES_EVENT,
+    },
+    "v0_3": WEBHOOKS_0_X,
+    "v0_2": WEBHOOKS_0_X,
+}
+
 ERRORS: dict[str, dict[str, errors.Error]] = {
     "v1_0": values.ERRORS_1_0,
     "v0_3": values.ERRORS_0_3,
@@ -85,6 +104,7 @@ TABLES: dict[str, dict[str, dict[str, Any]]] = {
     "request": REQUESTS,
     "answer": ANSWERS,
     "events": EVENTS,
+    "webhook": WEBHOOKS,
     "error": ERRORS,
     "card": CARDS,
 }
@@ -142,6 +162,12 @@ def test_a_stored_event_comes_back_as_it_was(version: str, name: str) -> None:
             case EventDocument(task_id=task_id, context_id=context_id, seq=seq):
                 event = event_of(frame)
                 assert event_document(event, task_id=task_id, context_id=context_id, seq=seq) == frame
+
+
+@every("webhook")
+def test_the_body_of_a_delivery_encodes_to_its_json(version: str, name: str) -> None:
+    body = DIALECTS[version].encode_push(WEBHOOKS[version][name], lambda: values.DONE)
+    assert plain(body) == golden(version, name)
 
 
 @every("error")

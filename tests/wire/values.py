@@ -2,11 +2,13 @@
 
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from a2a import errors
-from a2a.dialects.protojson import document, event_document
-from a2a.dialects.shape import Answer, CardAnswer, Frame, TaskPage
+from a2a.dialects.protojson import document, event_document, task_of
+from a2a.dialects.shape import Answer, CardAnswer, Frame, PushConfigPage, TaskPage
 from a2a.documents import TaskDocument
-from a2a.events import ArtifactAdded, Event, StatusChanged
+from a2a.events import ArtifactAdded, Event, StatusChanged, TaskCreated
 from a2a.states import TaskState
 from a2a.types import (
     Artifact,
@@ -16,6 +18,7 @@ from a2a.types import (
     Message,
     Part,
     Provider,
+    PushConfig,
     Role,
     SecurityScheme,
     Skill,
@@ -104,6 +107,23 @@ def stream(first: TaskDocument, *events: Event) -> tuple[Frame, ...]:
     rows = [event_document(event, task_id=TASK, context_id=CONTEXT, seq=seq) for seq, event in enumerate(events, 2)]
     return (first, *rows)
 
+
+DONE = task(TaskState.COMPLETED, artifacts=(SUMMARY,))
+CREATES_EVENT = event_document(TaskCreated(task=task_of(DONE)), task_id=TASK, context_id=CONTEXT, seq=1)
+LAST_CHUNK = event_document(
+    ArtifactAdded(artifact=Artifact(artifact_id=ARTIFACT, parts=(text("42.00 EUR"),)), append=True, last_chunk=True),
+    task_id=TASK,
+    context_id=CONTEXT,
+    seq=4,
+)
+COMPLETES_EVENT = event_document(COMPLETES, task_id=TASK, context_id=CONTEXT, seq=5)
+
+READ_WEBHOOK = PushConfig(
+    id="push-cfg-1", task_id=TASK, url="https://client.example.com/hooks/a2a", schemes=("Bearer",), version="1.0"
+)
+"""Neither its token nor its credentials are read back (fact sheet 7.5)."""
+WRITTEN_WEBHOOK = replace(READ_WEBHOOK, token="tok-9f2c")
+WEBHOOKS = PushConfigPage(configs=(READ_WEBHOOK,), next_page_token="")
 
 STREAM_COMPLETED = stream(task(TaskState.SUBMITTED, 1), WORKS, *CHUNKS, COMPLETES)
 STREAM_INPUT_REQUIRED = stream(task(TaskState.SUBMITTED, 1), ASKS)

@@ -4,9 +4,12 @@ from datetime import UTC, datetime
 
 from a2a.requests import (
     CancelTask,
-    ConfigurePush,
+    CreatePushConfig,
+    DeletePushConfig,
     GetExtendedCard,
+    GetPushConfig,
     GetTask,
+    ListPushConfigs,
     ListTasks,
     Request,
     SendMessage,
@@ -14,7 +17,7 @@ from a2a.requests import (
     SubscribeToTask,
 )
 from a2a.states import TaskState
-from a2a.types import Message, Part, Role
+from a2a.types import Message, Part, PushConfig, Role
 from tests.wire.values import CONTEXT, FIRST, TASK
 
 THIRD = "a1b2c3d4-0003-4000-8000-000000000003"
@@ -47,6 +50,18 @@ def full(media_type: str | None, *data: Part) -> Message:
     )
 
 
+def webhook(version: str, path: str) -> PushConfig:
+    return PushConfig(
+        id="push-cfg-1",
+        url="https://client.example.com/hooks/a2a",
+        token="tok-9f2c",
+        schemes=("Bearer",),
+        credentials="s3cr3t",
+        version=version,
+        path=path,
+    )
+
+
 REQUESTS_1_0: dict[str, Request] = {
     "SendMessage.request.minimal": SendMessage(message=minimal("text/plain")),
     "SendMessage.request.continue": SendMessage(message=following("text/plain")),
@@ -60,7 +75,7 @@ REQUESTS_1_0: dict[str, Request] = {
         return_immediately=True,
         history_length=5,
         accepted_output_modes=MODES,
-        push_config=True,
+        push_config=webhook("1.0", "configuration.taskPushNotificationConfig.url"),
         metadata={"trace": "abc"},
     ),
     "SendStreamingMessage.request": StreamMessage(message=minimal("text/plain")),
@@ -76,10 +91,10 @@ REQUESTS_1_0: dict[str, Request] = {
     "ListTasks.request.next-page": ListTasks(context_id=CONTEXT, page_size=1, page_token="b3BhcXVl"),
     "CancelTask.request": CancelTask(id=TASK, metadata={"reason": "user"}),
     "SubscribeToTask.request": SubscribeToTask(id=TASK),
-    "CreateTaskPushNotificationConfig.request": ConfigurePush(),
-    "GetTaskPushNotificationConfig.request": ConfigurePush(),
-    "ListTaskPushNotificationConfigs.request": ConfigurePush(),
-    "DeleteTaskPushNotificationConfig.request": ConfigurePush(),
+    "CreateTaskPushNotificationConfig.request": CreatePushConfig(task_id=TASK, config=webhook("1.0", "url")),
+    "GetTaskPushNotificationConfig.request": GetPushConfig(task_id=TASK, id="push-cfg-1"),
+    "ListTaskPushNotificationConfigs.request": ListPushConfigs(task_id=TASK, page_size=10),
+    "DeleteTaskPushNotificationConfig.request": DeletePushConfig(task_id=TASK, id="push-cfg-1"),
     "GetExtendedAgentCard.request": GetExtendedCard(),
     "GetExtendedAgentCard.request.no-params": GetExtendedCard(),
 }
@@ -91,7 +106,7 @@ REQUESTS_0_2: dict[str, Request] = {
         message=full(None, Part(data={"locale": "de-DE"}, metadata={"source": "form"})),
         history_length=5,
         accepted_output_modes=MODES,
-        push_config=True,
+        push_config=webhook("0.3", "configuration.pushNotificationConfig.url"),
         metadata={"trace": "abc"},
     ),
     "message-stream.request": StreamMessage(message=minimal(None)),
@@ -106,10 +121,10 @@ REQUESTS_0_2: dict[str, Request] = {
     ),
     "tasks-cancel.request": CancelTask(id=TASK, metadata={"reason": "user"}),
     "tasks-resubscribe.request": SubscribeToTask(id=TASK, ended_too=True),
-    "push-set.request": ConfigurePush(),
-    "push-get.request": ConfigurePush(),
-    "push-get.request.task-only": ConfigurePush(),
-    "push-list.request": ConfigurePush(),
-    "push-delete.request": ConfigurePush(),
+    "push-set.request": CreatePushConfig(task_id=TASK, config=webhook("0.3", "pushNotificationConfig.url")),
+    "push-get.request": GetPushConfig(task_id=TASK, id="push-cfg-1"),
+    "push-get.request.task-only": GetPushConfig(task_id=TASK, id=None),
+    "push-list.request": ListPushConfigs(task_id=TASK, page_size=100),
+    "push-delete.request": DeletePushConfig(task_id=TASK, id="push-cfg-1"),
 }
 REQUESTS_0_3 = REQUESTS_0_2 | {"extended-card.request": GetExtendedCard()}

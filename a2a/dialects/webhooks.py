@@ -1,0 +1,308 @@
+"""Webhook configs on the wire: flat in 1.0, wrapped with the task's id in 0.x; and the limits of their fields.
+
+Whether an address may be called is not said here: that needs a look at the network.
+"""
+
+import binascii
+import re
+from base64 import b64decode
+from typing import Any
+
+import orjson
+from msgspec import Struct
+
+from a2a.dialects.params import camel, checked, whole
+from a2a.dialects.shape import PushConfigPage
+from a2a.errors import InvalidParams
+from a2a.requests import CreatePushConfig, DeletePushConfig, GetPushConfig, ListPushConfigs
+from a2a.types import Json, PushConfig
+
+MAX_ID, MAX_URL, MAX_TOKEN, MAX_CREDENTIALS, MAX_SCHEMES = 255, 2_048, 1_024, 4_096, 8
+MAX_PAGE = 100
+SIGNED = "standardwebhooks"
+"""The authentication scheme, in lower case, whose credentials are a secret to sign with and are never sent."""
+_SECRET_BYTES = range(24, 65)
+_SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
+_HEADER = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+"""What may stand in a header as it is: a line break would begin another one."""
+
+
+class AuthenticationParams(Struct, rename="camel"):
+    scheme: str | None = None
+    credentials: str | None = None
+
+
+class FlatParams(Struct, rename="camel"):
+    task_id: str
+    url: str
+    tenant: str | None = None
+    id: str | None = None
+    token: str | None = None
+    authentication: AuthenticationParams | None = None
+
+
+class InlineParams(Struct, rename="camel"):
+    url: str
+    tenant: str | None = None
+    task_id: str | None = None
+    id: str | None = None
+    token: str | None = None
+    authentication: AuthenticationParams | None = None
+
+
+class ConfigIdParams(Struct, rename="camel"):
+    task_id: str
+    id: str
+    tenant: str | None = None
+
+
+class ListParams(Struct, rename="camel"):
+    task_id: str
+    tenant: str | None = None
+    page_size: int | str | None = None
+    page_token: str | None = None
+
+
+class OldAuthenticationParams(Struct, rename="camel"):
+    schemes: list[str]
+    credentials: str | None = None
+
+
+class OldConfigParams(Struct, rename="camel"):
+    url: str
+    id: str | None = None
+    token: str | None = None
+    authentication: OldAuthenticationParams | None = None
+
+
+class SetParams(Struct, rename="camel"):
+    push_notification_config: OldConfigParams
+    task_id: str | None = None
+    metadata: Json | None = None
+
+
+class OldConfigIdParams(Struct, rename="camel"):
+    id: str | None = None
+    task_id: str | None = None
+    push_notification_config_id: str | None = None
+    metadata: Json | None = None
+
+
+# ----------------------------------------------------------------------- 1.0
+
+
+def flat(params: Any) -> Any:
+    """The params of 1.0 with camelCase names, down to the authentication."""
+    if not isinstance(params, dict):
+        return params
+    params = camel(params)
+    if isinstance(inner := params.get("authentication"), dict):
+        params["authentication"] = camel(inner)
+    return params
+
+
+def decode_create(params: Any) -> CreatePushConfig:
+    wire = checked(flat(params), FlatParams)
+    return CreatePushConfig(
+        tenant=wire.get("tenant") or None, task_id=_named(wire["taskId"], "taskId"), config=flat_config(wire, "")
+    )
+
+
+def decode_inline(wire: Json | None) -> PushConfig | None:
+    """The config inside a send: the task is the one that the send makes or continues."""
+    if wire is None:
+        return None
+    path = "configuration.taskPushNotificationConfig"
+    if wire.get("taskId"):
+        raise InvalidParams((f"{path}.taskId", "must be empty inside a send: the task is that of the message"))
+    return flat_config(wire, f"{path}.")
+
+
+def flat_config(wire: Json, path: str) -> PushConfig:
+    authentication = wire.get("authentication") or {}
+    scheme = authentication.get("scheme")
+    return _config(
+        wire,
+        path,
+        version="1.0",
+        schemes={f"{path}authentication.scheme": scheme} if scheme else {},
+        credentials=authentication.get("credentials"),
+    )
+
+
+def decode_get(params: Any) -> GetPushConfig:
+    wire = checked(flat(params), ConfigIdParams)
+    task_id, config_id = _named(wire["taskId"], "taskId"), _named(wire["id"], "id")
+    return GetPushConfig(tenant=wire.get("tenant") or None, task_id=task_id, id=config_id)
+
+
+def decode_list(params: Any) -> ListPushConfigs:
+    wire = checked(flat(params), ListParams)
+    size = whole(wire.get("pageSize"), "pageSize", 0, MAX_PAGE)
+    return ListPushConfigs(
+        tenant=wire.get("tenant") or None,
+        task_id=_named(wire["taskId"], "taskId"),
+        # Zero is what ProtoJSON writes for a size that is not set.
+        page_size=size or MAX_PAGE,
+        page_token=wire.get("pageToken") or None,
+    )
+
+
+def decode_delete(params: Any) -> DeletePushConfig:
+    wire = checked(flat(params), ConfigIdParams)
+    task_id, config_id = _named(wire["taskId"], "taskId"), _named(wire["id"], "id")
+    return DeletePushConfig(tenant=wire.get("tenant") or None, task_id=task_id, id=config_id)
+
+
+def encode_flat(config: PushConfig) -> Json:
+    out: Json = {"id": config.id, "taskId": config.task_id, "url": config.url}
+    if config.token:
+        out["token"] = config.token
+    if config.schemes:
+        out["authentication"] = {"scheme": config.schemes[0]}
+    return out
+
+
+def encode_config(config: PushConfig) -> bytes:
+    return orjson.dumps(encode_flat(config))
+
+
+def encode_configs(page: PushConfigPage) -> bytes:
+    """Both members are always there (fact sheet 2.9)."""
+    configs = [encode_flat(config) for config in page.configs]
+    return orjson.dumps({"configs": configs, "nextPageToken": page.next_page_token})
+
+
+def encode_deleted(nothing: None) -> bytes:
+    return b"{}"
+
+
+# ----------------------------------------------------------------------- 0.x
+
+
+def decode_set(params: Any) -> CreatePushConfig:
+    wire = checked(params, SetParams)
+    task_id = _named(wire.get("taskId"), "taskId")
+    return CreatePushConfig(
+        task_id=task_id, config=_old_config(wire["pushNotificationConfig"], "pushNotificationConfig.")
+    )
+
+
+def decode_old_inline(wire: Json | None) -> PushConfig | None:
+    """The config inside a send."""
+    return None if wire is None else _old_config(wire, "configuration.pushNotificationConfig.")
+
+
+def _old_config(wire: Json, path: str) -> PushConfig:
+    authentication = wire.get("authentication") or {}
+    schemes = authentication.get("schemes") or []
+    if len(schemes) > MAX_SCHEMES:
+        raise InvalidParams((f"{path}authentication.schemes", f"must have {MAX_SCHEMES} names at most"))
+    return _config(
+        wire,
+        path,
+        version="0.3",
+        schemes={f"{path}authentication.schemes[{place}]": name for place, name in enumerate(schemes)},
+        credentials=authentication.get("credentials"),
+    )
+
+
+def decode_old_get(params: Any) -> GetPushConfig:
+    wire = checked(params, OldConfigIdParams)
+    task_id = _named(wire.get("id") or wire.get("taskId"), "id")
+    return GetPushConfig(task_id=task_id, id=wire.get("pushNotificationConfigId") or None)
+
+
+def decode_old_list(params: Any) -> ListPushConfigs:
+    wire = checked(params, OldConfigIdParams)
+    return ListPushConfigs(task_id=_named(wire.get("id") or wire.get("taskId"), "id"), page_size=MAX_PAGE)
+
+
+def decode_old_delete(params: Any) -> DeletePushConfig:
+    wire = checked(params, OldConfigIdParams)
+    task_id = _named(wire.get("id") or wire.get("taskId"), "id")
+    return DeletePushConfig(
+        task_id=task_id, id=_named(wire.get("pushNotificationConfigId"), "pushNotificationConfigId")
+    )
+
+
+def encode_wrapped(config: PushConfig) -> Json:
+    out: Json = {"id": config.id, "url": config.url}
+    if config.token:
+        out["token"] = config.token
+    if config.schemes:
+        out["authentication"] = {"schemes": config.schemes}
+    return {"taskId": config.task_id, "pushNotificationConfig": out}
+
+
+def encode_old_config(config: PushConfig) -> bytes:
+    return orjson.dumps(encode_wrapped(config))
+
+
+def encode_old_configs(page: PushConfigPage) -> bytes:
+    """A bare array (fact sheet 2.9)."""
+    return orjson.dumps([encode_wrapped(config) for config in page.configs])
+
+
+def encode_old_deleted(nothing: None) -> bytes:
+    return b"null"
+
+
+# -------------------------------------------------------------------- checks
+
+
+def _named(value: str | None, field: str) -> str:
+    if not value:
+        raise InvalidParams((field, "is required" if value is None else "must not be empty"))
+    return value
+
+
+def _config(wire: Json, path: str, *, version: str, schemes: dict[str, str], credentials: str | None) -> PushConfig:
+    """The config, once all but its address is known to be fit for a header. Raises InvalidParams."""
+    field = f"{path}authentication.credentials"
+    config_id = wire.get("id") or None
+    if config_id is not None and (len(config_id) > MAX_ID or not config_id.isprintable()):
+        raise InvalidParams((f"{path}id", f"must have {MAX_ID} printable characters at most"))
+    url = _named(wire["url"], f"{path}url")
+    if len(url) > MAX_URL:
+        raise InvalidParams((f"{path}url", f"must have {MAX_URL} characters at most, not {len(url)}"))
+    token = wire.get("token") or None
+    _fit(token, f"{path}token", MAX_TOKEN)
+    for place, name in schemes.items():
+        if _SCHEME.fullmatch(name) is None:
+            raise InvalidParams((place, "must be the name of an HTTP authentication scheme, such as Bearer"))
+    names = tuple(schemes.values())
+    _fit(credentials or None, field, MAX_CREDENTIALS)
+    if credentials and not names:
+        raise InvalidParams((field, "need a scheme beside them"))
+    if names and names[0].lower() == SIGNED:
+        _secret(credentials or "", field)
+    return PushConfig(
+        id=config_id,
+        url=url,
+        token=token,
+        schemes=names,
+        credentials=credentials or None,
+        version=version,
+        path=f"{path}url",
+    )
+
+
+def _fit(value: str | None, field: str, most: int) -> None:
+    """Raises InvalidParams for what a header cannot hold."""
+    if value is None:
+        return
+    if len(value) > most:
+        raise InvalidParams((field, f"must have {most} characters at most, not {len(value)}"))
+    if _HEADER.fullmatch(value) is None:
+        raise InvalidParams((field, "is sent in a header: it must be printable ASCII without spaces at its ends"))
+
+
+def _secret(secret: str, field: str) -> None:
+    """Raises InvalidParams for what is no signing secret of Standard Webhooks."""
+    try:
+        size = len(b64decode(secret.removeprefix("whsec_"), validate=True)) if secret.startswith("whsec_") else 0
+    except (binascii.Error, ValueError):
+        size = 0
+    if size not in _SECRET_BYTES:
+        raise InvalidParams((field, "must be a secret of Standard Webhooks: whsec_ and the base64 of 24 to 64 bytes"))

@@ -1,0 +1,32 @@
+"""Deliveries to webhooks: whose turn it is, the POST, what its answer means, and what operators may do about it.
+
+The rows are written by event_log/outbox.py together with their events. Every process may send: a turn is a lease.
+"""
+
+from tasks_app.deliveries.acts import (
+    Refused,
+    disable,
+    enable,
+    give_up,
+    oldest_due,
+    secret_of,
+    send_again,
+    shown_address,
+)
+from tasks_app.deliveries.posting import with_files
+from tasks_app.deliveries.sender import sender
+from tasks_app.deliveries.turns import release_all
+
+__all__ = [
+    "Refused",
+    "disable",
+    "enable",
+    "give_up",
+    "oldest_due",
+    "release_all",
+    "secret_of",
+    "send_again",
+    "sender",
+    "shown_address",
+    "with_files",
+]

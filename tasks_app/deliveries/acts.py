@@ -1,0 +1,112 @@
+"""What operators do about webhooks and deliveries; the admin and the commands call these. And what they should know."""
+
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from tasks_app import clock
+from tasks_app.bridge import Do, bridge
+from tasks_app.hints import hints
+from tasks_app.models import Delivery, PushConfig
+from tasks_app.sealing import Unreadable, opened
+
+
+class Refused(Exception):
+    """It cannot be done; the sentence says why."""
+
+
+def send_again(delivery_id: str) -> None:
+    """Puts a delivery back to be tried now. Raises Refused."""
+    bridge.do(Do(partial(_locked, _send_again, delivery_id)))
+    hints.due()
+
+
+def give_up(delivery_id: str) -> None:
+    """No more tries of a delivery that waits; the next one of its webhook goes on. Raises Refused."""
+    bridge.do(Do(partial(_locked, _give_up, delivery_id)))
+    hints.due()
+
+
+def disable(config_id: str, operator: str) -> None:
+    """No more tries to a webhook, until its owner registers it again or it is enabled. Raises Refused."""
+    bridge.do(Do(partial(_disable, config_id, f"disabled by {operator}"[:255])))
+
+
+def enable(config_id: str) -> None:
+    """Events from now on are delivered again. Raises Refused."""
+    bridge.do(Do(partial(_enable, config_id)))
+
+
+def secret_of(config_id: str) -> str:
+    """What the deliveries of a webhook are signed with. Raises Refused."""
+    config = PushConfig.objects.filter(pk=config_id).first()
+    if config is None or not config.secret:
+        raise Refused(f"There is no webhook {config_id[:64]}, or it was removed.")
+    try:
+        return opened(config.secret)
+    except Unreadable:
+        raise Refused("It was sealed under a SECRET_KEY that is not among SECRET_KEY_FALLBACKS.") from None
+
+
+def shown_address(url: str) -> str:
+    """The address without its query, which may hold a secret of the receiver."""
+    address, query, _ = url.partition("?")
+    return f"{address}?…" if query else address
+
+
+def oldest_due(patience: timedelta) -> datetime | None:
+    """Since when a delivery has been due, if that is longer than the patience: nobody sends."""
+    late = PushConfig.objects.filter(state="active", due_at__lt=clock.now() - patience).order_by("due_at")
+    return late.values_list("due_at", flat=True).first()
+
+
+def _locked(act: Any, delivery_id: str) -> None:
+    """Under the lock that a sender takes to write down what became of a try."""
+    with transaction.atomic():
+        delivery = Delivery.objects.filter(pk=delivery_id).first()
+        if delivery is None:
+            raise Refused(f"There is no delivery {delivery_id[:64]}, or it is no longer kept.")
+        config = PushConfig.objects.select_for_update(no_key=True).filter(pk=delivery.config_id).first()
+        if config is None:
+            raise Refused("Its webhook is no longer kept.")
+        act(delivery, config)
+
+
+def _send_again(delivery: Delivery, config: PushConfig) -> None:
+    if config.state != "active":
+        raise Refused(f"Its webhook is {config.state}: {config.reason or 'nothing is sent to it'}.")
+    Delivery.objects.filter(pk=delivery.pk).update(state="waiting", done_at=None)
+    PushConfig.objects.filter(pk=config.pk).update(due_at=clock.now())
+
+
+def _give_up(delivery: Delivery, config: PushConfig) -> None:
+    if delivery.state != "waiting":
+        raise Refused(f"It is {delivery.state} already.")
+    now = clock.now()
+    Delivery.objects.filter(pk=delivery.pk, state="waiting").update(
+        state="dead", done_at=now, error=delivery.error or "An operator gave it up."
+    )
+    if config.state == "active":
+        left = Delivery.objects.filter(config_id=config.pk, state="waiting").exists()
+        PushConfig.objects.filter(pk=config.pk).update(due_at=now if left else None)
+
+
+def _disable(config_id: str, reason: str) -> None:
+    now = clock.now()
+    with transaction.atomic():
+        if not PushConfig.objects.filter(pk=config_id, state="active").update(
+            state="disabled", reason=reason, due_at=None, updated_at=now
+        ):
+            raise Refused("There is no active webhook of that id.")
+        Delivery.objects.filter(config_id=config_id, state="waiting").update(
+            state="dead", done_at=now, error="The webhook was disabled before this was delivered."
+        )
+
+
+def _enable(config_id: str) -> None:
+    if not PushConfig.objects.filter(pk=config_id, state="disabled").update(
+        state="active", reason="", updated_at=clock.now()
+    ):
+        raise Refused("There is no disabled webhook of that id.")

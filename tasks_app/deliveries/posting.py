@@ -1,0 +1,116 @@
+"""One try: the headers, the POST, its answer. What a receiver writes back is not kept, and shown to nobody."""
+
+import asyncio
+import contextlib
+from datetime import datetime
+
+import httpx
+from django.conf import settings
+from msgspec.structs import replace
+from standardwebhooks import Webhook
+
+from a2a.dialects import DIALECTS
+from a2a.dialects.webhooks import SIGNED
+from a2a.files import MARK
+from tasks_app import outbound
+from tasks_app.deliveries.schedule import Answer
+from tasks_app.deliveries.turns import Turn
+from tasks_app.files import with_links
+from tasks_app.sealing import Unreadable, opened
+
+TRY_SECONDS = 10.0
+READ_BYTES = 4_096
+"""Of the answer's body, so that a receiver can finish writing a short one."""
+_TYPES = {dialect.version: dialect.push_type for dialect in DIALECTS}
+
+
+def with_files(body: str, base: str | None = None) -> str:
+    """The body with links to its files: they hold for a while from now on, so they are made with each try."""
+    content = body.encode()
+    if MARK not in content:
+        return body
+    own = settings.A2A_PUBLIC_URL or f"http://{settings.HOST}:{settings.PORT}"
+    return with_links(content, own if base is None else base).decode()
+
+
+def headers(turn: Turn, now: datetime) -> dict[str, str]:
+    """Who sends, what it is, and how the receiver knows that it is true. Raises Unreadable."""
+    found = {
+        "Content-Type": _TYPES[turn.version],
+        "User-Agent": "Taskdesk",
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+        "A2A-Version": turn.version,
+        "A2A-Event-Sequence": str(turn.seq),
+        # Standard Webhooks 1.0: the id stays, the time and with it the signature are those of the try.
+        "webhook-id": turn.delivery,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": Webhook(opened(turn.secret)).sign(turn.delivery, now, turn.body),
+    }
+    scheme = turn.schemes.partition(" ")[0]
+    if turn.credentials and scheme.lower() != SIGNED:
+        found["Authorization"] = f"{scheme} {opened(turn.credentials)}"
+    if turn.token:
+        # Upstream's implementations disagree about the name (fact sheet 10, 22).
+        found["X-A2A-Notification-Token"] = found["A2A-Notification-Token"] = opened(turn.token)
+    return found
+
+
+async def post(client: httpx.AsyncClient, turn: Turn, now: datetime) -> Answer:
+    """Makes the try. Never raises, unless it is cancelled."""
+    try:
+        outbound.target(turn.url)
+        turn = replace(turn, body=with_files(turn.body))
+        told = headers(turn, now)
+    except outbound.Blocked as blocked:
+        return _blocked(blocked)
+    except Unreadable:
+        sentence = "Its secrets cannot be read: SECRET_KEY was changed, and the former one is no fallback."
+        return Answer(error=sentence)
+    return await _answer(client, turn, told)
+
+
+async def _answer(client: httpx.AsyncClient, turn: Turn, told: dict[str, str]) -> Answer:
+    answer = Answer(error=f"No answer within {TRY_SECONDS:g} s.")
+    try:
+        async with (
+            asyncio.timeout(TRY_SECONDS),
+            client.stream("POST", turn.url, content=turn.body.encode(), headers=told) as response,
+        ):
+            answer = _read(response)
+            await _drain(response)
+    except outbound.Blocked as blocked:
+        return _blocked(blocked)
+    except outbound.Unknown as unknown:
+        return Answer(error=f"The host was not found: {unknown}."[:255])
+    except TimeoutError:
+        pass
+    except httpx.TimeoutException as error:
+        return answer if answer.status else Answer(error=f"No answer in time ({type(error).__name__}).")
+    except httpx.TransportError as error:
+        return answer if answer.status else Answer(error=f"The connection failed ({type(error).__name__})."[:255])
+    except httpx.InvalidURL:
+        return Answer(error="The address cannot be read.", hopeless=True)
+    return answer
+
+
+def _read(response: httpx.Response) -> Answer:
+    status = response.status_code
+    error = "" if response.is_success else f"The receiver answered {status}."
+    if response.is_redirect:
+        error = f"The receiver answered {status}: redirects are not followed."
+    return Answer(status=status, error=error, retry_after=response.headers.get("Retry-After", "")[:64])
+
+
+async def _drain(response: httpx.Response) -> None:
+    """Reads a little; the status is known, so nothing that happens now matters."""
+    size = 0
+    with contextlib.suppress(httpx.TransportError):
+        async for piece in response.aiter_raw():
+            size += len(piece)
+            if size >= READ_BYTES:
+                break
+
+
+def _blocked(blocked: outbound.Blocked) -> Answer:
+    return Answer(error=f"The address {blocked}."[:255], hopeless=True)

@@ -1,0 +1,151 @@
+"""The sender of a process: a thread with a loop of its own that takes turns and makes the tries.
+
+It is woken by a hint when this process has written a delivery, and looks by itself for retries and for what other
+processes left behind.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+import socket
+import threading
+from collections import Counter
+from functools import partial
+
+import httpx
+from django.conf import settings
+
+from tasks_app import clock, outbound
+from tasks_app.bridge import Do, DoSlowly, bridge
+from tasks_app.deliveries import turns
+from tasks_app.deliveries.posting import TRY_SECONDS, post
+from tasks_app.deliveries.turns import Turn
+from tasks_app.hints import hints
+
+log = logging.getLogger(__name__)
+FAREWELL = 1.0
+"""Seconds that tries under way have when the process ends; they are made again by the next one."""
+
+
+class Sender:
+    """The tries of this process."""
+
+    def __init__(self) -> None:
+        self.worker = f"{socket.gethostname()}:{os.getpid()}"
+        self.thread: threading.Thread | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.woken = asyncio.Event()
+        self.stopping = False
+        self.client: httpx.AsyncClient | None = None
+        self.running: dict[asyncio.Task[None], Turn] = {}
+
+    @property
+    def alive(self) -> bool:
+        """The thread has not ended by itself."""
+        return self.thread is None or self.thread.is_alive()
+
+    def start(self) -> None:
+        if self.thread is not None:
+            return
+        self.stopping, self.woken, self.running = False, asyncio.Event(), {}
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self._run, args=(self.loop,), name="deliveries", daemon=True)
+        self.thread.start()
+        hints.on_due(self.wake)
+
+    def wake(self) -> None:
+        """From any thread: there may be something to send."""
+        if self.loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self.loop.call_soon_threadsafe(self.woken.set)
+
+    def drain(self) -> None:
+        """Takes no more turns."""
+        hints.forget_due(self.wake)
+        self.stopping = True
+        self.wake()
+
+    def stop(self) -> None:
+        """Ends the thread; what is under way has a moment."""
+        self.drain()
+        if self.thread is not None:
+            self.thread.join(FAREWELL + 5)
+        self.thread = self.loop = None
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_until_complete(self._live())
+        finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+    async def _live(self) -> None:
+        while not self.stopping:
+            self.woken.clear()
+            try:
+                more = await self.look()
+            except Exception:
+                log.exception("deliveries could not be looked for; trying again")
+                more = False
+            if not more:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(settings.A2A_SWEEP_SECONDS):
+                        await self.woken.wait()
+        await self._wind_down()
+
+    async def look(self) -> bool:
+        """Takes the turns that are due and free slots allow, and begins them; whether there may be more."""
+        free = settings.A2A_DELIVERY_SLOTS - len(self.running)
+        if free <= 0:
+            return False  # The end of a try wakes.
+        busy = Counter(turn.host for turn in self.running.values())
+        now = clock.now()
+        # A look costs nobody the lane of the writers.
+        if not await bridge.ask(DoSlowly(turns.due(now, busy).exists)):
+            return False
+        taken: list[Turn] = await bridge.ask(Do(partial(turns.take, self.worker, free, busy, now)))
+        for turn in taken:
+            task = asyncio.get_running_loop().create_task(self._send(turn))
+            self.running[task] = turn
+            task.add_done_callback(self._ended)
+        return bool(taken)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self.running.pop(task, None)
+        self.woken.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("what became of a delivery could not be written down; its lease runs out", exc_info=error)
+
+    async def _send(self, turn: Turn) -> None:
+        began = clock.now()
+        self.client = self.client or outbound.client(seconds=TRY_SECONDS)
+        try:
+            answer = await post(self.client, turn, began)
+        except asyncio.CancelledError:
+            await asyncio.shield(bridge.ask(Do(partial(turns.release, turn))))
+            raise
+        now, chance = clock.now(), random.random()  # noqa: S311  # it spreads load, it hides nothing
+        await bridge.ask(Do(partial(turns.settle, turn, answer, began, now, chance)))
+        level = logging.INFO if answer.status and answer.status < 300 else logging.WARNING
+        log.log(
+            level, "delivery %s of event %s/%d, try %d: %s", turn.delivery, turn.task_id, turn.seq, turn.tries + 1,
+            answer.error or answer.status,
+        )  # fmt: skip
+
+    async def _wind_down(self) -> None:
+        if self.running:
+            _, left = await asyncio.wait(list(self.running), timeout=FAREWELL)
+            for task in left:
+                task.cancel()
+            if left:
+                await asyncio.wait(left, timeout=FAREWELL)
+        if self.client is not None:
+            await self.client.aclose()
+            self.client = None
+
+
+sender = Sender()
+"""Of this process."""

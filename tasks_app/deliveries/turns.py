@@ -1,0 +1,128 @@
+"""Whose turn it is: a lease on a webhook for one try of its oldest delivery, and what is written after the try.
+
+All of it is in transactions of the write lane; the time is passed in.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from secrets import token_hex
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from msgspec import Struct
+
+from tasks_app.deliveries.schedule import Answer, next_try, verdict
+from tasks_app.models import Delivery, DeliveryTry, PushConfig
+
+LEASE = timedelta(seconds=20)
+"""Longer than a try may take: after it the sender must be gone."""
+AT_A_HOST = 8
+"""Tries at the same time at one host, so that a slow one leaves slots to others."""
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """One try that is to be made now."""
+
+    config: str
+    lease: str
+    delivery: str
+    task_id: str
+    seq: int
+    version: str
+    body: str
+    tries: int
+    url: str
+    host: str
+    schemes: str
+    token: str
+    credentials: str
+    secret: str
+
+
+def due(now: datetime, busy: Mapping[str, int]) -> QuerySet[PushConfig]:
+    """The webhooks whose turn it is, longest due first; not those of a host with as many tries as it may have."""
+    full = [host for host, tries in busy.items() if tries >= AT_A_HOST]
+    free = Q(lease_until=None) | Q(lease_until__lt=now)
+    rows = PushConfig.objects.filter(free, state="active", due_at__lte=now).order_by("due_at")
+    return rows.exclude(host__in=full) if full else rows
+
+
+def take(worker: str, limit: int, busy: Mapping[str, int], now: datetime) -> list[Turn]:
+    """Leases so many turns at most; nobody else gets them until they are settled, or the lease is over."""
+    tries, turns = Counter(busy), []
+    lease = f"{worker[:48]}:{token_hex(6)}"
+    with transaction.atomic():
+        for config in due(now, busy).select_for_update(skip_locked=True, no_key=True)[:limit]:
+            if tries[config.host] >= AT_A_HOST:
+                continue
+            head = Delivery.objects.filter(config_id=config.pk, state="waiting").order_by("seq").first()
+            if head is None:
+                PushConfig.objects.filter(pk=config.pk).update(due_at=None)
+                continue
+            tries[config.host] += 1
+            turns.append(_turn(config, head, lease))
+        PushConfig.objects.filter(pk__in=[turn.config for turn in turns]).update(
+            lease_owner=lease, lease_until=now + LEASE
+        )
+    return turns
+
+
+def _turn(config: PushConfig, head: Delivery, lease: str) -> Turn:
+    return Turn(
+        config=config.pk, lease=lease, delivery=head.pk, task_id=head.task_id, seq=head.seq, version=head.version,
+        body=head.body, tries=head.tries, url=config.url, host=config.host, schemes=config.schemes, token=config.token,
+        credentials=config.credentials, secret=config.secret,
+    )  # fmt: skip
+
+
+def settle(turn: Turn, answer: Answer, began: datetime, now: datetime, chance: float) -> None:
+    """Writes down the try, and what it means. Whoever took over after the lease decides instead of a late one."""
+    with transaction.atomic():
+        config = PushConfig.objects.select_for_update(no_key=True).filter(pk=turn.config).first()
+        delivery = Delivery.objects.filter(pk=turn.delivery).first()
+        if config is None or delivery is None:
+            return  # Forgotten together with its task.
+        DeliveryTry.objects.create(
+            delivery_id=turn.delivery, number=delivery.tries + 1, at=began, status=answer.status, error=answer.error,
+            duration_ms=max(0, int((now - began).total_seconds() * 1_000)),
+        )  # fmt: skip
+        Delivery.objects.filter(pk=turn.delivery).update(
+            tries=delivery.tries + 1, status=answer.status, error=answer.error
+        )
+        if config.lease_owner == turn.lease:
+            _decide(config, delivery, answer, now, chance)
+
+
+def _decide(config: PushConfig, delivery: Delivery, answer: Answer, now: datetime, chance: float) -> None:
+    mine = Delivery.objects.filter(config_id=config.pk, state="waiting")
+    decision = verdict(answer)
+    late = now - delivery.created_at >= timedelta(hours=settings.A2A_DELIVERY_HOURS)
+    if delivery.state == "waiting" and decision == "again" and not late:
+        again = next_try(answer, delivery.tries + 1, now, chance)
+    else:
+        state = "delivered" if decision == "delivered" else "dead"
+        # One that was dropped, or given up, while it was under way may have arrived even so.
+        mine_or_arrived = (
+            Delivery.objects.filter(pk=delivery.pk) if state == "delivered" else mine.filter(pk=delivery.pk)
+        )
+        mine_or_arrived.update(state=state, done_at=now)
+        again = now
+    config.lease_owner = config.lease_until = None
+    if decision == "gone" and config.state == "active":
+        config.state, config.reason = "disabled", "its receiver answered 410 Gone"
+        mine.update(state="dead", done_at=now, error="The webhook was disabled before this was tried.")
+    config.due_at = again if config.state == "active" and mine.exists() else None
+    config.updated_at = now
+    config.save(update_fields=["lease_owner", "lease_until", "state", "reason", "due_at", "updated_at"])
+
+
+def release(turn: Turn) -> None:
+    """Gives the turn back: it was not made, or nobody will see its answer."""
+    PushConfig.objects.filter(pk=turn.config, lease_owner=turn.lease).update(lease_owner=None, lease_until=None)
+
+
+def release_all() -> int:
+    """Ends every lease: at the start of the only process that there is."""
+    return PushConfig.objects.filter(lease_until__isnull=False).update(lease_owner=None, lease_until=None)

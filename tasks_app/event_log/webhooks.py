@@ -1,0 +1,92 @@
+"""Registering and removing the webhooks of a task, under the lock of its row: see outbox.py."""
+
+from datetime import datetime
+from typing import Literal
+
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
+from msgspec import Struct
+
+from a2a.states import TERMINAL, TaskState
+from tasks_app.event_log.read import one_of
+from tasks_app.models import Delivery, PushConfig, Task
+from tasks_app.rows import VISIBLE, WEBHOOKS, WebhookRow
+
+MOST = 10
+"""Webhooks a task."""
+OPEN = sorted(state.value for state in TaskState if state not in TERMINAL)
+_TASK = Task._meta.db_table
+_LIVE = [state for state, _ in PushConfig.STATES if state != "removed"]
+
+
+class Full(Exception):
+    """The task has as many webhooks as it may have."""
+
+
+class Register(Struct, kw_only=True):
+    """A webhook for a task that has not ended, or another address for the one of that id."""
+
+    row: WebhookRow
+    sight: str
+
+
+class Remove(Struct, frozen=True, kw_only=True):
+    """No more tries to the webhook of that id."""
+
+    task_id: str
+    config_id: str
+    now: datetime
+
+
+def register(wish: Register) -> bool:
+    """False if the caller has no such task that has not ended. Raises Full."""
+    open_state, states = one_of("state", OPEN)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            f"update {_TASK} as t set pushes = %s where id = %s and %s = {VISIBLE} and {open_state}",
+            [True, wish.row.task_id, wish.sight, *states],
+        )
+        if not cursor.rowcount:
+            return False
+        put(cursor, wish.row)
+    return True
+
+
+def put(cursor: CursorWrapper, row: WebhookRow, most: int | None = MOST) -> None:
+    """Stores the webhook in the place of that id; the task's row is locked. Raises Full."""
+    mine = PushConfig.objects.filter(task_id=row.task_id)
+    known = mine.filter(config_id=row.config_id).first()
+    new = known is None or known.state == "removed"
+    if new and most is not None and mine.filter(state__in=_LIVE).count() >= most:
+        raise Full
+    if known is None:
+        WEBHOOKS.write(cursor, [row])
+        return
+    # What waits goes to the new address, at once.
+    waiting = Delivery.objects.filter(config_id=known.pk, state="waiting").exists()
+    row.id, row.created_at, row.due_at = known.pk, known.created_at, row.updated_at if waiting else None
+    mine.filter(pk=known.pk).update(**{name: getattr(row, name) for name in WEBHOOKS.columns if name != "id"})
+
+
+def remove(wish: Remove) -> Literal["missing", "busy", "done"]:
+    """Ends the webhook; busy while a try that began before is under way."""
+    with transaction.atomic():
+        # The lock that events and registrations take.
+        Task.objects.select_for_update(no_key=True).only("pk").filter(pk=wish.task_id).first()
+        mine = PushConfig.objects.filter(task_id=wish.task_id)
+        found = mine.filter(config_id=wish.config_id).select_for_update(no_key=True).first()
+        if found is None:
+            return "missing"
+        if found.state != "removed":
+            drop(found, wish.now)
+            if not mine.filter(state__in=_LIVE).exists():
+                Task.objects.filter(pk=wish.task_id).update(pushes=False)
+    return "busy" if found.lease_until is not None and found.lease_until > wish.now else "done"
+
+
+def drop(config: PushConfig, now: datetime) -> None:
+    """Nothing of it is tried again, and nothing that was secret is kept."""
+    Delivery.objects.filter(config_id=config.pk, state="waiting").update(state="dropped", done_at=now)
+    PushConfig.objects.filter(pk=config.pk).update(
+        state="removed", reason="removed by its owner", token="", credentials="", secret="", due_at=None, updated_at=now
+    )

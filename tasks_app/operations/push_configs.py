@@ -1,0 +1,170 @@
+"""Webhooks of a task: register, read, list, remove (A2A 1.0, 3.1.7-3.1.10); and the one that comes with a message."""
+
+import asyncio
+import secrets
+from base64 import b64encode
+from datetime import datetime
+from uuid import uuid4
+
+from django.core import signing
+from django.db.models import Q
+
+from a2a.dialects.shape import PushConfigPage
+from a2a.dialects.webhooks import SIGNED
+from a2a.errors import InvalidParams, TaskNotFound, UnsupportedOperation
+from a2a.requests import CreatePushConfig, DeletePushConfig, GetPushConfig, ListPushConfigs
+from a2a.states import TERMINAL, TaskState
+from a2a.types import PushConfig
+from tasks_app import clock, outbound
+from tasks_app.access import sight
+from tasks_app.bridge import Do, DoSlowly
+from tasks_app.event_log import MOST, Full, Register, Remove, register, remove
+from tasks_app.ids import uuid7
+from tasks_app.models import PushConfig as Row
+from tasks_app.operations.shape import Await, Context, Done, Steps
+from tasks_app.operations.tasks import find
+from tasks_app.rows import WebhookRow
+from tasks_app.sealing import seal
+
+LOOKS = 0.05
+"""Seconds between two looks at a try that is under way."""
+LONGEST_TRY = 15.0
+"""Seconds that a removal waits for it."""
+_SALT = "webhooks"
+
+
+def create(request: CreatePushConfig, context: Context) -> Steps:
+    """The address is looked up now as it will be at each delivery: what would never be called is refused."""
+    head = yield from find(context, request.task_id, request.tenant)
+    if TaskState(head.state) in TERMINAL:
+        raise UnsupportedOperation(taskId=request.task_id)
+    yield from check_address(request.config)
+    row = webhook_row(request.config, head.task_id, clock.now())
+    item = Register(row=row, sight=sight(context.caller, head.task_id))
+    try:
+        stored = yield Do(lambda: register(item))
+    except Full:
+        raise InvalidParams(full(request.config)) from None
+    if not stored:
+        # It ended, or was forgotten, since it was looked at.
+        yield from find(context, request.task_id, request.tenant)
+        raise UnsupportedOperation(taskId=request.task_id)
+    return _told(context, _shown(row, request.config, token=request.config.token))
+
+
+def check_address(config: PushConfig):  # type: ignore[no-untyped-def]  # a part of a generator
+    """Raises InvalidParams for an address that must not, or cannot, be called."""
+    try:
+        yield Await(lambda: outbound.check(config.url))
+    except (outbound.Blocked, outbound.Unknown) as error:
+        raise InvalidParams((config.path, str(error))) from None
+
+
+def check_room(config: PushConfig, row: WebhookRow):  # type: ignore[no-untyped-def]  # a part of a generator
+    """Raises InvalidParams for one webhook too many."""
+    others = Row.objects.filter(task_id=row.task_id).exclude(state="removed").exclude(config_id=row.config_id)
+    if (yield DoSlowly(others.count)) >= MOST:
+        raise InvalidParams(full(config))
+
+
+def full(config: PushConfig) -> tuple[str, str]:
+    """The violation of a task that has as many webhooks as it may have."""
+    field = config.path.removesuffix("url") + "id"
+    return field, f"would be one webhook too many: a task has {MOST} at most; replace or delete one"
+
+
+def webhook_row(config: PushConfig, task_id: str, now: datetime) -> WebhookRow:
+    """The webhook as it is stored. Without an id, 0.x clients find it under the task's own (fact sheet 2.7)."""
+    signs = bool(config.schemes) and config.schemes[0].lower() == SIGNED
+    secret = config.credentials if signs and config.credentials else new_secret()
+    return WebhookRow(
+        id=uuid7(), task_id=task_id, config_id=config.id or (str(uuid4()) if config.version == "1.0" else task_id),
+        version=config.version, url=config.url, host=outbound.target(config.url).host[:255],
+        schemes=" ".join(config.schemes), token=_sealed(config.token), secret=seal(secret), due_at=None,
+        credentials="" if signs else _sealed(config.credentials), created_at=now, updated_at=now,
+    )  # fmt: skip
+
+
+def new_secret() -> str:
+    """As Standard Webhooks writes them."""
+    return "whsec_" + b64encode(secrets.token_bytes(32)).decode()
+
+
+def _sealed(text: str | None) -> str:
+    return seal(text) if text else ""
+
+
+def get(request: GetPushConfig, context: Context) -> Steps:
+    """A2A 1.0, 3.1.8. A webhook that is not there is as unknown as a task that is not there (fact sheet 2.8)."""
+    head = yield from find(context, request.task_id, request.tenant)
+    found: Row | None = yield DoSlowly(lambda: _find(head.task_id, request.id))
+    if found is None:
+        raise TaskNotFound(taskId=request.task_id)
+    return _told(context, _stored(found))
+
+
+def _find(task_id: str, config_id: str | None) -> Row | None:
+    """The webhook of that id; without one the task's default, or the oldest that there is."""
+    mine = Row.objects.filter(task_id=task_id).exclude(state="removed")
+    if config_id is not None:
+        # PostgreSQL refuses to look for U+0000.
+        return None if "\0" in config_id else mine.filter(config_id=config_id).first()
+    return mine.filter(config_id=task_id).first() or mine.order_by("created_at", "id").first()
+
+
+def list_configs(request: ListPushConfigs, context: Context) -> Steps:
+    """A2A 1.0, 3.1.9: oldest first."""
+    head = yield from find(context, request.task_id, request.tenant)
+    rows = Row.objects.filter(task_id=head.task_id).exclude(state="removed").order_by("created_at", "id")
+    if request.page_token:
+        at, last_id = _place(request.page_token, head.task_id)
+        rows = rows.filter(Q(created_at__gt=at) | Q(created_at=at, id__gt=last_id))
+    found: list[Row] = yield DoSlowly(lambda: list(rows[: request.page_size + 1]))
+    shown = found[: request.page_size]
+    token = ""
+    if len(found) > len(shown):
+        token = signing.dumps([head.task_id, shown[-1].created_at.isoformat(), shown[-1].pk], salt=_SALT)
+    return _told(context, PushConfigPage(configs=tuple(map(_stored, shown)), next_page_token=token))
+
+
+def _place(token: str, task_id: str) -> tuple[datetime, str]:
+    """The last one that was shown. Raises InvalidParams for a token that is not of this list."""
+    try:
+        bound, at, last_id = signing.loads(token, salt=_SALT)
+    except (signing.BadSignature, ValueError):
+        raise InvalidParams(("pageToken", "is not a token of this server; begin again without one")) from None
+    if bound != task_id:
+        raise InvalidParams(("pageToken", "belongs to the list of another task; begin again without it"))
+    return datetime.fromisoformat(at), last_id
+
+
+def delete(request: DeletePushConfig, context: Context) -> Steps:
+    """A2A 1.0, 3.1.10. It is answered when no try is under way any more: nothing arrives after that."""
+    head = yield from find(context, request.task_id, request.tenant)
+    if "\0" not in request.id:
+        ends = clock.now().timestamp() + LONGEST_TRY
+        while (yield Do(lambda: remove(Remove(task_id=head.task_id, config_id=request.id, now=clock.now())))) == "busy":
+            if clock.now().timestamp() > ends:
+                break
+            yield Await(lambda: asyncio.sleep(LOOKS))
+    return _told(context, None)
+
+
+def _told(context: Context, result: PushConfig | PushConfigPage | None) -> Done:
+    """The log cannot give these answers again, so they are kept (without what is secret)."""
+    if context.exchange and context.exchange.encode:
+        context.exchange.keep(context.exchange.encode(result))
+    return Done(result)
+
+
+def _stored(row: Row) -> PushConfig:
+    """As its owner may read it: neither token nor credentials (fact sheet 7.5)."""
+    return PushConfig(
+        id=row.config_id, task_id=row.task_id, url=row.url, schemes=tuple(row.schemes.split()), version=row.version
+    )
+
+
+def _shown(row: WebhookRow, config: PushConfig, token: str | None) -> PushConfig:
+    return PushConfig(
+        id=row.config_id, task_id=row.task_id, url=row.url, schemes=config.schemes, token=token, version=row.version
+    )

@@ -1,0 +1,570 @@
+"""Deliveries: every event, in order, at least once, whatever the receiver does; and nobody waits for another."""
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import IntegrityError, connection
+from django.test.utils import CaptureQueriesContext
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from a2a.errors import InvalidParams
+from a2a.requests import CreatePushConfig, DeletePushConfig, ListPushConfigs
+from a2a.states import TaskState
+from a2a.types import Part
+from tasks_app import clock, outbound
+from tasks_app.bridge import KINDS, Do, bridge, perform
+from tasks_app.deliveries import Refused, disable, enable, give_up, oldest_due, secret_of, send_again, turns
+from tasks_app.deliveries.posting import headers
+from tasks_app.deliveries.schedule import Answer
+from tasks_app.event_log import PUSHING, Append, Appended
+from tasks_app.health import lags
+from tasks_app.ids import uuid7_at
+from tasks_app.models import Delivery, DeliveryTry, PushConfig, Task
+from tasks_app.sweeper import forget
+from tests.conftest import Person, on_postgres, until
+from tests.operations.asking import ask, message, sent
+from tests.operations.rows import LONG_AGO, addition, chunk, creation, status, together
+from tests.operations.webhooks import Hand, config, happens, hook, hooked, pump, task
+from tests.receiver import Receiver, Reply, receiver
+from tests.servers import free_port
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+NOTHING = Reply(503)
+
+
+@pytest.fixture(autouse=True)
+def loopback(settings: Any) -> None:
+    settings.A2A_OUTBOUND_LOOPBACK = True
+
+
+@pytest.fixture
+def there() -> Any:
+    with receiver() as found:
+        yield found
+
+
+@pytest.fixture
+def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
+    moved = Hand()
+    monkeypatch.setattr(clock, "now", moved)
+    return moved
+
+
+def states() -> list[tuple[int, str, int]]:
+    return list(Delivery.objects.order_by("config_id", "seq").values_list("seq", "state", "tries"))
+
+
+def seqs(there: Receiver) -> list[int]:
+    return [got.seq for got in there.got]
+
+
+WORKS, DONE = status(TaskState.WORKING), status(TaskState.COMPLETED)
+
+
+# ------------------------------------------------------------------- bodies
+
+
+def test_each_version_is_told_in_its_own_words_and_a_body_stays_as_it_was(
+    lanes: None, owner: Person, there: Receiver
+) -> None:
+    task_id = hooked(owner, f"{there.url}/new", id="new")
+    hook(owner, task_id, f"{there.url}/old", "0.3", id="old")
+    happens(task_id, WORKS, chunk("one", append=False), chunk("two"), DONE)
+    pump()
+    new, old = there.at("/new"), there.at("/old")
+    assert [list(got.json) for got in new] == [
+        ["statusUpdate"], ["artifactUpdate"], ["artifactUpdate"], ["statusUpdate"],
+    ]  # fmt: skip
+    assert [got.seq for got in new] == [2, 3, 4, 5]
+    assert [(got.seq, got.json["kind"], got.json["status"]["state"]) for got in old] == [
+        (2, "task", "working"), (5, "task", "completed"),
+    ]  # fmt: skip
+    # The task as of the event: when it began to work there was no artifact yet.
+    assert "artifacts" not in old[0].json
+    assert [part["text"] for part in old[1].json["artifacts"][0]["parts"]] == ["one", "two"]
+    assert {got.headers["a2a-version"] for got in new} == {"1.0"}
+    assert {got.headers["a2a-version"] for got in old} == {"0.3"}
+
+
+def test_events_written_together_are_delivered_each_as_of_itself(lanes: None, owner: Person, there: Receiver) -> None:
+    task_id = hooked(owner, there.url, "0.3")
+    assert bridge.do(addition(task_id, WORKS, chunk("one", append=False), DONE))
+    pump()
+    assert [(got.seq, got.json["status"]["state"], len(got.json.get("artifacts", ()))) for got in there.got] == [
+        (2, "working", 0), (4, "completed", 1),
+    ]  # fmt: skip
+
+
+def test_events_before_a_registration_are_not_delivered_and_those_after_a_removal_neither(
+    lanes: None, owner: Person, there: Receiver
+) -> None:
+    task_id = task(owner)
+    happens(task_id, WORKS)
+    hook(owner, task_id, there.url, id="a")
+    happens(task_id, chunk("one"))
+    pump()
+    ask(owner, DeletePushConfig(task_id=task_id, id="a"))
+    happens(task_id, chunk("two"), DONE)
+    pump()
+    assert seqs(there) == [3]
+    assert states() == [(3, "delivered", 1)]
+
+
+# --------------------------------------------------------- what a receiver does
+
+
+def test_a_receiver_that_is_down_for_hours_gets_everything_in_order(
+    lanes: None, owner: Person, there: Receiver, hand: Hand
+) -> None:
+    there.default = NOTHING
+    task_id = hooked(owner, there.url)
+    happens(task_id, WORKS, chunk("one"), chunk("two"), DONE)
+    for _ in range(60):
+        pump()
+        hand.on(minutes=6)
+    tried = len(there.got)
+    # Head of the line: nothing overtakes the first one, and it is not asked all the time.
+    assert set(seqs(there)) == {2}
+    assert 5 < tried < 15
+    assert len({got.headers["webhook-id"] for got in there.got}) == 1
+    assert len({got.headers["webhook-timestamp"] for got in there.got}) == tried
+    there.default = Reply(200)
+    hand.on(hours=3)
+    pump()
+    assert seqs(there)[tried:] == [2, 3, 4, 5]
+    assert states() == [(2, "delivered", tried + 1), (3, "delivered", 1), (4, "delivered", 1), (5, "delivered", 1)]
+    assert DeliveryTry.objects.filter(status=503).count() == tried
+
+
+def test_a_receiver_that_is_not_there_is_tried_again(lanes: None, owner: Person, hand: Hand) -> None:
+    task_id = hooked(owner, f"http://127.0.0.1:{free_port()}/")
+    happens(task_id, WORKS)
+    pump()
+    (delivery,) = Delivery.objects.all()
+    assert (delivery.state, delivery.tries, delivery.status) == ("waiting", 1, None)
+    assert "connection failed" in delivery.error
+
+
+def test_after_three_days_it_is_dead_and_kept_and_the_next_one_goes_on(
+    lanes: None, owner: Person, there: Receiver, hand: Hand
+) -> None:
+    there.default = NOTHING
+    task_id = hooked(owner, there.url)
+    happens(task_id, WORKS)
+    hand.on(hours=71)
+    happens(task_id, chunk("late"))
+    pump()
+    hand.on(hours=10)
+    pump()
+    assert states() == [(2, "dead", 2), (3, "waiting", 1)]
+    there.default = Reply()
+    hand.on(hours=9)
+    pump()
+    assert states() == [(2, "dead", 2), (3, "delivered", 2)]
+    assert Delivery.objects.get(seq=2).body
+
+
+@pytest.mark.parametrize("code", [301, 400, 404])
+def test_a_refusal_is_final_for_that_delivery_alone(lanes: None, owner: Person, there: Receiver, code: int) -> None:
+    there.script = [Reply(code, {"Location": there.url})]
+    task_id = hooked(owner, there.url)
+    happens(task_id, WORKS, chunk("one"))
+    pump()
+    assert states() == [(2, "dead", 1), (3, "delivered", 1)]
+    assert str(code) in Delivery.objects.get(seq=2).error
+
+
+def test_gone_disables_the_webhook_until_it_is_registered_again(lanes: None, owner: Person, there: Receiver) -> None:
+    there.script = [Reply(410)]
+    task_id = hooked(owner, there.url, id="a")
+    happens(task_id, WORKS, chunk("one"))
+    pump()
+    happens(task_id, chunk("two"))
+    pump()
+    assert (seqs(there), states()) == ([2], [(2, "dead", 1), (3, "dead", 0)])
+    (row,) = PushConfig.objects.all()
+    assert (row.state, row.due_at, "410" in row.reason) == ("disabled", None, True)
+    hook(owner, task_id, there.url, id="a")
+    happens(task_id, chunk("three"))
+    pump()
+    assert seqs(there) == [2, 5]
+    assert PushConfig.objects.count() == 1
+
+
+def test_a_receiver_that_asks_for_time_gets_it(lanes: None, owner: Person, there: Receiver, hand: Hand) -> None:
+    there.script = [Reply(429, {"Retry-After": "600"})]
+    happens(hooked(owner, there.url), WORKS)
+    pump()
+    hand.on(seconds=599)
+    pump()
+    assert len(there.got) == 1
+    hand.on(seconds=1)
+    pump()
+    assert states() == [(2, "delivered", 2)]
+
+
+def test_what_a_receiver_writes_back_is_not_kept(lanes: None, owner: Person, there: Receiver) -> None:
+    there.script = [Reply(500, {"X-Secret": "canary"}, body=b"canary" * 100_000)]
+    happens(hooked(owner, there.url), WORKS)
+    pump()
+    kept = [str(value) for row in (*Delivery.objects.values(), *DeliveryTry.objects.values()) for value in row.values()]
+    assert "canary" not in "".join(kept)
+    assert states() == [(2, "waiting", 1)]
+
+
+def test_an_answer_that_never_comes_is_given_up(
+    lanes: None, owner: Person, there: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks_app.deliveries.posting.TRY_SECONDS", 0.2)
+    there.default = Reply(until=threading.Event())
+    happens(hooked(owner, there.url), WORKS)
+    pump()
+    assert states() == [(2, "waiting", 1)]
+    assert "No answer within 0.2 s" in Delivery.objects.get().error
+
+
+# ------------------------------------------------------- one beside another
+
+
+def test_a_slow_receiver_holds_up_neither_another_nor_the_order(service: None, owner: Person, there: Receiver) -> None:
+    gate = threading.Event()
+    there.paths["/slow"] = Reply(until=gate)
+    slow, fast = hooked(owner, f"{there.url}/slow"), hooked(owner, f"{there.url}/fast")
+    for one in (slow, fast):
+        happens(one, chunk("one"), chunk("two"), chunk("three"))
+    fast_ones = there.wait(3, "/fast")
+    assert [got.seq for got in fast_ones] == sorted(got.seq for got in fast_ones)
+    assert len(there.wait(1, "/slow")) == 1
+    gate.set()
+    slow_ones = there.wait(3, "/slow")
+    assert [got.seq for got in slow_ones] == sorted(got.seq for got in slow_ones)
+
+
+def test_a_slow_host_leaves_slots_to_other_hosts(service: None, owner: Person, there: Receiver, settings: Any) -> None:
+    settings.A2A_DELIVERY_SLOTS = turns.AT_A_HOST + 2
+    gate = threading.Event()
+    there.paths["/slow"] = Reply(until=gate)
+    for _ in range(turns.AT_A_HOST + 4):
+        happens(hooked(owner, f"{there.url}/slow"), chunk("x"))
+    there.wait(turns.AT_A_HOST, "/slow")
+    happens(hooked(owner, f"http://localhost:{there.server_address[1]}/fast"), chunk("x"))
+    there.wait(1, "/fast")
+    assert len(there.at("/slow")) == turns.AT_A_HOST
+    gate.set()
+    there.wait(turns.AT_A_HOST + 4, "/slow")
+
+
+def test_as_many_tries_are_under_way_as_there_are_slots(
+    service: None, owner: Person, there: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.A2A_OUTBOUND_HOSTS = ["a.internal", "b.internal", "c.internal"]
+
+    async def lookup(host: str, port: int) -> outbound.Found:
+        return [(2, 1, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(outbound, "lookup", lookup)
+    gate = threading.Event()
+    there.default = Reply(until=gate)
+    for host in settings.A2A_OUTBOUND_HOSTS:
+        for _ in range(turns.AT_A_HOST):
+            happens(hooked(owner, f"http://{host}:{there.server_address[1]}/"), chunk("x"))
+    there.wait(3 * turns.AT_A_HOST)
+    gate.set()
+
+
+def test_many_senders_send_nothing_twice_and_a_webhook_has_one_try_at_a_time(
+    lanes: None, owner: Person, there: Receiver
+) -> None:
+    task_ids = [hooked(owner, f"{there.url}/{place}") for place in range(6)]
+    for task_id in task_ids:
+        happens(task_id, WORKS, chunk("one"), chunk("two"), chunk("three"), DONE)
+    assert together(4, lambda _: pump()) == [None] * 4
+    pump()
+    for place in range(6):
+        assert [got.seq for got in there.at(f"/{place}")] == [2, 3, 4, 5, 6]
+    assert {state for _, state, _ in states()} == {"delivered"}
+
+
+def test_a_turn_that_was_lost_is_taken_over_and_its_late_end_decides_nothing(
+    lanes: None, owner: Person, hand: Hand
+) -> None:
+    happens(hooked(owner, "http://127.0.0.1:65001/"), WORKS)
+    (first,) = turns.take("one", 5, {}, clock.now())
+    assert turns.take("two", 5, {}, clock.now()) == []
+    hand.on(seconds=21)
+    (second,) = turns.take("two", 5, {}, clock.now())
+    assert second.delivery == first.delivery
+    turns.settle(first, Answer(status=404), clock.now(), clock.now(), 0.5)
+    assert states() == [(2, "waiting", 1)]
+    turns.settle(second, Answer(status=204), clock.now(), clock.now(), 0.5)
+    assert states() == [(2, "delivered", 2)]
+    assert PushConfig.objects.get().lease_owner is None
+
+
+def test_a_removal_is_answered_when_nothing_is_under_way_any_more(
+    service: None, owner: Person, there: Receiver
+) -> None:
+    gate = threading.Event()
+    there.default = Reply(until=gate)
+    task_id = hooked(owner, there.url, id="a")
+    happens(task_id, WORKS, chunk("one"))
+    there.wait(1)
+    done = threading.Event()
+
+    def remove() -> None:
+        ask(owner, DeletePushConfig(task_id=task_id, id="a"))
+        done.set()
+
+    removing = threading.Thread(target=remove, daemon=True)
+    removing.start()
+    until(lambda: PushConfig.objects.get().state == "removed", "the removal is written")
+    assert not done.is_set()
+    gate.set()
+    assert done.wait(10)
+    assert len(there.got) == 1
+    assert sorted(states()) == [(2, "delivered", 1), (3, "dropped", 0)]
+    row = PushConfig.objects.get()
+    assert (row.token, row.credentials, row.secret, row.due_at) == ("", "", "", None)
+
+
+# ------------------------------------------------------------------ secrets
+
+
+def test_a_receiver_can_verify_what_it_gets(lanes: None, owner: Person, there: Receiver) -> None:
+    happens(hooked(owner, there.url), WORKS)
+    pump()
+    secret = secret_of(PushConfig.objects.get().pk)
+    (got,) = there.got
+    assert Webhook(secret).verify(got.raw, dict(got.headers)) == got.json
+    with pytest.raises(WebhookVerificationError):
+        Webhook(secret).verify(got.raw.replace(b"WORKING", b"FAILED "), dict(got.headers))
+    assert got.headers["webhook-id"] == Delivery.objects.get().pk
+
+
+def test_an_owner_may_bring_the_secret_and_it_is_never_sent(lanes: None, owner: Person, there: Receiver) -> None:
+    secret = "whsec_" + "A" * 32
+    happens(hooked(owner, there.url, schemes=("StandardWebhooks",), credentials=secret), WORKS)
+    pump()
+    (got,) = there.got
+    Webhook(secret).verify(got.raw, dict(got.headers))
+    assert "authorization" not in got.headers
+    assert secret not in str(got)
+
+
+def test_nothing_secret_can_be_read_from_the_database_or_by_its_owner(
+    lanes: None, owner: Person, there: Receiver
+) -> None:
+    task_id = hooked(owner, there.url, token="canary-token", schemes=("Bearer",), credentials="canary-credentials")
+    happens(task_id, WORKS)
+    secret = secret_of(PushConfig.objects.get().pk)
+    pump()
+    with connection.cursor() as cursor:
+        tables = [name for name in connection.introspection.table_names() if name.startswith("tasks_app_")]
+        text = ""
+        for table in tables:
+            cursor.execute(f"select * from {table}")  # noqa: S608
+            text += str(cursor.fetchall())
+    assert "127.0.0.1" in text
+    assert "canary" not in text
+    assert secret not in text
+    assert "canary" not in str(ask(owner, ListPushConfigs(task_id=task_id, page_size=10)))
+    assert there.got[0].headers["authorization"] == "Bearer canary-credentials"
+
+
+def test_a_former_key_still_opens_and_without_it_a_delivery_waits(
+    lanes: None, owner: Person, there: Receiver, settings: Any, hand: Hand
+) -> None:
+    happens(hooked(owner, there.url, token="tok"), WORKS)
+    former, settings.SECRET_KEY = settings.SECRET_KEY, "another key, which is long enough for it"
+    pump()
+    assert states() == [(2, "waiting", 1)]
+    assert "SECRET_KEY" in Delivery.objects.get().error
+    settings.SECRET_KEY_FALLBACKS = [former]
+    hand.on(minutes=1)
+    pump()
+    assert there.got[0].headers["a2a-notification-token"] == "tok"
+
+
+def test_the_headers_of_a_turn_say_what_it_is(lanes: None, owner: Person) -> None:
+    happens(hooked(owner, "http://127.0.0.1:65001/", "0.3"), WORKS)
+    (turn,) = turns.take("one", 1, {}, clock.now())
+    told = headers(turn, clock.now())
+    assert told["Content-Type"] == "application/json"
+    assert "Authorization" not in told
+    assert {told["A2A-Version"], told["A2A-Event-Sequence"]} == {"0.3", "2"}
+
+
+# ------------------------------------------------------------ what it costs
+
+
+def statements(work: Any) -> int:
+    """How many the write lane needs for it."""
+    before, bridge.inline = bridge.inline, True
+    try:
+        with CaptureQueriesContext(connection) as captured:
+            work()
+    finally:
+        bridge.inline = before
+    return len(captured)
+
+
+def test_a_task_without_webhooks_pays_nothing(lanes: None, owner: Person) -> None:
+    item = addition(task(owner), WORKS)
+    # SQLite: begin, update, insert, commit.
+    assert statements(lambda: bridge.do(item)) == (1 if on_postgres() else 4)
+
+
+def test_in_a_group_tasks_with_and_without_webhooks_get_their_own(lanes: None, owner: Person, there: Receiver) -> None:
+    plain, with_one = task(owner), hooked(owner, there.url)
+    items = [addition(plain, WORKS), addition(with_one, WORKS)]
+    first, second = perform(KINDS[Append], items)
+    assert isinstance(first, Appended)
+    assert isinstance(second, Appended) if not on_postgres() else second is PUSHING
+    if on_postgres():
+        items = [addition(plain, chunk("x")), items[1]]
+        items[1].pushing = True
+        assert [type(result) for result in perform(KINDS[Append], items)] == [Appended, Appended]
+    pump()
+    assert seqs(there) == [2]
+
+
+def test_an_item_that_is_tried_again_in_a_smaller_group_keeps_its_numbers(lanes: None, owner: Person) -> None:
+    one, other = task(owner), task(owner)
+    taken = creation(owner, "taken")
+    bridge.do(taken)
+    wrong = addition(other, WORKS, key=taken.key)
+    first, second = perform(KINDS[Append], [addition(one, WORKS), wrong])
+    assert isinstance(first, Appended)
+    assert isinstance(second, IntegrityError)
+    # The replay of all logs, at the end, finds no gap.
+
+
+def test_an_event_that_cannot_be_told_happens_even_so(
+    lanes: None, owner: Person, there: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_id = hooked(owner, there.url, "0.3")
+
+    def broken(self: Any, seq: int) -> Any:
+        raise LookupError
+
+    monkeypatch.setattr("tasks_app.event_log.outbox._Past.as_of", broken)
+    happens(task_id, WORKS)
+    monkeypatch.undo()
+    happens(task_id, DONE)
+    pump()
+    assert seqs(there) == [3]
+
+
+# ------------------------------------------------------------- with a message
+
+
+@pytest.mark.parametrize("agent", ["echo", "form-generator"])
+def test_a_webhook_that_comes_with_a_message_hears_of_everything(
+    service: None, owner: Person, there: Receiver, agent: str
+) -> None:
+    made = sent(owner, "hello", agent, push_config=config(there.url))
+    last = until(lambda: [got for got in there.got if "COMPLETED" in got.raw.decode()], "the end arrives")
+    assert seqs(there) == list(range(1, last[0].seq + 1))
+    assert there.got[0].json["task"]["id"] == made.id
+
+
+def test_a_run_that_is_written_at_once_is_told_step_by_step(service: None, owner: Person, there: Receiver) -> None:
+    made = sent(owner, "hello", "form-generator", push_config=config(there.url, "0.3"))
+    until(lambda: there.got and there.got[-1].json["status"]["state"] == "completed", "the end arrives")
+    last = there.got[-1].json
+    assert [got.json["status"]["state"] for got in there.got] == ["submitted", "working", "working", "completed"]
+    assert ["artifacts" in got.json for got in there.got] == [False, False, False, True]
+    assert {(got.json["id"], got.json["contextId"]) for got in there.got} == {(made.id, made.context_id)}
+    assert last["artifacts"][0]["parts"][0]["text"] == made.artifacts[0].parts[0].text
+
+
+def test_a_large_file_is_told_as_a_link(service: None, owner: Person, there: Receiver) -> None:
+    said = message(parts=(Part(raw=b"x" * 50_000, filename="x.txt"),))
+    sent(owner, said, "echo", push_config=config(there.url))
+    there.wait(1)
+    text = there.got[0].raw.decode()
+    assert "taskdesk-file:" not in text
+    assert "/files/" in text
+    Webhook(secret_of(PushConfig.objects.get().pk)).verify(there.got[0].raw, dict(there.got[0].headers))
+
+
+def test_a_webhook_that_comes_with_the_next_message_hears_what_follows(
+    service: None, owner: Person, there: Receiver
+) -> None:
+    first = sent(owner, "one", "asks")
+    sent(owner, message("two", task_id=first.id), push_config=config(there.url, "0.3"))
+    until(lambda: [got for got in there.got if b'"completed"' in got.raw], "the end arrives")
+    assert there.got[0].json["status"]["state"] == "submitted"
+
+
+def test_a_task_has_ten_webhooks_at_most(lanes: None, owner: Person) -> None:
+    task_id = task(owner)
+    for place in range(10):
+        hook(owner, task_id, "http://127.0.0.1:65001/", id=str(place))
+    hook(owner, task_id, "http://127.0.0.1:65001/again", id="3")
+    with pytest.raises(InvalidParams) as told:
+        ask(owner, CreatePushConfig(task_id=task_id, config=config("http://127.0.0.1:65001/", id="one more")))
+    assert told.value.violations[0][0] == "id"
+    first = ask(owner, ListPushConfigs(task_id=task_id, page_size=4))
+    rest = ask(owner, ListPushConfigs(task_id=task_id, page_size=9, page_token=first.next_page_token))
+    assert [found.id for found in (*first.configs, *rest.configs)] == [str(place) for place in range(10)]
+    assert rest.next_page_token == ""
+    for token in ("nonsense", first.next_page_token + "x"):
+        with pytest.raises(InvalidParams):
+            ask(owner, ListPushConfigs(task_id=task_id, page_size=4, page_token=token))
+    with pytest.raises(InvalidParams):
+        ask(owner, ListPushConfigs(task_id=task(owner), page_size=4, page_token=first.next_page_token))
+
+
+# ---------------------------------------------------------------- operators
+
+
+def test_operators_send_again_and_give_up(lanes: None, owner: Person, there: Receiver, hand: Hand) -> None:
+    there.script = [Reply(404), NOTHING]
+    task_id = hooked(owner, there.url)
+    happens(task_id, WORKS, chunk("one"))
+    pump()
+    assert states() == [(2, "dead", 1), (3, "waiting", 1)]
+    dead, waiting = Delivery.objects.order_by("seq")
+    send_again(dead.pk)
+    give_up(waiting.pk)
+    with pytest.raises(Refused):
+        give_up(waiting.pk)
+    with pytest.raises(Refused):
+        send_again("nothing")
+    pump()
+    assert states() == [(2, "delivered", 2), (3, "dead", 1)]
+    (row,) = PushConfig.objects.all()
+    disable(row.pk, "ops")
+    with pytest.raises(Refused):
+        send_again(waiting.pk)
+    enable(row.pk)
+    send_again(waiting.pk)
+    pump()
+    assert states() == [(2, "delivered", 2), (3, "delivered", 2)]
+
+
+def test_what_is_overdue_is_known(lanes: None, owner: Person, hand: Hand) -> None:
+    happens(hooked(owner, "http://127.0.0.1:65001/"), WORKS)
+    assert oldest_due(timedelta(seconds=60)) is None
+    hand.on(seconds=61)
+    assert oldest_due(timedelta(seconds=60)) is not None
+    (sentence,) = async_to_sync(lags)()
+    assert "61 s" in sentence
+
+
+def test_a_task_is_not_forgotten_while_a_delivery_waits(
+    lanes: None, owner: Person, there: Receiver, hand: Hand, settings: Any
+) -> None:
+    task_id = task(owner, id=uuid7_at(LONG_AGO))
+    hook(owner, task_id, there.url)
+    happens(task_id, WORKS, DONE)
+    Task.objects.filter(pk=task_id).update(status_at=LONG_AGO)
+    bridge.do(Do(forget))
+    assert Task.objects.count() == 1
+    pump()
+    bridge.do(Do(forget))
+    assert [model.objects.count() for model in (Task, PushConfig, Delivery, DeliveryTry)] == [0, 0, 0, 0]

@@ -1,0 +1,77 @@
+"""Tasks with webhooks, a clock that is moved by hand, and a sender that is driven by hand."""
+
+import asyncio
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+from a2a.events import Event
+from a2a.requests import CreatePushConfig
+from a2a.types import PushConfig
+from tasks_app import clock
+from tasks_app.bridge import bridge
+from tasks_app.deliveries.sender import Sender
+from tests.conftest import Person
+from tests.operations.asking import ask
+from tests.operations.rows import addition, creation
+
+_keys = count(1)
+
+
+def config(url: str, version: str = "1.0", **more: Any) -> PushConfig:
+    return PushConfig(url=url, version=version, **more)
+
+
+def task(person: Person, **more: Any) -> str:
+    """The id of a new task, which no agent takes up."""
+    item = creation(person, f"hook-{next(_keys)}", agent="nobody", **more)
+    bridge.do(item)
+    assert item.task
+    return item.task.id
+
+
+def hooked(person: Person, url: str, version: str = "1.0", **more: Any) -> str:
+    """The id of a new task with a webhook."""
+    task_id = task(person)
+    hook(person, task_id, url, version, **more)
+    return task_id
+
+
+def hook(person: Person, task_id: str, url: str, version: str = "1.0", **more: Any) -> PushConfig:
+    found = ask(person, CreatePushConfig(task_id=task_id, config=config(url, version, **more)))
+    assert isinstance(found, PushConfig)
+    return found
+
+
+def happens(task_id: str, *events: Event) -> None:
+    """Each in an append of its own."""
+    for event in events:
+        assert bridge.do(addition(task_id, event)), "the log took it"
+
+
+def pump() -> None:
+    """Sends all that is due, and waits for what becomes of it."""
+
+    async def go() -> None:
+        sender = Sender()
+        try:
+            while await sender.look() or sender.running:
+                await asyncio.gather(*sender.running)
+        finally:
+            if sender.client is not None:
+                await sender.client.aclose()
+
+    asyncio.run(go())
+
+
+class Hand:
+    """The hand of the clock: now() is what it says."""
+
+    def __init__(self) -> None:
+        self.time = clock.now()
+
+    def __call__(self) -> datetime:
+        return self.time
+
+    def on(self, **by: float) -> None:
+        self.time += timedelta(**by)

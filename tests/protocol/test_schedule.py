@@ -1,0 +1,52 @@
+"""What an answer means, and when it is tried again."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tasks_app.deliveries.schedule import GAPS, LONGEST, Answer, next_try, retry_after, verdict
+
+NOW = datetime(2026, 3, 2, 9, 15, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        ((200, 201, 202, 204, 299), "delivered"), ((408, 429, 500, 502, 503, 504, 599), "again"), ((410,), "gone"),
+        ((300, 301, 302, 303, 307, 308, 304), "dead"), ((400, 401, 403, 404, 405, 413, 415, 422, 451), "dead"),
+    ],
+)  # fmt: skip
+def test_every_status_has_its_meaning(statuses: tuple[int, ...], expected: str) -> None:
+    assert {verdict(Answer(status=status)) for status in statuses} == {expected}
+
+
+def test_no_answer_is_for_later_unless_it_is_hopeless() -> None:
+    assert verdict(Answer(error="x")) == "again"
+    assert verdict(Answer(error="x", hopeless=True)) == "dead"
+
+
+def test_gaps_grow_and_are_spread() -> None:
+    for tries, gap in enumerate(GAPS, 1):
+        waits = [next_try(Answer(status=500), tries, NOW, chance) - NOW for chance in (0.0, 0.5, 1.0)]
+        assert waits == [timedelta(seconds=gap * factor) for factor in (0.8, 1.0, 1.2)]
+    assert next_try(Answer(status=500), 99, NOW, 0.5) - NOW == timedelta(seconds=GAPS[-1])
+    assert sorted(GAPS) == list(GAPS)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("120", 120), (" 7 ", 7), ("0", 0), ("Mon, 02 Mar 2026 09:25:00 GMT", 600),
+        ("Mon, 02 Mar 2026 09:00:00 GMT", 0),
+        ("Monday, 02-Mar-26 09:25:00 GMT", 600), ("", 0), ("soon", 0), ("-5", 0), ("1.5", 0), ("٣", 0),
+        ("9" * 30, LONGEST.total_seconds()), ("Mon, 99 Mar 2026 99:99:99 GMT", 0), ("\0", 0),
+    ],
+)  # fmt: skip
+def test_a_receiver_says_when_in_seconds_or_with_a_date(value: str, seconds: float) -> None:
+    assert retry_after(value, NOW) == timedelta(seconds=seconds)
+
+
+def test_a_receiver_is_not_asked_before_the_time_it_names_but_a_day_later_at_most() -> None:
+    assert next_try(Answer(status=429, retry_after="900"), 1, NOW, 0.5) - NOW == timedelta(seconds=900)
+    assert next_try(Answer(status=503, retry_after="1"), 3, NOW, 0.5) - NOW == timedelta(seconds=GAPS[2])
+    assert next_try(Answer(status=429, retry_after="99999999"), 1, NOW, 0.5) - NOW == LONGEST

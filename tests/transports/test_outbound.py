@@ -1,0 +1,295 @@
+"""Addresses that callers choose: what must not be reached is not even connected to."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tasks_app import outbound
+from tasks_app.outbound import Blocked, Unknown
+from tests.receiver import Reply, receiver
+
+PUBLIC = "93.184.215.14"
+
+
+class Listener:
+    """Counts who connects, on both loopbacks."""
+
+    def __init__(self) -> None:
+        self.hits = 0
+        self.port = 0
+
+    async def __aenter__(self) -> "Listener":
+        self.four = await asyncio.start_server(self.hit, "127.0.0.1", 0)
+        self.port = self.four.sockets[0].getsockname()[1]
+        self.six = await asyncio.start_server(self.hit, "::1", self.port) if socket.has_ipv6 else None
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.sleep(0)
+        for server in (self.four, self.six):
+            if server:
+                server.close()
+
+    async def hit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.hits += 1
+        writer.close()
+
+
+@pytest.fixture(autouse=True)
+def production(settings: Any) -> None:
+    settings.A2A_OUTBOUND_LOOPBACK = False
+    settings.A2A_OUTBOUND_HOSTS = []
+
+
+HOSTILE = [
+    "127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0x7f.1", "0177.0.0.1", "017700000001",
+    "127.000.000.001", "127.255.255.254", "0.0.0.0", "0",  # noqa: S104  # nothing is bound to it
+    "localhost", "LOCALHOST", "localhost.", "127.0.0.1.",
+    "localhost.localdomain.", "[::1]", "[::]", "[0:0:0:0:0:0:0:1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]",
+    "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[64:ff9b:1::7f00:1]", "[2002:7f00:1::]", "[2001:0:7f00:1::]", "[fe80::1]",
+    "[fe80::1%25lo]", "[fe80::1%lo]", "[::1%25lo]", "[fec0::1]", "[fd00:ec2::254]", "[ff02::1]", "10.0.0.1",
+    "172.16.0.1", "192.168.0.1", "169.254.169.254", "100.64.0.1", "100.100.100.200", "192.0.0.192", "192.0.2.1",
+    "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.255.255.250", "240.0.0.1", "255.255.255.255",
+    "168.63.129.16", "192.88.99.1", "\u2460\u2461\u2466.\u24ea.\u24ea.\u2460", "127\u30020\u30020\u30021",
+    "\uff11\uff12\uff17.0.0.1", "\u0661\u0662\u0667.0.0.1", "\uff4c\uff4f\uff43\uff41\uff4c\uff48\uff4f\uff53\uff54",
+    "example.org@127.0.0.1",
+    "127.0.0.1@example.org", "user:pass@127.0.0.1", "127.0.0.1\\@example.org", "example.org\\.127.0.0.1",
+    "127.0.0.1 ", "127.0.0.1\t", "127.0.0.1%00example.org", "%31%32%37.0.0.1", "127.0.0.1#@example.org",
+    "127.0.0.1?@example.org", "", ".", "..", "-", "a..b", "[127.0.0.1]", "::1", "[::1", "1.2.3.4.5", "0x", "a" * 64,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", HOSTILE, ids=[f"{n}:{ascii(host)[:40]}" for n, host in enumerate(HOSTILE)])
+@pytest.mark.parametrize("scheme", ["https", "http"])
+def test_a_hostile_address_is_refused_and_nothing_is_connected_to(
+    host: str, scheme: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Plain HTTP may be used by this name alone: what stops the rest must be the address.
+    settings.A2A_OUTBOUND_HOSTS = ["only.this.one"]
+
+    async def story() -> int:
+        async with Listener() as listener:
+            port = f":{listener.port}" if "@" not in host[-12:] else ""
+            url = f"{scheme}://{host}{port}/hook"
+            with pytest.raises((Blocked, Unknown)):
+                await outbound.check(url)
+            async with outbound.client(seconds=2) as client:
+                # And the client alone, whose reader of addresses may see another host than ours.
+                with pytest.raises((Blocked, Unknown, httpx.InvalidURL, httpx.TransportError, ValueError)):
+                    await client.post(url, content=b"{}")
+            await asyncio.sleep(0.01)
+            return listener.hits
+
+    resolved = outbound.lookup
+
+    async def lookup(name: str, at: int) -> outbound.Found:
+        # Offline: names that are not of this machine do not exist.
+        if name in {"example.org", "a", "-"}:
+            raise OSError
+        return await resolved(name, at)
+
+    monkeypatch.setattr(outbound, "lookup", lookup)
+    assert asyncio.run(story()) == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "word"),
+    [
+        ("ftp://example.org/", "https"), ("//example.org/", "https"), ("example.org", "https"), ("https:/x", "https"),
+        ("javascript:alert(1)", "https"), ("file:///etc/passwd", "https"), ("http://example.org/", "https://"),
+        ("https://example.org:22/", "port"), ("https://example.org:80/", "port"), ("https://example.org:0/", "port"),
+        ("https://example.org:65536/", "port"), ("https://example.org:99999999/", "https"),
+        ("https://example.org/\r\nX: y", "https"), ("https://example.org/\u00e9", "ASCII"), ("https://é.org/", "ASCII"),
+        ("https://example.org/a b", "https"), ("https://ex\0ample.org/", "https"), ("gopher://example.org", "https"),
+        ("https://" + "a." * 130 + "org/", "host name"), ("https://1.2.3/", "usual form"), ("", "https"),
+    ],
+)  # fmt: skip
+def test_an_address_that_may_not_be_says_why(url: str, word: str) -> None:
+    with pytest.raises(Blocked) as told:
+        outbound.target(url)
+    assert word in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port"),
+    [
+        ("https://example.org", "example.org", 443), ("https://Example.org:8443/a?b=c#d", "example.org", 8443),
+        ("https://xn--bcher-kva.example/", "xn--bcher-kva.example", 443),
+        ("https://a_b.example.org/%C3%A9", "a_b.example.org", 443),
+        (f"https://{PUBLIC}/", PUBLIC, 443), ("https://[2606:2800:21f:cb07::1]:9000/", "2606:2800:21f:cb07::1", 9000),
+        ("HTTPS://example.org?x", "example.org", 443),
+    ],
+)  # fmt: skip
+def test_an_address_of_the_public_network_may_be_called(url: str, host: str, port: int) -> None:
+    assert outbound.target(url) == (host, port)
+
+
+def answers(*numbers: str) -> outbound.Found:
+    return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (number, 0)) for number in numbers]
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[list[str]]], list[str]]:
+    """Sets what a name stands for, look by look; the last answer stays. Gives the names that were looked up."""
+    asked: list[str] = []
+
+    def set_to(looks: list[list[str]]) -> list[str]:
+        async def lookup(host: str, port: int) -> outbound.Found:
+            asked.append(host)
+            return answers(*(looks.pop(0) if len(looks) > 1 else looks[0]))
+
+        monkeypatch.setattr(outbound, "lookup", lookup)
+        return asked
+
+    return set_to
+
+
+def test_a_name_that_changes_its_mind_between_check_and_call_reaches_nothing(names: Any) -> None:
+    async def story() -> int:
+        async with Listener() as listener:
+            url = f"https://rebinds.example:{listener.port}/"
+            asked = names([[PUBLIC], ["127.0.0.1"]])
+            await outbound.check(url)
+            async with outbound.client(seconds=2) as client:
+                with pytest.raises(Blocked):
+                    await client.post(url)
+            assert asked == ["rebinds.example"] * 2
+            return listener.hits
+
+    assert asyncio.run(story()) == 0
+
+
+def test_the_answer_that_was_checked_is_the_one_that_is_dialled(names: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    dialled = []
+
+    async def connect(self: Any, host: str, port: int, *_: Any) -> Any:
+        dialled.append((host, port))
+        raise outbound.httpcore.ConnectError
+
+    asked = names([[PUBLIC, "2606:2800:21f:cb07::1"], ["127.0.0.1"]])
+    monkeypatch.setattr(outbound.httpcore.AnyIOBackend, "connect_tcp", connect)
+
+    async def story() -> None:
+        async with outbound.client(seconds=2) as client:
+            with pytest.raises(httpx.ConnectError):
+                await client.post("https://twice.example/")
+
+    asyncio.run(story())
+    # Looked up once, and every answer of that look tried.
+    assert (asked, dialled) == (["twice.example"], [(PUBLIC, 443), ("2606:2800:21f:cb07::1", 443)])
+
+
+@pytest.mark.parametrize("bad", ["127.0.0.1", "::1", "fe80::1%eth0", "::ffff:10.0.0.1", "169.254.169.254", "nonsense"])
+def test_one_answer_that_is_not_allowed_is_enough(names: Any, bad: str) -> None:
+    names([[PUBLIC, bad]])
+    with pytest.raises(Blocked):
+        asyncio.run(outbound.check("https://mixed.example/"))
+    names([[bad, PUBLIC]])
+    with pytest.raises(Blocked):
+        asyncio.run(outbound.check("https://mixed.example/"))
+
+
+def test_a_redirect_to_loopback_is_not_followed_and_no_proxy_is_asked(
+    names: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.A2A_OUTBOUND_HOSTS = ["hooks.internal"]
+    names([["127.0.0.1"]])
+
+    async def story(url: str, there: Any) -> tuple[int, int]:
+        async with Listener() as listener:
+            for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy"):
+                monkeypatch.setenv(name, f"http://127.0.0.1:{listener.port}")
+            there.default = Reply(307, {"Location": f"http://127.0.0.1:{listener.port}/"})
+            async with outbound.client(seconds=2) as client:
+                response = await client.post(url, content=b"{}")
+            return response.status_code, listener.hits
+
+    with receiver() as there:
+        port = there.server_address[1]
+        assert asyncio.run(story(f"http://hooks.internal:{port}/", there)) == (307, 0)
+        assert len(there.got) == 1
+
+
+def test_operators_open_names_and_networks(names: Any, settings: Any) -> None:
+    names([["10.1.2.3"]])
+    settings.A2A_OUTBOUND_HOSTS = ["Hooks.Internal", "10.1.0.0/16", "192.168.7.7"]
+    assert outbound.target("http://hooks.internal:81/") == ("hooks.internal", 81)
+    asyncio.run(outbound.check("http://hooks.internal/"))
+    asyncio.run(outbound.check("https://else.internal/"))
+    assert outbound.target("http://192.168.7.7/") == ("192.168.7.7", 80)
+    with pytest.raises(Blocked):
+        outbound.target("http://else.internal/")
+    names([["10.2.2.3"]])
+    with pytest.raises(Blocked):
+        asyncio.run(outbound.check("https://else.internal/"))
+
+
+def test_a_name_that_leads_nowhere_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(host: str, port: int) -> outbound.Found:
+        raise socket.gaierror
+
+    async def silence(host: str, port: int) -> outbound.Found:
+        await asyncio.Event().wait()
+        return []
+
+    monkeypatch.setattr(outbound, "LOOKUP_SECONDS", 0.05)
+    for lookup in (nothing, silence):
+        monkeypatch.setattr(outbound, "lookup", lookup)
+        with pytest.raises(Unknown):
+            asyncio.run(outbound.check("https://nowhere.example/"))
+
+
+def certificate(name: str, folder: Path) -> Path:
+    """A key and a certificate of that name, in one file."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    made = (
+        x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
+        .serial_number(1).not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    path = folder / f"{name}.pem"
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+@pytest.mark.parametrize(("named", "reached"), [("hooks.internal", True), ("other.internal", False)])
+def test_tls_is_about_the_name_although_an_address_is_dialled(
+    names: Any, settings: Any, tmp_path: Path, named: str, reached: bool
+) -> None:
+    settings.A2A_OUTBOUND_HOSTS = ["hooks.internal"]
+    names([["127.0.0.1"]])
+    file = certificate(named, tmp_path)
+    trusted = ssl.create_default_context(cafile=str(file))
+    with receiver() as there:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(file)
+        there.socket = context.wrap_socket(there.socket, server_side=True)
+        url = f"https://hooks.internal:{there.server_address[1]}/"
+
+        async def story() -> int:
+            async with outbound.client(seconds=2, verify=trusted) as client:
+                return (await client.post(url, content=b"{}")).status_code
+
+        if reached:
+            assert asyncio.run(story()) == 204
+        else:
+            with pytest.raises(httpx.ConnectError):
+                asyncio.run(story())
+        assert len(there.got) == int(reached)

@@ -1,0 +1,164 @@
+"""Webhooks and deliveries for operators: pages, acts, and the same as commands. Nothing secret on any of them."""
+
+from io import StringIO
+from typing import Any
+
+import orjson
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.urls import reverse
+
+from a2a.states import TaskState
+from tasks_app import clock
+from tasks_app.deliveries import turns
+from tasks_app.deliveries.schedule import Answer
+from tasks_app.models import Delivery, PushConfig
+from tests.conftest import Person
+from tests.operations.rows import chunk, status
+from tests.operations.webhooks import happens, hooked
+
+pytestmark = pytest.mark.django_db
+SECRETS = ("canary-token", "canary-credentials", "canary-query")
+LISTS = [reverse(f"admin:tasks_app_{model}_changelist") for model in ("pushconfig", "delivery")]
+
+
+@pytest.fixture
+def admin(client: Client) -> Client:
+    client.force_login(User.objects.create_superuser("ada", password="a long password"))
+    return client
+
+
+@pytest.fixture
+def webhook(owner: Person, settings: Any) -> PushConfig:
+    """One with a delivery that was refused and one that waits."""
+    settings.A2A_OUTBOUND_LOOPBACK = True
+    url = f"http://127.0.0.1:65001/<b>?key={SECRETS[2]}"
+    url = url.replace("<b>", "%3Cb%3E")
+    task_id = hooked(owner, url, token=SECRETS[0], schemes=("Bearer",), credentials=SECRETS[1])
+    happens(task_id, status(TaskState.WORKING), chunk("one <script>"))
+    (turn,) = turns.take("w", 1, {}, clock.now())
+    turns.settle(turn, Answer(status=404, error="The receiver answered 404."), clock.now(), clock.now(), 0.5)
+    return PushConfig.objects.get()
+
+
+def page(client: Client, model: str, pk: str) -> str:
+    response = client.get(reverse(f"admin:tasks_app_{model}_change", args=[pk]))
+    assert response.status_code == 200
+    return str(response.content.decode())
+
+
+def acted(client: Client, model: str, action: str, *ids: str) -> None:
+    """Chosen in the list, and confirmed on the page that asks back."""
+    there = reverse(f"admin:tasks_app_{model}_changelist")
+    chosen = {"action": action, "_selected_action": ids}
+    asked = client.post(there, chosen)
+    assert asked.status_code == 200
+    assert all(pk in asked.content.decode() for pk in ids)
+    assert client.post(there, chosen | {"post": "yes"}).status_code in {200, 302}
+
+
+def test_pages_show_what_happened_and_nothing_secret(admin: Client, webhook: PushConfig) -> None:
+    dead, waiting = Delivery.objects.order_by("seq")
+    texts = [admin.get(path).content.decode() for path in LISTS]
+    texts += [page(admin, "pushconfig", webhook.pk), page(admin, "delivery", dead.pk)]
+    texts += [page(admin, "delivery", waiting.pk), page(admin, "task", webhook.task_id)]
+    for text in texts:
+        assert not any(secret in text for secret in SECRETS)
+        for sealed in (webhook.token, webhook.credentials, webhook.secret):
+            assert sealed not in text
+        assert "<script>" not in text.partition("td-page")[2]
+    assert "The receiver answered 404." in texts[3]
+    assert "It was not tried yet" in texts[4]
+    assert all(delivery.pk in texts[5] for delivery in (dead, waiting))
+    assert "http://127.0.0.1:65001/%3Cb%3E?…" in texts[2]
+
+
+@pytest.mark.parametrize(("state", "found"), [("dead", 1), ("waiting", 1), ("delivered", 0), ("nonsense", 0)])
+def test_deliveries_are_filtered_by_state(admin: Client, webhook: PushConfig, state: str, found: int) -> None:
+    response = admin.get(LISTS[1], {"state": state})
+    assert response.context["cl"].result_count == found
+
+
+def test_both_are_found_by_their_ids_and_by_the_task(admin: Client, webhook: PushConfig) -> None:
+    dead = Delivery.objects.earliest("seq")
+    for path, text, count in (
+        (LISTS[0], webhook.pk, 1), (LISTS[0], webhook.task_id, 1), (LISTS[1], dead.pk, 1),
+        (LISTS[1], webhook.task_id, 2),
+        (LISTS[0], "nothing", 0), (LISTS[1], "nothing", 0),
+    ):  # fmt: skip
+        assert admin.get(path, {"q": text}).context["cl"].result_count == count
+
+
+def test_operators_send_again_give_up_disable_and_enable(admin: Client, webhook: PushConfig) -> None:
+    dead, waiting = Delivery.objects.order_by("seq")
+    acted(admin, "delivery", "send_again", dead.pk)
+    dead.refresh_from_db()
+    assert dead.state == "waiting"
+    acted(admin, "delivery", "give_up", waiting.pk, dead.pk)
+    assert set(Delivery.objects.values_list("state", flat=True)) == {"dead"}
+    acted(admin, "pushconfig", "disable", webhook.pk)
+    webhook.refresh_from_db()
+    assert (webhook.state, webhook.reason) == ("disabled", "disabled by ada")
+    acted(admin, "pushconfig", "disable", webhook.pk)  # A refusal is told, and nothing happens.
+    acted(admin, "pushconfig", "enable", webhook.pk)
+    webhook.refresh_from_db()
+    assert webhook.state == "active"
+    log = admin.get(reverse("admin:tasks_app_pushconfig_history", args=[webhook.pk])).content.decode()
+    assert "Disabled." in log
+    assert "Enabled." in log
+
+
+def test_who_may_only_look_acts_on_nothing(client: Client, webhook: PushConfig) -> None:
+    user = User.objects.create_user("vera", is_staff=True)
+    user.user_permissions.set(
+        Permission.objects.filter(content_type__app_label="tasks_app", codename__startswith="view_")
+    )
+    client.force_login(user)
+    for path, action, pk in (
+        (LISTS[0], "disable", webhook.pk),
+        (LISTS[1], "give_up", Delivery.objects.latest("seq").pk),
+    ):
+        assert "give_up" not in client.get(path).content.decode()
+        client.post(path, {"action": action, "_selected_action": [pk], "post": "yes"})
+    webhook.refresh_from_db()
+    assert webhook.state == "active"
+    assert Delivery.objects.latest("seq").state == "waiting"
+
+
+# ----------------------------------------------------------------- commands
+
+
+def printed(*arguments: str) -> list[dict[str, Any]]:
+    out = StringIO()
+    call_command("deliveries", *arguments, stdout=out)
+    return [orjson.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_the_command_lists_and_shows(webhook: PushConfig) -> None:
+    dead, waiting = sorted(printed("list"), key=lambda row: int(row["seq"]))
+    assert [dead["state"], waiting["state"]] == ["dead", "waiting"]
+    assert printed("list", "--state", "dead", "--task", webhook.task_id) == [dead]
+    (shown,) = printed("show", dead["id"])
+    assert orjson.loads(shown["body"])["statusUpdate"]["taskId"] == webhook.task_id
+    assert [(one["number"], one["status"]) for one in shown["log"]] == [(1, 404)]
+    (row,) = printed("webhooks")
+    assert not any(secret in str(row) for secret in SECRETS)
+    for wrong in (("show", "nothing"), ("list", "--task", "nothing"), ("list", "--limit", "0")):
+        with pytest.raises(CommandError):
+            printed(*wrong)
+
+
+def test_the_command_acts(webhook: PushConfig) -> None:
+    dead, waiting = Delivery.objects.order_by("seq").values_list("pk", flat=True)
+    assert printed("retry", dead) == [{"id": dead, "done": "retry"}]
+    assert printed("give-up", dead, waiting) == [{"id": pk, "done": "give-up"} for pk in (dead, waiting)]
+    with pytest.raises(CommandError, match="1 of 1 refused"):
+        printed("give-up", dead)
+    assert printed("disable", webhook.pk, "--operator", "ops") == [{"id": webhook.pk, "done": "disable"}]
+    assert printed("enable", webhook.pk) == [{"id": webhook.pk, "done": "enable"}]
+    (shown,) = printed("secret", webhook.pk)
+    assert shown["secret"].startswith("whsec_")
+    with pytest.raises(CommandError):
+        printed("secret", "nothing")
