@@ -1,6 +1,7 @@
 """The Celery application. Without CELERY_BROKER_URL nothing dials a broker: jobs are applied in the process."""
 
 import os
+import ssl
 
 from celery import Celery
 from django.conf import settings
@@ -9,6 +10,12 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 app = Celery("taskdesk")
 app.autodiscover_tasks(related_name="jobs")
+
+
+def verified(url: str) -> dict[str, object]:
+    """Celery would accept any certificate of a rediss:// broker that is not told otherwise."""
+    unsaid = url.startswith("rediss:") and "ssl_cert_reqs" not in url
+    return {"broker_use_ssl": {"ssl_cert_reqs": ssl.CERT_REQUIRED}} if unsaid else {}
 
 
 def settings_of_celery() -> dict[str, object]:
@@ -25,6 +32,10 @@ def settings_of_celery() -> dict[str, object]:
         "worker_redirect_stdouts": False,
         "worker_soft_shutdown_timeout": 20,
         "broker_connection_retry_on_startup": True,
+        # A worker outlives its broker: after Celery's hundred attempts it would end, with the exit code 0.
+        "broker_connection_max_retries": None,
+        "worker_enable_remote_control": False,
+        **verified(settings.CELERY_BROKER_URL),
         "broker_transport_options": {"socket_timeout": 5, "socket_connect_timeout": 5, "socket_keepalive": True},
     }
 

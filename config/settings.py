@@ -7,7 +7,7 @@ import secrets
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
@@ -282,6 +282,8 @@ X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Strict"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not DEVELOPMENT
+CSRF_TRUSTED_ORIGINS = ["://".join(urlsplit(A2A_PUBLIC_URL)[:2])] if A2A_PUBLIC_URL else []
+"""Behind a proxy that speaks TLS forms come from https, while we are asked over http."""
 SECURE_CONTENT_TYPE_NOSNIFF = True
 LOGGING = {
     "version": 1,

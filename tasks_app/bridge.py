@@ -88,7 +88,8 @@ def _created(items: Sequence[Create], results: list[Any]) -> None:
 
 
 def _claimed(items: Sequence[Claim], results: list[Any]) -> None:
-    event_log.told([Reached(read.document.id, read.document.seq, "working") for reads in results for read in reads])
+    documents = [read.document for reads in results for read in reads]
+    event_log.told([Reached(task.id, task.seq, task.state) for task in documents])
 
 
 def _appended(items: Sequence[Append], results: list[Any]) -> None:

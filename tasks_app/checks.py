@@ -4,6 +4,7 @@ import sqlite3
 from typing import Any
 from urllib.parse import urlsplit
 
+import redis
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  # as Django names it
 from django.core.files.storage import storages
@@ -54,8 +55,9 @@ def check_broker(**_: Any) -> list[CheckMessage]:
     found: list[CheckMessage] = []
     url = settings.CELERY_BROKER_URL
     if url and not _fits(url, BROKERS):
-        hint = "Use redis://host:6379/0 or amqp://user:password@host//."
-        found.append(Error(f"CELERY_BROKER_URL must begin with one of {_begins(BROKERS)}", hint=hint, id="a2a.E004"))
+        hint = "Use redis://host:6379/0 or amqp://user:password@host//; in a password, / and # are %2F and %23."
+        sentence = f"CELERY_BROKER_URL must be an address that begins with one of {_begins(BROKERS)}."
+        found.append(Error(sentence, hint=hint, id="a2a.E004"))
     if url and _sqlite():
         hint = "Set DATABASE_URL to PostgreSQL, or unset CELERY_BROKER_URL: then the server runs agents itself."
         found.append(Error("SQLite is for one process: workers cannot share it.", hint=hint, id="a2a.E005"))
@@ -65,9 +67,10 @@ def check_broker(**_: Any) -> list[CheckMessage]:
 @register()
 def check_hints(**_: Any) -> list[CheckMessage]:
     url = settings.REDIS_URL
-    if url and not _fits(url, HINTS):
-        hint = "Use redis://host:6379/1."
-        return [Error(f"REDIS_URL must begin with one of {_begins(HINTS)}", hint=hint, id="a2a.E006")]
+    if url and not (_fits(url, HINTS) and _usable(url)):
+        hint = "Use redis://host:6379/1; in a password, / and # are %2F and %23."
+        sentence = f"REDIS_URL must be an address that begins with one of {_begins(HINTS)}."
+        return [Error(sentence, hint=hint, id="a2a.E006")]
     if url and _sqlite():
         hint = "Unset REDIS_URL, or set DATABASE_URL to PostgreSQL to run several processes."
         return [Warning("REDIS_URL joins processes, but on SQLite there is only one.", hint=hint, id="a2a.W001")]
@@ -125,9 +128,21 @@ def _sqlite() -> bool:
 def _fits(url: str, schemes: tuple[str, ...]) -> bool:
     try:
         parts = urlsplit(url)
-        return parts.scheme in schemes and bool(parts.path if parts.scheme == "unix" else parts.hostname)
+        place = parts.path if parts.scheme == "unix" else parts.hostname
+        # Whoever reads the port finds out what a secret with a slash in it leaves of the address.
+        return parts.scheme in schemes and bool(place) and (parts.port or 1) > 0
     except ValueError:
         return False
+
+
+def _usable(url: str) -> bool:
+    """The client takes every option in it."""
+    try:
+        pool = redis.ConnectionPool.from_url(url)
+        pool.connection_class(**pool.connection_kwargs)
+    except (TypeError, ValueError, redis.RedisError):
+        return False
+    return True
 
 
 def _begins(schemes: tuple[str, ...]) -> str:

@@ -119,7 +119,8 @@ class CeleryDispatcher:
         producer = app.amqp.Producer(connection)
         sent = dict.fromkeys(queues_of_agents(), 0)
         while True:
-            self.wanted.wait()
+            if not self.stopping.is_set():
+                self.wanted.wait()
             self.wanted.clear()
             with self.lock:
                 queues, self.queues = self.queues, set()
@@ -131,7 +132,7 @@ class CeleryDispatcher:
             if queues and self.trouble:
                 log.warning("the broker answers again: workers are woken")
                 self.trouble = ""
-            if self.stopping.wait(PAUSE):
+            if self.stopping.wait(PAUSE) and not self.queues:
                 return
 
     def _failed(self, error: Exception) -> None:

@@ -4,12 +4,13 @@ Celery knows nothing of the runs: a message only wakes, the leases are ours, and
 """
 
 import logging
-import multiprocessing
+import mmap
 import os
 import sys
 import threading
 from typing import Any
 
+from billiard import active_children
 from celery import concurrency, current_app, shared_task, signals
 from celery.concurrency.prefork import TaskPool as Prefork
 from celery.concurrency.solo import TaskPool as Solo
@@ -36,7 +37,8 @@ class Life:
 
     forked = False
     """This process is such a child."""
-    going_down = multiprocessing.Event()
+    going_down = mmap.mmap(-1, 1)
+    """A byte that is not 0 when the worker goes down; no Event, whose lock a killed child could keep for ever."""
 
 
 @shared_task(name=WAKE, ignore_result=True)
@@ -51,7 +53,7 @@ def wake() -> None:
     if runner.hungry:
         hints.offer()
     while not runner.quiet.wait(LOOK):
-        if Life.going_down.is_set():
+        if Life.going_down[0]:
             return
 
 
@@ -80,7 +82,7 @@ def begin(sender: Any = None, **_: Any) -> None:
     pool = concurrency.get_implementation(sender.pool_cls)
     if not issubclass(pool, Prefork | Solo | Threads):
         sys.exit(f"The pool {sender.pool_cls} cannot run agents: use threads, or prefork for what needs a core.")
-    Life.going_down.clear()
+    Life.going_down[0] = 0
     if not issubclass(pool, Prefork):
         _start("worker")
 
@@ -99,8 +101,12 @@ def _start(role: services.Role) -> None:
 
 @signals.worker_shutting_down.connect
 def close(**_: Any) -> None:
-    """In a signal handler."""
-    Life.going_down.set()
+    """In a signal handler. The second leaves at once, with its children."""
+    if runner.stopping:
+        for child in active_children():
+            child.kill()
+        os._exit(1)
+    Life.going_down[0] = 1
     runner.close()
 
 
@@ -110,10 +116,10 @@ def end_child(**_: Any) -> None:
 
 
 @signals.worker_shutdown.connect
-def end(**_: Any) -> None:
+def end(sender: Any = None, **_: Any) -> None:
     """A sync agent's thread cannot be stopped, and Python would wait for it: everything is written by now."""
     services.stop()
     if any(thread.name.startswith("agent") for thread in threading.enumerate()):
         log.warning("sync agents do not end: leaving without them")
         logging.shutdown()
-        os._exit(0)
+        os._exit(sender.exitcode or 0)

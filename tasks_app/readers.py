@@ -48,7 +48,10 @@ class Reader:
     async def page(self) -> list[EventDocument]:
         """The next events, at once; none when the log has no more."""
         wish = ReadEvents(task_id=self.task_id, after=self.cursor, context_id=self.context_id)
+        known = self.known
         events: list[EventDocument] = await bridge.ask(wish)
+        if not events and self.known == known:
+            self.known = self.cursor  # A hint of what is not there: waiting for it would spin.
         if events:
             self.cursor = events[-1].seq
             self.known = max(self.known, self.cursor)

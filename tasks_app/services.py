@@ -50,7 +50,7 @@ def parts_of(role: Role) -> list[Part]:
             return [*joined, celery, runner, local, sender, sweeper]
         case "child":
             # What it has to deliver, others send when they look.
-            return [*joined, celery, runner, sweeper]
+            return [*joined, celery, runner, local, sweeper]
         case _:
             assert_never(role)
 
@@ -78,7 +78,7 @@ def take_over() -> None:
 
 def troubles() -> list[str]:
     """What is amiss and makes things late, without keeping the process from its work."""
-    return [trouble for trouble in (celery.trouble, broadcast.trouble) if trouble]
+    return [trouble for trouble in (celery.trouble, broadcast.trouble, broadcast.deaf) if trouble]
 
 
 def drain() -> None:

@@ -5,6 +5,7 @@ loops only, and bridging to one costs thirty times as much. The other has the lo
 """
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import threading
@@ -29,7 +30,9 @@ PATIENCE = 2.0
 PAUSE = 0.02
 """Seconds that the news of a task that is worked on now may wait for others."""
 LOOK = 5.0
-"""Seconds without news after which Redis is asked whether it is there: readiness should know."""
+"""Seconds without news after which an empty message is published: readiness should know whether Redis is there."""
+SILENCE = 3 * LOOK
+"""Seconds without any message, also of our own, after which the group is joined again."""
 
 _news = msgspec.msgpack.Decoder(list[Reached])
 
@@ -61,6 +64,8 @@ class Broadcast:
         self.stopping = threading.Event()
         self.trouble = ""
         """Why hints do not leave this process, while they do not."""
+        self.deaf = ""
+        """Why those of others do not come in."""
         self.threads: list[threading.Thread] = []
         self.loop: asyncio.AbstractEventLoop | None = None
         self.listening: asyncio.Task[None] | None = None
@@ -86,7 +91,8 @@ class Broadcast:
         self.stopping.set()
         self.urgent.set()
         self.wanted.set()
-        self.loop.call_soon_threadsafe(self._leave)
+        with contextlib.suppress(RuntimeError):  # its loop has ended by itself
+            self.loop.call_soon_threadsafe(self._leave)
         for thread in self.threads:
             thread.join(2 * PATIENCE)
         self.threads = []
@@ -113,11 +119,11 @@ class Broadcast:
             self.urgent.clear()
             try:
                 if not self.waiting:
-                    client.ping()
+                    client.publish(*published(layer, message(self.me, [])))
                 while self.waiting:
                     news = [self.waiting.popleft() for _ in range(min(NEWS, len(self.waiting)))]
                     client.publish(*published(layer, message(self.me, news)))
-            except redis.RedisError as error:
+            except Exception as error:  # noqa: BLE001  # whatever it is, it may pass
                 self._failed(error)
                 self.waiting.clear()
                 self.stopping.wait(PATIENCE)
@@ -153,12 +159,19 @@ class Broadcast:
             self.listening.cancel()
 
     async def _listen(self) -> None:
-        """The layer finds its way back by itself when Redis was away, but not to its first subscription."""
+        """The layer finds its way back by itself when Redis was away, but not to its first subscription, nor when a
+        connection went silent: then not even what this process says of itself comes back."""
         layer = get_channel_layer()
         channel = await self._join(layer)
         while True:
             try:
-                news = news_of(await layer.receive(channel), self.me)
+                async with asyncio.timeout(SILENCE):
+                    received = await layer.receive(channel)
+                news = news_of(received, self.me)
+            except TimeoutError:
+                await layer.flush()
+                channel = await self._join(layer)
+                continue
             except (msgspec.MsgspecError, LookupError, TypeError, ValueError) as error:
                 log.warning("a message in the group of hints is none: %s", error)
                 continue
@@ -170,10 +183,13 @@ class Broadcast:
             try:
                 channel: str = await layer.new_channel()
                 await layer.group_add(GROUP, channel)
-            except (OSError, redis.RedisError) as error:
+            except Exception as error:  # noqa: BLE001  # whatever it is, it may pass
                 log.warning("the group of hints cannot be joined, trying again: %s", error)
+                self.deaf = "hints: those of other processes are not heard, streams lag"
+                await layer.flush()  # Or the channel that was left behind would collect messages for ever.
                 await asyncio.sleep(PATIENCE)
             else:
+                self.deaf = ""
                 return channel
 
 

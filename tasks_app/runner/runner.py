@@ -166,9 +166,19 @@ class Runner:
             if run is None or run.finishing:
                 continue
             if item.state in TERMINAL:
-                run.lose()
+                asyncio.get_running_loop().create_task(self._ask_whether_mine(run))
             else:
                 run.look()
+
+    async def _ask_whether_mine(self, run: Execution) -> None:
+        """A hint says that the task has ended; only the row knows."""
+        try:
+            kept = await bridge.ask(Renew(worker=self.worker, held=((run.task_id, run.read.attempt),)))
+        except Exception:
+            log.exception("task %s: whether it has ended is not known; the heartbeat asks again", run.task_id)
+            return
+        if run.task_id not in kept:
+            run.lose()
 
     # -------------------------------------------------------------- shutdown
 

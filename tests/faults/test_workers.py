@@ -13,8 +13,12 @@ import pytest
 from tests.faults.clients import Client, client
 from tests.faults.conftest import Plant
 from tests.faults.nodes import AGENTS, ROOT, Worker, environment, manage
+from tests.servers import free_port
 
 pytestmark = pytest.mark.fault
+NO_BROKERS = [
+    "memory://", "localhost:6379", "redis://", "http://127.0.0.1", "redis://[::1", "redis://u:pa/ss@host", "redis://h:0x1"
+]  # fmt: skip
 PRODUCTION = {"SECRET_KEY": "a secret of thirty-two characters and more", "CELERY_BROKER_URL": "redis://127.0.0.1:9/0"}
 
 
@@ -116,6 +120,36 @@ async def test_celerys_own_command_starts_the_same_worker(plant: Plant) -> None:
     assert await worker.stop(signal.SIGTERM, 15) == 0
 
 
+@pytest.mark.parametrize("pool", ["threads", "processes"])
+async def test_the_second_sigterm_leaves_at_once(plant: Plant, pool: str) -> None:
+    web = await plant.web(A2A_GRACE_SECONDS="30")
+    worker = await plant.worker(*(["--processes", "1"] if pool == "processes" else []), A2A_GRACE_SECONDS="30")
+    async with client(web) as caller:
+        await caller.state(await caller.send("once"), "TASK_STATE_WORKING", 5)
+    worker.tell(signal.SIGTERM)
+    await asyncio.sleep(0.7)  # Its run has its grace now.
+    assert await worker.stop(signal.SIGTERM, 5) == 1
+
+
+async def test_a_worker_with_processes_finds_tasks_without_its_broker(plant: Plant) -> None:
+    web = await plant.web()
+    await plant.worker("--queues", "cpu", "--processes", "1")
+    plant.redis.kill()
+    async with client(web) as caller:
+        await completed(caller, [await caller.send("burns", seconds=0)])
+
+
+async def test_a_worker_outlives_a_broker_that_is_not_there_yet_and_says_so_when_it_fails(plant: Plant) -> None:
+    nobody = f"redis://127.0.0.1:{free_port()}/0"
+    worker = Worker(plant.folder / "early", **plant.settings | {"CELERY_BROKER_URL": nobody})
+    plant.nodes.append(worker)
+    worker.launch()
+    web = await plant.web()
+    async with client(web) as caller:
+        await completed(caller, [await caller.send("once", seconds=0)])
+    assert await worker.stop(signal.SIGTERM, 10) == 0
+
+
 # --------------------------------------------------------------- refusals
 
 
@@ -139,11 +173,12 @@ def test_sqlite_with_a_broker_is_refused(tmp_path: Path, command: str) -> None:
     assert "(a2a.E005) SQLite is for one process" in refused(manage(tmp_path, command, **PRODUCTION))
 
 
-@pytest.mark.parametrize("url", ["memory://", "localhost:6379", "redis://", "http://127.0.0.1", "redis://[::1"])
+@pytest.mark.parametrize("url", NO_BROKERS)
 def test_an_address_that_is_no_broker_is_refused(tmp_path: Path, url: str) -> None:
     said = refused(manage(tmp_path, "check", CELERY_BROKER_URL=url, REDIS_URL=url))
-    assert "(a2a.E004) CELERY_BROKER_URL must begin with one of" in said
-    assert "(a2a.E006) REDIS_URL must begin with one of" in said
+    assert "(a2a.E004) CELERY_BROKER_URL must be an address that begins with one of" in said
+    assert "(a2a.E006) REDIS_URL must be an address that begins with one of" in said
+    assert "ss@host" not in said
 
 
 def test_a_queue_that_no_agent_has_is_refused(postgres: str, tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from a2a.dialects.shape import Answer
-from a2a.requests import GetTask, SendMessage
+from a2a.requests import CancelTask, GetTask, SendMessage
+from tasks_app.bridge import DoSlowly, bridge
+from tasks_app.hints import Reached, hints
 from tasks_app.models import Event, Exchange, Run, Task
 from tasks_app.operations import Context, perform
 from tasks_app.operations.shape import Wait
 from tasks_app.readers import readers
-from tasks_app.runner import quick
+from tasks_app.runner import quick, runner
 from tests.agents import SECRET
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of, words
@@ -205,3 +207,13 @@ def test_a_wait_that_begins_just_after_the_end_is_over_at_once(owner: Person, se
         assert time.monotonic() - began < settings.A2A_WAIT_SECONDS / 2
 
     async_to_sync(late)()
+
+
+def test_a_hint_that_is_not_true_ends_no_run(owner: Person) -> None:
+    task = sent(owner, "hello", "waits", return_immediately=True)
+    until(lambda: Task.objects.get().state == "working", "it is worked on")
+    hints.heard([Reached(task.id, 9, "completed")])
+    until(lambda: bridge.do(DoSlowly(lambda: True)), "the lanes answer")
+    assert task.id in runner.running
+    ask(owner, CancelTask(id=task.id))
+    until(lambda: task.id not in runner.running, "the run is over")

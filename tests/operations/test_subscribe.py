@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from asgiref.sync import async_to_sync
 
 from a2a.dialects import v0_3, v1_0
 from a2a.dialects.protojson import event_of, task_of
@@ -142,6 +143,21 @@ class TestLive:
         assert [seq for seq, _ in one] == list(range(2, len(one) + 2))
         final = bridge.do(ReadAsOf(task_id=begun.id, context_id=begun.context_id, seq=one[-1][0]))
         assert "".join(f"{number} " for number in range(200)) == text_of(task_of(final))
+
+
+def test_a_hint_of_what_is_not_in_the_log_is_dropped(owner: Person) -> None:
+    """Waiting for it would come back at once, again and again."""
+    task = sent(owner, "hello", "form-coroutine", return_immediately=True)
+
+    async def look() -> int:
+        reader = Reader(task.id, task.context_id, 1)
+        reader.wake(Reached(task.id, 9, "completed"))
+        assert await reader.news(0.1)
+        assert await reader.page() == []
+        assert not await reader.news(0.01)
+        return reader.known
+
+    assert async_to_sync(look)() == 1
 
 
 async def test_older_news_that_come_later_do_not_hide_newer_ones() -> None:

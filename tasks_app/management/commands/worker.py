@@ -1,5 +1,6 @@
 """manage.py worker: a Celery worker that runs agents; the same as `celery -A config worker`, with less talk."""
 
+import sys
 from argparse import ArgumentParser
 from typing import Any
 
@@ -43,4 +44,7 @@ class Command(BaseCommand):
             self.stdout.flush()
 
         signals.worker_ready.connect(ready, weak=False)
+        ended: list[int] = []
+        signals.worker_shutdown.connect(lambda sender, **_: ended.append(sender.exitcode or 0), weak=False)
         current_app.worker_main(["--quiet", "worker", *pool, *only, *quiet])
+        sys.exit(max(ended, default=0))
