@@ -23,12 +23,8 @@ from a2a.errors import Error, ExtensionSupportRequired, InvalidParams, InvalidRe
 from a2a.extensions import OLD_HEADER
 from a2a.requests import (
     CancelTask,
-    CreatePushConfig,
-    DeletePushConfig,
     GetExtendedCard,
-    GetPushConfig,
     GetTask,
-    ListPushConfigs,
     ListTasks,
     SendMessage,
     StreamMessage,
@@ -288,18 +284,7 @@ DIALECT = Dialect(
         "tasks/list": Method(request=ListTasks, decode=decode_list, encode=encode_page),
         "tasks/cancel": Method(request=CancelTask, decode=decode_cancel, encode=encode_answer),
         "tasks/resubscribe": Method(request=SubscribeToTask, decode=decode_resubscribe, encode=encode_answer),
-        "tasks/pushNotificationConfig/set": Method(
-            request=CreatePushConfig, decode=webhooks.decode_set, encode=webhooks.encode_old_config
-        ),
-        "tasks/pushNotificationConfig/get": Method(
-            request=GetPushConfig, decode=webhooks.decode_old_get, encode=webhooks.encode_old_config
-        ),
-        "tasks/pushNotificationConfig/list": Method(
-            request=ListPushConfigs, decode=webhooks.decode_old_list, encode=webhooks.encode_old_configs
-        ),
-        "tasks/pushNotificationConfig/delete": Method(
-            request=DeletePushConfig, decode=webhooks.decode_old_delete, encode=webhooks.encode_old_deleted
-        ),
+        **webhooks.OLD_METHODS,
         "agent/getAuthenticatedExtendedCard": Method(
             request=GetExtendedCard, decode=decode_extended_card, encode=encode_extended_card
         ),

@@ -45,12 +45,8 @@ from a2a.errors import (
 from a2a.extensions import HEADER
 from a2a.requests import (
     CancelTask,
-    CreatePushConfig,
-    DeletePushConfig,
     GetExtendedCard,
-    GetPushConfig,
     GetTask,
-    ListPushConfigs,
     ListTasks,
     SendMessage,
     StreamMessage,
@@ -375,18 +371,7 @@ DIALECT = Dialect(
         "ListTasks": Method(request=ListTasks, decode=decode_list, encode=encode_page),
         "CancelTask": Method(request=CancelTask, decode=decode_cancel, encode=encode_bare_task),
         "SubscribeToTask": Method(request=SubscribeToTask, decode=decode_subscribe, encode=encode_bare_task),
-        "CreateTaskPushNotificationConfig": Method(
-            request=CreatePushConfig, decode=webhooks.decode_create, encode=webhooks.encode_config
-        ),
-        "GetTaskPushNotificationConfig": Method(
-            request=GetPushConfig, decode=webhooks.decode_get, encode=webhooks.encode_config
-        ),
-        "ListTaskPushNotificationConfigs": Method(
-            request=ListPushConfigs, decode=webhooks.decode_list, encode=webhooks.encode_configs
-        ),
-        "DeleteTaskPushNotificationConfig": Method(
-            request=DeletePushConfig, decode=webhooks.decode_delete, encode=webhooks.encode_deleted
-        ),
+        **webhooks.METHODS,
         "GetExtendedAgentCard": Method(
             request=GetExtendedCard, decode=decode_extended_card, encode=encode_extended_card
         ),

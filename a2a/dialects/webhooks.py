@@ -12,7 +12,7 @@ import orjson
 from msgspec import Struct
 
 from a2a.dialects.params import camel, checked, whole
-from a2a.dialects.shape import PushConfigPage
+from a2a.dialects.shape import Method, PushConfigPage
 from a2a.errors import InvalidParams
 from a2a.requests import CreatePushConfig, DeletePushConfig, GetPushConfig, ListPushConfigs
 from a2a.types import Json, PushConfig
@@ -306,3 +306,20 @@ def _secret(secret: str, field: str) -> None:
         size = 0
     if size not in _SECRET_BYTES:
         raise InvalidParams((field, "must be a secret of Standard Webhooks: whsec_ and the base64 of 24 to 64 bytes"))
+
+
+METHODS: dict[str, Method] = {
+    "CreateTaskPushNotificationConfig": Method(request=CreatePushConfig, decode=decode_create, encode=encode_config),
+    "GetTaskPushNotificationConfig": Method(request=GetPushConfig, decode=decode_get, encode=encode_config),
+    "ListTaskPushNotificationConfigs": Method(request=ListPushConfigs, decode=decode_list, encode=encode_configs),
+    "DeleteTaskPushNotificationConfig": Method(request=DeletePushConfig, decode=decode_delete, encode=encode_deleted),
+}
+"""Of 1.0."""
+_OLD = "tasks/pushNotificationConfig"
+OLD_METHODS: dict[str, Method] = {
+    f"{_OLD}/set": Method(request=CreatePushConfig, decode=decode_set, encode=encode_old_config),
+    f"{_OLD}/get": Method(request=GetPushConfig, decode=decode_old_get, encode=encode_old_config),
+    f"{_OLD}/list": Method(request=ListPushConfigs, decode=decode_old_list, encode=encode_old_configs),
+    f"{_OLD}/delete": Method(request=DeletePushConfig, decode=decode_old_delete, encode=encode_old_deleted),
+}
+"""Of 0.x."""
