@@ -6,6 +6,7 @@ Celery knows nothing of the runs: a message only wakes, the leases are ours, and
 import logging
 import mmap
 import os
+import signal
 import sys
 import threading
 from typing import Any
@@ -104,7 +105,8 @@ def close(**_: Any) -> None:
     """In a signal handler. The second leaves at once, with its children."""
     if runner.stopping:
         for child in active_children():
-            child.kill()
+            if child.pid:
+                os.kill(child.pid, signal.SIGKILL)
         os._exit(1)
     Life.going_down[0] = 1
     runner.close()
