@@ -25,14 +25,8 @@ help:
 run: $(RUN_STAMP) ## start the platform on this machine
 	@exec $(PY) manage.py run
 
-# 5 is "no tests collected": fine when the arguments chose tests that need no database.
 test: $(DEV_STAMP) ## run the tests, on SQLite and on PostgreSQL (PYTEST_ARGS="-k name")
-	@$(PY) -m pytest $(PYTEST_ARGS)
-	@$(PY) -m tests.servers $(PY) -m pytest -m storage $(PYTEST_ARGS) \
-	|| { status=$$?; $(if $(strip $(PYTEST_ARGS)),[ $$status -eq 5 ] ||) exit $$status; }
-
-bench: $(DEV_STAMP) ## measure it, alone and in its production shape (BENCH_ARGS="--only send --rounds 5")
-	@exec $(PY) -m tests.bench $(BENCH_ARGS)
+	@$(PY) -m tests $(PYTEST_ARGS)
 
 check: $(DEV_STAMP) ## lint, format, types, layers, migrations
 	@.venv/bin/ruff check --quiet
