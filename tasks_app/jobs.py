@@ -88,6 +88,12 @@ def begin(sender: Any = None, **_: Any) -> None:
         _start("worker")
 
 
+@signals.worker_ready.connect
+def tell(**_: Any) -> None:
+    """From now on Celery's own handlers take the signals."""
+    log.info("the worker is ready")
+
+
 @signals.worker_process_init.connect
 def begin_child(**_: Any) -> None:
     Life.forked, runner.alone = True, True

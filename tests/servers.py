@@ -71,10 +71,11 @@ def server() -> Iterator[str]:
 
 
 @contextmanager
-def database(server_url: str) -> Iterator[str]:
-    """A new database on a running server."""
+def database(server_url: str, template: str = "") -> Iterator[str]:
+    """A new database on a running server: empty, or as the database of that URL is, which nobody may be using."""
     name = f"taskdesk_{secrets.token_hex(4)}"
-    _execute(server_url, sql.SQL("create database {}").format(sql.Identifier(name)))
+    like = urlsplit(template).path.lstrip("/") or "template1"
+    _execute(server_url, sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(like)))
     try:
         yield urlsplit(server_url)._replace(path=f"/{name}").geturl()
     finally:

@@ -88,21 +88,34 @@ class Plant(NamedTuple):
         return worker
 
 
-@pytest.fixture
-def plant(nodes: list[Node], tmp_path: Path, postgres: str, redis: Redis) -> Plant:
-    """A migrated database with a key, Redis as broker and for hints, and no processes yet."""
-    settings = {
-        "DATABASE_URL": postgres,
-        "CELERY_BROKER_URL": redis.url,
-        "REDIS_URL": redis.url,
-        "SECRET_KEY": "a secret that all processes of a production share",
-        "ALLOWED_HOSTS": "127.0.0.1",
-        "A2A_GRACE_SECONDS": "1",
-        **AGENTS,
-        **SHORT,
-    }
+SHARED = {"SECRET_KEY": "a secret that all processes of a production share", "ALLOWED_HOSTS": "127.0.0.1"}
+
+
+@pytest.fixture(scope="session")
+def migrated(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A migrated database with a key, which others are made from: migrating takes seconds."""
+    folder = tmp_path_factory.mktemp("migrated")
     key = f"from tasks_app import access; access.new_key('caller', key='{KEY}')"
-    for arguments in (("migrate", "-v0"), ("shell", "--no-imports", "-c", key)):
-        done = manage(tmp_path / "data", *arguments, **settings)
-        assert done.returncode == 0, done.stderr
-    return Plant(tmp_path, redis, nodes, settings)
+    with servers.database(postgres_server) as url:
+        for arguments in (("migrate", "-v0"), ("shell", "--no-imports", "-c", key)):
+            done = manage(folder, *arguments, DATABASE_URL=url, **SHARED)
+            assert done.returncode == 0, done.stderr
+        yield url
+
+
+@pytest.fixture
+def plant(nodes: list[Node], tmp_path: Path, postgres_server: str, migrated: str, redis: Redis) -> Iterator[Plant]:
+    """A migrated database with a key, Redis as broker and for hints, and no processes yet."""
+    with servers.database(postgres_server, migrated) as url:
+        settings = {
+            "DATABASE_URL": url,
+            "CELERY_BROKER_URL": redis.url,
+            "REDIS_URL": redis.url,
+            "A2A_GRACE_SECONDS": "1",
+            **SHARED,
+            **AGENTS,
+            **SHORT,
+        }
+        yield Plant(tmp_path, redis, nodes, settings)
+        for node in nodes:
+            node.kill()

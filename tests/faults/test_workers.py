@@ -114,7 +114,7 @@ async def test_celerys_own_command_starts_the_same_worker(plant: Plant) -> None:
     worker = Worker(plant.folder / "celery", **plant.settings)
     plant.nodes.append(worker)
     worker.command = [sys.executable, "-m", "celery", "-A", "config", "worker", "--pool", "threads"]
-    worker.launch()
+    await worker.start()
     async with client(web) as caller:
         await completed(caller, [await caller.send("once", seconds=0), await caller.send("burns", seconds=0)])
     assert await worker.stop(signal.SIGTERM, 15) == 0

@@ -13,6 +13,7 @@ from tasks_app import cards
 from tasks_app.checks import check_card_addresses, check_card_key, check_default_card
 from tests.faults.nodes import manage
 
+pytestmark = pytest.mark.django_db
 SECRET = new_key()
 
 
@@ -95,7 +96,6 @@ def test_an_unlisted_default_agent_is_reported(settings: Any) -> None:
     assert check_default_card() == []
 
 
-@pytest.mark.fault
 def test_settings_come_from_the_environment_and_an_odd_one_stops_the_start(tmp_path: Path) -> None:
     file = tmp_path / "card.pem"
     file.write_text(SECRET)
