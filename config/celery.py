@@ -24,7 +24,7 @@ def settings_of_celery() -> dict[str, object]:
         "broker_url": settings.CELERY_BROKER_URL,
         "task_ignore_result": True,
         # RabbitMQ closes the channel of a message that is not acknowledged within half an hour, and Celery exits.
-        "task_acks_late": settings.CELERY_BROKER_URL.startswith(("redis", "unix")),
+        "task_acks_late": settings.CELERY_BROKER_URL.startswith("redis"),
         "task_reject_on_worker_lost": True,
         "task_default_queue": "default",
         "worker_prefetch_multiplier": 1,

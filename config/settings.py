@@ -61,8 +61,9 @@ def members(name: str) -> dict[str, Any]:
     return found
 
 
-def hosts(name: str, listed: list[str]) -> list[str]:
-    """Host names, addresses, and networks such as 10.1.0.0/16."""
+def hosts(name: str) -> list[str]:
+    """Host names, addresses, and networks such as 10.1.0.0/16, separated by commas."""
+    listed = names(name)
     for item in listed:
         try:
             ip_network(item)
@@ -173,7 +174,7 @@ STORAGES = {
 
 # ----------------------------------------------------------------- webhooks
 
-A2A_OUTBOUND_HOSTS = hosts("A2A_OUTBOUND_HOSTS", names("A2A_OUTBOUND_HOSTS"))
+A2A_OUTBOUND_HOSTS = hosts("A2A_OUTBOUND_HOSTS")
 """Names, addresses and networks that callers may have called although they are not of the public network."""
 A2A_OUTBOUND_LOOPBACK = flag("A2A_OUTBOUND_LOOPBACK", DEVELOPMENT)
 """Callers may have this machine called, and anything without TLS: for development and tests."""

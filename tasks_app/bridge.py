@@ -319,10 +319,8 @@ class Bridge:
                 loop.call_soon(self._hand_over, loop)
             collected.append((KINDS[type(item)], (item, future, loop)))
         result = await future
-        if result is PUSHING:
-            item.pushing = True
-            return await self.ask(item)
-        return result if result is not LOCKED else await self.ask(DoSlowly(lambda: patient(item)))
+        again = instead(item, result)
+        return result if again is None else await self.ask(again)
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         collected = self.collected.pop(loop)
@@ -337,10 +335,8 @@ class Bridge:
         future: Future[Any] = Future()
         self.put(item, future, None)
         result = future.result()
-        if result is PUSHING:
-            item.pushing = True
-            return self.do(item)
-        return self.do(DoSlowly(lambda: patient(item))) if result is LOCKED else result
+        again = instead(item, result)
+        return result if again is None else self.do(again)
 
     def stop(self) -> None:
         """Ends the lanes when their queues are empty."""
@@ -352,12 +348,19 @@ class Bridge:
             lane.join(settings.A2A_GRACE_SECONDS + 20)
 
 
+def instead(item: Any, result: Any) -> Any:
+    """What to ask for when an append was not done as it was asked; None when the result is one."""
+    if result is PUSHING:
+        item.pushing = True
+        return item
+    return DoSlowly(lambda: patient(item)) if result is LOCKED else None
+
+
 def patient(item: Append) -> Any:
     """One item that waits for the row it needs, on the slow lane, so that it holds up nobody else."""
     item.patient = True
     (result,) = perform(KINDS[Append], [item])
-    if result is PUSHING:
-        item.pushing = True
+    if instead(item, result) is item:
         (result,) = perform(KINDS[Append], [item])
     if isinstance(result, Exception):
         raise result

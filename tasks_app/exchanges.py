@@ -67,11 +67,10 @@ class OpenExchange:
     def asked_by(self, caller: Caller) -> None:
         """The caller is known; only now is the content kept."""
         self.row.caller_id, self.row.tenant_id = caller.owner_id, caller.tenant_id
-        self.body.request = redacted(without_files(self._request))
+        self.asks(self._request)
 
     def asks(self, request: bytes) -> None:
         """What the caller, who is known, asked in all, where that is more than the body."""
-        self._request = request
         self.body.request = redacted(without_files(request))
 
     def about(self, task_id: str | None, context_id: str | None = None, seq: int | None = None) -> None:

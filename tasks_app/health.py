@@ -18,8 +18,6 @@ from tasks_app.sweeper import sweeper
 log = logging.getLogger(__name__)
 PATIENCE = 2.0
 """Seconds the database may take to answer."""
-
-
 OVERDUE = timedelta(seconds=60)
 """By how much deliveries may be late before it is said."""
 
@@ -58,8 +56,9 @@ async def _overdue() -> list[str]:
             since = await bridge.ask(DoSlowly(partial(oldest_due, OVERDUE)))
     except Exception:  # noqa: BLE001  # problems() says what is wrong with the database
         return []
-    age = 0 if since is None else (clock.now() - since).total_seconds()
-    return [f"deliveries: the oldest that is due waits for {age:.0f} s already"] if since else []
+    if since is None:
+        return []
+    return [f"deliveries: the oldest that is due waits for {(clock.now() - since).total_seconds():.0f} s already"]
 
 
 def _look() -> None:

@@ -19,7 +19,7 @@ DIALECTS: tuple[Dialect, ...] = (v1_0.DIALECT, v0_3.DIALECT, v0_2.DIALECT)
 BY_NAME = {dialect.name: dialect for dialect in (*DIALECTS, v0_3_rest.KIND, v0_3_rest.PROTO)}
 """Those of REST as well."""
 
-_BY_VERSION = {dialect.version: dialect for dialect in DIALECTS}
+BY_VERSION = {dialect.version: dialect for dialect in DIALECTS}
 _VERSION = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
 
 
@@ -43,7 +43,7 @@ def choose(method: str, version: str | None) -> tuple[Dialect, Method]:
             if method in dialect.methods:
                 return dialect, dialect.methods[method]
         raise Refused(MethodNotFound())
-    chosen = _BY_VERSION.get(minor(version) or "")
+    chosen = BY_VERSION.get(minor(version) or "")
     if chosen is None:
         raise Refused(unsupported(version), v1_0.DIALECT)
     if method not in chosen.methods:

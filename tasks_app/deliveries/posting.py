@@ -9,7 +9,7 @@ from django.conf import settings
 from msgspec.structs import replace
 from standardwebhooks import Webhook
 
-from a2a.dialects import DIALECTS
+from a2a.dialects import BY_VERSION
 from a2a.dialects.webhooks import SIGNED
 from a2a.files import MARK
 from tasks_app import outbound
@@ -21,7 +21,6 @@ from tasks_app.sealing import Unreadable, opened
 TRY_SECONDS = 10.0
 READ_BYTES = 4_096
 """Of the answer's body, so that a receiver can finish writing a short one."""
-_TYPES = {dialect.version: dialect.push_type for dialect in DIALECTS}
 
 
 def with_files(body: str, base: str | None = None) -> str:
@@ -36,7 +35,7 @@ def with_files(body: str, base: str | None = None) -> str:
 def headers(turn: Turn, now: datetime) -> dict[str, str]:
     """Who sends, what it is, and how the receiver knows that it is true. Raises Unreadable."""
     found = {
-        "Content-Type": _TYPES[turn.version],
+        "Content-Type": BY_VERSION[turn.version].push_type,
         "User-Agent": "Taskdesk",
         "Accept-Encoding": "identity",
         "Connection": "close",

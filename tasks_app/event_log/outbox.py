@@ -13,7 +13,7 @@ from functools import partial
 from django.db import DatabaseError, InterfaceError, transaction
 from django.db.backends.utils import CursorWrapper
 
-from a2a.dialects import DIALECTS
+from a2a.dialects import BY_VERSION
 from a2a.dialects.protojson import document, event_of, task_of
 from a2a.documents import EventDocument, TaskDocument
 from a2a.events import apply
@@ -27,7 +27,6 @@ from tasks_app.rows import DELIVERIES, DeliveryRow, EventRow, on_postgres, sqlit
 
 log = logging.getLogger(__name__)
 _CONFIG = PushConfig._meta.db_table
-_BY_VERSION = {dialect.version: dialect for dialect in DIALECTS}
 
 
 def deliveries(
@@ -54,7 +53,7 @@ def deliveries(
 def _body(version: str, event: EventDocument, as_of: Callable[[int], TaskDocument]) -> bytes | None:
     """What cannot be told must not undo what happened."""
     try:
-        return _BY_VERSION[version].encode_push(event, partial(as_of, event.seq))
+        return BY_VERSION[version].encode_push(event, partial(as_of, event.seq))
     except (DatabaseError, InterfaceError):
         raise
     except Exception:

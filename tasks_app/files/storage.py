@@ -16,7 +16,7 @@ class DoWithFiles(Do, frozen=True):
 
 KINDS[DoWithFiles] = Kind(
     lane="files",
-    perform=lambda items: [item.function() for item in items],
+    perform=KINDS[Do].perform,
     unique=lambda item: None,  # One at a time: nobody waits for the files of others, nor are all of them in memory.
 )
 

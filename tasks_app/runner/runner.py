@@ -87,7 +87,7 @@ class Runner:
 
     def _claim(self) -> tuple[list[TaskRead], bool]:
         """What it got, and whether there may be more for the free slots."""
-        wants = [want for want in (self._want(is_async=True), self._want(is_async=False)) if want]
+        wants = self._wants()
         if not wants:
             return [], False
         claimed: list[TaskRead] = bridge.do(Claim(worker=self.worker, wants=tuple(wants)))
@@ -97,21 +97,21 @@ class Runner:
             self.running[read.document.id] = Execution(read, self.worker, self.threads)
         return claimed, len(claimed) >= min(want.limit for want in wants)
 
-    def _want(self, *, is_async: bool) -> Want | None:
-        """The tasks of one kind that there are slots for; of the other kind too if one run is all there may be."""
+    def _wants(self) -> list[Want]:
+        """The tasks of each kind that there are slots for; a process that is alone has one for both."""
         mine = [agent for agent in registry if not self.queues or agent.queue in self.queues]
         if self.alone:
-            mine, free = (mine, 1 - len(self.running)) if is_async else ([], 0)
+            kinds = [(mine, 1 - len(self.running))]
         else:
-            mine = [agent for agent in mine if agent.is_async is is_async]
-            free = self._free(is_async)
-        if not mine:
-            return None
-        if free <= 0:
-            self.hungry = True
-            return None
-        names, queues = tuple(agent.name for agent in mine), tuple({agent.queue for agent in mine})
-        return Want(agents=names, queues=queues, limit=min(free, BATCH))
+            kinds = [([a for a in mine if a.is_async is is_async], self._free(is_async)) for is_async in (True, False)]
+        wants = []
+        for agents, free in kinds:
+            if agents and free > 0:
+                names, queues = tuple(agent.name for agent in agents), tuple({agent.queue for agent in agents})
+                wants.append(Want(agents=names, queues=queues, limit=min(free, BATCH)))
+            elif agents:
+                self.hungry = True
+        return wants
 
     def _free(self, is_async: bool) -> int:
         slots = settings.A2A_ASYNC_SLOTS if is_async else settings.A2A_SYNC_SLOTS

@@ -1,5 +1,7 @@
 """Health: what anybody may get."""
 
+import asyncio
+
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from tasks_app.health import lags, problems
@@ -12,7 +14,6 @@ async def healthz(request: HttpRequest) -> HttpResponse:
 
 async def readyz(request: HttpRequest) -> HttpResponse:
     """The process can do its work, if not always in time; else 503 and why not."""
-    reasons = await problems()
-    late = await lags()
+    reasons, late = await asyncio.gather(problems(), lags())
     status = "unavailable" if reasons else "degraded" if late else "ok"
     return JsonResponse({"status": status, "reasons": [*reasons, *late]}, status=503 if reasons else 200)

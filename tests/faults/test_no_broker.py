@@ -20,12 +20,17 @@ sys.addaudithook(hook)
 """
 
 
-async def test_without_a_broker_nothing_is_ever_dialled(start: Start, tmp_path: Path) -> None:
-    dialled = tmp_path / "dialled"
+def recorder(folder: Path) -> tuple[Path, Path]:
+    """A folder for PYTHONPATH, and the file into which a process that has it writes what it dials."""
+    dialled, site = folder / "dialled", folder / "site"
     dialled.touch()
-    site = tmp_path / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text(RECORDER.format(file=str(dialled)))
+    return site, dialled
+
+
+async def test_without_a_broker_nothing_is_ever_dialled(start: Start, tmp_path: Path) -> None:
+    site, dialled = recorder(tmp_path)
     node = await start(PYTHONPATH=str(site), A2A_SWEEP_SECONDS="0.2")
     async with client(node) as caller:
         params = {"message": inputs(pause=0.01, words=1)}
@@ -40,11 +45,7 @@ async def test_without_a_broker_nothing_is_ever_dialled(start: Start, tmp_path: 
 
 async def test_the_recorder_of_connections_records_one(start: Start, tmp_path: Path) -> None:
     """What the test above relies on: with a broker the same process does dial it."""
-    dialled = tmp_path / "dialled"
-    dialled.touch()
-    site = tmp_path / "site"
-    site.mkdir()
-    (site / "sitecustomize.py").write_text(RECORDER.format(file=str(dialled)))
+    site, dialled = recorder(tmp_path)
     node = await start(PYTHONPATH=str(site), REDIS_URL="redis://127.0.0.1:9/0")
     async with client(node) as caller:
         await caller.send("once", seconds=0)
