@@ -95,7 +95,7 @@ class Runner:
             # Counted at once, or the next claim of this drain would overfill the slots.
             self.quiet.clear()
             self.running[read.document.id] = Execution(read, self.worker, self.threads)
-        return claimed, len(claimed) >= min(want.limit for want in wants)
+        return claimed, any(sum(read.agent in want.agents for read in claimed) >= want.limit for want in wants)
 
     def _wants(self) -> list[Want]:
         """The tasks of each kind that there are slots for; a process that is alone has one for both."""
