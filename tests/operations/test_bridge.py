@@ -13,7 +13,7 @@ from django.db import IntegrityError, connection
 from a2a.errors import TaskNotCancelable
 from a2a.requests import CancelTask
 from a2a.states import TERMINAL, TaskState
-from tasks_app.bridge import Do, DoSlowly, bridge, take
+from tasks_app.bridge import GROUP, Do, DoSlowly, bridge, take
 from tasks_app.event_log import Appended, Known, ReadTask
 from tasks_app.models import Event, IdempotencyKey, Task
 from tasks_app.operations import Context, perform_now
@@ -44,8 +44,9 @@ def test_a_group_holds_equal_items_once_and_keeps_the_order_of_the_rest() -> Non
 
 def test_a_group_is_bounded() -> None:
     queue: Any = deque((number, None, None) for number in range(100))
-    assert len(take(queue, None)) == 64
-    assert len(take(queue, lambda item: item)) == 36
+    assert len(take(queue, None)) == GROUP
+    assert len(take(queue, lambda item: item)) == GROUP
+    assert len(queue) == 100 - 2 * GROUP
 
 
 def test_the_same_key_twice_in_one_breath_makes_one_task(owner: Person) -> None:
