@@ -87,13 +87,20 @@ def _kind_configuration(configuration: Json) -> Json:
     """ProtoJSON leaves defaults out: a missing `blocking` is false, and no history length is 0 (fact sheet 2.12)."""
     configuration = {"blocking": False} | camel(configuration)
     if "pushNotification" in configuration:
-        configuration["pushNotificationConfig"] = configuration.pop("pushNotification")
+        configuration["pushNotificationConfig"] = with_schemes(configuration.pop("pushNotification"))
     length = configuration.get("historyLength")
     if isinstance(length, str) and length.isascii() and length.isdigit() and len(length) < 10:
         configuration["historyLength"] = length = int(length)
     if length == 0 and not isinstance(length, bool):
         del configuration["historyLength"]
     return configuration
+
+
+def with_schemes(config: Any) -> Any:
+    """A webhook's config; ProtoJSON leaves out lists that are empty."""
+    if isinstance(config, dict) and isinstance(config.get("authentication"), dict):
+        return config | {"authentication": {"schemes": []} | config["authentication"]}
+    return config
 
 
 def proto_words(error: InvalidParams) -> InvalidParams:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from a2a.dialects import v0_3
-from a2a.dialects.protokind import kind_send, kind_state, proto, proto_field, proto_words
+from a2a.dialects.protokind import kind_send, kind_state, proto, proto_field, proto_words, with_schemes
 from a2a.dialects.shape import Dialect, Frame, Method, Route
 from a2a.documents import EventDocument, TaskDocument
 from a2a.errors import InvalidParams
@@ -82,7 +82,7 @@ def _config(params: Json) -> Json:
     inner = outer.get("pushNotificationConfig") or outer.get("push_notification_config") or params.get("config") or {}
     if asked and isinstance(inner, dict):
         inner = {"id": asked} | inner
-    return {"taskId": params["id"], "pushNotificationConfig": inner}
+    return {"taskId": params["id"], "pushNotificationConfig": with_schemes(inner)}
 
 
 def _list(params: Json) -> Json:

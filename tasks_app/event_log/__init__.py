@@ -37,13 +37,12 @@ from tasks_app.event_log.read import (
     read_tails,
     seq_of_message,
 )
-from tasks_app.event_log.webhooks import MOST, OPEN, Full, Register, Remove, register, remove
+from tasks_app.event_log.webhooks import MOST, Full, Register, Remove, register, remove
 from tasks_app.hints import Reached, hints
 
 __all__ = [
     "LOCKED",
     "MOST",
-    "OPEN",
     "PAGE",
     "PUSHING",
     "Append",

@@ -1,7 +1,8 @@
 """What leaves the log: deliveries, written in the transaction of their events, for the webhooks that a task has.
 
 A task says in its row whether it has any. Only then is there anything to do here, under the row's lock, which every
-change of its webhooks takes too: an event before a registration has no delivery, an event after it has one.
+change of its webhooks takes too: an event before a registration has no delivery (but the one that was the end), an
+event after it has one.
 """
 
 import logging
@@ -12,6 +13,7 @@ from functools import partial
 
 from django.db import DatabaseError, InterfaceError, transaction
 from django.db.backends.utils import CursorWrapper
+from msgspec.structs import replace
 
 from a2a.dialects import BY_VERSION
 from a2a.dialects.protojson import document, event_of, task_of
@@ -22,8 +24,8 @@ from tasks_app import clock
 from tasks_app.event_log.read import ReadAsOf, one_of, read_as_of, read_snapshot, read_tails
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7
-from tasks_app.models import PushConfig, Task
-from tasks_app.rows import DELIVERIES, DeliveryRow, EventRow, on_postgres, sqlite_time
+from tasks_app.models import Delivery, PushConfig, Task
+from tasks_app.rows import DELIVERIES, DeliveryRow, EventRow, WebhookRow, on_postgres, sqlite_time
 
 log = logging.getLogger(__name__)
 _CONFIG = PushConfig._meta.db_table
@@ -92,6 +94,19 @@ def write_deliveries(cursor: CursorWrapper, events: Mapping[str, Sequence[EventR
         rows += deliveries(own, documents, _Past(task_id).as_of, now)
     DELIVERIES.write(cursor, rows)
     # A delivery that nobody hears of waits for the next look.
+    transaction.on_commit(hints.due)
+
+
+def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int) -> None:
+    """The event with which the task has ended, for a webhook that came after it. The task's row is locked."""
+    mine = PushConfig.objects.filter(pk=webhook.id)
+    if Delivery.objects.filter(config_id=webhook.id, seq=seq).exists():
+        return
+    task_id, now = webhook.task_id, clock.now()
+    contexts = Task.objects.filter(pk=task_id).values_list("context_id", flat=True)
+    end = [replace(event, context_id=contexts[0]) for event in read_tails([(task_id, seq - 1, seq)])[task_id]]
+    DELIVERIES.write(cursor, deliveries([(webhook.id, webhook.version)], end, _Past(task_id).as_of, now))
+    mine.update(due_at=now)
     transaction.on_commit(hints.due)
 
 

@@ -8,13 +8,12 @@ from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
 from a2a.states import TERMINAL, TaskState
-from tasks_app.event_log.read import one_of
+from tasks_app.event_log.outbox import write_end
 from tasks_app.models import Delivery, PushConfig, Task
 from tasks_app.rows import VISIBLE, WEBHOOKS, WebhookRow
 
 MOST = 10
 """Webhooks a task."""
-OPEN = sorted(state.value for state in TaskState if state not in TERMINAL)
 _TASK = Task._meta.db_table
 _LIVE = [state for state, _ in PushConfig.STATES if state != "removed"]
 
@@ -24,7 +23,7 @@ class Full(Exception):
 
 
 class Register(Struct, kw_only=True):
-    """A webhook for a task that has not ended, or another address for the one of that id."""
+    """A webhook for a task, or another address for the one of that id."""
 
     row: WebhookRow
     sight: str
@@ -39,16 +38,22 @@ class Remove(Struct, frozen=True, kw_only=True):
 
 
 def register(wish: Register) -> bool:
-    """False if the caller has no such task that has not ended. Raises Full."""
-    open_state, states = one_of("state", OPEN)
+    """False if the caller has no such task. Raises Full.
+
+    A task may end between the answer that named it and this: the event of its end is delivered all the same.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
-            f"update {_TASK} as t set pushes = %s where id = %s and %s = {VISIBLE} and {open_state}",
-            [True, wish.row.task_id, wish.sight, *states],
+            f"update {_TASK} as t set pushes = %s where id = %s and %s = {VISIBLE} returning state, last_seq",
+            [True, wish.row.task_id, wish.sight],
         )
-        if not cursor.rowcount:
+        found = cursor.fetchone()
+        if found is None:
             return False
         put(cursor, wish.row)
+        state, last = found
+        if TaskState(state) in TERMINAL:
+            write_end(cursor, wish.row, last)
     return True
 
 

@@ -239,13 +239,9 @@ async def errors():
     async with Caller(streaming=False) as caller, Caller(key="tdk_nobody") as nobody, Caller() as listener:
         ended = (await caller.send("tck-complete-task")).id
         unknown = str(uuid.uuid4())
-        push = PushNotificationConfig(url=HOOK)
         calls = {
             "unknown task": caller.client.get_task(TaskQueryParams(id=unknown)),
             "not cancelable": caller.client.cancel_task(TaskIdParams(id=ended)),
-            "late webhook": caller.client.set_task_callback(
-                TaskPushNotificationConfig(task_id=ended, push_notification_config=push)
-            ),
             "ended": caller.send("tck-complete-task", task_id=ended),
             "unknown stream": anext(listener.client.resubscribe(TaskIdParams(id=unknown))),
             "no such key": nobody.client.get_task(TaskQueryParams(id=ended)),

@@ -308,11 +308,9 @@ async def errors():
     async with Caller(streaming=False) as caller, Caller(key="tdk_nobody") as nobody, Caller() as listener:
         ended = (await caller.send("tck-complete-task")).task.id
         unknown = str(uuid.uuid4())
-        push = TaskPushNotificationConfig(task_id=ended, url=HOOK)
         calls = {
             "unknown task": caller.client.get_task(GetTaskRequest(id=unknown)),
             "not cancelable": caller.client.cancel_task(CancelTaskRequest(id=ended)),
-            "late webhook": caller.client.create_task_push_notification_config(push),
             "ended": caller.send("tck-complete-task", task_id=ended),
             "unknown stream": anext(listener.client.subscribe(SubscribeToTaskRequest(id=unknown))),
             "no such key": nobody.client.get_task(GetTaskRequest(id=ended)),

@@ -32,7 +32,6 @@ ERRORS = {
     "python": {
         "unknown task": "TaskNotFoundError: ",
         "not cancelable": "TaskNotCancelableError: ",
-        "late webhook": "UnsupportedOperationError: ",
         "ended": "UnsupportedOperationError: ",
         "unknown stream": "TaskNotFoundError: ",
         "no such key": "A2AClientError: HTTP Error",
@@ -40,7 +39,6 @@ ERRORS = {
     "python-0.3.26": {
         "unknown task": "A2AClientJSONRPCError: JSON-RPC Error code=-32001 ",
         "not cancelable": "A2AClientJSONRPCError: JSON-RPC Error code=-32002 ",
-        "late webhook": "A2AClientJSONRPCError: JSON-RPC Error code=-32004 ",
         "ended": "A2AClientJSONRPCError: JSON-RPC Error code=-32004 ",
         "unknown stream": "A2AClientJSONRPCError: JSON-RPC Error code=-32001 ",
         "no such key": "A2AClientHTTPError: HTTP Error 401",
@@ -48,7 +46,6 @@ ERRORS = {
     "javascript": {
         "unknown task": "JsonRpcTaskNotFoundError -32001: ",
         "not cancelable": "JsonRpcTaskNotCancelableError -32002: ",
-        "late webhook": "JsonRpcUnsupportedOperationError -32004: ",
         "ended": "JsonRpcUnsupportedOperationError -32004: ",
         "unknown stream": "JsonRpcTaskNotFoundError -32001: ",
         "no such key": "JsonRpcTransportError -38009: ",
@@ -57,7 +54,6 @@ ERRORS = {
     "python-0.3.26-rest": {
         "unknown task": "A2AClientHTTPError: HTTP Error 404",
         "not cancelable": "A2AClientHTTPError: HTTP Error 400",
-        "late webhook": "A2AClientHTTPError: HTTP Error 400",
         "ended": "A2AClientHTTPError: HTTP Error 400",
         "unknown stream": "A2AClientHTTPError: HTTP Error 400: Invalid SSE response",
         "no such key": "A2AClientHTTPError: HTTP Error 401",
@@ -65,7 +61,6 @@ ERRORS = {
     "javascript-1.3.0-rest": {
         "unknown task": "RestTaskNotFoundError : ",
         "not cancelable": "RestTaskNotCancelableError : ",
-        "late webhook": "RestUnsupportedOperationError : ",
         "ended": "RestUnsupportedOperationError : ",
         "unknown stream": "RestTaskNotFoundError : ",
         "no such key": "RestA2AErrorImpl : Authentication is required",
@@ -73,7 +68,6 @@ ERRORS = {
     "javascript-1.3.0-rest-as-0.3": {
         "unknown task": "TaskNotFoundError : ",
         "not cancelable": "TaskNotCancelableError : ",
-        "late webhook": "UnsupportedOperationError : ",
         "ended": "UnsupportedOperationError : ",
         "unknown stream": "TaskNotFoundError : ",
         "no such key": "Error : REST error: Authentication is required",

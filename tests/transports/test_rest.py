@@ -78,7 +78,6 @@ def test_every_route_of_1_0_answers_at_the_root_for_a_tenant_and_for_an_agent(cl
     for verb in ("GET", "POST"):
         refusal(client.request(verb, f"{base}/tasks/{task['id']}:subscribe"), 400, "UNSUPPORTED_OPERATION")
     webhooks = f"{base}/tasks/{task['id']}/pushNotificationConfigs"
-    refusal(client.post(webhooks, json={"url": "https://example.org"}), 400, "UNSUPPORTED_OPERATION")
     assert client.get(webhooks).json() == {"configs": [], "nextPageToken": ""}
     refusal(client.get(f"{webhooks}/c"), 404, "TASK_NOT_FOUND")
     assert client.delete(f"{webhooks}/c").json() == {}
@@ -118,11 +117,22 @@ def test_every_route_of_0_3_answers_at_the_root_and_for_an_agent(
             (event,) = [line for line in stream.read().decode().splitlines() if line.startswith("data: ")]
         assert json.loads(event.removeprefix("data: ")) == {"task": got}
     webhooks = f"{base}/tasks/{task['id']}/pushNotificationConfigs"
-    refusal(client.post(webhooks, json={"config": {"url": "https://example.org"}}), 400, "UNSUPPORTED_OPERATION")
     assert client.get(webhooks).json() == {"configs": []}
     refusal(client.get(f"{webhooks}/c"), 404, "TASK_NOT_FOUND")
     assert client.delete(f"{webhooks}/c").json() == {}
     assert client.get(f"{base}/card").json()["additionalInterfaces"][1]["transport"] == "HTTP+JSON"
+
+
+def test_protobuf_leaves_out_the_schemes_of_a_webhook_that_has_none(client: httpx.Client) -> None:
+    task = client.post("/v1/message:send", json=sending(PROTO)).json()["task"]["id"]
+    nowhere = {"id": "c", "url": "https://nobody.invalid/", "token": "", "authentication": {}}
+    config = {"name": f"tasks/{task}/pushNotificationConfigs/c", "push_notification_config": nowhere}
+    body = {"parent": f"tasks/{task}", "config_id": "c", "config": config}
+    written = client.post(f"/v1/tasks/{task}/pushNotificationConfigs", json=body)
+    assert (written.status_code, written.json()["pushNotificationConfig"]["id"]) == (200, "c")
+    inline = sending(PROTO)
+    inline.setdefault("configuration", {})["pushNotification"] = nowhere
+    assert client.post("/v1/message:send", json=inline).status_code == 200
 
 
 def test_a_stream_is_resumed_by_get_with_the_last_event(client: httpx.Client) -> None:
