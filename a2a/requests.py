@@ -102,6 +102,8 @@ class GetPushConfig(Request, frozen=True, kw_only=True):
     task_id: str
     id: str | None
     """None is the task's default, or its only one (A2A 0.x)."""
+    or_default: bool = False
+    """That one too if there is none of this id."""
 
 
 class ListPushConfigs(Request, frozen=True, kw_only=True):

@@ -512,6 +512,11 @@ async def a_webhook_is_registered_read_listed_and_removed(cast: Cast) -> None:
     both = [config for _, config in cast.me.webhooks(await cast.me.ask("pushes", cast.me.webhook_id(task)))]
     assert [config["url"] for config in both] == [url + "&c=d", url]
     assert (both[1]["id"] == task) is (not isinstance(cast.me, NewSpeaker))
+    default = cast.me.ask("pushed", cast.me.webhook_id(task, "default"))
+    if isinstance(cast.me, NewSpeaker):
+        assert (await refusal(default))["code"] == -32001
+    else:
+        assert [config for _, config in cast.me.webhooks(await default)] == both[1:]
     nothing = None if cast.me.has_envelope and not isinstance(cast.me, NewSpeaker) else {}
     for config in (*both, both[0]):
         assert await cast.me.ask("unpush", cast.me.webhook_id(task, config["id"])) == nothing

@@ -210,7 +210,9 @@ def _old_config(wire: Json, path: str) -> PushConfig:
 def decode_old_get(params: Any) -> GetPushConfig:
     wire = checked(params, OldConfigIdParams)
     task_id = _named(wire.get("id") or wire.get("taskId"), "id")
-    return GetPushConfig(task_id=task_id, id=wire.get("pushNotificationConfigId") or None)
+    config_id = wire.get("pushNotificationConfigId") or None
+    # So some clients, the official kit among them, call what they have set without an id.
+    return GetPushConfig(task_id=task_id, id=config_id, or_default=config_id == "default")
 
 
 def decode_old_list(params: Any) -> ListPushConfigs:

@@ -99,19 +99,20 @@ def _sealed(text: str | None) -> str:
 def get(request: GetPushConfig, context: Context) -> Steps:
     """A2A 1.0, 3.1.8. A webhook that is not there is as unknown as a task that is not there (fact sheet 2.8)."""
     head = yield from find(context, request.task_id, request.tenant)
-    found: Row | None = yield DoSlowly(lambda: _find(head.task_id, request.id))
+    found: Row | None = yield DoSlowly(lambda: _find(head.task_id, request))
     if found is None:
         raise TaskNotFound(taskId=request.task_id)
     return _told(context, _stored(found))
 
 
-def _find(task_id: str, config_id: str | None) -> Row | None:
+def _find(task_id: str, request: GetPushConfig) -> Row | None:
     """The webhook of that id; without one the task's default, or the oldest that there is."""
     mine = Row.objects.filter(task_id=task_id).exclude(state="removed")
-    if config_id is not None:
-        # PostgreSQL refuses to look for U+0000.
-        return None if "\0" in config_id else mine.filter(config_id=config_id).first()
-    return mine.filter(config_id=task_id).first() or mine.order_by("created_at", "id").first()
+    # PostgreSQL refuses to look for U+0000.
+    found = mine.filter(config_id=request.id).first() if request.id and "\0" not in request.id else None
+    if found is None and (request.id is None or request.or_default):
+        found = mine.filter(config_id=task_id).first() or mine.order_by("created_at", "id").first()
+    return found
 
 
 def list_configs(request: ListPushConfigs, context: Context) -> Steps:
