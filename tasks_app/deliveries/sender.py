@@ -11,7 +11,6 @@ import os
 import random
 import socket
 import threading
-from collections import Counter
 from functools import partial
 
 import httpx
@@ -21,7 +20,7 @@ from tasks_app import clock, outbound
 from tasks_app.bridge import Do, DoSlowly, bridge
 from tasks_app.deliveries import turns
 from tasks_app.deliveries.posting import TRY_SECONDS, post
-from tasks_app.deliveries.turns import Turn
+from tasks_app.deliveries.turns import Busy, Turn
 from tasks_app.hints import hints
 
 log = logging.getLogger(__name__)
@@ -101,7 +100,7 @@ class Sender:
         free = settings.A2A_DELIVERY_SLOTS - len(self.running)
         if free <= 0:
             return False  # The end of a try wakes.
-        busy = Counter(turn.host for turn in self.running.values())
+        busy = Busy(self.running.values())
         now = clock.now()
         # A look costs nobody the lane of the writers.
         if not await bridge.ask(DoSlowly(turns.due(now, busy).exists)):

@@ -4,13 +4,13 @@ All of it is in transactions of the write lane; the time is passed in.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from secrets import token_hex
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from msgspec import Struct
 
 from tasks_app.deliveries.schedule import Answer, next_try, verdict
@@ -20,12 +20,15 @@ LEASE = timedelta(seconds=20)
 """Longer than a try may take: after it the sender must be gone."""
 AT_A_HOST = 8
 """Tries at the same time at one host, so that a slow one leaves slots to others."""
+OF_SLOTS = 2
+"""One owner, who may know many slow hosts, gets one in so many of them."""
 
 
 class Turn(Struct, frozen=True, kw_only=True):
     """One try that is to be made now."""
 
     config: str
+    owner_id: int
     lease: str
     delivery: str
     task_id: str
@@ -41,39 +44,67 @@ class Turn(Struct, frozen=True, kw_only=True):
     secret: str
 
 
-def due(now: datetime, busy: Mapping[str, int]) -> QuerySet[PushConfig]:
-    """The webhooks whose turn it is, longest due first; not those of a host with as many tries as it may have."""
-    full = [host for host, tries in busy.items() if tries >= AT_A_HOST]
+class Busy:
+    """How many tries are under way, of whom and where."""
+
+    def __init__(self, running: Iterable[Turn] = ()) -> None:
+        self.hosts: Counter[str] = Counter()
+        self.owners: Counter[int] = Counter()
+        for turn in running:
+            self.add(turn)
+
+    def add(self, turn: Turn) -> None:
+        self.hosts[turn.host] += 1
+        self.owners[turn.owner_id] += 1
+
+    def full_hosts(self) -> list[str]:
+        return [host for host, tries in self.hosts.items() if tries >= AT_A_HOST]
+
+    def full_owners(self) -> list[int]:
+        most = max(1, settings.A2A_DELIVERY_SLOTS // OF_SLOTS)
+        return [owner for owner, tries in self.owners.items() if tries >= most]
+
+
+def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:
+    """The webhooks whose turn it is, longest due first; not those of a host or an owner with as many tries as it may
+    have."""
     free = Q(lease_until=None) | Q(lease_until__lt=now)
     rows = PushConfig.objects.filter(free, state="active", due_at__lte=now).order_by("due_at")
-    return rows.exclude(host__in=full) if full else rows
+    if hosts := busy.full_hosts():
+        rows = rows.exclude(host__in=hosts)
+    if owners := busy.full_owners():
+        rows = rows.exclude(task__owner_id__in=owners)
+    return rows
 
 
-def take(worker: str, limit: int, busy: Mapping[str, int], now: datetime) -> list[Turn]:
-    """Leases so many turns at most; nobody else gets them until they are settled, or the lease is over."""
-    tries, turns = Counter(busy), []
+def take(worker: str, limit: int, busy: Busy, now: datetime) -> list[Turn]:
+    """Leases so many turns at most, and counts them; nobody else gets them until they are settled, or the lease is
+    over."""
+    turns: list[Turn] = []
     lease = f"{worker[:48]}:{token_hex(6)}"
     with transaction.atomic():
-        for config in due(now, busy).select_for_update(skip_locked=True, no_key=True)[:limit]:
-            if tries[config.host] >= AT_A_HOST:
+        found = due(now, busy).annotate(owner_id=F("task__owner_id"))
+        for config in found.select_for_update(of=("self",), skip_locked=True, no_key=True)[:limit]:
+            if config.host in busy.full_hosts() or config.owner_id in busy.full_owners():
                 continue
             head = Delivery.objects.filter(config_id=config.pk, state="waiting").order_by("seq").first()
             if head is None:
                 PushConfig.objects.filter(pk=config.pk).update(due_at=None)
                 continue
-            tries[config.host] += 1
-            turns.append(_turn(config, head, lease))
+            turn = _turn(config, config.owner_id, head, lease)
+            busy.add(turn)
+            turns.append(turn)
         PushConfig.objects.filter(pk__in=[turn.config for turn in turns]).update(
             lease_owner=lease, lease_until=now + LEASE
         )
     return turns
 
 
-def _turn(config: PushConfig, head: Delivery, lease: str) -> Turn:
+def _turn(config: PushConfig, owner_id: int, head: Delivery, lease: str) -> Turn:
     return Turn(
-        config=config.pk, lease=lease, delivery=head.pk, task_id=head.task_id, seq=head.seq, version=head.version,
-        body=head.body, tries=head.tries, url=config.url, host=config.host, schemes=config.schemes, token=config.token,
-        credentials=config.credentials, secret=config.secret,
+        config=config.pk, owner_id=owner_id, lease=lease, delivery=head.pk, task_id=head.task_id, seq=head.seq,
+        version=head.version, body=head.body, tries=head.tries, url=config.url, host=config.host,
+        schemes=config.schemes, token=config.token, credentials=config.credentials, secret=config.secret,
     )  # fmt: skip
 
 

@@ -244,7 +244,7 @@ def test_a_slow_receiver_holds_up_neither_another_nor_the_order(service: None, o
 
 
 def test_a_slow_host_leaves_slots_to_other_hosts(service: None, owner: Person, there: Receiver, settings: Any) -> None:
-    settings.A2A_DELIVERY_SLOTS = turns.AT_A_HOST + 2
+    settings.A2A_DELIVERY_SLOTS = turns.OF_SLOTS * (turns.AT_A_HOST + 2)
     gate = threading.Event()
     there.paths["/slow"] = Reply(until=gate)
     for _ in range(turns.AT_A_HOST + 4):
@@ -255,6 +255,28 @@ def test_a_slow_host_leaves_slots_to_other_hosts(service: None, owner: Person, t
     assert len(there.at("/slow")) == turns.AT_A_HOST
     gate.set()
     there.wait(turns.AT_A_HOST + 4, "/slow")
+
+
+def test_an_owner_of_many_slow_hosts_leaves_slots_to_other_owners(
+    service: None, owner: Person, stranger: Person, there: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.A2A_DELIVERY_SLOTS = 4
+    settings.A2A_OUTBOUND_HOSTS = [f"{number}.internal" for number in range(6)]
+
+    async def lookup(host: str, port: int) -> outbound.Found:
+        return [(2, 1, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(outbound, "lookup", lookup)
+    gate = threading.Event()
+    there.paths["/slow"] = Reply(until=gate)
+    for host in settings.A2A_OUTBOUND_HOSTS:
+        happens(hooked(owner, f"http://{host}:{there.server_address[1]}/slow"), chunk("x"))
+    there.wait(2, "/slow")
+    happens(hooked(stranger, f"http://0.internal:{there.server_address[1]}/fast"), chunk("x"))
+    there.wait(1, "/fast")
+    assert len(there.at("/slow")) == 4 // turns.OF_SLOTS
+    gate.set()
+    there.wait(6, "/slow")
 
 
 def test_as_many_tries_are_under_way_as_there_are_slots(
@@ -292,10 +314,10 @@ def test_a_turn_that_was_lost_is_taken_over_and_its_late_end_decides_nothing(
     lanes: None, owner: Person, hand: Hand
 ) -> None:
     happens(hooked(owner, "http://127.0.0.1:65001/"), WORKS)
-    (first,) = turns.take("one", 5, {}, clock.now())
-    assert turns.take("two", 5, {}, clock.now()) == []
+    (first,) = turns.take("one", 5, turns.Busy(), clock.now())
+    assert turns.take("two", 5, turns.Busy(), clock.now()) == []
     hand.on(seconds=21)
-    (second,) = turns.take("two", 5, {}, clock.now())
+    (second,) = turns.take("two", 5, turns.Busy(), clock.now())
     assert second.delivery == first.delivery
     turns.settle(first, Answer(status=404), clock.now(), clock.now(), 0.5)
     assert states() == [(2, "waiting", 1)]
@@ -390,7 +412,7 @@ def test_a_former_key_still_opens_and_without_it_a_delivery_waits(
 
 def test_the_headers_of_a_turn_say_what_it_is(lanes: None, owner: Person) -> None:
     happens(hooked(owner, "http://127.0.0.1:65001/", "0.3"), WORKS)
-    (turn,) = turns.take("one", 1, {}, clock.now())
+    (turn,) = turns.take("one", 1, turns.Busy(), clock.now())
     told = headers(turn, clock.now())
     assert told["Content-Type"] == "application/json"
     assert "Authorization" not in told
