@@ -28,6 +28,9 @@ run: $(RUN_STAMP) ## start the platform on this machine
 test: $(DEV_STAMP) ## run the tests, on SQLite and on PostgreSQL (PYTEST_ARGS="-k name")
 	@$(PY) -m tests $(PYTEST_ARGS)
 
+bench: $(DEV_STAMP) ## measure it, alone and in its production shape (BENCH_ARGS="--only send --rounds 5")
+	@exec $(PY) -m tests.bench $(BENCH_ARGS)
+
 check: $(DEV_STAMP) ## lint, format, types, layers, migrations
 	@.venv/bin/ruff check --quiet
 	@.venv/bin/ruff format --check --quiet || { echo "Format: .venv/bin/ruff format" >&2; exit 1; }

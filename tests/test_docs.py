@@ -67,3 +67,12 @@ def test_every_room_is_on_the_map() -> None:
     ordinary = {"__init__", "__pycache__", "apps", "urls", "checks", "migrations", "templates"}
     missing = sorted(name for name in here - ordinary if not re.search(rf"\b{name}\b", rooms))
     assert missing == []
+
+
+def test_every_make_target_is_a_rule_and_explained() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = set(re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split())
+    rules = set(re.findall(r"^([a-z]+):.*\n\t", makefile, re.MULTILINE))
+    explained = set(re.findall(r"^([a-z]+):.* ## .", makefile, re.MULTILINE)) | {"help"}
+    named = set(re.findall(r"(?:`| {4}.*)make ([a-z]+)", README))
+    assert phony == rules == explained >= named >= {"run", "test", "bench", "check"}
