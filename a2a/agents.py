@@ -20,6 +20,7 @@ import msgspec
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import replace
 
+from a2a.canonical import canonical
 from a2a.extensions import is_uri
 from a2a.media import DEFAULT, Modes, is_mode, modes
 from a2a.types import Extension, Json, Message, Skill
@@ -144,7 +145,16 @@ def _extensions(value: Any) -> bool:
     if not _list(value, str | Extension):
         return False
     uris = [item if isinstance(item, str) else item.uri for item in value]
-    return all(map(is_uri, uris)) and len(set(uris)) == len(uris)
+    return all(map(is_uri, uris)) and len(set(uris)) == len(uris) and _can_be_signed(value)
+
+
+def _can_be_signed(extensions: Any) -> bool:
+    """Whether what they say has a canonical form: a card without one could not be served."""
+    try:
+        canonical({item.uri: [item.description, item.params] for item in extensions if isinstance(item, Extension)})
+    except ValueError:
+        return False
+    return True
 
 
 class Option(Struct, frozen=True):

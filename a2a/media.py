@@ -27,7 +27,14 @@ class Modes(Struct, frozen=True):
 
     def has(self, media_type: str) -> bool:
         """Whether a media type, in any spelling, is among them."""
-        return self.anything or media_type in self.names or self._meets(essence(media_type))
+        if self.anything or media_type in self.names:
+            return True
+        # A part is of one type: a range would be whatever is wanted.
+        return "*" not in (mode := essence(media_type)) and self._meets(mode)
+
+    def __str__(self) -> str:
+        ranges = [f"{main}/*" for main in self.mains] + ([ANYTHING] if self.anything else [])
+        return ", ".join(sorted([*self.names, *ranges]))
 
     def meet(self, wanted: Iterable[str]) -> bool:
         """Whether there is something that is both among these and among those, which may be ranges as well."""

@@ -61,8 +61,8 @@ def _own(public: str, names: tuple[str, ...], port: int) -> frozenset[str]:
 
 
 def _allowed(host: str) -> bool:
-    name, _ = split_domain_port(host) if len(host) <= MAX_HOST else ("", "")
-    return bool(name) and validate_host(name, settings.ALLOWED_HOSTS)
+    name, port = split_domain_port(host) if len(host) <= MAX_HOST else ("", "")
+    return bool(name) and validate_host(name, settings.ALLOWED_HOSTS) and (not port or 0 < int(port) < 65_536)
 
 
 def _asked(request: HttpRequest) -> tuple[str, str]:

@@ -240,7 +240,7 @@ def response_text(exchange: Exchange) -> str:
         method = dialect.methods.get(exchange.method)
         if found is None or method is None:
             return ""
-        return wrapped(method.encode(Answer(task=found, history_length=length))).decode()
+        return redacted(wrapped(method.encode(Answer(task=found, history_length=length))))
     if exchange.outcome == "stream" and exchange.first_seq is not None:
         first = read_as_of(ReadAsOf(task_id=exchange.task_id, context_id=context_id, seq=exchange.first_seq))
         rows = Event.objects.filter(task_id=exchange.task_id, seq__gt=exchange.first_seq, seq__lte=exchange.last_seq)
@@ -249,8 +249,16 @@ def response_text(exchange: Exchange) -> str:
             for row in rows.order_by("seq")
         ]
         frames = [dialect.encode_frame(frame, length) for frame in ([first] if first else []) + later]
-        return "\n".join(wrapped(frame).decode() for frame in frames if frame)
+        return "\n".join(redacted(wrapped(frame)) for frame in frames if frame)
     return ""
+
+
+def _without_webhook(params: Any) -> Any:
+    """What is redacted of a webhook would be refused, and it says nothing of the answer."""
+    if not isinstance(params, dict) or not isinstance(configuration := params.get("configuration"), dict):
+        return params
+    kept = {name: value for name, value in configuration.items() if "push" not in name.lower()}
+    return params | {"configuration": kept}
 
 
 def _asked(exchange: Exchange, request: str, dialect: Dialect) -> tuple[Callable[[bytes], bytes], int | None]:
@@ -264,7 +272,7 @@ def _asked(exchange: Exchange, request: str, dialect: Dialect) -> tuple[Callable
         elif isinstance(member := parse(request.encode()), Call):
             method, params = member.method, member.params
             rpc_id = None if member.id is UNSET else member.id
-        length = getattr(dialect.methods[method].decode(params), "history_length", None)
+        length = getattr(dialect.methods[method].decode(_without_webhook(params)), "history_length", None)
     except (InvalidRequest, ParseError, InvalidParams, KeyError):
         pass
     return (lambda answer: answer) if exchange.door == BARE else partial(reply, rpc_id), length

@@ -18,16 +18,20 @@ _NAMES = (
 _SECRET = re.compile(rf"(?:{_NAMES})|[\w-]{{0,64}}_(?:secret|password|api_key)", re.IGNORECASE)
 """Names of members whose values are secrets; paging tokens are not."""
 # Possessive and anchored at a word's beginning: a hostile text must not cost more than one pass.
-_BY_VALUE = re.compile(r"(?<![\w-])(?:eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]++|tdk_[\w-]{16,}+|whsec_[A-Za-z0-9+/=]{16,}+)")
+_BY_VALUE = re.compile(
+    r"(?<![\w-])(?:eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]++|tdk_[\w-]{16,}+|whsec_[A-Za-z0-9+/=]{16,}+)"
+    r"|(?<=://)[^\s/?#@:\"]*+:[^\s/?#@\"]*+(?=@)"
+)
+_IN_QUERY = re.compile(rf"([?&](?:{_NAMES}|key|sig|signature)=)[^&#\s\"]++", re.IGNORECASE)
 # What is not JSON cannot be walked: everything after such a name goes, and no more than this is kept.
-_IN_TEXT = re.compile(rf"((?:{_NAMES})[\"']?\s{{0,9}}[:=]).*", re.IGNORECASE)
+_IN_TEXT = re.compile(rf"((?:{_NAMES})[\"']?\s{{0,9}}[:=]).*", re.IGNORECASE | re.DOTALL)
 TEXT_BYTES = 4_096
 # Most bodies hold none of these. A backslash may hide a letter of a name.
 _HINTS = tuple(
     word.encode()
     for word in (
         *("auth", "passw", "passp", "secret", "key", "credential", "cookie", "token"),
-        *("eyj", "tdk_", "whsec_", "\\u"),
+        *("eyj", "tdk_", "whsec_", "\\u", "@", "sig=", "signature="),
     )
 )
 _BIG = 4_096
@@ -70,10 +74,10 @@ def _masked(body: bytes) -> str:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
         text = _IN_TEXT.sub(rf"\1 {MASK}", body[:TEXT_BYTES].decode("utf-8", "replace"))
-        return _BY_VALUE.sub(MASK, text)
+        return _by_value(text)
     walked = _walk(value)
-    # What holds no secret is kept byte for byte.
-    return (body if walked == value else orjson.dumps(walked)).decode("utf-8", "replace")
+    # Of a member that is there twice the parser has seen the last only: what was walked is what is kept.
+    return orjson.dumps(walked).decode()
 
 
 def _walk(value: Any) -> Any:
@@ -82,7 +86,12 @@ def _walk(value: Any) -> Any:
         return {name: MASK if _is_secret(name, child) else _walk(child) for name, child in value.items()}
     if isinstance(value, list):
         return [_walk(child) for child in value]
-    return _BY_VALUE.sub(MASK, value) if isinstance(value, str) else value
+    return _by_value(value) if isinstance(value, str) else value
+
+
+def _by_value(text: str) -> str:
+    """Without what is a secret wherever it stands: keys, and what a URL says of its user and in its query."""
+    return _IN_QUERY.sub(rf"\1{MASK}", _BY_VALUE.sub(MASK, text))
 
 
 def _is_secret(name: str, value: Any) -> bool:

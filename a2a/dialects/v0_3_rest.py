@@ -25,6 +25,8 @@ class ConfigParams(Struct, rename="camel"):
 
 _CONFIGS = "/tasks/{id}/pushNotificationConfigs"
 _CONFIG = _CONFIGS + "/{pushNotificationConfigId}"
+_MISSPELT = "/task/{id}/pushNotificationConfigs"
+"""As an annotation of the protobuf has it (fact sheet 3.12)."""
 _ROUTES = (
     Route(verb="POST", path="/message:send", method="message/send"),
     Route(verb="POST", path="/message:stream", method="message/stream"),
@@ -35,6 +37,7 @@ _ROUTES = (
     Route(verb="GET", path="/tasks/{id}:subscribe", method="tasks/resubscribe"),
     Route(verb="GET", path="/tasks/{id}", method="tasks/get", query=v0_3.TaskParams),
     Route(verb="POST", path=_CONFIGS, method="tasks/pushNotificationConfig/set", query=ConfigParams),
+    Route(verb="POST", path=_MISSPELT, method="tasks/pushNotificationConfig/set", query=ConfigParams),
     Route(verb="GET", path=_CONFIGS, method="tasks/pushNotificationConfig/list"),
     Route(verb="GET", path=_CONFIG, method="tasks/pushNotificationConfig/get"),
     Route(verb="DELETE", path=_CONFIG, method="tasks/pushNotificationConfig/delete"),
@@ -71,17 +74,23 @@ def _named(params: Json, path: str, member: str) -> Json:
 
 
 def _task(params: Json) -> Json:
-    return _named(params, f"tasks/{params['id']}", "name")
+    """The task is that of the path, whatever else names it."""
+    return _named(_named(params, f"tasks/{params['id']}", "name"), params["id"], "taskId")
 
 
 def _config(params: Json) -> Json:
     """The config from any of the shapes in use: of itself, inside `config`, with its resource name beside it."""
-    params = _named(params, f"tasks/{params['id']}", "parent")
+    task = f"tasks/{params['id']}"
+    params = _named(_named(params, task, "parent"), params["id"], "taskId")
     asked = params.get("configId") or params.get("config_id")
     outer = params["config"] if isinstance(params.get("config"), dict) else params
+    if str(name := outer.get("name", "")).startswith("tasks/") and not str(name).startswith(f"{task}/"):
+        raise InvalidParams(("name", "is not that of the path"))
     inner = outer.get("pushNotificationConfig") or outer.get("push_notification_config") or params.get("config") or {}
     if asked and isinstance(inner, dict):
-        inner = {"id": asked} | inner
+        if inner.get("id") not in (None, "", asked):
+            raise InvalidParams(("configId", "is not the id of the config"))
+        inner = inner | {"id": asked}
     return {"taskId": params["id"], "pushNotificationConfig": with_schemes(inner)}
 
 

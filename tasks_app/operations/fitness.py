@@ -32,13 +32,13 @@ def _check_media(request: SendMessage, agent: Agent) -> None:
         kind = media_type_of(part)
         if not agent.takes.has(kind):
             raise ContentTypeNotSupported(
-                part=f"message.parts[{place}]", mediaType=_clean(kind), supported=", ".join(agent.input_modes)
+                part=f"message.parts[{place}]", mediaType=_clean(kind), supported=str(agent.takes)
             )
     wanted = request.accepted_output_modes
     if wanted and not agent.gives.meet(wanted):
         raise ContentTypeNotSupported(
             field="configuration.acceptedOutputModes", mediaType=_clean(", ".join(wanted[:10])),
-            supported=", ".join(agent.output_modes),
+            supported=str(agent.gives),
         )  # fmt: skip
 
 

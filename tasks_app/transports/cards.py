@@ -14,7 +14,7 @@ from a2a.errors import Error, ExtendedCardNotConfigured, InvalidRequest, Unauthe
 from a2a.requests import GetExtendedCard
 from tasks_app import cards
 from tasks_app.access import READ, check_scope
-from tasks_app.addresses import address_of, varying
+from tasks_app.addresses import address_of, own, varying
 from tasks_app.cards import STARTED, Page
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.operations import Context, perform
@@ -52,7 +52,7 @@ async def card(request: HttpRequest, file: WellKnown, agent: str | None = None) 
     page = cards.public_card(name, address, card_shape(file, version_of(request)), whole=agent is None)
     if page is None:
         return _problem(404, f"there is no agent {name[:64]}")
-    return _shown(request, page, "A2A-Version", varying())
+    return _shown(request, page, "A2A-Version", varying(), public=address in own())
 
 
 @csrf_exempt
@@ -65,7 +65,7 @@ async def catalogue(request: HttpRequest) -> HttpResponse:
     address = address_of(request)
     if not address:
         return _problem(400, UNKNOWN_NAME)
-    return _shown(request, cards.catalogue(address), varying())
+    return _shown(request, cards.catalogue(address), varying(), public=address in own())
 
 
 async def key_set(request: HttpRequest) -> HttpResponse:
@@ -89,11 +89,11 @@ def _problem(status: int, sentence: str) -> HttpResponse:
     return HttpResponse(body, status=status, content_type="application/json", headers=headers)
 
 
-def _shown(request: HttpRequest, page: Page, *vary: str) -> HttpResponse:
+def _shown(request: HttpRequest, page: Page, *vary: str, public: bool = True) -> HttpResponse:
     headers = PUBLIC | {
         "ETag": page.etag,
         "Last-Modified": LAST_MODIFIED,
-        "Cache-Control": f"public, max-age={MAX_AGE}",
+        "Cache-Control": f"{'public' if public else 'private'}, max-age={MAX_AGE}",
     }
     if varies := ", ".join(filter(None, vary)):
         headers["Vary"] = varies

@@ -28,6 +28,7 @@ TRUSTED_SECONDS = 1.0
 """How long a key that was looked up is trusted: a revoked one works no longer than this."""
 MAX_CACHED = 10_000
 MIN_LIMIT = 1_000
+FIRST_LINE = 256
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -181,9 +182,10 @@ IN_ENVELOPE = in_envelope(None)
 
 
 def refuse(request: HttpRequest, refusal: Refusal, wrapping: Wrapping = IN_ENVELOPE) -> HttpResponse:
-    """The answer to a call that does not reach the RPC layer; recorded without its content."""
+    """The answer to a call that does not reach the RPC layer; recorded without its content, but for its first line."""
     said = wrapping.tell(refusal.error, None, refusal.status)
     exchange = exchange_of(request, None, b"", wrapping.door)
+    exchange.asks(f"{request.method} {request.path}"[:FIRST_LINE].encode("utf-8", "replace"))
     exchange.row.rpc_id_type = "absent"
     exchange.row.request_bytes = _declared(request)
     exchange.keep(said.payload)

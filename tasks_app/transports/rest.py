@@ -3,6 +3,7 @@
 What a path means is data of the dialects (a2a/rest.py); here the parts of an HTTP call are brought together.
 """
 
+import contextlib
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -104,6 +105,12 @@ def _understood(
             # An operator sees all that was asked, not only what stood in the body.
             exchange.asks(orjson.dumps(params))
     except Error as error:
+        # Path and query are all that a GET asks with: without them a refusal tells an operator nothing.
+        asked = parsed if isinstance(parsed, dict) else {"body": parsed}
+        with contextlib.suppress(TooManyFieldsSent):
+            # By name, so that what is secret is taken out.
+            asked = asked | {"query": dict(call.request.GET.lists())}
+        exchange.asks(orjson.dumps(asked | given | found.variables))
         raise Refused(error, dialect) from None
     return dialect, dialect.methods[found.route.method], params
 

@@ -76,7 +76,7 @@ def test_a_caller_that_takes_nothing_of_the_agents_is_told(owner: Person, wanted
     with pytest.raises(ContentTypeNotSupported) as refused:
         send(owner, "hello", "pictures", accepted_output_modes=wanted)
     assert refused.value.facts["field"] == "configuration.acceptedOutputModes"
-    assert refused.value.facts["supported"] == "text/csv, application/pdf"
+    assert refused.value.facts["supported"] == "application/pdf, text/csv"
 
 
 def test_a_hundred_wanted_media_types_are_enough(owner: Person) -> None:

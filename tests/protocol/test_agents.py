@@ -111,7 +111,10 @@ def test_a_misspelt_option_is_answered_with_the_right_one() -> None:
         {"attempts": 1.5}, {"attempts": True}, {"queue": ""}, {"priority": 1001}, {"scopes": "all"}, {"cost": -1},
         {"quick": 1}, {"version": ""}, {"input_modes": []}, {"input_modes": "text/plain"}, {"output_modes": ["text"]},
         {"output_modes": ["text/plain; charset=utf-8"]}, {"extensions": "urn:a"}, {"extensions": ["geo"]},
-        {"extensions": ["urn:a", "urn:a"]}, {"extensions": ["https://e.org/a,b"]}, {"extensions": [1]},
+        {"extensions": [Extension(uri="urn:a", params={"n": 2**53})]},
+        {"extensions": [Extension(uri="urn:a", params={"n": float("nan")})]},
+        {"extensions": [Extension(uri="urn:a", description="\ud800")]}, {"extensions": ["urn:a", "urn:a"]},
+        {"extensions": ["https://e.org/a,b"]}, {"extensions": [1]},
     ],
     ids=str,
 )  # fmt: skip

@@ -36,6 +36,8 @@ from a2a.types import Part
 def test_a_list_of_media_types_and_one_that_is_asked_for(taken: list[str], asked: str, fits: bool) -> None:
     assert modes(taken).meet([asked]) is fits
     assert modes(taken).meet(["x/y", asked]) is (fits or taken == ["*/*"])
+    # A part is of one type: a range, which is many, is none that an agent takes, unless it takes anything.
+    assert modes(taken).has(asked) is ((fits and "*" not in asked) or taken == ["*/*"])
 
 
 def test_a_part_of_any_name_fits_an_agent_that_takes_anything() -> None:

@@ -227,7 +227,8 @@ def test_a_card_gives_out_the_address_it_was_asked_at(server: Server, card: Call
         "evil.example", "evil.example:8000", "localhost.evil.example", "localhost@evil.example", ".localhost",
         "evil.example/localhost", "localhost:8000/x", "localhost:x", "localhost,evil.example", "local host", "[::1",
         "[evil.example]",
-        "a" * 5_000, "localhost" + ":1" * 50, "\u0131ocalhost", '"><script>', "%0d%0aX: y", "-",
+        "a" * 5_000, "localhost" + ":1" * 50, "localhost:0", "localhost:65536",
+        "localhost:99999999", "\u0131ocalhost", '"><script>', "%0d%0aX: y", "-",
     ],
 )  # fmt: skip
 def test_a_hostile_host_is_never_given_back(settings: Any, card: Callable[..., Any], host: str) -> None:
@@ -280,6 +281,13 @@ def test_caches_are_told_which_headers_count(settings: Any) -> None:
         assert got(StockDoor(), CATALOGUE)[1]["vary"] == vary
     settings.A2A_PUBLIC_URL = "https://a.example"
     assert got(StockDoor(), CARD)[1]["vary"] == "A2A-Version"
+
+
+def test_only_cards_at_our_own_addresses_are_for_caches_that_others_share(settings: Any) -> None:
+    settings.ALLOWED_HOSTS = ["testserver"]
+    for path in (CARD, CATALOGUE):
+        assert viewed(path, {"host": "testserver"}).headers["cache-control"].startswith("public")
+        assert viewed(path, {"host": "testserver:1337"}).headers["cache-control"].startswith("private")
 
 
 def test_made_up_names_evict_no_card_of_ours(card: Callable[..., Any]) -> None:

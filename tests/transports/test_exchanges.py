@@ -260,7 +260,7 @@ def test_a_call_without_a_good_key_keeps_no_content(post: Post) -> None:
 def test_a_call_that_does_not_reach_the_rpc_layer_is_recorded_without_its_content(post: Post) -> None:
     _, content = post(b"x" * 1_000_001)
     (exchange,) = recorded(1)
-    assert (exchange.outcome, exchange.http_status, exchange.body.request) == ("refused", 413, "")
+    assert (exchange.outcome, exchange.http_status, exchange.body.request) == ("refused", 413, "POST /jsonrpc")
     assert (exchange.request_bytes, response_text(exchange)) == (1_000_001, content.decode())
 
 
@@ -312,6 +312,36 @@ def test_secrets_are_redacted_and_the_answer_is_still_shown(post: Post, secret: 
     assert "hunter2" not in exchange.body.request
     json.loads(exchange.body.request)
     assert json.loads(response_text(exchange))["id"] == "mine"
+
+
+def test_a_secret_that_is_masked_in_the_request_is_masked_in_the_answer(post: Post) -> None:
+    for method, agent in (("SendMessage", "form-coroutine"), ("SendStreamingMessage", "form-generator")):
+        wire = new(agent=agent, method=method)
+        wire["params"]["message"]["parts"] += [
+            {"text": "key tdk_hunter2hunter2hunter2"},
+            {"data": {"password": "hunter2"}},
+        ]
+        post(wire)
+    for exchange in recorded(2):
+        assert "hunter2" not in exchange.body.request + response_text(exchange)
+        assert "[redacted]" in response_text(exchange)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"metadata":{"password":"hunter2"},"metadata":{}}', '{"token":"hunter2","token":null}',
+        '{"credentials"\n:\n"hunter2",}', '{"note":"https://me:hunter2@example.org/"}',
+        '{"url":"https://example.org/hook?a=1&access_token=hunter2#x"}', '{"url":"https://example.org/?sig=hunter2"}',
+    ],
+)  # fmt: skip
+def test_no_way_of_writing_keeps_a_secret(body: str) -> None:
+    assert "hunter2" not in redacted(body.encode())
+
+
+def test_what_is_no_secret_stays() -> None:
+    for body in ('{"text":"mail me@example.org"}', '{"url":"https://example.org/a@b?design=1&page=2"}'):
+        assert redacted(body.encode()) == body
 
 
 # ---------------------------------------------------- failures to record

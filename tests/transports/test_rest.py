@@ -22,6 +22,7 @@ PLAIN: dict[str, Any] = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text
 KIND: dict[str, Any] = {"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "hi"}]}
 PROTO: dict[str, Any] = {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]}
 JSON = {"Content-Type": "application/json"}
+HOOK: dict[str, Any] = {"url": "https://nobody.invalid/"}
 
 
 @pytest.fixture
@@ -121,6 +122,38 @@ def test_every_route_of_0_3_answers_at_the_root_and_for_an_agent(
     refusal(client.get(f"{webhooks}/c"), 404, "TASK_NOT_FOUND")
     assert client.delete(f"{webhooks}/c").json() == {}
     assert client.get(f"{base}/card").json()["additionalInterfaces"][1]["transport"] == "HTTP+JSON"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("tasks/{task}:cancel", {"taskId": "OTHER"}, "taskId"),
+        ("tasks/{task}:cancel", {"name": "tasks/OTHER"}, "name"),
+        ("tasks/{task}/pushNotificationConfigs", {"taskId": "OTHER", "pushNotificationConfig": HOOK}, "taskId"),
+        ("tasks/{task}/pushNotificationConfigs", {"parent": "tasks/OTHER", "config": HOOK}, "parent"),
+        (
+            "tasks/{task}/pushNotificationConfigs",
+            {"config": {"name": "tasks/OTHER/pushNotificationConfigs/c", "pushNotificationConfig": HOOK}}, "name",
+        ),
+        ("task/{task}/pushNotificationConfigs", {"configId": "A", "config": HOOK | {"id": "B"}}, "configId"),
+        ("tasks/{task}/pushNotificationConfigs?configId=A", {"config": HOOK | {"id": "B"}}, "configId"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_body_that_names_something_else_than_the_path_is_refused(
+    client: httpx.Client, path: str, body: dict[str, Any], field: str
+) -> None:
+    task = client.post("/v1/message:send", json=sending(PROTO)).json()["task"]["id"]
+    refused = client.post(f"/v1/{path.format(task=task)}", json=body)
+    assert refused.status_code == 400
+    (found,) = refused.json()["error"]["details"][1]["fieldViolations"]
+    assert found["field"] == field
+
+
+def test_a_webhook_may_come_by_the_route_that_the_protobuf_misspells(client: httpx.Client) -> None:
+    task = client.post("/v1/message:send", json=sending(PROTO)).json()["task"]["id"]
+    written = client.post(f"/v1/task/{task}/pushNotificationConfigs", json={"configId": "A", "config": HOOK})
+    assert (written.status_code, written.json()["pushNotificationConfig"]["id"]) == (200, "A")
 
 
 def test_protobuf_leaves_out_the_schemes_of_a_webhook_that_has_none(client: httpx.Client) -> None:

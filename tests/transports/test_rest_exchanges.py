@@ -152,9 +152,24 @@ def test_a_refusal_is_recorded_without_its_content(ask: Ask) -> None:
     ask("POST", SEND, b"x" * 1_000_001)
     found = recorded(5)
     assert [exchange.http_status for exchange in found] == [401, 400, 404, 405, 413]
+    asked = ["", "", "POST /message:nope", "PUT /v1/tasks/t", "POST /message:send"]
+    assert [exchange.body.request for exchange in found] == asked
     for exchange in found:
-        assert (exchange.outcome, exchange.door, exchange.body.request) == ("refused", "rest", "")
+        assert (exchange.outcome, exchange.door) == ("refused", "rest")
         assert "hunter2" not in exchange.body.response
+
+
+def test_a_call_whose_path_query_or_version_is_wrong_is_recorded_with_them(ask: Ask) -> None:
+    ask("GET", "/tasks/t1?A2A-Version=0.3&historyLength=2")
+    ask("GET", "/tasks?pageSize=1&pageSize=2&access_token=hunter2")
+    ask("GET", "/home/tasks/t3?tenant=acme")
+    ask("POST", "/tasks/t4:cancel", {"id": "another"})
+    asked = [json.loads(exchange.body.request) for exchange in recorded(4)]
+    assert [one.get("id") for one in asked] == ["t1", None, "t3", "t4"]
+    assert [one.get("query") for one in asked] == [
+        {"A2A-Version": ["0.3"], "historyLength": ["2"]}, {"pageSize": ["1", "2"], "access_token": "[redacted]"},
+        {"tenant": ["acme"]}, {},
+    ]  # fmt: skip
 
 
 def test_a_call_is_found_by_the_command_and_the_ids_that_it_brought(
