@@ -5,6 +5,9 @@ import time
 from contextlib import suppress
 from datetime import timedelta
 
+from django.core.files.base import ContentFile
+from django.db.migrations.recorder import MigrationRecorder
+
 from tasks_app import clock
 from tasks_app.bridge import Do, bridge
 from tasks_app.files.storage import DoWithFiles, path_of, storage
@@ -13,6 +16,8 @@ from tasks_app.models import File
 log = logging.getLogger(__name__)
 BATCH = 200
 """Files deleted at once."""
+OWNER = "database"
+"""The file that names the database whose rows know the others."""
 BETWEEN = 3600.0
 """Seconds between two looks for orphans."""
 
@@ -67,6 +72,11 @@ class Orphans:
         return deleted or 0
 
     def _sweep(self) -> int | None:
+        if not _is_ours():
+            log.warning(
+                "the files belong to another database (see %s in their storage): none of them is deleted", OWNER
+            )
+            return None
         young = f"{clock.now() - timedelta(days=1):%Y%m%d}"
         day = next((day for day in _days() if day < young and day not in self.done), None)
         if day is None:
@@ -84,6 +94,17 @@ class Orphans:
 
 orphans = Orphans()
 """Of this process."""
+
+
+def _is_ours() -> bool:
+    """A database that knows nothing of the files, such as an empty one that was set by mistake, would find no row for
+    any. The first that looks puts its name there: the time of its first migration, which backups keep."""
+    name = MigrationRecorder.Migration.objects.earliest("id").applied.isoformat()
+    if not storage().exists(OWNER):
+        storage().save(OWNER, ContentFile(name.encode()))
+        return True
+    with storage().open(OWNER) as file:
+        return bool(file.read().decode() == name)
 
 
 def _days() -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.files.base import ContentFile
 from django.core.files.storage import FileSystemStorage, storages
 from django.db import DataError
 
@@ -16,7 +17,7 @@ from a2a.types import Part, Task
 from tasks_app import clock, event_log, sweeper
 from tasks_app.bridge import KINDS
 from tasks_app.files import path_of
-from tasks_app.files.forgetting import Orphans, forget_gone
+from tasks_app.files.forgetting import OWNER, Orphans, forget_gone
 from tasks_app.files.storage import load
 from tasks_app.files.storing import keep
 from tasks_app.models import Event, File, Turn
@@ -314,6 +315,19 @@ def test_a_transaction_that_is_undone_leaves_bytes_for_a_day(owner: Person, monk
     assert [sweep(), sweep(), sweep()] == [1, 0, 0]
     assert stored() == rows()
     assert load(only(task).url or "") == BIG
+
+
+def test_the_files_of_another_database_are_left_alone(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    storages["files"].save(OWNER, ContentFile(b"the first migration of another database"))
+    keep((PDF,))
+    later(monkeypatch, 2)
+    assert Orphans().sweep() == 0
+    assert len(stored()) == 1
+    storages["files"].delete(OWNER)
+    assert Orphans().sweep() == 1
+    with storages["files"].open(OWNER) as file:
+        assert file.read()
+    assert Orphans().sweep() == 0
 
 
 def test_a_folder_of_which_nothing_is_left_goes_too(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
