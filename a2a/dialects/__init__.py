@@ -47,8 +47,18 @@ def choose(method: str, version: str | None) -> tuple[Dialect, Method]:
     if chosen is None:
         raise Refused(unsupported(version), v1_0.DIALECT)
     if method not in chosen.methods:
-        raise Refused(MethodNotFound(), chosen)
+        raise Refused(_elsewhere(method, chosen), chosen)
     return chosen, chosen.methods[method]
+
+
+def _elsewhere(method: str, chosen: Dialect) -> MethodNotFound:
+    """A method that another version has is not unknown: the version is wrong."""
+    for dialect in DIALECTS:
+        if method in dialect.methods:
+            return MethodNotFound(
+                detail=f"it is a method of {dialect.version}, and by its A2A-Version this call is {chosen.version}"
+            )
+    return MethodNotFound()
 
 
 def unsupported(version: str, supported: str = "0.3,1.0") -> VersionNotSupported:
@@ -71,6 +81,8 @@ def neutral(error: Error) -> Json:
 
 def _encode_neutral(error: Error, code: int) -> Json:
     details = [error.facts["detail"]] if "detail" in error.facts else []
+    if "reference" in error.facts:
+        details.append(f"reference {error.facts['reference']}")
     if isinstance(error, InvalidParams):
         details += [f"{field} {description}" for field, description in error.violations]
     message = f"{error.sentence}: {'; '.join(details)}" if details else error.sentence

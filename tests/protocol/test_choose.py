@@ -66,7 +66,9 @@ def test_a_pascal_case_method_is_1_0(method: str, version: str | None) -> None:
 def test_a_slash_method_does_not_exist_in_1_0(method: str, version: str) -> None:
     refusal = refused(method, version)
     assert refusal.dialect is NEW
-    assert refusal.json() == {"code": -32601, "message": "Method not found"}
+    wire = refusal.json()
+    assert (wire["code"], wire["message"]) == (-32601, "Method not found")
+    assert "it is a method of 0.3, and by its A2A-Version this call is 1.0" in str(wire["data"])
 
 
 @pytest.mark.parametrize(("version", "dialect"), [("0.3", OLD), ("0.3.0", OLD), ("0.2", OLDEST), ("0.2.9", OLDEST)])
@@ -74,7 +76,9 @@ def test_a_slash_method_does_not_exist_in_1_0(method: str, version: str) -> None
 def test_a_pascal_case_method_does_not_exist_in_0_x(method: str, version: str, dialect: object) -> None:
     refusal = refused(method, version)
     assert refusal.dialect is dialect
-    assert refusal.json() == {"code": -32601, "message": "Method not found"}
+    wire = refusal.json()
+    assert (wire["code"], wire["message"]) == (-32601, "Method not found")
+    assert "it is a method of 1.0, and by its A2A-Version this call is 0." in str(wire["data"])
 
 
 def test_the_extended_card_is_no_method_of_0_2() -> None:
