@@ -278,6 +278,7 @@ async def a_task_that_has_ended_takes_nothing_more(cast: Cast) -> None:
     for wish in ("send", "stream"):
         error = await refusal(cast.me.ask(wish, cast.me.sending("more", task=task["id"])))
         assert (error["code"], reason(cast.me, error)) == (-32004, "UNSUPPORTED_OPERATION")
+        assert "the task has ended: it is completed" in str(error)
     if isinstance(cast.me, NewSpeaker):
         assert (await refusal(cast.me.ask("subscribe", {"id": task["id"]})))["code"] == -32004
     else:

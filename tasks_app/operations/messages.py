@@ -15,7 +15,6 @@ from a2a.errors import (
     InvalidParams,
     TaskNotFound,
     UnknownAgent,
-    UnsupportedOperation,
 )
 from a2a.events import MessageAdded
 from a2a.requests import SendMessage, StreamMessage
@@ -35,7 +34,7 @@ from tasks_app.operations.creation import Plan, create_task, create_turn
 from tasks_app.operations.fitness import fit
 from tasks_app.operations.push_configs import check_address, check_room, webhook_row
 from tasks_app.operations.shape import Context, Done, Follow, RunQuick, Steps, Wait
-from tasks_app.operations.tasks import find
+from tasks_app.operations.tasks import ended, find
 from tasks_app.rows import KeyRow
 from tasks_app.runner import Played
 from tasks_app.runner.play import arguments
@@ -242,7 +241,7 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
             return (yield from _again(request, context, known, print_of))
         state, now = TaskState(head.state), clock.now()
         if state in TERMINAL:
-            raise UnsupportedOperation(taskId=task_id)
+            raise ended(head)
         status = Status(state=TaskState.SUBMITTED, timestamp=now) if state in INTERRUPTED else None
         kept = kept or (yield from kept_of(message, task_id))
         placed = replace(placed, parts=kept.parts)

@@ -37,6 +37,11 @@ def read_whole(context: Context, task_id: str):  # type: ignore[no-untyped-def] 
     return read.document
 
 
+def ended(head: Head) -> UnsupportedOperation:
+    """What is said to who wants more of a task than it can give."""
+    return UnsupportedOperation(taskId=head.task_id, detail=f"the task has ended: it is {head.state}")
+
+
 def get(request: GetTask, context: Context) -> Steps:
     """A2A 1.0, 3.1.3."""
     if context.exchange:
@@ -83,7 +88,7 @@ def subscribe(request: SubscribeToTask, context: Context) -> Steps:
     if after is not None and 0 < after < head.seq:
         first = yield ReadAsOf(task_id=head.task_id, context_id=head.context_id, seq=after)
     elif TaskState(head.state) in TERMINAL and not request.ended_too:
-        raise UnsupportedOperation(taskId=request.id)
+        raise ended(head)
     else:
         first = yield from read_whole(context, request.id)
     return Follow(first=first, stays=True)
