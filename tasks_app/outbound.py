@@ -6,7 +6,6 @@ must be allowed, and one of those very answers is dialled. So a name that change
 
 import asyncio
 import re
-import socket
 import ssl
 from collections.abc import Iterable
 from functools import cache
@@ -16,6 +15,8 @@ from typing import Any, NamedTuple
 import httpcore
 import httpx
 from django.conf import settings
+
+from tasks_app.resolving import Found, Lookups, registering, sending
 
 LOOKUP_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
@@ -42,8 +43,6 @@ _NEVER = tuple(
 )
 
 Address = IPv4Address | IPv6Address
-Found = list[tuple[Any, Any, Any, Any, tuple[Any, ...]]]
-"""As getaddrinfo gives it."""
 
 
 class Blocked(Exception):
@@ -151,14 +150,22 @@ async def check(url: str) -> None:
     """Looks the address up, as a delivery would. Raises Blocked and Unknown."""
     where = target(url)
     if not _listed(where.host):
-        await addresses(where.host, where.port)
+        await addresses(where.host, where.port, registering)
 
 
-async def addresses(host: str, port: int) -> list[str]:
+async def addresses(host: str, port: int, lookups: Lookups) -> list[str]:
     """What the name stands for now, each of it allowed. Raises Blocked and Unknown."""
+    numbers = [host] if _literal(host) else await _numbers(host, port, lookups)
+    # One answer that is not allowed is enough: which of them is dialled must not be up to chance.
+    if not _listed(host) and not all(map(_may_dial, numbers)):
+        raise Blocked("leads to an address that is not of the public network")
+    return numbers
+
+
+async def _numbers(host: str, port: int, lookups: Lookups) -> list[str]:
     try:
         async with asyncio.timeout(LOOKUP_SECONDS):
-            found = await lookup(host, port)
+            found = await lookup(host, port, lookups)
     except TimeoutError:
         raise Unknown(f"the name was not resolved within {LOOKUP_SECONDS:g} s") from None
     except (OSError, UnicodeError):
@@ -166,9 +173,6 @@ async def addresses(host: str, port: int) -> list[str]:
     numbers = list(dict.fromkeys(str(answer[4][0]) for answer in found))
     if not numbers:
         raise Unknown("the name cannot be resolved")
-    # One answer that is not allowed is enough: which of them is dialled must not be up to chance.
-    if not _listed(host) and not all(map(_may_dial, numbers)):
-        raise Blocked("leads to an address that is not of the public network")
     return numbers
 
 
@@ -177,10 +181,9 @@ def _may_dial(number: str) -> bool:
     return literal is not None and allowed(literal)
 
 
-async def lookup(host: str, port: int) -> Found:
+async def lookup(host: str, port: int, lookups: Lookups) -> Found:
     """The system's resolver."""
-    loop = asyncio.get_running_loop()
-    return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    return await lookups.find(host, port)
 
 
 class Dialler(httpcore.AsyncNetworkBackend):
@@ -198,7 +201,7 @@ class Dialler(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         failed: Exception | None = None
-        for number in await addresses(host, port):
+        for number in await addresses(host, port, sending):
             try:
                 return await self.inner.connect_tcp(number, port, timeout, local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:

@@ -263,7 +263,7 @@ def test_an_owner_of_many_slow_hosts_leaves_slots_to_other_owners(
     settings.A2A_DELIVERY_SLOTS = 4
     settings.A2A_OUTBOUND_HOSTS = [f"{number}.internal" for number in range(6)]
 
-    async def lookup(host: str, port: int) -> outbound.Found:
+    async def lookup(host: str, port: int, _: Any) -> outbound.Found:
         return [(2, 1, 6, "", ("127.0.0.1", port))]
 
     monkeypatch.setattr(outbound, "lookup", lookup)
@@ -284,7 +284,7 @@ def test_as_many_tries_are_under_way_as_there_are_slots(
 ) -> None:
     settings.A2A_OUTBOUND_HOSTS = ["a.internal", "b.internal", "c.internal"]
 
-    async def lookup(host: str, port: int) -> outbound.Found:
+    async def lookup(host: str, port: int, _: Any) -> outbound.Found:
         return [(2, 1, 6, "", ("127.0.0.1", port))]
 
     monkeypatch.setattr(outbound, "lookup", lookup)

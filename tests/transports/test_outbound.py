@@ -1,15 +1,20 @@
 """Addresses that callers choose: what must not be reached is not even connected to."""
 
 import asyncio
+import os
 import socket
 import ssl
-from collections.abc import Callable
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import uvloop
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -17,6 +22,7 @@ from cryptography.x509.oid import NameOID
 
 from tasks_app import outbound
 from tasks_app.outbound import Blocked, Unknown
+from tests.conftest import ROOT
 from tests.receiver import Reply, receiver
 
 PUBLIC = "93.184.215.14"
@@ -93,11 +99,11 @@ def test_a_hostile_address_is_refused_and_nothing_is_connected_to(
 
     resolved = outbound.lookup
 
-    async def lookup(name: str, at: int) -> outbound.Found:
+    async def lookup(name: str, at: int, lookups: outbound.Lookups) -> outbound.Found:
         # Offline: names that are not of this machine do not exist.
         if name in {"example.org", "a", "-"}:
             raise OSError
-        return await resolved(name, at)
+        return await resolved(name, at, lookups)
 
     monkeypatch.setattr(outbound, "lookup", lookup)
     assert asyncio.run(story()) == 0
@@ -145,7 +151,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[list[str]]], list[s
     asked: list[str] = []
 
     def set_to(looks: list[list[str]]) -> list[str]:
-        async def lookup(host: str, port: int) -> outbound.Found:
+        async def lookup(host: str, port: int, _: Any) -> outbound.Found:
             asked.append(host)
             return answers(*(looks.pop(0) if len(looks) > 1 else looks[0]))
 
@@ -236,10 +242,10 @@ def test_operators_open_names_and_networks(names: Any, settings: Any) -> None:
 
 
 def test_a_name_that_leads_nowhere_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nothing(host: str, port: int) -> outbound.Found:
+    async def nothing(host: str, port: int, _: Any) -> outbound.Found:
         raise socket.gaierror
 
-    async def silence(host: str, port: int) -> outbound.Found:
+    async def silence(host: str, port: int, _: Any) -> outbound.Found:
         await asyncio.Event().wait()
         return []
 
@@ -248,6 +254,90 @@ def test_a_name_that_leads_nowhere_is_told_apart(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(outbound, "lookup", lookup)
         with pytest.raises(Unknown):
             asyncio.run(outbound.check("https://nowhere.example/"))
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
+    """Names of hangs.example have a name server that does not answer; counts who asks it."""
+    asked, over, real = threading.Semaphore(0), threading.Event(), socket.getaddrinfo
+
+    def getaddrinfo(host: str, *more: Any, **named: Any) -> Any:
+        if host.endswith("hangs.example"):
+            asked.release()
+            over.wait(60)
+            raise socket.gaierror
+        return real(host, *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    yield asked
+    over.set()
+
+
+@pytest.mark.parametrize("loops", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_names_that_hang_hold_up_no_other_name(
+    loops: Callable[[], asyncio.AbstractEventLoop], hanging: threading.Semaphore, settings: Any
+) -> None:
+    settings.A2A_OUTBOUND_LOOPBACK = True
+
+    async def story() -> None:
+        slow = [
+            asyncio.create_task(outbound.addresses(f"{number}.hangs.example", 443, pool))
+            for pool in (outbound.registering, outbound.sending)
+            for number in range(40)
+        ]
+        for _ in slow:
+            assert await asyncio.to_thread(hanging.acquire, timeout=20)
+        # While all of them wait.
+        await outbound.check("https://localhost:1024/")
+        assert await outbound.addresses("localhost", 443, outbound.sending)
+        assert not any(task.done() for task in slow)
+        for task in slow:
+            task.cancel()
+
+    with asyncio.Runner(loop_factory=loops) as runner:
+        runner.run(story())
+
+
+def test_there_is_a_bound_to_names_that_are_looked_up_and_none_to_addresses(hanging: threading.Semaphore) -> None:
+    lookups = outbound.Lookups("few", at_once=2)
+
+    async def story() -> None:
+        slow = [asyncio.create_task(outbound.addresses("hangs.example", 443, lookups)) for _ in range(2)]
+        for _ in slow:
+            assert await asyncio.to_thread(hanging.acquire, timeout=20)
+        with pytest.raises(Unknown):
+            await outbound.addresses("localhost", 443, lookups)
+        assert await outbound.addresses(PUBLIC, 443, lookups) == [PUBLIC]
+        for task in slow:
+            task.cancel()
+
+    asyncio.run(story())
+
+
+_LEAVES = """
+import asyncio, socket, threading, time
+asked = threading.Event()
+
+def getaddrinfo(*_, **__):
+    asked.set()
+    time.sleep(300)
+
+socket.getaddrinfo = getaddrinfo
+from tasks_app import outbound
+outbound.LOOKUP_SECONDS = 0.1
+try:
+    asyncio.run(outbound.check("https://hangs.example/"))
+except outbound.Unknown:
+    assert asked.is_set()
+    print("leaves")
+"""
+
+
+def test_a_process_ends_although_a_name_hangs(tmp_path: Path) -> None:
+    environment = os.environ | {"DATA_DIR": str(tmp_path)}
+    command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", _LEAVES]
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True, timeout=60)
+    assert "leaves" in done.stdout
 
 
 def certificate(name: str, folder: Path) -> Path:
