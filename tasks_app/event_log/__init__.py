@@ -37,7 +37,7 @@ from tasks_app.event_log.read import (
     read_tails,
     seq_of_message,
 )
-from tasks_app.event_log.webhooks import MOST, Full, Register, Remove, register, remove
+from tasks_app.event_log.webhooks import MOST, Full, Register, Remove, UnderWay, register, remove
 from tasks_app.hints import Reached, hints
 
 __all__ = [
@@ -65,6 +65,7 @@ __all__ = [
     "Remove",
     "Renew",
     "TaskRead",
+    "UnderWay",
     "Want",
     "append_many",
     "change",

@@ -1,7 +1,6 @@
 """Registering and removing the webhooks of a task, under the lock of its row: see outbox.py."""
 
 from datetime import datetime
-from typing import Literal
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
@@ -35,6 +34,17 @@ class Remove(Struct, frozen=True, kw_only=True):
     task_id: str
     config_id: str
     now: datetime
+
+
+class UnderWay(Struct, frozen=True, kw_only=True):
+    """A try of a webhook."""
+
+    config: str
+    lease: str
+
+    def lasts(self, now: datetime) -> bool:
+        """Neither its answer has been written down, nor has it had all its time."""
+        return PushConfig.objects.filter(pk=self.config, lease_owner=self.lease, lease_until__gt=now).exists()
 
 
 def register(wish: Register) -> bool:
@@ -73,20 +83,25 @@ def put(cursor: CursorWrapper, row: WebhookRow, most: int | None = MOST) -> None
     mine.filter(pk=known.pk).update(**{name: getattr(row, name) for name in WEBHOOKS.columns if name != "id"})
 
 
-def remove(wish: Remove) -> Literal["missing", "busy", "done"]:
-    """Ends the webhook; busy while a try that began before is under way."""
+def remove(wish: Remove) -> UnderWay | None:
+    """Ends the webhook; the try that began before and is still under way, if there is one."""
     with transaction.atomic():
         # The lock that events and registrations take.
         Task.objects.select_for_update(no_key=True).only("pk").filter(pk=wish.task_id).first()
         mine = PushConfig.objects.filter(task_id=wish.task_id)
         found = mine.filter(config_id=wish.config_id).select_for_update(no_key=True).first()
         if found is None:
-            return "missing"
+            return None
         if found.state != "removed":
             drop(found, wish.now)
             if not mine.filter(state__in=_LIVE).exists():
                 Task.objects.filter(pk=wish.task_id).update(pushes=False)
-    return "busy" if found.lease_until is not None and found.lease_until > wish.now else "done"
+        if not Delivery.objects.filter(config_id=found.pk).exists():
+            found.delete()  # Nothing was ever tried, and nobody would look for it.
+            return None
+    if found.lease_owner is None or found.lease_until is None or found.lease_until <= wish.now:
+        return None
+    return UnderWay(config=found.pk, lease=found.lease_owner)
 
 
 def drop(config: PushConfig, now: datetime) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 import secrets
 from base64 import b64encode
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from uuid import uuid4
 
 from django.core import signing
@@ -17,7 +18,7 @@ from a2a.types import PushConfig
 from tasks_app import clock, outbound
 from tasks_app.access import sight
 from tasks_app.bridge import Do, DoSlowly
-from tasks_app.event_log import MOST, Full, Register, Remove, register, remove
+from tasks_app.event_log import MOST, Full, Register, Remove, UnderWay, register, remove
 from tasks_app.ids import uuid7
 from tasks_app.models import PushConfig as Row
 from tasks_app.operations.shape import Await, Context, Done, Steps
@@ -25,10 +26,10 @@ from tasks_app.operations.tasks import find
 from tasks_app.rows import WebhookRow
 from tasks_app.sealing import seal
 
-LOOKS = 0.05
+LOOKS = 0.2
 """Seconds between two looks at a try that is under way."""
-LONGEST_TRY = 15.0
-"""Seconds that a removal waits for it."""
+LONGEST_TRY = timedelta(seconds=15)
+"""How long a removal waits for it."""
 _SALT = "webhooks"
 
 
@@ -145,10 +146,11 @@ def delete(request: DeletePushConfig, context: Context) -> Steps:
     """A2A 1.0, 3.1.10. It is answered when no try is under way any more: nothing arrives after that."""
     head = yield from find(context, request.task_id, request.tenant)
     if "\0" not in request.id:
-        ends = clock.now().timestamp() + LONGEST_TRY
-        while (yield Do(lambda: remove(Remove(task_id=head.task_id, config_id=request.id, now=clock.now())))) == "busy":
-            if clock.now().timestamp() > ends:
-                break
+        now = clock.now()
+        # Once: whoever registers it again while this waits has another webhook.
+        tried: UnderWay | None = yield Do(lambda: remove(Remove(task_id=head.task_id, config_id=request.id, now=now)))
+        ends = now + LONGEST_TRY
+        while tried is not None and clock.now() < ends and (yield DoSlowly(partial(tried.lasts, clock.now()))):
             yield Await(lambda: asyncio.sleep(LOOKS))
     return _told(context, None)
 

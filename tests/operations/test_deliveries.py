@@ -352,6 +352,42 @@ def test_a_removal_is_answered_when_nothing_is_under_way_any_more(
     assert (row.token, row.credentials, row.secret, row.due_at) == ("", "", "", None)
 
 
+def test_a_webhook_that_is_registered_while_a_removal_waits_is_not_removed(
+    service: None, owner: Person, there: Receiver
+) -> None:
+    gate = threading.Event()
+    there.paths["/old"] = Reply(until=gate)
+    task_id = hooked(owner, f"{there.url}/old", id="a")
+    happens(task_id, WORKS)
+    there.wait(1)
+    done = threading.Event()
+
+    def remove() -> None:
+        ask(owner, DeletePushConfig(task_id=task_id, id="a"))
+        done.set()
+
+    threading.Thread(target=remove, daemon=True).start()
+    until(lambda: PushConfig.objects.get().state == "removed", "the removal is written")
+    hook(owner, task_id, f"{there.url}/new", id="a")
+    happens(task_id, chunk("one"))
+    assert not done.is_set()
+    gate.set()
+    assert done.wait(10)
+    assert PushConfig.objects.get().state == "active"
+    assert there.wait(1, "/new")[0].seq == 3
+
+
+def test_a_removed_webhook_leaves_a_row_only_for_what_was_to_be_delivered(lanes: None, owner: Person) -> None:
+    task_id = hooked(owner, "http://127.0.0.1:65001/", id="a")
+    hook(owner, task_id, "http://127.0.0.1:65001/", id="b")
+    ask(owner, DeletePushConfig(task_id=task_id, id="a"))
+    happens(task_id, WORKS)
+    ask(owner, DeletePushConfig(task_id=task_id, id="b"))
+    ask(owner, DeletePushConfig(task_id=task_id, id="b"))
+    assert list(PushConfig.objects.values_list("config_id", "state")) == [("b", "removed")]
+    assert not Task.objects.get(pk=task_id).pushes
+
+
 # ------------------------------------------------------------------ secrets
 
 
