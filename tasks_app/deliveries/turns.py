@@ -42,6 +42,8 @@ class Turn(Struct, frozen=True, kw_only=True):
     token: str
     credentials: str
     secret: str
+    updated_at: datetime
+    """Of the webhook as it is tried."""
 
 
 class Busy:
@@ -105,6 +107,7 @@ def _turn(config: PushConfig, owner_id: int, head: Delivery, lease: str) -> Turn
         config=config.pk, owner_id=owner_id, lease=lease, delivery=head.pk, task_id=head.task_id, seq=head.seq,
         version=head.version, body=head.body, tries=head.tries, url=config.url, host=config.host,
         schemes=config.schemes, token=config.token, credentials=config.credentials, secret=config.secret,
+        updated_at=config.updated_at,
     )  # fmt: skip
 
 
@@ -123,14 +126,18 @@ def settle(turn: Turn, answer: Answer, began: datetime, now: datetime, chance: f
             tries=delivery.tries + 1, status=answer.status, error=answer.error
         )
         if config.lease_owner == turn.lease:
-            _decide(config, delivery, answer, now, chance)
+            _decide(turn, config, delivery, answer, now, chance)
 
 
-def _decide(config: PushConfig, delivery: Delivery, answer: Answer, now: datetime, chance: float) -> None:
+def _decide(turn: Turn, config: PushConfig, delivery: Delivery, answer: Answer, now: datetime, chance: float) -> None:
     mine = Delivery.objects.filter(config_id=config.pk, state="waiting")
     decision = verdict(answer)
     late = now - delivery.created_at >= timedelta(hours=settings.A2A_DELIVERY_HOURS)
-    if delivery.state == "waiting" and decision == "again" and not late:
+    # Registered again while this was under way: that something arrived is true, all else is about the former address.
+    outdated = config.updated_at != turn.updated_at and decision != "delivered"
+    if outdated:
+        again = now
+    elif delivery.state == "waiting" and decision == "again" and not late:
         again = next_try(answer, delivery.tries + 1, now, chance)
     else:
         state = "delivered" if decision == "delivered" else "dead"
@@ -141,7 +148,7 @@ def _decide(config: PushConfig, delivery: Delivery, answer: Answer, now: datetim
         mine_or_arrived.update(state=state, done_at=now)
         again = now
     config.lease_owner = config.lease_until = None
-    if decision == "gone" and config.state == "active":
+    if decision == "gone" and not outdated and config.state == "active":
         config.state, config.reason = "disabled", "its receiver answered 410 Gone"
         mine.update(state="dead", done_at=now, error="The webhook was disabled before this was tried.")
     config.due_at = again if config.state == "active" and mine.exists() else None

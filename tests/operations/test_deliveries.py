@@ -326,6 +326,38 @@ def test_a_turn_that_was_lost_is_taken_over_and_its_late_end_decides_nothing(
     assert PushConfig.objects.get().lease_owner is None
 
 
+@pytest.mark.parametrize("code", [410, 404, 503])
+def test_what_the_former_address_says_decides_nothing_for_the_new_one(
+    lanes: None, owner: Person, there: Receiver, hand: Hand, code: int
+) -> None:
+    task_id = hooked(owner, "http://127.0.0.1:65001/", id="a")
+    happens(task_id, WORKS, chunk("one"))
+    (turn,) = turns.take("one", 1, turns.Busy(), clock.now())
+    hand.on(seconds=1)
+    hook(owner, task_id, there.url, id="a")
+    pump()
+    assert not there.got  # Never two tries at a time for one webhook.
+    turns.settle(turn, Answer(status=code), clock.now(), clock.now(), 0.5)
+    assert states() == [(2, "waiting", 1), (3, "waiting", 0)]
+    pump()
+    assert states() == [(2, "delivered", 2), (3, "delivered", 1)]
+    assert DeliveryTry.objects.filter(status=code).count() == 1
+
+
+def test_what_arrived_at_the_former_address_has_arrived(
+    lanes: None, owner: Person, there: Receiver, hand: Hand
+) -> None:
+    task_id = hooked(owner, "http://127.0.0.1:65001/", id="a")
+    happens(task_id, WORKS, chunk("one"))
+    (turn,) = turns.take("one", 1, turns.Busy(), clock.now())
+    hand.on(seconds=1)
+    hook(owner, task_id, there.url, id="a")
+    turns.settle(turn, Answer(status=200), clock.now(), clock.now(), 0.5)
+    pump()
+    assert seqs(there) == [3]
+    assert states() == [(2, "delivered", 1), (3, "delivered", 1)]
+
+
 def test_a_removal_is_answered_when_nothing_is_under_way_any_more(
     service: None, owner: Person, there: Receiver
 ) -> None:
