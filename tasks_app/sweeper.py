@@ -156,6 +156,8 @@ def forget() -> bool:
     ExchangeBody.objects.filter(exchange_id__in=old).delete()
     Exchange.objects.filter(id__in=old).delete()
     turns = _ids(Turn.objects.filter(id__lt=uuid7_at(days)))
+    # Their bytes go next, which may take longer than a transaction should.
+    File.objects.filter(holder__in=turns).update(holder="")
     Turn.objects.filter(id__in=turns).delete()
     # Ids begin with the time, so the primary key is an index on age.
     terminal = [state.value for state in TERMINAL]
@@ -164,9 +166,7 @@ def forget() -> bool:
     tasks = _ids(ended.exclude(Q(pushes=True) & Exists(waiting)))
     if _forget_deliveries(tasks, exchange_days):
         return True  # The tasks go when nothing points at them.
-    if gone := [*tasks, *turns]:
-        # Their bytes go next, which may take longer than a transaction should.
-        File.objects.filter(holder__in=gone).update(holder="")
+    File.objects.filter(holder__in=tasks).update(holder="")
     for model in (EventModel, Run, PushConfig):
         model.objects.filter(task_id__in=tasks).delete()
     Task.objects.filter(id__in=tasks).delete()

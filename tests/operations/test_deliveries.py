@@ -14,7 +14,7 @@ from a2a.errors import InvalidParams
 from a2a.requests import CreatePushConfig, DeletePushConfig, ListPushConfigs
 from a2a.states import TaskState
 from a2a.types import Part
-from tasks_app import clock, outbound
+from tasks_app import clock, outbound, sweeper
 from tasks_app.bridge import KINDS, Do, bridge, perform
 from tasks_app.deliveries import Refused, disable, enable, give_up, oldest_due, secret_of, send_again, turns
 from tasks_app.deliveries.posting import headers
@@ -22,7 +22,7 @@ from tasks_app.deliveries.schedule import Answer
 from tasks_app.event_log import PUSHING, Append, Appended
 from tasks_app.health import lags
 from tasks_app.ids import uuid7_at
-from tasks_app.models import Delivery, DeliveryTry, PushConfig, Task
+from tasks_app.models import Delivery, DeliveryTry, File, PushConfig, Task, Turn
 from tasks_app.sweeper import forget
 from tests.conftest import Person, on_postgres, until
 from tests.operations.asking import ask, message, sent
@@ -658,3 +658,25 @@ def test_a_task_is_not_forgotten_while_a_delivery_waits(
     pump()
     bridge.do(Do(forget))
     assert [model.objects.count() for model in (Task, PushConfig, Delivery, DeliveryTry)] == [0, 0, 0, 0]
+
+
+def test_files_of_a_bare_reply_go_with_it_while_deliveries_are_forgotten(
+    lanes: None, owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeper, "BATCH", 2)
+    task_id = hooked(owner, "http://127.0.0.1:65001/")
+    (webhook,) = PushConfig.objects.all()
+    turn = Turn.objects.create(
+        id=uuid7_at(LONG_AGO), owner_id=owner.caller.owner_id, context_id="c", message="{}", reply="{}",
+        created_at=LONG_AGO,
+    )  # fmt: skip
+    File.objects.create(id="f", holder=turn.pk, name="f", media_type="a/b", size=1, digest="", created_at=LONG_AGO)
+    for seq in range(2):
+        Delivery.objects.create(
+            id=uuid7_at(LONG_AGO)[:-1] + str(seq), config=webhook, task_id=task_id, seq=seq, version="1.0", body="{}",
+            state="delivered", created_at=LONG_AGO,
+        )  # fmt: skip
+    assert bridge.do(Do(forget))
+    assert not Delivery.objects.exists()
+    assert not Turn.objects.exists()
+    assert File.objects.get().holder == ""
