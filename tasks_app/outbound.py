@@ -20,6 +20,8 @@ from tasks_app.resolving import Found, Lookups, registering, sending
 
 LOOKUP_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
+MOST_READ = 131_072
+"""Bytes read from one connection. Informational answers, for one, may go on for ever, and no time limit sees them."""
 PORTS_FROM = 1_024
 """Lower ports are other protocols' own, apart from those of HTTP."""
 _URL = re.compile(
@@ -36,11 +38,14 @@ _NEVER = tuple(
             "192.0.0.0/24",  # protocol assignments, among them a cloud's metadata; not all of it is "private" to Python
             "192.88.99.0/24",  # relays into 6to4
             "168.63.129.16/32",  # a cloud's metadata on a public address
+            "3fff::/20",  # documentation
             # IPv6 that carries an IPv4 address, which would have to be checked as well.
-            *("::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16", "fec0::/10"),
+            *("2001::/32", "2002::/16"),
         ),
     )
 )
+_GIVEN_OUT = ip_network("2000::/3")
+"""All of IPv6 that is given out for the public network; to Python the rest of it counts as public too."""
 
 Address = IPv4Address | IPv6Address
 
@@ -141,7 +146,7 @@ def allowed(address: Address) -> bool:
             return allowed(address.ipv4_mapped)
     if settings.A2A_OUTBOUND_LOOPBACK and address.is_loopback:
         return True
-    if address.is_multicast or not address.is_global:
+    if address.is_multicast or not address.is_global or (address.version == 6 and address not in _GIVEN_OUT):
         return False
     return not any(address in network for network in _NEVER if network.version == address.version)
 
@@ -186,6 +191,35 @@ async def lookup(host: str, port: int, lookups: Lookups) -> Found:
     return await lookups.find(host, port)
 
 
+class Bounded(httpcore.AsyncNetworkStream):
+    """A connection of which only so much is read."""
+
+    def __init__(self, inner: httpcore.AsyncNetworkStream, left: int = MOST_READ) -> None:
+        self.inner = inner
+        self.left = left
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        if self.left <= 0:
+            raise httpcore.ReadError(f"more than {MOST_READ} bytes")
+        piece = await self.inner.read(min(max_bytes, self.left), timeout)
+        self.left -= len(piece)
+        return piece
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        await self.inner.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        return Bounded(await self.inner.start_tls(ssl_context, server_hostname, timeout), self.left)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self.inner.get_extra_info(info)
+
+
 class Dialler(httpcore.AsyncNetworkBackend):
     """Connects to checked addresses only. TLS is still about the name: that is not the dialler's business."""
 
@@ -203,7 +237,7 @@ class Dialler(httpcore.AsyncNetworkBackend):
         failed: Exception | None = None
         for number in await addresses(host, port, sending):
             try:
-                return await self.inner.connect_tcp(number, port, timeout, local_address, socket_options)
+                return Bounded(await self.inner.connect_tcp(number, port, timeout, local_address, socket_options))
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failed = error
         raise failed or httpcore.ConnectError("nothing to connect to")

@@ -1,6 +1,7 @@
 """Addresses that callers choose: what must not be reached is not even connected to."""
 
 import asyncio
+import contextlib
 import os
 import socket
 import ssl
@@ -73,6 +74,8 @@ HOSTILE = [
     "127.0.0.1@example.org", "user:pass@127.0.0.1", "127.0.0.1\\@example.org", "example.org\\.127.0.0.1",
     "127.0.0.1 ", "127.0.0.1\t", "127.0.0.1%00example.org", "%31%32%37.0.0.1", "127.0.0.1#@example.org",
     "127.0.0.1?@example.org", "", ".", "..", "-", "a..b", "[127.0.0.1]", "::1", "[::1", "1.2.3.4.5", "0x", "a" * 64,
+    "[::ffff:0:7f00:1]", "[::1:2]", "[1::1]", "[200::1]", "[4000::1]", "[5f00::1]", "[fe00::1]", "[64:ff9b:2::1]",
+    "[3fff::1]",
 ]  # fmt: skip
 
 
@@ -229,13 +232,14 @@ def test_a_redirect_to_loopback_is_not_followed_and_no_proxy_is_asked(
 
 def test_operators_open_names_and_networks(names: Any, settings: Any) -> None:
     names([["10.1.2.3"]])
-    settings.A2A_OUTBOUND_HOSTS = ["Hooks.Internal", "10.1.0.0/16", "192.168.7.7"]
+    settings.A2A_OUTBOUND_HOSTS = ["Hooks.Internal", "10.1.0.0/16", "192.168.7.7", "4000::/16"]
     assert outbound.target("http://hooks.internal:81/") == ("hooks.internal", 81)
     asyncio.run(outbound.check("http://hooks.internal/"))
     asyncio.run(outbound.check("https://else.internal/"))
     assert outbound.target("http://192.168.7.7/") == ("192.168.7.7", 80)
     with pytest.raises(Blocked):
         outbound.target("http://else.internal/")
+    asyncio.run(outbound.check("https://[4000::1]/"))
     names([["10.2.2.3"]])
     with pytest.raises(Blocked):
         asyncio.run(outbound.check("https://else.internal/"))
@@ -383,3 +387,31 @@ def test_tls_is_about_the_name_although_an_address_is_dialled(
             with pytest.raises(httpx.ConnectError):
                 asyncio.run(story())
         assert len(there.got) == int(reached)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_of_an_answer_that_does_not_end_only_so_much_is_read(
+    names: Any, settings: Any, tmp_path: Path, scheme: str
+) -> None:
+    settings.A2A_OUTBOUND_HOSTS = ["hooks.internal"]
+    names([["127.0.0.1"]])
+    file = certificate("hooks.internal", tmp_path)
+    trusted = ssl.create_default_context(cafile=str(file))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                writer.write(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
+                await writer.drain()
+
+    async def story() -> None:
+        there = await asyncio.start_server(endless, "127.0.0.1", 0, ssl=context if scheme == "https" else None)
+        url = f"{scheme}://hooks.internal:{there.sockets[0].getsockname()[1]}/"
+        async with asyncio.timeout(20), outbound.client(seconds=10, verify=trusted) as client:
+            with pytest.raises(httpx.ReadError, match="131072 bytes"):
+                await client.post(url, content=b"{}")
+        there.close()
+
+    asyncio.run(story())
