@@ -15,6 +15,8 @@ SCHEME = "taskdesk-file:"
 MARK = SCHEME.encode()
 MAX_NAME = 100
 """Characters of a file's name that are kept."""
+MAX_TYPE = 255
+"""Characters of a media type that are kept."""
 BYTES = "application/octet-stream"
 ID = r"[0-9]{8}-[0-9a-f]{32}"
 """What ids look like: the day, which says where the bytes are, and the digest."""
@@ -67,4 +69,4 @@ def safe_name(name: str | None) -> str:
 
 def safe_type(media_type: str | None) -> str:
     """The media type if it may stand in a header, else that of any bytes."""
-    return media_type if media_type and _TYPE.fullmatch(media_type) else BYTES
+    return media_type if media_type and len(media_type) <= MAX_TYPE and _TYPE.fullmatch(media_type) else BYTES

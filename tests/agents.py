@@ -301,13 +301,15 @@ async def demanding(run: Run) -> AsyncIterator[Any]:
 
 
 @agent(input_modes=["*/*"], output_modes=["*/*"])
-async def files(run: Run, sizes: list[int] | None = None, name: str = "made.bin") -> AsyncIterator[Any]:
+async def files(
+    run: Run, sizes: list[int] | None = None, name: str = "made.bin", kind: str = "application/zip"
+) -> AsyncIterator[Any]:
     """Tells of the files that it is given, and makes files of the sizes that it is told."""
     for part in run.files:
         content = await run.read(part)
         yield run.status(f"{part.filename}: {len(content)} bytes, {sum(content) % 251}")
     for size in sizes or []:
-        yield run.artifact(Part(raw=bytes(size), filename=name, media_type="application/zip"), id=f"size-{size}")
+        yield run.artifact(Part(raw=bytes(size), filename=name, media_type=kind), id=f"size-{size}")
     if any(part.text == "fail" for part in run.message.parts):
         raise RuntimeError(SECRET)
 

@@ -100,6 +100,15 @@ def test_an_agent_reads_what_it_was_sent_and_gives_what_it_makes(owner: Person) 
     assert stored() == rows()
 
 
+def test_a_media_type_that_is_too_long_for_a_row_is_that_of_any_bytes(owner: Person) -> None:
+    kind = "a" * 100 + "/" + "b" * 100 + "; " + "c" * 20 + "=" + "d" * 100
+    parts = (Part(raw=BIG, filename="x", media_type=kind), Part(data={"sizes": [50_000], "kind": kind}))
+    task = sent(owner, message(parts=parts), "files")
+    assert task.status.state == "completed"
+    assert [row.media_type for row in File.objects.all()] == ["application/octet-stream"] * 2
+    assert only(task).media_type == kind
+
+
 def test_an_agent_in_a_thread_reads_too(owner: Person) -> None:
     assert text_of(sent(owner, message(parts=(PDF, Part(raw=b"1"))), "files-in-a-thread")) == f"{len(BIG)} bytes1 bytes"
 

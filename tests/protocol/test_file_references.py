@@ -68,6 +68,11 @@ def test_any_media_type_becomes_one_that_a_header_can_carry(text: str) -> None:
     assert safe_type(text) == "application/octet-stream" or (text.isascii() and text.isprintable())
 
 
+def test_a_media_type_is_kept_up_to_a_length() -> None:
+    longest = "a" * 100 + "/" + "b" * 100 + ";c=" + "d" * 51
+    assert [safe_type(longest), safe_type(longest + "d")] == [longest, "application/octet-stream"]
+
+
 async def reader(run: Run) -> None:
     """Reads."""
 
