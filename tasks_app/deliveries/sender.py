@@ -11,6 +11,7 @@ import os
 import random
 import socket
 import threading
+from datetime import timedelta
 from functools import partial
 
 import httpx
@@ -101,11 +102,11 @@ class Sender:
         if free <= 0:
             return False  # The end of a try wakes.
         busy = Busy(self.running.values())
-        now = clock.now()
         # A look costs nobody the lane of the writers.
-        if not await bridge.ask(DoSlowly(turns.due(now, busy).exists)):
+        if not await bridge.ask(DoSlowly(turns.due(clock.now(), busy).exists)):
             return False
-        taken: list[Turn] = await bridge.ask(Do(partial(turns.take, self.worker, free, busy, now)))
+        # A lease begins when it is written, however long that lane was busy.
+        taken: list[Turn] = await bridge.ask(Do(lambda: turns.take(self.worker, free, busy, clock.now())))
         for turn in taken:
             task = asyncio.get_running_loop().create_task(self._send(turn))
             self.running[task] = turn
@@ -120,6 +121,10 @@ class Sender:
 
     async def _send(self, turn: Turn) -> None:
         began = clock.now()
+        if began + timedelta(seconds=TRY_SECONDS) > turn.until:
+            # Another sender might begin before this one ends.
+            await bridge.ask(Do(partial(turns.release, turn)))
+            return
         self.client = self.client or outbound.client(seconds=TRY_SECONDS)
         try:
             answer = await post(self.client, turn, began)

@@ -30,6 +30,8 @@ class Turn(Struct, frozen=True, kw_only=True):
     config: str
     owner_id: int
     lease: str
+    until: datetime
+    """The end of the lease."""
     delivery: str
     task_id: str
     seq: int
@@ -83,7 +85,7 @@ def take(worker: str, limit: int, busy: Busy, now: datetime) -> list[Turn]:
     """Leases so many turns at most, and counts them; nobody else gets them until they are settled, or the lease is
     over."""
     turns: list[Turn] = []
-    lease = f"{worker[:48]}:{token_hex(6)}"
+    lease, until = f"{worker[:48]}:{token_hex(6)}", now + LEASE
     with transaction.atomic():
         found = due(now, busy).annotate(owner_id=F("task__owner_id"))
         for config in found.select_for_update(of=("self",), skip_locked=True, no_key=True)[:limit]:
@@ -93,19 +95,17 @@ def take(worker: str, limit: int, busy: Busy, now: datetime) -> list[Turn]:
             if head is None:
                 PushConfig.objects.filter(pk=config.pk).update(due_at=None)
                 continue
-            turn = _turn(config, config.owner_id, head, lease)
+            turn = _turn(config, config.owner_id, head, lease, until)
             busy.add(turn)
             turns.append(turn)
-        PushConfig.objects.filter(pk__in=[turn.config for turn in turns]).update(
-            lease_owner=lease, lease_until=now + LEASE
-        )
+        PushConfig.objects.filter(pk__in=[turn.config for turn in turns]).update(lease_owner=lease, lease_until=until)
     return turns
 
 
-def _turn(config: PushConfig, owner_id: int, head: Delivery, lease: str) -> Turn:
+def _turn(config: PushConfig, owner_id: int, head: Delivery, lease: str, until: datetime) -> Turn:
     return Turn(
-        config=config.pk, owner_id=owner_id, lease=lease, delivery=head.pk, task_id=head.task_id, seq=head.seq,
-        version=head.version, body=head.body, tries=head.tries, url=config.url, host=config.host,
+        config=config.pk, owner_id=owner_id, lease=lease, until=until, delivery=head.pk, task_id=head.task_id,
+        seq=head.seq, version=head.version, body=head.body, tries=head.tries, url=config.url, host=config.host,
         schemes=config.schemes, token=config.token, credentials=config.credentials, secret=config.secret,
         updated_at=config.updated_at,
     )  # fmt: skip

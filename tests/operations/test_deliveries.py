@@ -1,5 +1,6 @@
 """Deliveries: every event, in order, at least once, whatever the receiver does; and nobody waits for another."""
 
+import asyncio
 import threading
 from datetime import timedelta
 from typing import Any
@@ -19,6 +20,7 @@ from tasks_app.bridge import KINDS, Do, bridge, perform
 from tasks_app.deliveries import Refused, disable, enable, give_up, oldest_due, secret_of, send_again, turns
 from tasks_app.deliveries.posting import headers
 from tasks_app.deliveries.schedule import Answer
+from tasks_app.deliveries.sender import Sender
 from tasks_app.event_log import PUSHING, Append, Appended
 from tasks_app.health import lags
 from tasks_app.ids import uuid7_at
@@ -324,6 +326,39 @@ def test_a_turn_that_was_lost_is_taken_over_and_its_late_end_decides_nothing(
     turns.settle(second, Answer(status=204), clock.now(), clock.now(), 0.5)
     assert states() == [(2, "delivered", 2)]
     assert PushConfig.objects.get().lease_owner is None
+
+
+def test_a_lease_is_as_long_as_it_says_although_the_writers_were_busy(
+    lanes: None, owner: Person, hand: Hand, there: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happens(hooked(owner, there.url), WORKS)
+    due, take, waits, leases = turns.due, turns.take, iter([15]), []
+
+    def slowly(now: Any, busy: turns.Busy) -> Any:
+        hand.on(seconds=next(waits, 0))
+        return due(now, busy)
+
+    def taken(*arguments: Any) -> Any:
+        found = take(*arguments)
+        leases.extend(turn.until - clock.now() for turn in found)
+        return found
+
+    monkeypatch.setattr(turns, "due", slowly)
+    monkeypatch.setattr(turns, "take", taken)
+    pump()
+    assert leases == [turns.LEASE]
+
+
+def test_a_try_that_would_outlast_its_lease_is_not_begun(
+    lanes: None, owner: Person, hand: Hand, there: Receiver
+) -> None:
+    happens(hooked(owner, there.url), WORKS)
+    (turn,) = turns.take("one", 1, turns.Busy(), clock.now())
+    hand.on(seconds=11)
+    asyncio.run(Sender()._send(turn))
+    assert (there.got, states()) == ([], [(2, "waiting", 0)])
+    pump()
+    assert states() == [(2, "delivered", 1)]
 
 
 @pytest.mark.parametrize("code", [410, 404, 503])
