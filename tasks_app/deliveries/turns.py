@@ -19,9 +19,9 @@ from tasks_app.models import Delivery, DeliveryTry, PushConfig
 LEASE = timedelta(seconds=20)
 """Longer than a try may take: after it the sender must be gone."""
 AT_A_HOST = 8
-"""Tries at the same time at one host, so that a slow one leaves slots to others."""
+"""Tries of one owner at one host at the same time: what is slow there leaves slots, and the host, to others."""
 OF_SLOTS = 2
-"""One owner, who may know many slow hosts, gets one in so many of them."""
+"""One owner, who may know many slow hosts, gets one in so many slots; and so does one host, which many may know."""
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -52,32 +52,42 @@ class Busy:
     """How many tries are under way, of whom and where."""
 
     def __init__(self, running: Iterable[Turn] = ()) -> None:
+        self.pairs: Counter[tuple[int, str]] = Counter()
         self.hosts: Counter[str] = Counter()
         self.owners: Counter[int] = Counter()
         for turn in running:
             self.add(turn)
 
     def add(self, turn: Turn) -> None:
+        self.pairs[turn.owner_id, turn.host] += 1
         self.hosts[turn.host] += 1
         self.owners[turn.owner_id] += 1
 
-    def full_hosts(self) -> list[str]:
-        return [host for host, tries in self.hosts.items() if tries >= AT_A_HOST]
-
-    def full_owners(self) -> list[int]:
+    def full(self) -> tuple[list[tuple[int, str]], list[str], list[int]]:
+        """The owners at a host, the hosts and the owners with as many tries as they may have."""
         most = max(1, settings.A2A_DELIVERY_SLOTS // OF_SLOTS)
-        return [owner for owner, tries in self.owners.items() if tries >= most]
+        return (
+            [pair for pair, tries in self.pairs.items() if tries >= AT_A_HOST],
+            [host for host, tries in self.hosts.items() if tries >= most],
+            [owner for owner, tries in self.owners.items() if tries >= most],
+        )
+
+    def has_room(self, owner_id: int, host: str) -> bool:
+        pairs, hosts, owners = self.full()
+        return (owner_id, host) not in pairs and host not in hosts and owner_id not in owners
 
 
 def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:
-    """The webhooks whose turn it is, longest due first; not those of a host or an owner with as many tries as it may
-    have."""
+    """The webhooks whose turn it is, longest due first; not those for which there is no room."""
     free = Q(lease_until=None) | Q(lease_until__lt=now)
     rows = PushConfig.objects.filter(free, state="active", due_at__lte=now).order_by("due_at")
-    if hosts := busy.full_hosts():
+    pairs, hosts, owners = busy.full()
+    if hosts:
         rows = rows.exclude(host__in=hosts)
-    if owners := busy.full_owners():
+    if owners:
         rows = rows.exclude(task__owner_id__in=owners)
+    for owner_id, host in pairs:
+        rows = rows.exclude(task__owner_id=owner_id, host=host)
     return rows
 
 
@@ -89,7 +99,7 @@ def take(worker: str, limit: int, busy: Busy, now: datetime) -> list[Turn]:
     with transaction.atomic():
         found = due(now, busy).annotate(owner_id=F("task__owner_id"))
         for config in found.select_for_update(of=("self",), skip_locked=True, no_key=True)[:limit]:
-            if config.host in busy.full_hosts() or config.owner_id in busy.full_owners():
+            if not busy.has_room(config.owner_id, config.host):
                 continue
             head = Delivery.objects.filter(config_id=config.pk, state="waiting").order_by("seq").first()
             if head is None:

@@ -281,6 +281,38 @@ def test_an_owner_of_many_slow_hosts_leaves_slots_to_other_owners(
     there.wait(6, "/slow")
 
 
+def test_an_owner_whose_webhooks_are_slow_leaves_their_host_to_other_owners(
+    service: None, owner: Person, stranger: Person, there: Receiver, settings: Any
+) -> None:
+    settings.A2A_DELIVERY_SLOTS = turns.OF_SLOTS * (turns.AT_A_HOST + 2)
+    gate = threading.Event()
+    there.paths["/slow"] = Reply(until=gate)
+    for _ in range(turns.AT_A_HOST + 1):
+        happens(hooked(owner, f"{there.url}/slow"), chunk("x"))
+    there.wait(turns.AT_A_HOST, "/slow")
+    happens(hooked(stranger, f"{there.url}/fast"), chunk("x"))
+    there.wait(1, "/fast")
+    assert len(there.at("/slow")) == turns.AT_A_HOST
+    gate.set()
+    there.wait(turns.AT_A_HOST + 1, "/slow")
+
+
+def test_a_host_of_many_owners_leaves_slots_to_other_hosts(
+    service: None, owner: Person, stranger: Person, there: Receiver, settings: Any
+) -> None:
+    settings.A2A_DELIVERY_SLOTS = 4
+    gate = threading.Event()
+    there.paths["/slow"] = Reply(until=gate)
+    for person in (owner, stranger, owner, stranger):
+        happens(hooked(person, f"{there.url}/slow"), chunk("x"))
+    there.wait(2, "/slow")
+    happens(hooked(stranger, f"http://localhost:{there.server_address[1]}/fast"), chunk("x"))
+    there.wait(1, "/fast")
+    assert len(there.at("/slow")) == 4 // turns.OF_SLOTS
+    gate.set()
+    there.wait(4, "/slow")
+
+
 def test_as_many_tries_are_under_way_as_there_are_slots(
     service: None, owner: Person, there: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
