@@ -28,6 +28,15 @@ def opened(sealed: str) -> str:
         raise Unreadable from None
 
 
+def readable(sealed: str) -> bool:
+    """Whether it can be opened."""
+    try:
+        opened(sealed)
+    except Unreadable:
+        return False
+    return True
+
+
 def _fernet() -> MultiFernet:
     return _of((settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
 

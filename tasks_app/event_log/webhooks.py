@@ -6,10 +6,12 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
+from a2a.dialects.webhooks import SIGNED
 from a2a.states import TERMINAL, TaskState
 from tasks_app.event_log.outbox import write_end
 from tasks_app.models import Delivery, PushConfig, Task
 from tasks_app.rows import VISIBLE, WEBHOOKS, WebhookRow
+from tasks_app.sealing import readable
 
 MOST = 10
 """Webhooks a task."""
@@ -77,10 +79,19 @@ def put(cursor: CursorWrapper, row: WebhookRow, most: int | None = MOST) -> None
     if known is None:
         WEBHOOKS.write(cursor, [row])
         return
+    if _is_the_same(known, row):
+        # Its operator may have handed out the secret that this server made.
+        row.secret = known.secret
     # What waits goes to the new address, at once.
     waiting = Delivery.objects.filter(config_id=known.pk, state="waiting").exists()
     row.id, row.created_at, row.due_at = known.pk, known.created_at, row.updated_at if waiting else None
     mine.filter(pk=known.pk).update(**{name: getattr(row, name) for name in WEBHOOKS.columns if name != "id"})
+
+
+def _is_the_same(known: PushConfig, row: WebhookRow) -> bool:
+    """The same address again, and no secret of its owner's, before or now."""
+    brought = any(schemes.partition(" ")[0].lower() == SIGNED for schemes in (known.schemes, row.schemes))
+    return known.state != "removed" and known.url == row.url and not brought and readable(known.secret)
 
 
 def remove(wish: Remove) -> UnderWay | None:

@@ -511,6 +511,31 @@ def test_an_owner_may_bring_the_secret_and_it_is_never_sent(lanes: None, owner: 
     assert secret not in str(got)
 
 
+def test_the_servers_secret_stays_while_the_same_address_is_registered_again(
+    lanes: None, owner: Person, settings: Any
+) -> None:
+    url, other = "http://127.0.0.1:65001/", "http://127.0.0.1:65001/other"
+    task_id, known = hooked(owner, url, id="a"), []
+    own = {"schemes": ("StandardWebhooks",), "credentials": "whsec_" + "A" * 32}
+
+    def again(address: str, **more: Any) -> None:
+        hook(owner, task_id, address, id="a", **more)
+        known.append(secret_of(PushConfig.objects.get().pk))
+
+    again(url)
+    again(url, token="another", schemes=("Bearer",), credentials="c")
+    assert len(set(known)) == 1
+    again(other)
+    again(other, **own)
+    again(other)
+    ask(owner, DeletePushConfig(task_id=task_id, id="a"))
+    again(other)
+    # One that nobody can read any more is worth nothing.
+    settings.SECRET_KEY = "another key, which is long enough for it"
+    again(other)
+    assert len(set(known)) == 1 + len(known[2:])
+
+
 def test_nothing_secret_can_be_read_from_the_database_or_by_its_owner(
     lanes: None, owner: Person, there: Receiver
 ) -> None:
