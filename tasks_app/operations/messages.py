@@ -53,14 +53,14 @@ def send(request: SendMessage, context: Context) -> Steps:
     check_tenant(context.caller, request.tenant)
     agent = choose_agent(request, context)
     wants = fit(request, agent, context)
-    if request.push_config:
-        yield from check_address(request.push_config)
     plan = _plan(request, context, agent, wants)
     arguments(plan.run)  # A message that does not fit the agent's inputs makes no task.
-    if any_large(request.message.parts):
+    if request.push_config or any_large(request.message.parts):
         known = yield FindKey(owner_id=plan.key.owner_id, key=plan.key.key)
         if known is not None:
             return (yield from _again(request, context, known, plan.key.fingerprint))
+        if request.push_config:
+            yield from check_address(request.push_config)
         yield from keep_files(plan)
     made = (yield from _quickly(plan)) if plan.quick else (yield from create_task(plan, ()))
     if isinstance(made, Known):
@@ -243,9 +243,9 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
         if state in TERMINAL:
             raise ended(head)
         status = Status(state=TaskState.SUBMITTED, timestamp=now) if state in INTERRUPTED else None
+        webhook = yield from _webhook(request, task_id)
         kept = kept or (yield from kept_of(message, task_id))
         placed = replace(placed, parts=kept.parts)
-        webhook = yield from _webhook(request, task_id)
         row, body = context.exchange.halves(None) if context.exchange else (None, None)
         item = change(
             task_id, head.context_id, [MessageAdded(message=placed, status=status)], now=now, actor=context.actor,

@@ -682,6 +682,23 @@ def test_a_webhook_that_comes_with_the_next_message_hears_what_follows(
     assert there.got[0].json["status"]["state"] == "submitted"
 
 
+def test_the_same_message_again_gets_its_task_although_its_webhook_may_not_be_called_any_more(
+    service: None, owner: Person, there: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = ["127.0.0.1"]
+
+    async def lookup(host: str, port: int, _: Any) -> outbound.Found:
+        return [(2, 1, 6, "", (numbers[0], port))]
+
+    monkeypatch.setattr(outbound, "lookup", lookup)
+    said, webhook = message(), config(f"http://localhost:{there.server_address[1]}/")
+    made = sent(owner, said, "echo", push_config=webhook)
+    numbers[0] = "10.0.0.1"
+    assert sent(owner, said, "echo", push_config=webhook).id == made.id
+    with pytest.raises(InvalidParams):
+        sent(owner, message(), "echo", push_config=webhook)
+
+
 def test_a_task_has_ten_webhooks_at_most(lanes: None, owner: Person) -> None:
     task_id = task(owner)
     for place in range(10):

@@ -13,7 +13,7 @@ from django.db import DataError
 from a2a.errors import IdempotencyConflict, InvalidParams, Unavailable
 from a2a.files import SCHEME, id_of, is_stored
 from a2a.requests import GetTask
-from a2a.types import Part, Task
+from a2a.types import Part, PushConfig, Task
 from tasks_app import clock, event_log, sweeper
 from tasks_app.bridge import KINDS
 from tasks_app.files import path_of
@@ -198,6 +198,15 @@ def test_what_is_too_large_is_named_and_not_stored(owner: Person, settings: Any,
     assert words in sentence
     assert str(len(BIG) - 1) in sentence
     assert not TaskRow.objects.exists()
+    assert not stored()
+
+
+def test_a_message_whose_webhook_is_refused_stores_no_file(owner: Person) -> None:
+    task = sent(owner, "go", "asks-for-files")
+    webhook = PushConfig(url="https://10.0.0.1/", version="1.0")
+    for said in (message(parts=(PDF,), task_id=task.id), message(parts=(PDF,))):
+        with pytest.raises(InvalidParams):
+            send(owner, said, "asks-for-files", push_config=webhook)
     assert not stored()
 
 
