@@ -42,8 +42,10 @@ async def download(request: HttpRequest, file: str, name: str = "") -> HttpRespo
     row: File | None = await bridge.ask(FindFile(file)) if _ID.fullmatch(file) else None
     if row is None:
         return _refused(404, "there is no such file: its task may have been deleted")
+    # Only of GET a range may be asked (RFC 9110, 14.2).
+    asked = request.META.get("HTTP_RANGE", "") if request.method == "GET" else ""
     try:
-        start, end = _range(request.META.get("HTTP_RANGE", ""), row.size)
+        start, end = _range(asked, row.size)
     except ValueError:
         response = _refused(416, f"the file has {row.size} bytes")
         response["Content-Range"] = f"bytes */{row.size}"
