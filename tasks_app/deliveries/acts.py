@@ -84,13 +84,12 @@ def _send_again(delivery: Delivery, config: PushConfig) -> None:
 def _give_up(delivery: Delivery, config: PushConfig) -> None:
     if delivery.state != "waiting":
         raise Refused(f"It is {delivery.state} already.")
-    now = clock.now()
-    Delivery.objects.filter(pk=delivery.pk, state="waiting").update(
-        state="dead", done_at=now, error=delivery.error or "An operator gave it up."
-    )
-    if config.state == "active":
-        left = Delivery.objects.filter(config_id=config.pk, state="waiting").exists()
-        PushConfig.objects.filter(pk=config.pk).update(due_at=now if left else None)
+    now, waiting = clock.now(), Delivery.objects.filter(config_id=config.pk, state="waiting").order_by("seq")
+    head = waiting.values_list("pk", flat=True).first()
+    waiting.filter(pk=delivery.pk).update(state="dead", done_at=now, error=delivery.error or "An operator gave it up.")
+    # Behind another one it had no turn: that one waits on, for as long as it should.
+    if config.state == "active" and head == delivery.pk:
+        PushConfig.objects.filter(pk=config.pk).update(due_at=now if waiting.exists() else None)
 
 
 def _disable(config_id: str, reason: str) -> None:

@@ -746,6 +746,22 @@ def test_operators_send_again_and_give_up(lanes: None, owner: Person, there: Rec
     assert states() == [(2, "delivered", 2), (3, "delivered", 2)]
 
 
+def test_to_give_up_one_that_waits_behind_another_makes_that_one_no_earlier(
+    lanes: None, owner: Person, there: Receiver, hand: Hand
+) -> None:
+    there.script = [NOTHING]
+    happens(hooked(owner, there.url), WORKS, chunk("one"))
+    pump()
+    head, behind = Delivery.objects.order_by("seq")
+    due_at = PushConfig.objects.get().due_at
+    give_up(behind.pk)
+    assert PushConfig.objects.get().due_at == due_at
+    give_up(head.pk)
+    assert PushConfig.objects.get().due_at is None
+    pump()
+    assert states() == [(2, "dead", 1), (3, "dead", 0)]
+
+
 def test_what_is_overdue_is_known(lanes: None, owner: Person, hand: Hand) -> None:
     happens(hooked(owner, "http://127.0.0.1:65001/"), WORKS)
     assert oldest_due(timedelta(seconds=60)) is None
