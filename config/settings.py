@@ -25,8 +25,8 @@ def text(name: str, default: str = "") -> str:
     return os.environ.get(name, "").strip() or default
 
 
-def number(name: str, default: float, minimum: float = 0) -> float:
-    """A decimal number of at least the minimum."""
+def number(name: str, default: float, minimum: float = 0, maximum: float = float("inf")) -> float:
+    """A decimal number, finite, not below the minimum nor above the maximum."""
     value = text(name)
     try:
         found = float(value) if value else default
@@ -34,6 +34,8 @@ def number(name: str, default: float, minimum: float = 0) -> float:
         raise ImproperlyConfigured(f"{name} must be a number, not {value!r}") from None
     if not minimum <= found < float("inf"):
         raise ImproperlyConfigured(f"{name} must be at least {minimum:g}, not {value!r}")
+    if found > maximum:
+        raise ImproperlyConfigured(f"{name} must be at most {maximum:g}, not {value!r}")
     return found
 
 
@@ -79,7 +81,7 @@ def hosts(name: str) -> list[str]:
 
 DATA_DIR = Path(text("DATA_DIR", str(ROOT / ".data"))).absolute()
 HOST = text("HOST", "127.0.0.1")
-PORT = int(number("PORT", 8000, 1))
+PORT = int(number("PORT", 8000, 1, 65_535))
 DEBUG = flag("DEBUG")
 DEVELOPMENT = not text("SECRET_KEY")
 """Without a SECRET_KEY this is a development server: one made up and kept in DATA_DIR, loopback only."""

@@ -56,6 +56,11 @@ def test_an_odd_setting_is_named(tmp_path: Path) -> None:
     assert "A2A_LEASE_SECONDS must be a number" in refusal(manage(tmp_path, "run", A2A_LEASE_SECONDS="soon"))
 
 
+def test_a_port_that_no_machine_has_is_named(tmp_path: Path) -> None:
+    assert refusal(manage(tmp_path, "run", PORT="99999")) == "PORT must be at most 65535, not '99999'"
+    assert refusal(manage(tmp_path, "run", PORT="0")) == "PORT must be at least 1, not '0'"
+
+
 @pytest.mark.parametrize("options", ["[]", "{", "5", "location=/tmp"])
 def test_options_of_the_storage_that_are_no_object_are_named(tmp_path: Path, options: str) -> None:
     sentence = refusal(manage(tmp_path, "run", A2A_FILE_STORAGE_OPTIONS=options))
