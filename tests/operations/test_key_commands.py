@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tasks_app.access import FindCaller, callers_many, digest
-from tasks_app.models import ApiKey
+from tasks_app.models import ApiKey, Principal, Tenant
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
@@ -66,3 +66,40 @@ def test_a_tenant_with_the_name_of_a_path_is_refused() -> None:
     with pytest.raises(CommandError, match="'v1': it would be taken for another path"):
         keys("create", "worker", "--tenant", "v1")
     assert not ApiKey.objects.exists()
+
+
+@pytest.mark.parametrize("odd", ["", " ", "x" * 65, "x" * 500, "two\nlines", "\udcff"], ids=ascii)
+@pytest.mark.parametrize("where", ["principal", "--name", "--tenant"])
+def test_a_name_that_nobody_can_tell_apart_or_no_column_holds_is_refused(where: str, odd: str) -> None:
+    words = ("create", odd) if where == "principal" else ("create", "worker", where, odd)
+    with pytest.raises(CommandError, match=f"argument {where}: must have 1 to 64 printable characters, not {len(odd)}"):
+        keys(*words)
+    assert not Principal.objects.exists()
+    assert not Tenant.objects.exists()
+
+
+def test_a_name_may_be_as_long_as_its_column() -> None:
+    (made,) = keys("create", "p" * 64, "--tenant", "t" * 64, "--name", "é" * 64, "--scopes", "s" * 255)
+    assert (made["principal"], made["name"]) == ("p" * 64, "é" * 64)
+    assert keys("create", "other")[0]["name"] == "other"
+
+
+@pytest.mark.parametrize(
+    ("scopes", "sentence"),
+    [
+        ("tasks:read,tasks:write", "argument --scopes: separate scopes by spaces"),
+        ("s" * 256, "argument --scopes: must have 1 to 255 printable characters, not 256"),
+        ("", "argument --scopes: must have 1 to 255 printable characters, not 0"),
+    ],
+)
+def test_scopes_that_would_mean_nothing_are_refused(scopes: str, sentence: str) -> None:
+    with pytest.raises(CommandError, match=sentence):
+        keys("create", "worker", "--scopes", scopes)
+    assert not ApiKey.objects.exists()
+
+
+@pytest.mark.parametrize("command", [("tasks", "list"), ("deliveries", "list"), ("deliveries", "webhooks")])
+@pytest.mark.parametrize("limit", ["0", "-1", "10001", "9" * 30, "many", "٣"])
+def test_no_list_is_asked_for_more_than_it_may_print(command: tuple[str, str], limit: str) -> None:
+    with pytest.raises(CommandError, match="argument --limit: must be a number from 1 to 10,000"):
+        call_command(*command, "--limit=" + limit)

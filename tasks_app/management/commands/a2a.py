@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from a2a.signatures import ALGORITHMS, new_key
 from tasks_app import access, clock
+from tasks_app.management.operator import name_of, scopes_of
 from tasks_app.models import ApiKey
 from tasks_app.paths import check_tenant_name
 
@@ -23,10 +24,12 @@ class Command(BaseCommand):
         keys = nouns.add_parser("keys", help="API keys")
         verbs = keys.add_subparsers(dest="verb", required=True)
         create = verbs.add_parser("create", help="make a key; it is shown this once")
-        create.add_argument("principal", help="who owns what is done with it; made if new")
-        create.add_argument("--tenant", default="default")
-        create.add_argument("--name", default="", help="for people to tell keys apart")
-        create.add_argument("--scopes", default="*", help=f"* or some of {' '.join(access.SCOPES)}, and agents' own")
+        create.add_argument("principal", type=name_of, help="who owns what is done with it; made if new")
+        create.add_argument("--tenant", type=name_of, default="default")
+        create.add_argument("--name", type=name_of, help="for people to tell keys apart; the principal's if left out")
+        create.add_argument(
+            "--scopes", type=scopes_of, default="*", help=f"* or some of {' '.join(access.SCOPES)}, and agents' own"
+        )
         create.add_argument("--days", type=float, help="until it expires; for ever if left out")
         verbs.add_parser("list", help="all keys, newest first")
         revoke = verbs.add_parser("revoke", help="end a key at once")
@@ -49,7 +52,7 @@ class Command(BaseCommand):
         key = access.new_key(
             options["principal"],
             tenant=options["tenant"],
-            name=options["name"],
+            name=options["name"] or "",
             scopes=options["scopes"],
             expires_at=None if days is None else clock.now() + timedelta(days=days),
         )

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from tasks_app import deliveries
 from tasks_app.deliveries import Refused
 from tasks_app.management.commands.tasks import account
+from tasks_app.management.operator import limit_of
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
 
 HEAD = (
@@ -30,14 +31,14 @@ class Command(BaseCommand):
         listing = verbs.add_parser("list", help="the newest deliveries")
         listing.add_argument("--state", choices=[state for state, _ in Delivery.STATES])
         listing.add_argument("--task", help="of this task only")
-        listing.add_argument("--limit", type=int, default=100)
+        listing.add_argument("--limit", type=limit_of, default=100)
         show = verbs.add_parser("show", help="a delivery with its body and its tries")
         show.add_argument("id")
         for verb, text in (("retry", "try deliveries again, now"), ("give-up", "no more tries of waiting deliveries")):
             verbs.add_parser(verb, help=text).add_argument("ids", nargs="+", metavar="id")
         webhooks = verbs.add_parser("webhooks", help="the newest webhooks, without what is secret")
         webhooks.add_argument("--task", help="of this task only")
-        webhooks.add_argument("--limit", type=int, default=100)
+        webhooks.add_argument("--limit", type=limit_of, default=100)
         disable = verbs.add_parser("disable", help="no more tries to webhooks")
         disable.add_argument("ids", nargs="+", metavar="webhook")
         disable.add_argument("--operator", default=account(), help="the name that the webhook keeps; your account")
@@ -68,8 +69,6 @@ class Command(BaseCommand):
         }
 
     def list(self, rows: Any, columns: tuple[str, ...], options: dict[str, Any]) -> None:
-        if options["limit"] < 1:
-            raise CommandError("--limit must be at least 1.", returncode=2)
         if options["task"]:
             rows = rows.filter(task_id=options["task"])
         if options.get("state"):

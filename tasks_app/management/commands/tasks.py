@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from a2a.errors import Error
 from a2a.states import TaskState
 from tasks_app import event_log, lookup, operations
+from tasks_app.management.operator import limit_of
 from tasks_app.models import Event, Run, Task
 
 HEAD = (
@@ -32,7 +33,7 @@ class Command(BaseCommand):
         listing = verbs.add_parser("list", help="the newest tasks")
         listing.add_argument("--state", choices=[state.value for state in TaskState])
         listing.add_argument("--agent")
-        listing.add_argument("--limit", type=int, default=100)
+        listing.add_argument("--limit", type=limit_of, default=100)
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         match verb:
@@ -65,8 +66,6 @@ class Command(BaseCommand):
             raise CommandError(f"{refused} of {len(ids)} not canceled.", returncode=1)
 
     def list(self, state: str | None, agent: str | None, limit: int) -> None:
-        if limit < 1:
-            raise CommandError("--limit must be at least 1.", returncode=2)
         rows = Task.objects.order_by("-id")
         if state:
             rows = rows.filter(state=state)
