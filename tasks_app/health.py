@@ -3,10 +3,12 @@
 import asyncio
 import logging
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 
 from django.conf import settings
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
 from tasks_app import clock, services
 from tasks_app.bridge import DoSlowly, bridge
@@ -36,7 +38,8 @@ async def problems() -> list[str]:
         found.append("deliveries: the thread that sends has ended; restart the process")
     try:
         async with asyncio.timeout(PATIENCE):
-            await bridge.ask(DoSlowly(_look))
+            if await bridge.ask(DoSlowly(lacking)):
+                found.append("database: migrations are missing, run manage.py migrate")
     except TimeoutError:
         found.append(f"database: no answer within {PATIENCE:g} s")
     except Exception as error:  # noqa: BLE001  # whatever it is, it is not ready
@@ -61,6 +64,11 @@ async def _overdue() -> list[str]:
     return [f"deliveries: the oldest that is due waits for {(clock.now() - since).total_seconds():.0f} s already"]
 
 
-def _look() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("select 1")
+def lacking() -> int:
+    """How many of our migrations the database has not had."""
+    return len(_wanted() - MigrationRecorder(connection).applied_migrations().keys())
+
+
+@cache
+def _wanted() -> frozenset[tuple[str, str]]:
+    return frozenset(MigrationLoader(None).disk_migrations)

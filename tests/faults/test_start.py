@@ -1,5 +1,6 @@
 """A start that cannot work ends with a sentence and exit code 1, never with a traceback."""
 
+import re
 import socket
 import subprocess
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from tests.faults.conftest import Start
 from tests.faults.nodes import manage
+from tests.servers import free_port
 
 pytestmark = pytest.mark.fault
 
@@ -59,6 +61,42 @@ def test_an_odd_setting_is_named(tmp_path: Path) -> None:
 def test_a_port_that_no_machine_has_is_named(tmp_path: Path) -> None:
     assert refusal(manage(tmp_path, "run", PORT="99999")) == "PORT must be at most 65535, not '99999'"
     assert refusal(manage(tmp_path, "run", PORT="0")) == "PORT must be at least 1, not '0'"
+
+
+PRODUCTION = {"CELERY_BROKER_URL": "redis://127.0.0.1:1/0", "REDIS_URL": "redis://127.0.0.1:1/0"}
+COMMANDS = {
+    "serve": ("serve",),
+    "tasks": ("tasks", "list"),
+    "exchanges": ("exchanges", "7"),
+    "deliveries": ("deliveries", "retry", "7"),
+    "keys": ("a2a", "keys", "create", "somebody"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_database_that_was_never_migrated_is_named(tmp_path: Path, command: tuple[str, ...]) -> None:
+    sentence = refusal(manage(tmp_path, *command))
+    assert re.fullmatch(r"CommandError: The database lacks \d\d migrations: run manage\.py migrate first\.", sentence)
+
+
+def test_a_worker_names_a_database_that_was_never_migrated(tmp_path: Path, postgres: str) -> None:
+    assert "migrations: run manage.py migrate first." in refusal(
+        manage(tmp_path, "worker", DATABASE_URL=postgres, **PRODUCTION)
+    )
+
+
+def test_a_key_for_cards_needs_no_database(tmp_path: Path) -> None:
+    assert manage(tmp_path, "a2a", "cardkey").returncode == 0
+
+
+@pytest.mark.parametrize("command", [("run",), ("worker",), *COMMANDS.values()], ids=["run", "worker", *COMMANDS])
+def test_a_database_that_is_away_is_named_without_its_password(tmp_path: Path, command: tuple[str, ...]) -> None:
+    place = f"127.0.0.1:{free_port()}"
+    done = manage(tmp_path, *command, DATABASE_URL=f"postgres://tina:hunter2@{place}/desk", **PRODUCTION)
+    sentence = refusal(done)
+    assert sentence.startswith(f"CommandError: The database desk at {place} (DATABASE_URL) cannot be used: ")
+    assert "refused" in sentence
+    assert "hunter2" not in done.stderr + done.stdout
 
 
 @pytest.mark.parametrize("options", ["[]", "{", "5", "location=/tmp"])

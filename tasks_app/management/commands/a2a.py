@@ -5,17 +5,18 @@ from datetime import timedelta
 from typing import Any
 
 import orjson
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from a2a.signatures import ALGORITHMS, new_key
 from tasks_app import access, clock
-from tasks_app.management.operator import name_of, scopes_of
+from tasks_app.management.operator import DatabaseCommand, name_of, scopes_of
 from tasks_app.models import ApiKey
 from tasks_app.paths import check_tenant_name
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "API keys: make, list, revoke, as JSON lines. A key to sign agent cards with, as PEM."
+    requires_migrations_checks = False  # only keys are rows
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         nouns = parser.add_subparsers(dest="noun", required=True)
@@ -39,6 +40,7 @@ class Command(BaseCommand):
         if options["noun"] == "cardkey":
             self.stdout.write(new_key(options["algorithm"]), ending="")
             return
+        self.check_migrations()
         {"create": self._create, "list": self._list, "revoke": self._revoke}[options["verb"]](options)
 
     def _create(self, options: dict[str, Any]) -> None:

@@ -6,12 +6,12 @@ from functools import partial
 from typing import Any
 
 import orjson
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from tasks_app import deliveries
 from tasks_app.deliveries import Refused
 from tasks_app.management.commands.tasks import account
-from tasks_app.management.operator import limit_of
+from tasks_app.management.operator import DatabaseCommand, limit_of
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
 
 HEAD = (
@@ -23,7 +23,7 @@ WEBHOOK = (
 TRY = ("number", "at", "status", "error", "duration_ms")
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Webhooks and their deliveries: list, show, retry, give up. Prints JSON lines."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -4,13 +4,14 @@ from argparse import ArgumentParser
 from typing import Any
 
 import orjson
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from tasks_app import exchanges, lookup
+from tasks_app.management.operator import DatabaseCommand
 from tasks_app.models import Exchange, ExchangeBody
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Print the exchanges with that exchange, request, rpc or task id as JSON lines, newest first."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import connections
 
 from tasks_app import access
 from tasks_app.management.commands.serve import LOOPBACK, lock_folder, shown, take_over_folder
+from tasks_app.management.operator import DatabaseCommand
 from tasks_app.server import serve
 
 READY = """\
@@ -32,10 +33,11 @@ Data is kept in {data}. Ctrl-C ends the server.
 OPERATOR = "admin"
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Migrates, makes an operator and an API key, then serves on HOST and PORT: one process, no services."
     requires_system_checks = []  # noqa: RUF012  # Django reads it so
     """Checked after the data folder is known to be ours."""
+    requires_migrations_checks = False  # it migrates
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.HOST not in LOOPBACK:

@@ -5,18 +5,18 @@ from pathlib import Path
 from typing import IO, Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from tasks_app import services
+from tasks_app.management.operator import DatabaseCommand
 from tasks_app.rows import on_postgres
 from tasks_app.server import serve
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Serves HTTP on HOST and PORT and runs agents, until SIGINT or SIGTERM."
-    requires_migrations_checks = True
 
     def handle(self, *args: Any, **options: Any) -> None:
         refuse_open_development()

@@ -6,12 +6,12 @@ from argparse import ArgumentParser
 from typing import Any
 
 import orjson
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from a2a.errors import Error
 from a2a.states import TaskState
 from tasks_app import event_log, lookup, operations
-from tasks_app.management.operator import limit_of
+from tasks_app.management.operator import DatabaseCommand, limit_of
 from tasks_app.models import Event, Run, Task
 
 HEAD = (
@@ -20,7 +20,7 @@ HEAD = (
 )  # fmt: skip
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Show, cancel and list tasks. Prints JSON lines."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -6,14 +6,15 @@ from typing import Any
 
 from celery import current_app, signals
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from tasks_app.dispatch import queues_of_agents
+from tasks_app.management.operator import DatabaseCommand
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Runs queued agents, woken through CELERY_BROKER_URL, until SIGINT or SIGTERM."
-    requires_migrations_checks = True
+    requires_migrations_checks = False  # what is wrong with its settings is said first
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--queues", default="", help="of these queues only, by comma; all of them if left out")
@@ -33,6 +34,7 @@ class Command(BaseCommand):
             raise CommandError(f"No agent has the queue {', '.join(unknown)}; there are {known}.")
         if processes < 0:
             raise CommandError("--processes must be 1 or more.")
+        self.check_migrations()
         pool = ["--pool", "prefork", "--concurrency", str(processes)] if processes else ["--pool", "threads"]
         only = ["--queues", ",".join(sorted(chosen))] if chosen else []
         quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
