@@ -1,9 +1,11 @@
 """Every setting, read from the environment here and nowhere else. An odd value stops the start with a sentence."""
 
 import json
+import logging
 import os
 import re
 import secrets
+from contextlib import suppress
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -77,6 +79,39 @@ def hosts(name: str) -> list[str]:
     return listed
 
 
+def level(name: str, default: str) -> str:
+    """A level of logging."""
+    value = text(name, default).upper()
+    if value not in logging.getLevelNamesMapping():
+        raise ImproperlyConfigured(f"{name} must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {value!r}")
+    return value
+
+
+def database(name: str, default: str) -> dict[str, Any]:
+    """The address of a database, in Django's words."""
+    scheme, colon, _ = text(name, default).partition("://")
+    if scheme.lower() not in {"postgres", "postgresql", "pgsql", "sqlite"} or not colon:
+        # What is no address at all may be a secret.
+        raise ImproperlyConfigured(
+            f"{name} must begin with postgres:// or sqlite:///" + (f", not {scheme[:20]!r}" if colon else "")
+        )
+    try:
+        return dict(dj_database_url.parse(text(name, default), conn_max_age=None))
+    except ValueError:
+        raise ImproperlyConfigured(
+            f"{name} must be like postgres://user:password@host:5432/name; in a password, / and # are %2F and %23"
+        ) from None
+
+
+def made(folder: Path) -> Path:
+    """The folder, made if need be for this user alone: everything that was ever asked and answered is in it."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(f"DATA_DIR: cannot make the folder {folder}: {error.strerror}") from None
+    return folder
+
+
 # ------------------------------------------------------------ where and how
 
 DATA_DIR = Path(text("DATA_DIR", str(ROOT / ".data"))).absolute()
@@ -85,7 +120,7 @@ PORT = int(number("PORT", 8000, 1, 65_535))
 DEBUG = flag("DEBUG")
 DEVELOPMENT = not text("SECRET_KEY")
 """Without a SECRET_KEY this is a development server: one made up and kept in DATA_DIR, loopback only."""
-LOG_LEVEL = text("LOG_LEVEL", "INFO").upper()
+LOG_LEVEL = level("LOG_LEVEL", "INFO")
 
 
 def long_secret() -> str:
@@ -98,17 +133,16 @@ def long_secret() -> str:
 
 def kept_secret(path: Path) -> str:
     """A secret of this data folder, made at first use, readable by its user alone."""
-    # Everything that was ever asked and answered is in this folder.
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        with suppress(FileExistsError), os.fdopen(os.open(path, new, 0o600), "w") as file:
             file.write(secrets.token_urlsafe(32))
-    except FileExistsError:
-        pass
-    return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ImproperlyConfigured(f"DATA_DIR: cannot keep {path}: {error.strerror}") from None
 
 
-SECRET_KEY = long_secret() or kept_secret(DATA_DIR / "secret.key")
+SECRET_KEY = long_secret() or kept_secret(made(DATA_DIR) / "secret.key")
 SECRET_KEY_FALLBACKS = names("SECRET_KEY_FALLBACKS")
 """Former values of SECRET_KEY: what they sealed can still be read."""
 ALLOWED_HOSTS = names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver" if DEVELOPMENT else "")
@@ -194,11 +228,10 @@ LLM_API_KEY = text("LLM_API_KEY")
 
 # ----------------------------------------------------------------- database
 
+if not text("DATABASE_URL"):
+    made(DATA_DIR)
 DATABASES: dict[str, Any] = {
-    "default": dj_database_url.parse(
-        text("DATABASE_URL") or f"sqlite:///{quote(str(DATA_DIR / 'taskdesk.sqlite3'))}",
-        conn_max_age=None,
-    )
+    "default": database("DATABASE_URL", f"sqlite:///{quote(str(DATA_DIR / 'taskdesk.sqlite3'))}")
 }
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = {

@@ -63,6 +63,46 @@ def test_a_port_that_no_machine_has_is_named(tmp_path: Path) -> None:
     assert refusal(manage(tmp_path, "run", PORT="0")) == "PORT must be at least 1, not '0'"
 
 
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("foo://tina:hunter2@host/x", "DATABASE_URL must begin with postgres:// or sqlite:///, not 'foo'"),
+        ("mysql://tina:hunter2@host/x", "DATABASE_URL must begin with postgres:// or sqlite:///, not 'mysql'"),
+        ("hunter2", "DATABASE_URL must begin with postgres:// or sqlite:///"),
+        ("postgres://tina:hunter2#@host:x/x", "DATABASE_URL must be like postgres://user:password@host:5432/name; "),
+        ("postgres://tina@host:hunter2/x", "DATABASE_URL must be like postgres://user:password@host:5432/name; "),
+        ("postgres://[hunter2/x", "DATABASE_URL must be like postgres://user:password@host:5432/name; "),
+    ],
+)
+def test_a_database_that_is_no_address_of_one_is_named_without_its_password(
+    tmp_path: Path, url: str, sentence: str
+) -> None:
+    done = manage(tmp_path, "tasks", "list", DATABASE_URL=url)
+    assert refusal(done).startswith(sentence)
+    assert "hunter2" not in done.stderr
+
+
+def test_a_level_of_logging_that_there_is_not_is_named(tmp_path: Path) -> None:
+    sentence = refusal(manage(tmp_path, "run", LOG_LEVEL="loud"))
+    assert sentence == "LOG_LEVEL must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not 'LOUD'"
+
+
+@pytest.mark.parametrize("secret", [{}, {"SECRET_KEY": "x" * 50}], ids=["development", "production"])
+@pytest.mark.parametrize("command", [("run",), ("migrate",), ("tasks", "list")], ids=" ".join)
+def test_a_data_folder_that_cannot_be_made_is_named(
+    tmp_path: Path, command: tuple[str, ...], secret: dict[str, str]
+) -> None:
+    (tmp_path / "file").touch()
+    sentence = refusal(manage(tmp_path / "file" / "data", *command, **secret))
+    assert sentence == f"DATA_DIR: cannot make the folder {tmp_path}/file/data: Not a directory"
+
+
+def test_a_secret_that_cannot_be_kept_is_named(tmp_path: Path) -> None:
+    (tmp_path / "secret.key").mkdir()
+    sentence = refusal(manage(tmp_path, "run"))
+    assert sentence == f"DATA_DIR: cannot keep {tmp_path}/secret.key: Is a directory"
+
+
 PRODUCTION = {"CELERY_BROKER_URL": "redis://127.0.0.1:1/0", "REDIS_URL": "redis://127.0.0.1:1/0"}
 COMMANDS = {
     "serve": ("serve",),

@@ -43,8 +43,11 @@ def refuse_open_development() -> None:
 
 def lock_folder(folder: Path) -> IO[str]:
     """The folder's lock, held while the file is open. Raises CommandError if another process holds it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = (folder / "lock").open("a", encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / "lock").open("a", encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"DATA_DIR: cannot keep a lock in {shown(folder)}: {error.strerror}") from None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
