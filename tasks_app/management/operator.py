@@ -1,15 +1,20 @@
 """What commands share that need the database: what keeps them from it is said in a line; how arguments are read."""
 
+import re
 from argparse import ArgumentTypeError
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import InterfaceError, OperationalError, connection
 
+from tasks_app import clock
 from tasks_app.health import lacking
 
 LONGEST = 10_000
 """Rows that a list prints at most."""
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 class DatabaseCommand(BaseCommand):
@@ -38,11 +43,18 @@ def place() -> str:
     return f"{found['dbname']} at {found.get('host') or 'the local socket'}{port} (DATABASE_URL)"
 
 
-def limit_of(text: str) -> int:
-    """How many rows, of an argument."""
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= LONGEST):
-        raise ArgumentTypeError(f"must be a number from 1 to {LONGEST:,}, not {text!r}")
-    return int(text)
+def within(lowest: int, highest: int) -> Callable[[str], int]:
+    """Reads a number of an argument."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 10 and lowest <= int(text) <= highest):
+            raise ArgumentTypeError(f"must be a number from {lowest:,} to {highest:,}, not {text!r}")
+        return int(text)
+
+    return read
+
+
+limit_of = within(1, LONGEST)
 
 
 def name_of(text: str) -> str:
@@ -59,3 +71,15 @@ def scopes_of(text: str) -> str:
     if not (1 <= len(text) <= 255 and text.strip() and text.isprintable()):
         raise ArgumentTypeError(f"must have 1 to 255 printable characters, not {len(text)}")
     return text
+
+
+def time_of(text: str) -> datetime:
+    """A time in UTC unless it says otherwise, or how long ago it was, of an argument."""
+    ago = re.fullmatch(r"([0-9]{1,5})([smhd])", text)
+    try:
+        if ago:
+            return clock.now() - timedelta(**{UNITS[ago[2]]: int(ago[1])})
+        found = datetime.fromisoformat(text)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ArgumentTypeError(f"must be a time such as 2026-11-21T03:00 or an age such as 15m: {text!r}") from None

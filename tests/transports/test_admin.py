@@ -21,7 +21,7 @@ from a2a.types import Artifact, Message, Part, Role, Status
 from a2a.types import Task as Value
 from tasks_app import access, exchanges, operations
 from tasks_app.admin import paging, text, timeline
-from tasks_app.ids import uuid7
+from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import ApiKey, Exchange, ExchangeBody, Principal, Run, Task, Tenant
 from tasks_app.models import Event as Row
 
@@ -678,6 +678,52 @@ def test_the_command_finds_exchanges_by_any_id(owner: Principal) -> None:
         assert found["caller"] == "olga"
         assert "request" not in found
     assert run("exchanges", "nobody") == ([], "1: No exchange has the id 'nobody', or it is no longer kept.")
+
+
+def test_the_command_lists_the_newest_exchanges_by_what_is_asked_for(owner: Principal) -> None:
+    times = [datetime(2020, 1, 1, 2, 38, 27, 123_000, tzinfo=UTC)]
+    times += [timezone.now() - timedelta(seconds=seconds) for seconds in (3, 2, 1)]
+    ids = [uuid7_at(time) for time in times]
+    old = exchange(owner, id=ids[0], method="GetTask")
+    refused = exchange(None, id=ids[1], outcome="refused", http_status=401, method="", door="rest")
+    silent = exchange(owner, id=ids[2], outcome="", http_status=None, method="none")
+    newest = exchange(owner, id=ids[3])
+    for words, rows in (
+        ((), [newest, silent, refused, old]),
+        (("--limit", "2"), [newest, silent]),
+        (("--outcome", "result"), [newest, old]),
+        (("--outcome", "none"), [silent]),
+        (("--status", "401"), [refused]),
+        (("--door", "rest"), [refused]),
+        (("--method", "GetTask"), [old]),
+        (("--caller", "olga", "--status", "200"), [newest, old]),
+        (("--since", "1h"), [newest, silent, refused]),
+        (("--since", "2020-01-01T02:38:27.123", "--method", "GetTask"), [old]),
+        (("--since", "2020-01-01T03:38:27.124+01:00", "--method", "GetTask"), []),
+        (("--method", "none", "--outcome", "error"), []),
+        (("--caller", "nobody"), []),
+    ):
+        lines, sentence = run("exchanges", "list", *words)
+        assert ([line["id"] for line in lines], sentence) == ([row.pk for row in rows], ""), words
+    [found], _ = run("exchanges", "list", "--limit", "1", "--bodies")
+    assert (found["caller"], found["request"]) == ("olga", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("list", "--outcome", "fine"), "argument --outcome: invalid choice: 'fine'"),
+        (("list", "--status", "99"), "argument --status: must be a number from 100 to 599, not '99'"),
+        (("list", "--limit", "10001"), "argument --limit: must be a number from 1 to 10,000, not '10001'"),
+        (
+            ("list", "--since", "soon"),
+            "argument --since: must be a time such as 2026-11-21T03:00 or an age such as 15m",
+        ),
+        (("7", "--door", "rest"), "--door is for `exchanges list`, not for an id."),
+    ],
+)
+def test_the_command_says_what_it_cannot_choose_exchanges_by(words: tuple[str, ...], sentence: str) -> None:
+    assert sentence in run("exchanges", *words)[1]
 
 
 def test_the_command_prints_bodies_to_the_letter(owner: Principal, monkeypatch: pytest.MonkeyPatch) -> None:

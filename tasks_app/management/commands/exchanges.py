@@ -1,30 +1,60 @@
-"""manage.py exchanges ID: what the admin shows of a call, as JSON lines."""
+"""manage.py exchanges ID, exchanges list: what the admin shows of calls, as JSON lines."""
 
 from argparse import ArgumentParser
+from datetime import datetime
 from typing import Any
 
 import orjson
 from django.core.management.base import CommandError
+from django.db.models import QuerySet
 
 from tasks_app import exchanges, lookup
-from tasks_app.management.operator import DatabaseCommand
+from tasks_app.ids import uuid7_at
+from tasks_app.management.operator import DatabaseCommand, limit_of, time_of, within
 from tasks_app.models import Exchange, ExchangeBody
+
+COLUMNS = {"outcome": "outcome", "method": "method", "status": "http_status", "door": "door", "caller": "caller__name"}
+"""What the newest are chosen by."""
+SILENT = "none"
+"""Stands for the outcome of a call without a recorded answer."""
+OUTCOMES = ("result", "error", "refused", "stream", "notified", SILENT)
 
 
 class Command(DatabaseCommand):
-    help = "Print the exchanges with that exchange, request, rpc or task id as JSON lines, newest first."
+    help = "Print exchanges as JSON lines, newest first: the newest, or those with an id."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("id")
+        parser.add_argument("id", metavar="list|ID", help="the newest; or of this exchange, request, rpc or task id")
         parser.add_argument("--bodies", action="store_true", help="with the texts of request and response")
+        of_list = parser.add_argument_group("of the list")
+        of_list.add_argument("--outcome", choices=OUTCOMES)
+        of_list.add_argument("--method", help="by its JSON-RPC name, over REST too")
+        of_list.add_argument("--status", type=within(100, 599), metavar="HTTP", help="such as 401")
+        of_list.add_argument("--door", help="http, rest")
+        of_list.add_argument("--caller", help="the name of a principal")
+        of_list.add_argument("--since", type=time_of, metavar="TIME", help="2026-11-21T03:00 (UTC), or an age: 15m, 7d")
+        of_list.add_argument("--limit", type=limit_of, help="100 if left out")
 
     def handle(self, *args: Any, id: str, bodies: bool, **options: Any) -> None:
+        chosen = {name: options[name] for name in (*COLUMNS, "since", "limit") if options[name] is not None}
+        if id != "list" and chosen:
+            raise CommandError(f"--{next(iter(chosen))} is for `exchanges list`, not for an id.", returncode=2)
+        rows = listed(**chosen) if id == "list" else lookup.exchanges(id)
         found = False
-        for row in lookup.exchanges(id).select_related("caller", "tenant"):
+        for row in rows.select_related("caller", "tenant"):
             found = True
             self.stdout.write(orjson.dumps(facts(row) | (texts(row) if bodies else {})).decode())
-        if not found:
+        if not found and id != "list":
             raise CommandError(f"No exchange has the id {id!r}, or it is no longer kept.", returncode=1)
+
+
+def listed(*, since: datetime | None = None, limit: int = 100, **values: Any) -> QuerySet[Exchange]:
+    """The newest with these values."""
+    if values.get("outcome") == SILENT:
+        values["outcome"] = ""
+    rows = Exchange.objects.filter(**{COLUMNS[name]: value for name, value in values.items()})
+    # By id: it begins with the time, and there is no index on the time itself.
+    return (rows.filter(pk__gte=uuid7_at(since)) if since else rows).order_by("-id")[:limit]
 
 
 def facts(row: Exchange) -> dict[str, Any]:
