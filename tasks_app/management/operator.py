@@ -1,13 +1,20 @@
-"""What commands share that need the database: what keeps them from it is said in a line; how arguments are read."""
+"""What commands share that need the database: what keeps them from it is said in a line; who acts, and the trace of
+it; how arguments are read."""
 
+import os
+import pwd
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth import get_user_model
+from django.contrib.auth.hashers import make_password
 from django.core.management.base import BaseCommand, CommandError
 from django.db import InterfaceError, OperationalError, connection
+from django.db.models import Model
 
 from tasks_app import clock
 from tasks_app.health import lacking
@@ -41,6 +48,21 @@ def place() -> str:
         return str(found["database"])
     port = f":{found['port']}" if found.get("port") else ""
     return f"{found['dbname']} at {found.get('host') or 'the local socket'}{port} (DATABASE_URL)"
+
+
+def account() -> str:
+    """Who runs this."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a container may run under a number that has no name
+        return str(os.getuid())
+
+
+def write_down(operator: str, row: Model, what: str) -> None:
+    """In the log of the admin, which needs a user: an operator who is none becomes one who cannot log in."""
+    unable = {"is_active": False, "password": make_password(None)}
+    user, _ = get_user_model().objects.get_or_create(username=operator, defaults=unable)
+    LogEntry.objects.log_actions(user.pk, [row], CHANGE, f"{what}. By command.", single_object=True)
 
 
 def within(lowest: int, highest: int) -> Callable[[str], int]:

@@ -762,6 +762,28 @@ def test_to_give_up_one_that_waits_behind_another_makes_that_one_no_earlier(
     assert states() == [(2, "dead", 1), (3, "dead", 0)]
 
 
+@pytest.mark.parametrize("act", ["give up", "disable"])
+def test_what_was_acknowledged_stays_delivered_when_an_operator_stops_sending_it_again(
+    lanes: None, owner: Person, there: Receiver, hand: Hand, act: str
+) -> None:
+    there.script = [Reply(204), NOTHING, NOTHING]
+    happens(hooked(owner, there.url), WORKS, chunk("one"))
+    pump()
+    assert states() == [(2, "delivered", 1), (3, "waiting", 1)]
+    first, second = Delivery.objects.order_by("seq").values_list("pk", flat=True)
+    send_again(first)
+    hand.on(minutes=1)
+    pump()
+    assert states() == [(2, "waiting", 2), (3, "waiting", 1)], "the second time it failed"
+    if act == "give up":
+        give_up(first)
+        give_up(second)
+    else:
+        disable(PushConfig.objects.get().pk, "ops")
+    assert states() == [(2, "delivered", 2), (3, "dead", 1)]
+    assert not Delivery.objects.filter(done_at=None).exists()
+
+
 def test_what_is_overdue_is_known(lanes: None, owner: Person, hand: Hand) -> None:
     happens(hooked(owner, "http://127.0.0.1:65001/"), WORKS)
     assert oldest_due(timedelta(seconds=60)) is None

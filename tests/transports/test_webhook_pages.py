@@ -5,8 +5,11 @@ from typing import Any
 
 import orjson
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
+from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
+from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 
@@ -14,6 +17,7 @@ from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.deliveries import turns
 from tasks_app.deliveries.schedule import Answer
+from tasks_app.management.operator import account
 from tasks_app.models import Delivery, PushConfig
 from tests.conftest import Person
 from tests.operations.rows import chunk, status
@@ -162,3 +166,42 @@ def test_the_command_acts(webhook: PushConfig) -> None:
     assert shown["secret"].startswith("whsec_")
     with pytest.raises(CommandError):
         printed("secret", "nothing")
+
+
+def log_of(model: type[Model], pk: str) -> list[tuple[str, str]]:
+    """What the admin has written down about a row, oldest first."""
+    entries = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(model), object_id=pk)
+    return list(entries.order_by("pk").values_list("user__username", "change_message"))
+
+
+def test_acts_by_command_are_written_down_where_the_admin_writes_its_own(admin: Client, webhook: PushConfig) -> None:
+    dead, waiting = Delivery.objects.order_by("seq").values_list("pk", flat=True)
+    printed("retry", dead, "--operator", "ada")
+    printed("give-up", dead, waiting, "--operator", "otto")
+    printed("disable", webhook.pk, "--operator", "otto")
+    printed("enable", webhook.pk, "--operator", "otto")
+    assert log_of(Delivery, dead) == [("ada", "To be sent again. By command."), ("otto", "Given up. By command.")]
+    assert log_of(Delivery, waiting) == [("otto", "Given up. By command.")]
+    assert log_of(PushConfig, webhook.pk) == [("otto", "Disabled. By command."), ("otto", "Enabled. By command.")]
+    acted(admin, "pushconfig", "disable", webhook.pk)
+    assert log_of(PushConfig, webhook.pk)[-1] == ("ada", "Disabled.")
+    history = admin.get(reverse("admin:tasks_app_pushconfig_history", args=[webhook.pk])).content.decode()
+    assert history.count("otto") == 2
+
+
+def test_an_operator_who_is_no_user_becomes_one_who_cannot_log_in(webhook: PushConfig) -> None:
+    printed("disable", webhook.pk)
+    otto = User.objects.get()
+    assert otto.username == account()
+    assert (otto.is_active, otto.is_staff, otto.has_usable_password()) == (False, False, False)
+
+
+def test_an_act_that_is_refused_is_not_written_down(webhook: PushConfig) -> None:
+    dead = Delivery.objects.earliest("seq").pk
+    for words in (("give-up", dead), ("retry", "nothing"), ("enable", webhook.pk), ("disable", "nothing")):
+        with pytest.raises(CommandError, match="1 of 1 refused"):
+            printed(*words)
+    with pytest.raises(CommandError, match="argument --operator: must have 1 to 64 printable characters"):
+        printed("retry", dead, "--operator", "")
+    assert not LogEntry.objects.exists()
+    assert not User.objects.exists()

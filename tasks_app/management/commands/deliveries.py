@@ -3,15 +3,15 @@
 from argparse import ArgumentParser
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from django.core.management.base import CommandError
+from django.db.models import Model
 
 from tasks_app import deliveries
 from tasks_app.deliveries import Refused
-from tasks_app.management.commands.tasks import account
-from tasks_app.management.operator import DatabaseCommand, limit_of
+from tasks_app.management.operator import DatabaseCommand, account, limit_of, name_of, write_down
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
 
 HEAD = (
@@ -21,6 +21,23 @@ WEBHOOK = (
     "id", "task_id", "config_id", "version", "url", "schemes", "state", "reason", "due_at", "created_at", "updated_at",
 )  # fmt: skip
 TRY = ("number", "at", "status", "error", "duration_ms")
+
+
+class Act(NamedTuple):
+    """What an operator does to a row, and what the log of the admin says of it: the same as when it is done there."""
+
+    model: type[Model]
+    do: Callable[[str, str], None]
+    done: str
+    help: str
+
+
+ACTS = {
+    "retry": Act(Delivery, lambda id, _: deliveries.send_again(id), "To be sent again", "try deliveries again, now"),
+    "give-up": Act(Delivery, lambda id, _: deliveries.give_up(id), "Given up", "no more tries of waiting deliveries"),
+    "disable": Act(PushConfig, deliveries.disable, "Disabled", "no more tries to webhooks"),
+    "enable": Act(PushConfig, lambda id, _: deliveries.enable(id), "Enabled", "deliver what happens from now on again"),
+}
 
 
 class Command(DatabaseCommand):
@@ -34,16 +51,13 @@ class Command(DatabaseCommand):
         listing.add_argument("--limit", type=limit_of, default=100)
         show = verbs.add_parser("show", help="a delivery with its body and its tries")
         show.add_argument("id")
-        for verb, text in (("retry", "try deliveries again, now"), ("give-up", "no more tries of waiting deliveries")):
-            verbs.add_parser(verb, help=text).add_argument("ids", nargs="+", metavar="id")
         webhooks = verbs.add_parser("webhooks", help="the newest webhooks, without what is secret")
         webhooks.add_argument("--task", help="of this task only")
         webhooks.add_argument("--limit", type=limit_of, default=100)
-        disable = verbs.add_parser("disable", help="no more tries to webhooks")
-        disable.add_argument("ids", nargs="+", metavar="webhook")
-        disable.add_argument("--operator", default=account(), help="the name that the webhook keeps; your account")
-        enable = verbs.add_parser("enable", help="deliver what happens from now on again")
-        enable.add_argument("ids", nargs="+", metavar="webhook")
+        for verb, act in ACTS.items():
+            parser = verbs.add_parser(verb, help=act.help)
+            parser.add_argument("ids", nargs="+", metavar="id" if act.model is Delivery else "webhook")
+            parser.add_argument("--operator", type=name_of, default=account(), help="the name that is written down")
         secret = verbs.add_parser("secret", help="what the deliveries of a webhook are signed with")
         secret.add_argument("id", metavar="webhook")
 
@@ -58,15 +72,7 @@ class Command(DatabaseCommand):
             case "secret":
                 self.each([options["id"]], lambda id: {"secret": deliveries.secret_of(id)})
             case _:
-                self.each(options["ids"], partial(_act, self.acts(options)[verb], verb))
-
-    def acts(self, options: dict[str, Any]) -> dict[str, Callable[[str], None]]:
-        return {
-            "retry": deliveries.send_again,
-            "give-up": deliveries.give_up,
-            "disable": lambda id: deliveries.disable(id, options["operator"]),
-            "enable": deliveries.enable,
-        }
+                self.each(options["ids"], partial(_act, verb, options["operator"]))
 
     def list(self, rows: Any, columns: tuple[str, ...], options: dict[str, Any]) -> None:
         if options["task"]:
@@ -102,6 +108,9 @@ class Command(DatabaseCommand):
         self.stdout.write(orjson.dumps(value).decode())
 
 
-def _act(act: Callable[[str], None], verb: str, id: str) -> dict[str, Any]:
-    act(id)
+def _act(verb: str, operator: str, id: str) -> dict[str, Any]:
+    act = ACTS[verb]
+    act.do(id, operator)
+    if row := act.model._default_manager.filter(pk=id).first():
+        write_down(operator, row, act.done)
     return {"done": verb}

@@ -1,7 +1,5 @@
 """manage.py tasks show|cancel|list: what an operator can do to tasks in the admin, with JSON lines as the answer."""
 
-import os
-import pwd
 from argparse import ArgumentParser
 from typing import Any
 
@@ -11,7 +9,7 @@ from django.core.management.base import CommandError
 from a2a.errors import Error
 from a2a.states import TaskState
 from tasks_app import event_log, lookup, operations
-from tasks_app.management.operator import DatabaseCommand, limit_of
+from tasks_app.management.operator import DatabaseCommand, account, limit_of, name_of
 from tasks_app.models import Event, Run, Task
 
 HEAD = (
@@ -29,7 +27,9 @@ class Command(DatabaseCommand):
         show.add_argument("id")
         cancel = verbs.add_parser("cancel", help="cancel tasks")
         cancel.add_argument("ids", nargs="+", metavar="id")
-        cancel.add_argument("--operator", default=account(), help="the name that the log keeps; your account")
+        cancel.add_argument(
+            "--operator", type=name_of, default=account(), help="the name that the log keeps; your account"
+        )
         listing = verbs.add_parser("list", help="the newest tasks")
         listing.add_argument("--state", choices=[state.value for state in TaskState])
         listing.add_argument("--agent")
@@ -98,11 +98,3 @@ def whole(task_id: str) -> dict[str, Any]:
         "events": [row | {"payload": orjson.Fragment(row["payload"])} for row in events.values(*columns)],
         "runs": list(runs.values("number", "worker", "started_at", "ended_at", "outcome", "reference", "traceback")),
     }
-
-
-def account() -> str:
-    """Who runs this."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a container may run under a number that has no name
-        return str(os.getuid())
