@@ -44,7 +44,7 @@ def secret_of(config_id: str) -> str:
     """What the deliveries of a webhook are signed with. Raises Refused."""
     config = PushConfig.objects.filter(pk=config_id).first()
     if config is None or not config.secret:
-        raise Refused(f"There is no webhook {config_id[:64]}, or it was removed.")
+        raise _no_webhook(config_id)
     try:
         return opened(config.secret)
     except Unreadable:
@@ -68,7 +68,10 @@ def _locked(act: Any, delivery_id: str) -> None:
     with transaction.atomic():
         delivery = Delivery.objects.filter(pk=delivery_id).first()
         if delivery is None:
-            raise Refused(f"There is no delivery {delivery_id[:64]}, or it is no longer kept.")
+            raise Refused(
+                f"There is no delivery {delivery_id[:64]!r}, or it is no longer kept: "
+                "`manage.py deliveries list` prints their ids."
+            )
         config = PushConfig.objects.select_for_update(no_key=True).filter(pk=delivery.config_id).first()
         if config is None:
             raise Refused("Its webhook is no longer kept.")
@@ -107,7 +110,7 @@ def _disable(config_id: str, reason: str) -> None:
         if not PushConfig.objects.filter(pk=config_id, state="active").update(
             state="disabled", reason=reason, due_at=None, updated_at=now
         ):
-            raise Refused("There is no active webhook of that id.")
+            raise _other_state(config_id, "active")
         waiting = Delivery.objects.filter(config_id=config_id)
         _end(waiting, now, "The webhook was disabled before this was delivered.")
 
@@ -116,4 +119,16 @@ def _enable(config_id: str) -> None:
     if not PushConfig.objects.filter(pk=config_id, state="disabled").update(
         state="active", reason="", updated_at=clock.now()
     ):
-        raise Refused("There is no disabled webhook of that id.")
+        raise _other_state(config_id, "disabled")
+
+
+def _other_state(config_id: str, wanted: str) -> Refused:
+    state = PushConfig.objects.filter(pk=config_id).values_list("state", flat=True).first()
+    return Refused(f"It is {state}, not {wanted}.") if state else _no_webhook(config_id)
+
+
+def _no_webhook(config_id: str) -> Refused:
+    return Refused(
+        f"There is no webhook {config_id[:64]!r}, or it was removed: the webhook_id is meant that "
+        "`manage.py deliveries webhooks` prints, not the id that its owner gave it."
+    )

@@ -149,9 +149,47 @@ def test_the_command_lists_and_shows(webhook: PushConfig) -> None:
     assert [(one["number"], one["status"]) for one in shown["log"]] == [(1, 404)]
     (row,) = printed("webhooks")
     assert not any(secret in str(row) for secret in SECRETS)
-    for wrong in (("show", "nothing"), ("list", "--task", "nothing"), ("list", "--limit", "0")):
+    for wrong in (("show", "nothing"), ("list", "--limit", "0")):
         with pytest.raises(CommandError):
             printed(*wrong)
+    for empty in (("list", "--task", "nothing"), ("list", "--state", "dropped"), ("webhooks", "--task", "nothing")):
+        assert printed(*empty) == []
+
+
+def test_a_webhook_has_one_name_in_all_that_is_printed(webhook: PushConfig) -> None:
+    (row,) = printed("webhooks")
+    assert "id" not in row
+    assert (row["webhook_id"], row["config_id"]) == (webhook.pk, webhook.config_id)
+    lines = [*printed("list"), *printed("show", Delivery.objects.latest("seq").pk)]
+    assert {line["webhook_id"] for line in lines} == {webhook.pk}
+    assert not any("config_id" in line for line in lines)
+
+
+@pytest.mark.parametrize("verb", ["disable", "enable", "secret"])
+def test_an_id_that_is_no_webhook_is_told_which_id_is_meant(webhook: PushConfig, verb: str) -> None:
+    out = StringIO()
+    with pytest.raises(CommandError, match="1 of 1 refused"):
+        call_command("deliveries", verb, webhook.config_id, stdout=out)
+    line = orjson.loads(out.getvalue())
+    assert line["webhook_id"] == webhook.config_id
+    assert f"There is no webhook '{webhook.config_id}'" in line["refused"]
+    assert "the webhook_id is meant that `manage.py deliveries webhooks` prints" in line["refused"]
+
+
+def test_an_id_that_is_no_delivery_is_told_where_the_ids_are(webhook: PushConfig) -> None:
+    out = StringIO()
+    with pytest.raises(CommandError, match="1 of 1 refused"):
+        call_command("deliveries", "retry", webhook.pk, stdout=out)
+    assert "`manage.py deliveries list` prints their ids" in orjson.loads(out.getvalue())["refused"]
+    with pytest.raises(CommandError, match=r"`manage\.py deliveries list` prints their ids"):
+        printed("show", webhook.pk)
+
+
+def test_a_webhook_in_another_state_says_in_which(webhook: PushConfig) -> None:
+    out = StringIO()
+    with pytest.raises(CommandError):
+        call_command("deliveries", "enable", webhook.pk, stdout=out)
+    assert orjson.loads(out.getvalue())["refused"] == "It is active, not disabled."
 
 
 def test_the_command_acts(webhook: PushConfig) -> None:
@@ -160,8 +198,8 @@ def test_the_command_acts(webhook: PushConfig) -> None:
     assert printed("give-up", dead, waiting) == [{"id": pk, "done": "give-up"} for pk in (dead, waiting)]
     with pytest.raises(CommandError, match="1 of 1 refused"):
         printed("give-up", dead)
-    assert printed("disable", webhook.pk, "--operator", "ops") == [{"id": webhook.pk, "done": "disable"}]
-    assert printed("enable", webhook.pk) == [{"id": webhook.pk, "done": "enable"}]
+    assert printed("disable", webhook.pk, "--operator", "ops") == [{"webhook_id": webhook.pk, "done": "disable"}]
+    assert printed("enable", webhook.pk) == [{"webhook_id": webhook.pk, "done": "enable"}]
     (shown,) = printed("secret", webhook.pk)
     assert shown["secret"].startswith("whsec_")
     with pytest.raises(CommandError):

@@ -56,56 +56,64 @@ class Command(DatabaseCommand):
         webhooks.add_argument("--limit", type=limit_of, default=100)
         for verb, act in ACTS.items():
             parser = verbs.add_parser(verb, help=act.help)
-            parser.add_argument("ids", nargs="+", metavar="id" if act.model is Delivery else "webhook")
+            parser.add_argument("ids", nargs="+", metavar="id" if act.model is Delivery else "webhook_id")
             parser.add_argument("--operator", type=name_of, default=account(), help="the name that is written down")
         secret = verbs.add_parser("secret", help="what the deliveries of a webhook are signed with")
-        secret.add_argument("id", metavar="webhook")
+        secret.add_argument("id", metavar="webhook_id")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         match verb:
             case "list":
-                self.list(Delivery.objects.all(), HEAD, options)
+                self.list(Delivery.objects.values(*HEAD), options)
             case "webhooks":
-                self.list(PushConfig.objects.all(), WEBHOOK, options)
+                self.list(PushConfig.objects.values(*WEBHOOK), options)
             case "show":
                 self.show(options["id"])
             case "secret":
-                self.each([options["id"]], lambda id: {"secret": deliveries.secret_of(id)})
+                self.each("webhook_id", [options["id"]], lambda id: {"secret": deliveries.secret_of(id)})
             case _:
-                self.each(options["ids"], partial(_act, verb, options["operator"]))
+                name = "id" if ACTS[verb].model is Delivery else "webhook_id"
+                self.each(name, options["ids"], partial(_act, verb, options["operator"]))
 
-    def list(self, rows: Any, columns: tuple[str, ...], options: dict[str, Any]) -> None:
+    def list(self, rows: Any, options: dict[str, Any]) -> None:
         if options["task"]:
             rows = rows.filter(task_id=options["task"])
         if options.get("state"):
             rows = rows.filter(state=options["state"])
-        found = list(rows.order_by("-id").values(*columns)[: options["limit"]])
-        for row in found:
-            self.line(row | ({"url": deliveries.shown_address(row["url"])} if "url" in row else {}))
-        if not found:
-            raise CommandError("Nothing matches.", returncode=1)
+        for row in rows.order_by("-id")[: options["limit"]]:
+            self.line(named(row))
 
     def show(self, id: str) -> None:
         found = Delivery.objects.filter(pk=id).values(*HEAD, "body").first()
         if found is None:
-            raise CommandError(f"There is no delivery {id!r}, or it is no longer kept.", returncode=1)
+            raise CommandError(
+                f"There is no delivery {id!r}, or it is no longer kept: `manage.py deliveries list` prints their ids."
+            )
         tries = DeliveryTry.objects.filter(delivery_id=id).order_by("id").values(*TRY)
-        self.line(found | {"body": deliveries.with_files(found["body"]), "log": list(tries)})
+        self.line(named(found) | {"body": deliveries.with_files(found["body"]), "log": list(tries)})
 
-    def each(self, ids: Any, act: Callable[[str], dict[str, Any]]) -> None:
+    def each(self, name: str, ids: Any, act: Callable[[str], dict[str, Any]]) -> None:
         """Every id is tried; the exit code is 1 if one of them was refused."""
         refused = 0
         for id in ids:
             try:
-                self.line({"id": id} | act(id))
+                self.line({name: id} | act(id))
             except Refused as error:
                 refused += 1
-                self.line({"id": id, "refused": str(error)})
+                self.line({name: id, "refused": str(error)})
         if refused:
             raise CommandError(f"{refused} of {len(ids)} refused.", returncode=1)
 
     def line(self, value: dict[str, Any]) -> None:
         self.stdout.write(orjson.dumps(value).decode())
+
+
+def named(row: dict[str, Any]) -> dict[str, Any]:
+    """The columns of a delivery or of a webhook; webhook_id is the webhook's own id in both, config_id its owner's."""
+    if "url" not in row:
+        return {"webhook_id" if name == "config_id" else name: value for name, value in row.items()}
+    shown = row | {"url": deliveries.shown_address(row["url"])}
+    return {"webhook_id" if name == "id" else name: value for name, value in shown.items()}
 
 
 def _act(verb: str, operator: str, id: str) -> dict[str, Any]:

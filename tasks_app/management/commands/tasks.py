@@ -71,11 +71,8 @@ class Command(DatabaseCommand):
             rows = rows.filter(state=state)
         if agent:
             rows = rows.filter(agent=agent)
-        found = heads(rows[:limit])
-        for head in found:
+        for head in heads(rows[:limit]):
             self.line(head)
-        if not found:
-            raise CommandError("No task matches.", returncode=1)
 
     def line(self, value: dict[str, Any]) -> None:
         self.stdout.write(orjson.dumps(value).decode())
