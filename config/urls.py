@@ -2,7 +2,12 @@
 
 from django.contrib import admin
 from django.urls import path
+from django.views.generic import RedirectView
 
 from tasks_app.urls import urlpatterns as doors
 
-urlpatterns = [*doors, path("admin/", admin.site.urls)]
+urlpatterns = [
+    *doors,
+    path("admin", RedirectView.as_view(pattern_name="admin:index")),
+    path("admin/", admin.site.urls),
+]

@@ -8,3 +8,5 @@ __all__ = ["exchanges", "keys", "tasks", "webhooks"]
 
 admin.site.site_header = admin.site.site_title = "Taskdesk"
 admin.site.index_title = "What happened, and to whom"
+# What there is to see for people who are no operators: the root is for calls alone.
+admin.site.site_url = "/agents/"

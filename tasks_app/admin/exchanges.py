@@ -55,14 +55,18 @@ class DialectFilter(RecentFilter):
     title = parameter_name = "dialect"
 
 
+class DoorFilter(RecentFilter):
+    title = parameter_name = "door"
+
+
 class MethodFilter(RecentFilter):
     title = parameter_name = "method"
 
 
 @admin.register(Exchange)
 class ExchangeAdmin(LogTable[Exchange]):
-    list_display = ("id", "shown_method", "dialect", "shown_caller", "shown_outcome", "code", "took", "time")
-    list_filter = (OutcomeFilter, DialectFilter, MethodFilter, StatusFilter)
+    list_display = ("id", "shown_method", "door", "dialect", "shown_caller", "shown_outcome", "code", "took", "time")
+    list_filter = (OutcomeFilter, DoorFilter, DialectFilter, MethodFilter, StatusFilter)
     list_select_related = related = ("caller", "tenant")
     search_help_text = "An exact rpc id, request id, task id or exchange id."
 

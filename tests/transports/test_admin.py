@@ -1,6 +1,7 @@
 """The operator's door: what it shows, to whom, and that it changes nothing but through operations."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
@@ -24,6 +25,7 @@ from tasks_app.admin import paging, text, timeline
 from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import ApiKey, Exchange, ExchangeBody, Principal, Run, Task, Tenant
 from tasks_app.models import Event as Row
+from tasks_app.paths import is_lean
 
 pytestmark = pytest.mark.django_db
 
@@ -191,15 +193,25 @@ def test_a_task_is_found_by_its_id_and_by_its_context(admin: Client, owner: Prin
         ({"http_status": "403"}, "refused"),
         ({"dialect": "acp"}, "silent"),
         ({"method": "tasks.create"}, "silent"),
+        ({"door": "rest"}, "refused"),
     ],
 )
 def test_exchanges_are_filtered(admin: Client, owner: Principal, query: dict[str, str], expected: str) -> None:
     exchange(owner)
     rows = {
-        "refused": exchange(owner, outcome="error", http_status=403, code=-38010),
+        "refused": exchange(owner, outcome="error", http_status=403, code=-38010, door="rest"),
         "silent": exchange(owner, outcome="", http_status=None, dialect="acp", method="tasks.create"),
     }
     assert listed(admin, "exchange", **query) == [rows[expected].pk]
+
+
+def test_the_list_of_exchanges_says_by_which_door_they_came(admin: Client, owner: Principal) -> None:
+    exchange(owner, door="rest")
+    exchange(owner, door="http")
+    response = admin.get(reverse("admin:tasks_app_exchange_changelist"))
+    shown = response.content.decode()
+    assert sorted(re.findall('class="field-door">([a-z]+)<', shown)) == ["http", "rest"]
+    assert {"?door=http", "?door=rest"} <= set(re.findall(r'href="(\?door=[a-z]+)"', shown))
 
 
 def test_an_odd_filter_value_is_no_fault(admin: Client, owner: Principal) -> None:
@@ -646,14 +658,32 @@ def test_pages_take_a_bounded_number_of_queries(
     calls = [exchange(owner, request_id="r-1", task_id=rows[0].pk) for _ in range(20)]
     for model in ("exchange", "task"):
         address = reverse(f"admin:tasks_app_{model}_changelist")
-        with django_assert_max_num_queries(6):
+        with django_assert_max_num_queries(7):  # two to know the user, one a filter by what occurs
             admin.get(address)
-        with django_assert_max_num_queries(10):
+        with django_assert_max_num_queries(11):
             admin.get(address, {"q": rows[0].pk})
     with django_assert_max_num_queries(5):
         page(admin, "exchange", calls[0].pk)
     with django_assert_max_num_queries(9):
         page(admin, "task", rows[0].pk)
+
+
+# ---------------------------------------------------------------- addresses
+
+
+def test_the_way_out_of_the_admin_leads_to_something_to_see(admin: Client) -> None:
+    shown = admin.get(reverse("admin:index")).content.decode()
+    (address,) = re.findall(r'<a href="([^"]*)">View site</a>', shown)
+    response = Client().get(address)
+    assert response.status_code == 200
+    assert "echo" in {agent["name"] for agent in response.json()["agents"]}
+
+
+@pytest.mark.parametrize("person", ["operator", "nobody"])
+def test_the_admin_is_found_without_its_slash(admin: Client, person: str) -> None:
+    response = (admin if person == "operator" else Client()).get("/admin")
+    assert (response.status_code, response.headers["Location"]) == (302, "/admin/")
+    assert not is_lean("/admin")
 
 
 # ----------------------------------------------------------------- commands
