@@ -1,5 +1,5 @@
-"""What commands share that need the database: what keeps them from it is said in a line; who acts, and the trace of
-it; how arguments are read."""
+"""What commands share: what keeps them from the database is said in a line; who acts, and the trace of it; how
+arguments are read."""
 
 import os
 import pwd
@@ -7,13 +7,12 @@ import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import make_password
 from django.core.management.base import BaseCommand, CommandError
-from django.db import InterfaceError, OperationalError, connection
+from django.db import connection
 from django.db.models import Model
 
 from tasks_app import clock
@@ -25,15 +24,9 @@ UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 class DatabaseCommand(BaseCommand):
-    """A command that ends with a sentence where it would end with the traceback of a missing table or server."""
+    """A command that ends with a sentence where it would end with the traceback of a missing table."""
 
     requires_migrations_checks = True
-
-    def execute(self, *args: Any, **options: Any) -> str | None:
-        try:
-            return super().execute(*args, **options)
-        except (OperationalError, InterfaceError) as error:
-            raise CommandError(f"The database {place()} cannot be used: {' '.join(str(error).split())}") from error
 
     def check_migrations(self) -> None:
         if count := lacking():
@@ -41,7 +34,12 @@ class DatabaseCommand(BaseCommand):
             raise CommandError(f"The database lacks {count} {plural}: run manage.py migrate first.")
 
 
-def place() -> str:
+def unusable(error: Exception) -> str:
+    """What manage.py says, of any command, instead of a traceback."""
+    return f"The database {_place()} cannot be used: {' '.join(str(error).split())}"
+
+
+def _place() -> str:
     """Where the database is, without its password."""
     found = connection.get_connection_params()
     if "dbname" not in found:

@@ -129,12 +129,12 @@ def test_a_key_for_cards_needs_no_database(tmp_path: Path) -> None:
     assert manage(tmp_path, "a2a", "cardkey").returncode == 0
 
 
-@pytest.mark.parametrize("command", [("run",), ("worker",), *COMMANDS.values()], ids=["run", "worker", *COMMANDS])
+@pytest.mark.parametrize("command", [("migrate",), ("run",), ("worker",), *COMMANDS.values()], ids=" ".join)
 def test_a_database_that_is_away_is_named_without_its_password(tmp_path: Path, command: tuple[str, ...]) -> None:
     place = f"127.0.0.1:{free_port()}"
     done = manage(tmp_path, *command, DATABASE_URL=f"postgres://tina:hunter2@{place}/desk", **PRODUCTION)
     sentence = refusal(done)
-    assert sentence.startswith(f"CommandError: The database desk at {place} (DATABASE_URL) cannot be used: ")
+    assert sentence.startswith(f"The database desk at {place} (DATABASE_URL) cannot be used: ")
     assert "refused" in sentence
     assert "hunter2" not in done.stderr + done.stdout
 
