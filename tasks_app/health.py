@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from datetime import timedelta
-from functools import cache, partial
+from functools import cache
 
 from django.conf import settings
 from django.db import connection
@@ -13,6 +13,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from tasks_app import clock, services
 from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.deliveries import oldest_due, sender
+from tasks_app.models import Task
 from tasks_app.readers import readers
 from tasks_app.runner import runner
 from tasks_app.sweeper import sweeper
@@ -21,7 +22,7 @@ log = logging.getLogger(__name__)
 PATIENCE = 2.0
 """Seconds the database may take to answer."""
 OVERDUE = timedelta(seconds=60)
-"""By how much deliveries may be late before it is said."""
+"""By how much deliveries and runs may be late before it is said."""
 
 
 async def problems() -> list[str]:
@@ -50,18 +51,27 @@ async def problems() -> list[str]:
 
 async def lags() -> list[str]:
     """What makes things late, while the process can do its work."""
-    return [*services.troubles(), *await _overdue()]
-
-
-async def _overdue() -> list[str]:
     try:
         async with asyncio.timeout(PATIENCE):
-            since = await bridge.ask(DoSlowly(partial(oldest_due, OVERDUE)))
+            late: list[str] = await bridge.ask(DoSlowly(_late))
     except Exception:  # noqa: BLE001  # problems() says what is wrong with the database
-        return []
-    if since is None:
-        return []
-    return [f"deliveries: the oldest that is due waits for {(clock.now() - since).total_seconds():.0f} s already"]
+        late = []
+    return services.troubles() + late
+
+
+def _late() -> list[str]:
+    found = []
+    if since := oldest_due(OVERDUE):
+        age = (clock.now() - since).total_seconds()
+        found.append(f"deliveries: the oldest that is due waits for {age:.0f} s already")
+    # Any one: there may be a great many, and no index has them by age.
+    waiting = Task.objects.filter(state="submitted", status_at__lt=clock.now() - OVERDUE)
+    for agent, queue in waiting.values_list("agent", "queue")[:1]:
+        found.append(
+            f"tasks: one of agent {agent} waits for more than {OVERDUE.total_seconds():.0f} s to be run; "
+            f"are there workers of queue {queue} that know it, and enough of them?"
+        )
+    return found
 
 
 def lacking() -> int:

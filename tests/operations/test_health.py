@@ -1,11 +1,17 @@
 """What /readyz says when the database is there, but not as this process needs it."""
 
+from datetime import timedelta
+
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from tasks_app.health import lacking, problems
+from tasks_app import clock
+from tasks_app.event_log import create_many
+from tasks_app.health import lacking, lags, problems
+from tests.conftest import Person
+from tests.operations.rows import creation
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 MISSING = "database: migrations are missing, run manage.py migrate"
@@ -36,3 +42,13 @@ def test_an_empty_database_lacks_all_migrations() -> None:
 def test_migrations_of_a_newer_release_do_no_harm() -> None:
     MigrationRecorder(connection).record_applied("tasks_app", "9999_of_tomorrow")
     assert said() == []
+
+
+def test_a_task_that_nobody_runs_makes_things_late(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_many([creation(owner, "k", agent="of-another-release")])
+    assert async_to_sync(lags)() == []
+    later = clock.now() + timedelta(seconds=61)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    (sentence,) = async_to_sync(lags)()
+    assert "agent of-another-release waits for more than 60 s" in sentence
+    assert "queue default" in sentence
