@@ -25,6 +25,17 @@ def address_of(request: HttpRequest) -> str:
     return ""
 
 
+def listening() -> str:
+    """Where this process listens."""
+    host = f"[{settings.HOST}]" if ":" in settings.HOST else settings.HOST
+    return f"http://{host}:{settings.PORT}"
+
+
+def told() -> str:
+    """What is told to who has not asked by an address: the public one, or where this process listens."""
+    return str(settings.A2A_PUBLIC_URL) or listening()
+
+
 def own() -> frozenset[str]:
     """The addresses that no header can make up: the public one, or else the names in ALLOWED_HOSTS that are no
     patterns, at the usual port or the one that is listened on. Cards are signed for these alone."""

@@ -90,6 +90,14 @@ def check_secret(**_: Any) -> list[CheckMessage]:
 
 
 @register()
+def check_public_address(**_: Any) -> list[CheckMessage]:
+    if settings.DEVELOPMENT or settings.A2A_PUBLIC_URL:
+        return []
+    hint = "Set A2A_PUBLIC_URL, such as https://agents.example.com, for all web processes and workers."
+    return [Warning("Links to files in webhooks lead to HOST and PORT.", hint=hint, id="a2a.W004")]
+
+
+@register()
 def check_card_key(**_: Any) -> list[CheckMessage]:
     try:
         cards.card_keys()

@@ -103,8 +103,9 @@ def take_up() -> int:
             task.id, task.context_id, [event], now=now, actor="sweeper", attempt=task.attempt,
             lease_before=None if overdue else now,
             run=RunRow(
-                task_id=task.id, number=task.attempt, worker=task.lease_owner or "", started_at=None,
-                ended_at=now, outcome=outcome,
+                task_id=task.id, number=task.attempt, worker=task.lease_owner or "",
+                started_at=task.deadline and task.deadline - timedelta(seconds=task.timeout), ended_at=now,
+                outcome=outcome,
             ),
         )  # fmt: skip
         if bridge.do(item):

@@ -12,6 +12,7 @@ from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCr
 from a2a.types import Message, Part
 from tasks_app.admin.readonly import BROKEN, link
 from tasks_app.admin.text import Pane, moment, size, visible
+from tasks_app.deliveries import with_files
 from tasks_app.models import Event as Row
 from tasks_app.models import Task
 
@@ -38,7 +39,7 @@ def lines(task: Task, *, exchanges: bool) -> tuple[list[dict[str, Any]], int]:
 
 def line(row: Mapping[str, Any], task: Task, pane: Pane, exchanges: bool) -> dict[str, Any]:
     whole = row["length"] <= PAYLOAD
-    payload = "" if pane.cut else (pane.json if whole else pane.text)(row["head"])
+    payload = "" if pane.cut else (pane.json if whole else pane.text)(with_files(row["head"], ""))
     return {
         "seq": row["seq"],
         "time": moment(row["created_at"]),

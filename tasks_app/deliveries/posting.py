@@ -5,7 +5,6 @@ import contextlib
 from datetime import datetime
 
 import httpx
-from django.conf import settings
 from msgspec.structs import replace
 from standardwebhooks import Webhook
 
@@ -13,6 +12,7 @@ from a2a.dialects import BY_VERSION
 from a2a.dialects.webhooks import SIGNED
 from a2a.files import MARK
 from tasks_app import outbound
+from tasks_app.addresses import told
 from tasks_app.deliveries.schedule import Answer
 from tasks_app.deliveries.turns import Turn
 from tasks_app.files import with_links
@@ -28,8 +28,7 @@ def with_files(body: str, base: str | None = None) -> str:
     content = body.encode()
     if MARK not in content:
         return body
-    own = settings.A2A_PUBLIC_URL or f"http://{settings.HOST}:{settings.PORT}"
-    return with_links(content, own if base is None else base).decode()
+    return with_links(content, told() if base is None else base).decode()
 
 
 def headers(turn: Turn, now: datetime) -> dict[str, str]:

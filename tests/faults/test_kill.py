@@ -87,6 +87,7 @@ async def test_an_agent_that_is_tried_once_ends_failed_when_another_process_find
 
 
 async def test_two_processes_show_the_same_events_to_the_byte(pair: tuple[Node, Node]) -> None:
+    assert f"serving at {pair[1].base}\n" in pair[1].log
     params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"pause": 0.03, "words": 2}}]}}
     async with client(pair[0]) as here, client(pair[1]) as there:
         async with listening(here, "SendStreamingMessage", params, agent="story") as sender:

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import FileSystemStorage, storages
+from django.core.management import call_command
 from django.db import DataError
 
 from a2a.errors import IdempotencyConflict, InvalidParams, Unavailable
-from a2a.files import SCHEME, id_of, is_stored
+from a2a.files import MARK, SCHEME, id_of, is_stored
 from a2a.requests import GetTask
 from a2a.types import Part, PushConfig, Task
 from tasks_app import clock, event_log, sweeper
+from tasks_app.admin.timeline import lines
 from tasks_app.bridge import KINDS
 from tasks_app.files import path_of
 from tasks_app.files.forgetting import OWNER, Orphans, forget_gone
@@ -208,6 +210,17 @@ def test_a_message_whose_webhook_is_refused_stores_no_file(owner: Person) -> Non
         with pytest.raises(InvalidParams):
             send(owner, said, "asks-for-files", push_config=webhook)
     assert not stored()
+
+
+def test_an_operator_sees_links_and_no_reference(owner: Person, capsys: pytest.CaptureFixture[str]) -> None:
+    task = sent(owner, message(parts=(PDF,)), "echo")
+    call_command("tasks", "show", task.id)
+    printed = capsys.readouterr().out
+    (newest, *_), _ = lines(TaskRow.objects.get(), exchanges=False)
+    for told in (printed, newest["payload"]):
+        assert "/files/" in told
+        assert "signature=" in told
+        assert MARK.decode() not in told
 
 
 def test_all_files_of_a_task_count_together(owner: Person, settings: Any) -> None:

@@ -12,6 +12,7 @@ from django.core.management.base import CommandError
 from django.db import connections
 
 from tasks_app import access
+from tasks_app.addresses import listening
 from tasks_app.management.commands.serve import LOOPBACK, lock_folder, shown, take_over_folder
 from tasks_app.management.operator import DatabaseCommand
 from tasks_app.server import serve
@@ -55,9 +56,8 @@ class Command(DatabaseCommand):
             access.new_key("developer", name="development", key=accepted)
         connections.close_all()
         take_over_folder()
-        host = f"[{settings.HOST}]" if ":" in settings.HOST else settings.HOST
         text = READY.format(
-            base=f"http://{host}:{settings.PORT}",
+            base=listening(),
             operator=OPERATOR,
             password=password,
             key=settings.DEV_KEY or key,

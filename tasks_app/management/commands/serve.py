@@ -1,6 +1,7 @@
 """manage.py serve: the doors and the background work in one process."""
 
 import fcntl
+import logging
 from pathlib import Path
 from typing import IO, Any
 
@@ -8,10 +9,12 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from tasks_app import services
+from tasks_app.addresses import listening
 from tasks_app.management.operator import DatabaseCommand
 from tasks_app.rows import on_postgres
 from tasks_app.server import serve
 
+log = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -22,7 +25,7 @@ class Command(DatabaseCommand):
         refuse_open_development()
         lock = None if on_postgres() else lock_folder(settings.DATA_DIR)
         take_over_folder()
-        if serve():
+        if serve(lambda: log.info("serving at %s", listening())):
             if lock:
                 lock.close()
             raise CommandError(f"Port {settings.PORT} is taken or not allowed; set PORT to another one.")

@@ -9,6 +9,8 @@ from django.core.management.base import CommandError
 from a2a.errors import Error
 from a2a.states import TaskState
 from tasks_app import event_log, lookup, operations
+from tasks_app.addresses import told
+from tasks_app.files import with_links
 from tasks_app.management.operator import DatabaseCommand, account, limit_of, name_of
 from tasks_app.models import Event, Run, Task
 
@@ -47,7 +49,8 @@ class Command(DatabaseCommand):
     def show(self, id: str) -> None:
         found = [head["id"] for head in heads(lookup.tasks(id))]
         for task_id in found:
-            self.line(whole(task_id))
+            # A stored reference to a file is a secret; a link to it is not for ever.
+            self.stdout.write(with_links(orjson.dumps(whole(task_id)), told()).decode())
         if not found:
             raise CommandError(f"No task and no context has the id {id!r}.", returncode=1)
 
