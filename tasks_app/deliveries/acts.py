@@ -5,12 +5,12 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
 
 from tasks_app import clock
 from tasks_app.bridge import Do, bridge
+from tasks_app.deliveries.turns import end
 from tasks_app.hints import hints
-from tasks_app.models import Delivery, DeliveryTry, PushConfig
+from tasks_app.models import Delivery, PushConfig
 from tasks_app.sealing import Unreadable, opened
 
 
@@ -90,18 +90,10 @@ def _give_up(delivery: Delivery, config: PushConfig) -> None:
         raise Refused(f"It is {delivery.state} already.")
     now, waiting = clock.now(), Delivery.objects.filter(config_id=config.pk, state="waiting").order_by("seq")
     head = waiting.values_list("pk", flat=True).first()
-    _end(waiting.filter(pk=delivery.pk), now, delivery.error or "An operator gave it up.")
+    end(waiting.filter(pk=delivery.pk), now, error=delivery.error or "An operator gave it up.")
     # Behind another one it had no turn: that one waits on, for as long as it should.
     if config.state == "active" and head == delivery.pk:
         PushConfig.objects.filter(pk=config.pk).update(due_at=now if waiting.exists() else None)
-
-
-def _end(deliveries: QuerySet[Delivery], now: datetime, error: str) -> None:
-    """No more tries of those that wait: what was acknowledged once, and then sent again, has been delivered."""
-    acknowledged = DeliveryTry.objects.filter(delivery_id=OuterRef("pk"), status__gte=200, status__lt=300)
-    waiting = deliveries.filter(state="waiting")
-    waiting.filter(Exists(acknowledged)).update(state="delivered", done_at=now)
-    waiting.update(state="dead", done_at=now, error=error)
 
 
 def _disable(config_id: str, reason: str) -> None:
@@ -111,8 +103,8 @@ def _disable(config_id: str, reason: str) -> None:
             state="disabled", reason=reason, due_at=None, updated_at=now
         ):
             raise _other_state(config_id, "active")
-        waiting = Delivery.objects.filter(config_id=config_id)
-        _end(waiting, now, "The webhook was disabled before this was delivered.")
+        waiting = Delivery.objects.filter(config_id=config_id, state="waiting")
+        end(waiting, now, error="The webhook was disabled before this was delivered.")
 
 
 def _enable(config_id: str) -> None:

@@ -10,7 +10,7 @@ from secrets import token_hex
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from msgspec import Struct
 
 from tasks_app.deliveries.schedule import Answer, next_try, verdict
@@ -150,20 +150,26 @@ def _decide(turn: Turn, config: PushConfig, delivery: Delivery, answer: Answer, 
     elif delivery.state == "waiting" and decision == "again" and not late:
         again = next_try(answer, delivery.tries + 1, now, chance)
     else:
-        state = "delivered" if decision == "delivered" else "dead"
-        # One that was dropped, or given up, while it was under way may have arrived even so.
-        mine_or_arrived = (
-            Delivery.objects.filter(pk=delivery.pk) if state == "delivered" else mine.filter(pk=delivery.pk)
-        )
-        mine_or_arrived.update(state=state, done_at=now)
+        if decision == "delivered":
+            # One that was dropped, or given up, while it was under way has arrived even so.
+            Delivery.objects.filter(pk=delivery.pk).update(state="delivered", done_at=now)
+        else:
+            end(mine.filter(pk=delivery.pk), now)
         again = now
     config.lease_owner = config.lease_until = None
     if decision == "gone" and not outdated and config.state == "active":
         config.state, config.reason = "disabled", "its receiver answered 410 Gone"
-        mine.update(state="dead", done_at=now, error="The webhook was disabled before this was tried.")
+        end(mine, now, error="The webhook was disabled before this was tried.")
     config.due_at = again if config.state == "active" and mine.exists() else None
     config.updated_at = now
     config.save(update_fields=["lease_owner", "lease_until", "state", "reason", "due_at", "updated_at"])
+
+
+def end(waiting: QuerySet[Delivery], now: datetime, **error: str) -> None:
+    """No more tries of these: what was acknowledged once, and then sent again, has been delivered."""
+    acknowledged = DeliveryTry.objects.filter(delivery_id=OuterRef("pk"), status__gte=200, status__lt=300)
+    waiting.filter(Exists(acknowledged)).update(state="delivered", done_at=now)
+    waiting.update(state="dead", done_at=now, **error)
 
 
 def release(turn: Turn) -> None:

@@ -827,3 +827,16 @@ def test_files_of_a_bare_reply_go_with_it_while_deliveries_are_forgotten(
     assert not Delivery.objects.exists()
     assert not Turn.objects.exists()
     assert File.objects.get().holder == ""
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_what_was_acknowledged_stays_delivered_when_it_is_refused_the_second_time(
+    lanes: None, owner: Person, there: Receiver, hand: Hand, status: int
+) -> None:
+    there.script = [Reply(204), Reply(status)]
+    happens(hooked(owner, there.url), WORKS)
+    pump()
+    send_again(Delivery.objects.get().pk)
+    pump()
+    assert states() == [(2, "delivered", 2)]
+    assert PushConfig.objects.get().state == ("disabled" if status == 410 else "active")
