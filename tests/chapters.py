@@ -363,6 +363,9 @@ async def extensions_are_asked_for_activated_and_told(cast: Cast) -> None:
             assert not {told, other} & set(seen)
     members = [cast.me.call("send", cast.me.sending("hello", agent="extended")), cast.me.call("nope", {})]
     assert (await headers_of(members, **{"A2A-Extensions": GEO}))[told] == GEO
+    refused = cast.me.sending("hello", agent="extended")
+    refused["configuration"][cast.me.webhook_name] = cast.me.webhook("http://10.0.0.1/")
+    assert (await headers_of(cast.me.call("send", refused), **{"A2A-Extensions": GEO}))[told] == GEO
 
 
 async def a_required_extension_is_demanded_with_the_code_of_the_version(cast: Cast) -> None:

@@ -58,21 +58,21 @@ async def answered(
     """The call, performed and recorded. Never raises: this is the one catch of the doors."""
     exchange.asked_by(call.caller)
     dialect: Dialect | None = None
+    context = Context(caller=call.caller, exchange=exchange, agent=call.agent)
     try:
         dialect, method, params = understand()
         exchange.row.dialect = dialect.name
         check_scope(call.caller, OPERATIONS[method.request].scope)
         request = _wish(call, method.request, method.decode(params))
         exchange.encode = lambda result: wrapping.head + method.encode(result) + wrapping.tail
-        context = Context(caller=call.caller, exchange=exchange, agent=call.agent)
         result = await perform(request, context)
     except Refused as refused:
         return _failed(exchange, wrapping, refused.error, refused.dialect)
     except Error as error:
-        return _failed(exchange, wrapping, error, dialect)
+        return replace(_failed(exchange, wrapping, error, dialect), headers=_echo(dialect, context))
     except Exception as error:  # noqa: BLE001  # the doors' one catch; logged with its reference
-        return _failed(exchange, wrapping, told(exchange, error), dialect)
-    headers = {dialect.extensions_header: ", ".join(context.activated)} if context.activated else {}
+        return replace(_failed(exchange, wrapping, told(exchange, error), dialect), headers=_echo(dialect, context))
+    headers = _echo(dialect, context)
     if isinstance(result, Follow):
         return replace(_followed(call, exchange, wrapping, result, dialect), headers=headers)
     payload = exchange.answer or exchange.encode(result)
@@ -84,6 +84,11 @@ async def answered(
     recorder.close(exchange)
     shown = None if wrapping.silent else linked(payload, call.request)
     return Answered(exchange=exchange, wrapping=wrapping, payload=shown, headers=headers)
+
+
+def _echo(dialect: Dialect | None, context: Context) -> dict[str, str]:
+    """The extensions that were activated, also where the call failed after that."""
+    return {dialect.extensions_header: ", ".join(context.activated)} if dialect and context.activated else {}
 
 
 def _wish(call: HttpCall, kind: type[Request], request: Any) -> Any:
@@ -135,7 +140,8 @@ def response_to(answered: Answered) -> HttpResponseBase:
     if answered.payload is None:
         return HttpResponse(status=204, headers={"X-Request-ID": request_id})
     if answered.error is not None:
-        return error_answer(answered.error, answered.payload, request_id, answered.status, answered.wrapping.media)
+        media, headers = answered.wrapping.media, answered.headers
+        return error_answer(answered.error, answered.payload, request_id, answered.status, media, headers)
     return answer(answered.payload, request_id, media=answered.wrapping.media, headers=answered.headers)
 
 

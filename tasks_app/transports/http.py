@@ -159,9 +159,11 @@ def answer(
     return HttpResponse(payload, status=status, content_type=media, headers=told)
 
 
-def error_answer(error: Error, payload: bytes, request_id: str, status: int, media: str) -> HttpResponse:
+def error_answer(
+    error: Error, payload: bytes, request_id: str, status: int, media: str, headers: dict[str, str] | None = None
+) -> HttpResponse:
     """An error, with the headers it has in HTTP."""
-    response = answer(payload, request_id, status, media)
+    response = answer(payload, request_id, status, media, headers)
     if isinstance(error, Unauthenticated):
         response["WWW-Authenticate"] = CHALLENGE
     if isinstance(error, Unavailable):
