@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -245,88 +246,72 @@ def test_a_slow_receiver_holds_up_neither_another_nor_the_order(service: None, o
     assert [got.seq for got in slow_ones] == sorted(got.seq for got in slow_ones)
 
 
-def test_a_slow_host_leaves_slots_to_other_hosts(service: None, owner: Person, there: Receiver, settings: Any) -> None:
-    settings.A2A_DELIVERY_SLOTS = turns.OF_SLOTS * (turns.AT_A_HOST + 2)
+def so_many_at_once(there: Receiver, number: int, slow: Sequence[str], fast: str) -> None:
+    """Of the tasks whose webhooks are slow so many are told of at once, and of the other one beside them."""
     gate = threading.Event()
     there.paths["/slow"] = Reply(until=gate)
-    for _ in range(turns.AT_A_HOST + 4):
-        happens(hooked(owner, f"{there.url}/slow"), chunk("x"))
-    there.wait(turns.AT_A_HOST, "/slow")
-    happens(hooked(owner, f"http://localhost:{there.server_address[1]}/fast"), chunk("x"))
+    for task_id in slow:
+        happens(task_id, chunk("x"))
+    there.wait(number, "/slow")
+    happens(fast, chunk("x"))
     there.wait(1, "/fast")
-    assert len(there.at("/slow")) == turns.AT_A_HOST
+    assert len(there.at("/slow")) == number
     gate.set()
-    there.wait(turns.AT_A_HOST + 4, "/slow")
+    there.wait(len(slow), "/slow")
 
 
-def test_an_owner_of_many_slow_hosts_leaves_slots_to_other_owners(
-    service: None, owner: Person, stranger: Person, there: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.A2A_DELIVERY_SLOTS = 4
+@pytest.fixture
+def hosts(there: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Addresses of six hosts, all of which are the receiver."""
     settings.A2A_OUTBOUND_HOSTS = [f"{number}.internal" for number in range(6)]
 
     async def lookup(host: str, port: int, _: Any) -> outbound.Found:
         return [(2, 1, 6, "", ("127.0.0.1", port))]
 
     monkeypatch.setattr(outbound, "lookup", lookup)
-    gate = threading.Event()
-    there.paths["/slow"] = Reply(until=gate)
-    for host in settings.A2A_OUTBOUND_HOSTS:
-        happens(hooked(owner, f"http://{host}:{there.server_address[1]}/slow"), chunk("x"))
-    there.wait(2, "/slow")
-    happens(hooked(stranger, f"http://0.internal:{there.server_address[1]}/fast"), chunk("x"))
-    there.wait(1, "/fast")
-    assert len(there.at("/slow")) == 4 // turns.OF_SLOTS
-    gate.set()
-    there.wait(6, "/slow")
+    return [f"http://{host}:{there.server_address[1]}" for host in settings.A2A_OUTBOUND_HOSTS]
+
+
+def test_a_slow_host_leaves_slots_to_other_hosts(service: None, owner: Person, there: Receiver, settings: Any) -> None:
+    settings.A2A_DELIVERY_SLOTS = turns.OF_SLOTS * (turns.AT_A_HOST + 2)
+    slow = [hooked(owner, f"{there.url}/slow") for _ in range(turns.AT_A_HOST + 4)]
+    fast = hooked(owner, f"http://localhost:{there.server_address[1]}/fast")
+    so_many_at_once(there, turns.AT_A_HOST, slow, fast)
+
+
+def test_an_owner_of_many_slow_hosts_leaves_slots_to_other_owners(
+    service: None, owner: Person, stranger: Person, there: Receiver, hosts: list[str], settings: Any
+) -> None:
+    settings.A2A_DELIVERY_SLOTS = 4
+    slow = [hooked(owner, f"{host}/slow") for host in hosts]
+    so_many_at_once(there, 4 // turns.OF_SLOTS, slow, hooked(stranger, f"{hosts[0]}/fast"))
 
 
 def test_an_owner_whose_webhooks_are_slow_leaves_their_host_to_other_owners(
     service: None, owner: Person, stranger: Person, there: Receiver, settings: Any
 ) -> None:
     settings.A2A_DELIVERY_SLOTS = turns.OF_SLOTS * (turns.AT_A_HOST + 2)
-    gate = threading.Event()
-    there.paths["/slow"] = Reply(until=gate)
-    for _ in range(turns.AT_A_HOST + 1):
-        happens(hooked(owner, f"{there.url}/slow"), chunk("x"))
-    there.wait(turns.AT_A_HOST, "/slow")
-    happens(hooked(stranger, f"{there.url}/fast"), chunk("x"))
-    there.wait(1, "/fast")
-    assert len(there.at("/slow")) == turns.AT_A_HOST
-    gate.set()
-    there.wait(turns.AT_A_HOST + 1, "/slow")
+    slow = [hooked(owner, f"{there.url}/slow") for _ in range(turns.AT_A_HOST + 1)]
+    so_many_at_once(there, turns.AT_A_HOST, slow, hooked(stranger, f"{there.url}/fast"))
 
 
 def test_a_host_of_many_owners_leaves_slots_to_other_hosts(
     service: None, owner: Person, stranger: Person, there: Receiver, settings: Any
 ) -> None:
     settings.A2A_DELIVERY_SLOTS = 4
-    gate = threading.Event()
-    there.paths["/slow"] = Reply(until=gate)
-    for person in (owner, stranger, owner, stranger):
-        happens(hooked(person, f"{there.url}/slow"), chunk("x"))
-    there.wait(2, "/slow")
-    happens(hooked(stranger, f"http://localhost:{there.server_address[1]}/fast"), chunk("x"))
-    there.wait(1, "/fast")
-    assert len(there.at("/slow")) == 4 // turns.OF_SLOTS
-    gate.set()
-    there.wait(4, "/slow")
+    slow = [hooked(person, f"{there.url}/slow") for person in (owner, stranger, owner, stranger)]
+    fast = hooked(stranger, f"http://localhost:{there.server_address[1]}/fast")
+    so_many_at_once(there, 4 // turns.OF_SLOTS, slow, fast)
 
 
 def test_as_many_tries_are_under_way_as_there_are_slots(
-    service: None, owner: Person, there: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch
+    service: None, owner: Person, there: Receiver, hosts: list[str]
 ) -> None:
-    settings.A2A_OUTBOUND_HOSTS = ["a.internal", "b.internal", "c.internal"]
-
-    async def lookup(host: str, port: int, _: Any) -> outbound.Found:
-        return [(2, 1, 6, "", ("127.0.0.1", port))]
-
-    monkeypatch.setattr(outbound, "lookup", lookup)
     gate = threading.Event()
     there.default = Reply(until=gate)
-    for host in settings.A2A_OUTBOUND_HOSTS:
+    for host in hosts[:3]:
         for _ in range(turns.AT_A_HOST):
-            happens(hooked(owner, f"http://{host}:{there.server_address[1]}/"), chunk("x"))
+            happens(hooked(owner, host), chunk("x"))
     there.wait(3 * turns.AT_A_HOST)
     gate.set()
 
