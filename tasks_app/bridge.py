@@ -66,7 +66,16 @@ class Kind(Struct, frozen=True, kw_only=True):
 
 
 def _each(items: Sequence[Do]) -> list[Any]:
-    return [item.function() for item in items]
+    """Each for itself: what the others did is done, and is not to be done again."""
+    results: list[Any] = []
+    for item in items:
+        try:
+            results.append(item.function())
+        except Exception as error:  # noqa: BLE001  # it is the answer to whoever asked for this one
+            if isinstance(error, DatabaseError | InterfaceError):
+                log.warning("a %s failed: %s", type(item).__name__, error)
+            results.append(error)
+    return results
 
 
 def _without_exchange(item: Create | Append) -> bool:

@@ -31,7 +31,7 @@ _VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 def uuid7_at(time_: datetime) -> str:
     """The lowest id of that millisecond: ids below it are older."""
-    head = f"{int(time_.timestamp() * 1000):012x}"
+    head = f"{max(0, int(time_.timestamp() * 1000)):012x}"
     return f"{head[:8]}-{head[8:]}-7000-8000-000000000000"
 
 

@@ -20,9 +20,9 @@ _SECRET = re.compile(rf"(?:{_NAMES})|[\w-]{{0,64}}_(?:secret|password|api_key)",
 # Possessive and anchored at a word's beginning: a hostile text must not cost more than one pass.
 _BY_VALUE = re.compile(
     r"(?<![\w-])(?:eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]++|tdk_[\w-]{16,}+|whsec_[A-Za-z0-9+/=]{16,}+)"
-    r"|(?<=://)[^\s/?#@:\"]*+:[^\s/?#@\"]*+(?=@)"
+    r"|(?<=://)[^\s/?#\"]+(?=@)"
 )
-_IN_QUERY = re.compile(rf"([?&](?:{_NAMES}|key|sig|signature)=)[^&#\s\"]++", re.IGNORECASE)
+_IN_QUERY = re.compile(rf"([?&](?:[\w-]{{0,64}}[-_])?(?:{_NAMES}|key|sig|signature)=)[^&#\s\"]++", re.IGNORECASE)
 # What is not JSON cannot be walked: everything after such a name goes, and no more than this is kept.
 _IN_TEXT = re.compile(rf"((?:{_NAMES})[\"']?\s{{0,9}}[:=]).*", re.IGNORECASE | re.DOTALL)
 TEXT_BYTES = 4_096
@@ -31,9 +31,11 @@ _HINTS = tuple(
     word.encode()
     for word in (
         *("auth", "passw", "passp", "secret", "key", "credential", "cookie", "token"),
-        *("eyj", "tdk_", "whsec_", "\\u", "@", "sig=", "signature="),
+        *("eyj", "tdk_", "whsec_", "\\u", "sig=", "signature="),
     )
 )
+# As in _BY_VALUE, in the bytes of JSON. An @ alone is in every second mail: to walk for it costs all of them.
+_USER = re.compile(rb":(?:\\?/){2}[^\s/?#\"]+@")
 _BIG = 4_096
 """Bodies below this hold no file that is worth looking for."""
 # A piece is base64 or an escaped slash, as PHP writes it: nothing else may stand before the quote that ends it.
@@ -66,18 +68,19 @@ def redacted(body: bytes) -> str:
     for hint in _HINTS:
         if hint in lower:
             return _clean(_masked(body))
+    if b"@" in body and _USER.search(body):
+        return _clean(_masked(body))
     return _clean(body.decode("utf-8", "replace"))
 
 
 def _masked(body: bytes) -> str:
     try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        # Of a member that is there twice the parser has seen the last only: what was walked is what is kept.
+        return orjson.dumps(_walk(orjson.loads(body))).decode()
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
+        # No JSON, or so deep that it is refused: orjson reads 1,024 levels, and writes 254.
         text = _IN_TEXT.sub(rf"\1 {MASK}", body[:TEXT_BYTES].decode("utf-8", "replace"))
         return _by_value(text)
-    walked = _walk(value)
-    # Of a member that is there twice the parser has seen the last only: what was walked is what is kept.
-    return orjson.dumps(walked).decode()
 
 
 def _walk(value: Any) -> Any:

@@ -84,7 +84,8 @@ def _config(params: Json) -> Json:
     params = _named(_named(params, task, "parent"), params["id"], "taskId")
     asked = params.get("configId") or params.get("config_id")
     outer = params["config"] if isinstance(params.get("config"), dict) else params
-    if str(name := outer.get("name", "")).startswith("tasks/") and not str(name).startswith(f"{task}/"):
+    name = str(outer.get("name", ""))
+    if name.startswith("tasks/") and not f"{name}/".startswith(f"{task}/"):
         raise InvalidParams(("name", "is not that of the path"))
     inner = outer.get("pushNotificationConfig") or outer.get("push_notification_config") or params.get("config") or {}
     if asked and isinstance(inner, dict):

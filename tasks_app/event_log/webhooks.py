@@ -62,15 +62,15 @@ def register(wish: Register) -> bool:
         found = cursor.fetchone()
         if found is None:
             return False
-        put(cursor, wish.row)
+        known = put(cursor, wish.row)
         state, last = found
         if TaskState(state) in TERMINAL:
-            write_end(cursor, wish.row, last)
+            write_end(cursor, wish.row, last, moved=known is not None and known.url != wish.row.url)
     return True
 
 
-def put(cursor: CursorWrapper, row: WebhookRow, most: int | None = MOST) -> None:
-    """Stores the webhook in the place of that id; the task's row is locked. Raises Full."""
+def put(cursor: CursorWrapper, row: WebhookRow, most: int | None = MOST) -> PushConfig | None:
+    """Stores the webhook in the place of that id, and gives what was there; the task's row is locked. Raises Full."""
     mine = PushConfig.objects.filter(task_id=row.task_id)
     known = mine.filter(config_id=row.config_id).first()
     new = known is None or known.state == "removed"
@@ -78,7 +78,7 @@ def put(cursor: CursorWrapper, row: WebhookRow, most: int | None = MOST) -> None
         raise Full
     if known is None:
         WEBHOOKS.write(cursor, [row])
-        return
+        return None
     if _is_the_same(known, row):
         # Its operator may have handed out the secret that this server made.
         row.secret = known.secret
@@ -86,6 +86,7 @@ def put(cursor: CursorWrapper, row: WebhookRow, most: int | None = MOST) -> None
     waiting = Delivery.objects.filter(config_id=known.pk, state="waiting").exists()
     row.id, row.created_at, row.due_at = known.pk, known.created_at, row.updated_at if waiting else None
     mine.filter(pk=known.pk).update(**{name: getattr(row, name) for name in WEBHOOKS.columns if name != "id"})
+    return known
 
 
 def _is_the_same(known: PushConfig, row: WebhookRow) -> bool:

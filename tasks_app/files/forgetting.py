@@ -100,11 +100,14 @@ def _is_ours() -> bool:
     """A database that knows nothing of the files, such as an empty one that was set by mistake, would find no row for
     any. The first that looks puts its name there: the time of its first migration, which backups keep."""
     name = MigrationRecorder.Migration.objects.earliest("id").applied.isoformat()
-    if not storage().exists(OWNER):
-        storage().save(OWNER, ContentFile(name.encode()))
-        return True
-    with storage().open(OWNER) as file:
-        return bool(file.read().decode() == name)
+    if storage().exists(OWNER):
+        with storage().open(OWNER) as file:
+            owner = file.read().decode().strip()
+        if owner:
+            return bool(owner == name)
+        storage().delete(OWNER)  # Its writer was killed.
+    storage().save(OWNER, ContentFile(name.encode()))
+    return True
 
 
 def _days() -> list[str]:

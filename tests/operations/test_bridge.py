@@ -13,7 +13,7 @@ from django.db import IntegrityError, connection
 from a2a.errors import TaskNotCancelable
 from a2a.requests import CancelTask
 from a2a.states import TERMINAL, TaskState
-from tasks_app.bridge import GROUP, Do, DoSlowly, bridge, take
+from tasks_app.bridge import GROUP, KINDS, Do, DoSlowly, bridge, perform, take
 from tasks_app.event_log import Appended, Known, ReadTask
 from tasks_app.models import Event, IdempotencyKey, Task
 from tasks_app.operations import Context, perform_now
@@ -47,6 +47,19 @@ def test_a_group_is_bounded() -> None:
     assert len(take(queue, None)) == GROUP
     assert len(take(queue, lambda item: item)) == GROUP
     assert len(queue) == 100 - 2 * GROUP
+
+
+def test_what_goes_wrong_with_one_function_is_the_answer_to_its_caller_alone() -> None:
+    done: list[str] = []
+
+    def wrong() -> None:
+        raise IntegrityError
+
+    for kind in (Do, DoSlowly):
+        items = [kind(lambda: done.append("before")), kind(wrong), kind(lambda: "after")]
+        before, error, after = perform(KINDS[kind], items)
+        assert (before, type(error), after) == (None, IntegrityError, "after")
+    assert done == ["before", "before"], "what is done is not done again"
 
 
 def test_the_same_key_twice_in_one_breath_makes_one_task(owner: Person) -> None:

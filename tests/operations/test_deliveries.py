@@ -825,3 +825,24 @@ def test_what_was_acknowledged_stays_delivered_when_it_is_refused_the_second_tim
     pump()
     assert states() == [(2, "delivered", 2)]
     assert PushConfig.objects.get().state == ("disabled" if status == 410 else "active")
+
+
+@pytest.mark.parametrize("how", ["removed", "disabled", "moved"])
+def test_the_end_is_told_again_to_whoever_takes_the_place_of_a_webhook(
+    lanes: None, owner: Person, there: Receiver, how: str
+) -> None:
+    task_id = task(owner)
+    hook(owner, task_id, f"{there.url}/former", "0.3")
+    happens(task_id, WORKS, DONE)
+    if how == "removed":
+        ask(owner, DeletePushConfig(task_id=task_id, id=task_id))
+    elif how == "disabled":
+        disable(PushConfig.objects.get().pk, "ops")
+    else:
+        pump()
+    former = len(there.got)
+    for _ in range(2):
+        hook(owner, task_id, f"{there.url}/new", "0.3")
+        pump()
+    assert [got.path for got in there.got[former:]] == ["/new"]
+    assert '"completed"' in there.got[-1].raw.decode()

@@ -332,6 +332,8 @@ def test_a_secret_that_is_masked_in_the_request_is_masked_in_the_answer(post: Po
     [
         '{"metadata":{"password":"hunter2"},"metadata":{}}', '{"token":"hunter2","token":null}',
         '{"credentials"\n:\n"hunter2",}', '{"note":"https://me:hunter2@example.org/"}',
+        '{"note":"https://me:p@hunter2@example.org/"}', '{"note":"https:\\/\\/hunter2@example.org"}',
+        '{"url":"https://example.org/?X-Amz-Signature=hunter2"}',
         '{"url":"https://example.org/hook?a=1&access_token=hunter2#x"}', '{"url":"https://example.org/?sig=hunter2"}',
     ],
 )  # fmt: skip
@@ -339,8 +341,20 @@ def test_no_way_of_writing_keeps_a_secret(body: str) -> None:
     assert "hunter2" not in redacted(body.encode())
 
 
+def test_a_body_that_is_too_deep_to_be_written_again_is_refused_and_recorded(post: Post) -> None:
+    for depth in (300, 500, 900):
+        _, content = post(b'{"token":"hunter2","deep":' + b"[" * depth + b"]" * depth + b"}")
+        assert json.loads(content)["error"]["code"] == -32600
+    for exchange in recorded(3):
+        assert exchange.outcome == "refused"
+        assert exchange.body.request.startswith('{"token": [redacted]')
+
+
 def test_what_is_no_secret_stays() -> None:
-    for body in ('{"text":"mail me@example.org"}', '{"url":"https://example.org/a@b?design=1&page=2"}'):
+    for body in (
+        '{"text":"mail me@example.org","n":123456789012345678901234567890,"x":1.10}',
+        '{"url":"https://example.org/a@b?design=1&page=2"}',
+    ):
         assert redacted(body.encode()) == body
 
 

@@ -154,6 +154,8 @@ def test_a_webhook_may_come_by_the_route_that_the_protobuf_misspells(client: htt
     task = client.post("/v1/message:send", json=sending(PROTO)).json()["task"]["id"]
     written = client.post(f"/v1/task/{task}/pushNotificationConfigs", json={"configId": "A", "config": HOOK})
     assert (written.status_code, written.json()["pushNotificationConfig"]["id"]) == (200, "A")
+    named = {"config": {"name": f"tasks/{task}", "pushNotificationConfig": HOOK}}
+    assert client.post(f"/v1/tasks/{task}/pushNotificationConfigs", json=named).status_code == 200
 
 
 def test_protobuf_leaves_out_the_schemes_of_a_webhook_that_has_none(client: httpx.Client) -> None:
