@@ -39,26 +39,29 @@ class Refused(Exception):
 def choose(method: str, version: str | None) -> tuple[Dialect, Method]:
     """Who speaks, and what is meant; the version is the header's or the query's. Raises Refused."""
     if not version:
-        for dialect in DIALECTS:
-            if method in dialect.methods:
-                return dialect, dialect.methods[method]
+        if home := _home(method):
+            return home, home.methods[method]
         raise Refused(MethodNotFound())
     chosen = BY_VERSION.get(minor(version) or "")
     if chosen is None:
         raise Refused(unsupported(version), v1_0.DIALECT)
     if method not in chosen.methods:
-        raise Refused(_elsewhere(method, chosen), chosen)
+        raise Refused(_elsewhere(_home(method), chosen), chosen)
     return chosen, chosen.methods[method]
 
 
-def _elsewhere(method: str, chosen: Dialect) -> MethodNotFound:
+def _home(method: str) -> Dialect | None:
+    """The newest version that has the method."""
+    return next((dialect for dialect in DIALECTS if method in dialect.methods), None)
+
+
+def _elsewhere(home: Dialect | None, chosen: Dialect) -> MethodNotFound:
     """A method that another version has is not unknown: the version is wrong."""
-    for dialect in DIALECTS:
-        if method in dialect.methods:
-            return MethodNotFound(
-                detail=f"it is a method of {dialect.version}, and by its A2A-Version this call is {chosen.version}"
-            )
-    return MethodNotFound()
+    if home is None:
+        return MethodNotFound()
+    return MethodNotFound(
+        detail=f"it is a method of {home.version}, and by its A2A-Version this call is {chosen.version}"
+    )
 
 
 def unsupported(version: str, supported: str = "0.3,1.0") -> VersionNotSupported:

@@ -63,15 +63,20 @@ def oldest_due(patience: timedelta) -> datetime | None:
     return late.values_list("due_at", flat=True).first()
 
 
+def no_delivery(delivery_id: str) -> Refused:
+    """What is said to who names one that is not there."""
+    return Refused(
+        f"There is no delivery {delivery_id[:64]!r}, or it is no longer kept: "
+        "`manage.py deliveries list` prints their ids."
+    )
+
+
 def _locked(act: Any, delivery_id: str) -> None:
     """Under the lock that a sender takes to write down what became of a try."""
     with transaction.atomic():
         delivery = Delivery.objects.filter(pk=delivery_id).first()
         if delivery is None:
-            raise Refused(
-                f"There is no delivery {delivery_id[:64]!r}, or it is no longer kept: "
-                "`manage.py deliveries list` prints their ids."
-            )
+            raise no_delivery(delivery_id)
         config = PushConfig.objects.select_for_update(no_key=True).filter(pk=delivery.config_id).first()
         if config is None:
             raise Refused("Its webhook is no longer kept.")

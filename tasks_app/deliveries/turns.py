@@ -63,9 +63,14 @@ class Busy:
         self.hosts[turn.host] += 1
         self.owners[turn.owner_id] += 1
 
+    @property
+    def most(self) -> int:
+        """Tries of one owner, and at one host."""
+        return max(1, int(settings.A2A_DELIVERY_SLOTS) // OF_SLOTS)
+
     def full(self) -> tuple[list[tuple[int, str]], list[str], list[int]]:
         """The owners at a host, the hosts and the owners with as many tries as they may have."""
-        most = max(1, settings.A2A_DELIVERY_SLOTS // OF_SLOTS)
+        most = self.most
         return (
             [pair for pair, tries in self.pairs.items() if tries >= AT_A_HOST],
             [host for host, tries in self.hosts.items() if tries >= most],
@@ -73,8 +78,7 @@ class Busy:
         )
 
     def has_room(self, owner_id: int, host: str) -> bool:
-        pairs, hosts, owners = self.full()
-        return (owner_id, host) not in pairs and host not in hosts and owner_id not in owners
+        return self.pairs[owner_id, host] < AT_A_HOST and max(self.hosts[host], self.owners[owner_id]) < self.most
 
 
 def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:

@@ -97,23 +97,18 @@ def write_deliveries(cursor: CursorWrapper, events: Mapping[str, Sequence[EventR
     transaction.on_commit(hints.due)
 
 
-def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, moved: bool) -> None:
+def write_end(cursor: CursorWrapper, webhook: WebhookRow, context_id: str, seq: int, *, moved: bool) -> None:
     """The event with which the task has ended, for a webhook that came after it, or has another address since. The
     task's row is locked."""
     known = Delivery.objects.filter(config_id=webhook.id, seq=seq)
     if known.filter(state__in=["waiting"] if moved else ["waiting", "delivered"]).exists():
         return
     task_id, now = webhook.task_id, clock.now()
-    contexts = Task.objects.filter(pk=task_id).values_list("context_id", flat=True)
-    end = [replace(event, context_id=contexts[0]) for event in read_tails([(task_id, seq - 1, seq)])[task_id]]
-    rows = deliveries([(webhook.id, webhook.version)], end, _Past(task_id).as_of, now)
-    # An event has one delivery for each id: what became of it with the webhook that had the id before is over.
-    again = [
-        row
-        for row in rows
-        if known.update(state="waiting", done_at=None, created_at=now, version=row.version, body=row.body)
-    ]
-    DELIVERIES.write(cursor, [row for row in rows if row not in again])
+    end = [replace(event, context_id=context_id) for event in read_tails([(task_id, seq - 1, seq)])[task_id]]
+    for row in deliveries([(webhook.id, webhook.version)], end, _Past(task_id).as_of, now):
+        # An event has one delivery for each id: what became of it with the webhook that had the id before is over.
+        if not known.update(state="waiting", done_at=None, created_at=now, version=row.version, body=row.body):
+            DELIVERIES.write(cursor, [row])
     PushConfig.objects.filter(pk=webhook.id).update(due_at=now)
     transaction.on_commit(hints.due)
 

@@ -7,7 +7,9 @@ import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import orjson
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import make_password
@@ -32,6 +34,10 @@ class DatabaseCommand(BaseCommand):
         if count := lacking():
             plural = "migration" if count == 1 else "migrations"
             raise CommandError(f"The database lacks {count} {plural}: run manage.py migrate first.")
+
+    def line(self, value: dict[str, Any]) -> None:
+        """Prints it as a line of JSON."""
+        self.stdout.write(orjson.dumps(value).decode())
 
 
 def unusable(error: Exception) -> str:

@@ -378,15 +378,21 @@ def test_a_try_that_would_outlast_its_lease_is_not_begun(
     assert states() == [(2, "delivered", 1)]
 
 
-@pytest.mark.parametrize("code", [410, 404, 503])
-def test_what_the_former_address_says_decides_nothing_for_the_new_one(
-    lanes: None, owner: Person, there: Receiver, hand: Hand, code: int
-) -> None:
+def superseded(owner: Person, there: Receiver, hand: Hand) -> turns.Turn:
+    """A try at an address that another one has taken the place of since."""
     task_id = hooked(owner, "http://127.0.0.1:65001/", id="a")
     happens(task_id, WORKS, chunk("one"))
     (turn,) = turns.take("one", 1, turns.Busy(), clock.now())
     hand.on(seconds=1)
     hook(owner, task_id, there.url, id="a")
+    return turn
+
+
+@pytest.mark.parametrize("code", [410, 404, 503])
+def test_what_the_former_address_says_decides_nothing_for_the_new_one(
+    lanes: None, owner: Person, there: Receiver, hand: Hand, code: int
+) -> None:
+    turn = superseded(owner, there, hand)
     pump()
     assert not there.got  # Never two tries at a time for one webhook.
     turns.settle(turn, Answer(status=code), clock.now(), clock.now(), 0.5)
@@ -399,11 +405,7 @@ def test_what_the_former_address_says_decides_nothing_for_the_new_one(
 def test_what_arrived_at_the_former_address_has_arrived(
     lanes: None, owner: Person, there: Receiver, hand: Hand
 ) -> None:
-    task_id = hooked(owner, "http://127.0.0.1:65001/", id="a")
-    happens(task_id, WORKS, chunk("one"))
-    (turn,) = turns.take("one", 1, turns.Busy(), clock.now())
-    hand.on(seconds=1)
-    hook(owner, task_id, there.url, id="a")
+    turn = superseded(owner, there, hand)
     turns.settle(turn, Answer(status=200), clock.now(), clock.now(), 0.5)
     pump()
     assert seqs(there) == [3]

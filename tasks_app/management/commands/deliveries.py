@@ -5,7 +5,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-import orjson
 from django.core.management.base import CommandError
 from django.db.models import Model
 
@@ -86,9 +85,7 @@ class Command(DatabaseCommand):
     def show(self, id: str) -> None:
         found = Delivery.objects.filter(pk=id).values(*HEAD, "body").first()
         if found is None:
-            raise CommandError(
-                f"There is no delivery {id!r}, or it is no longer kept: `manage.py deliveries list` prints their ids."
-            )
+            raise CommandError(str(deliveries.no_delivery(id)))
         tries = DeliveryTry.objects.filter(delivery_id=id).order_by("id").values(*TRY)
         self.line(named(found) | {"body": deliveries.with_files(found["body"]), "log": list(tries)})
 
@@ -103,9 +100,6 @@ class Command(DatabaseCommand):
                 self.line({name: id, "refused": str(error)})
         if refused:
             raise CommandError(f"{refused} of {len(ids)} refused.", returncode=1)
-
-    def line(self, value: dict[str, Any]) -> None:
-        self.stdout.write(orjson.dumps(value).decode())
 
 
 def named(row: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any
 
-import orjson
 from django.core.management.base import CommandError
 from django.db.models import QuerySet
 
@@ -43,7 +42,7 @@ class Command(DatabaseCommand):
         found = False
         for row in rows.select_related("caller", "tenant"):
             found = True
-            self.stdout.write(orjson.dumps(facts(row) | (texts(row) if bodies else {})).decode())
+            self.line(facts(row) | (texts(row) if bodies else {}))
         if not found and id != "list":
             raise CommandError(f"No exchange has the id {id!r}, or it is no longer kept.", returncode=1)
 

@@ -77,9 +77,6 @@ class Command(DatabaseCommand):
         for head in heads(rows[:limit]):
             self.line(head)
 
-    def line(self, value: dict[str, Any]) -> None:
-        self.stdout.write(orjson.dumps(value).decode())
-
 
 def heads(rows: Any) -> list[dict[str, Any]]:
     """The head columns, tenant and owner by name."""
