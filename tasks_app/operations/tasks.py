@@ -84,11 +84,14 @@ def cancel(request: CancelTask, context: Context) -> Steps:
 def subscribe(request: SubscribeToTask, context: Context) -> Steps:
     """A2A 1.0, 3.1.6. The first frame is the task as of the cursor: now, or where a Last-Event-ID left off."""
     head = yield from find(context, request.id, request.tenant)
-    after = request.after
-    if after is not None and 0 < after < head.seq:
-        first = yield ReadAsOf(task_id=head.task_id, context_id=head.context_id, seq=after)
-    elif TaskState(head.state) in TERMINAL and not request.ended_too:
+    after = request.after or 0
+    if TaskState(head.state) in TERMINAL and not (request.ended_too or 0 < after < head.seq):
         raise ended(head)
+    if 0 < after <= head.seq:
+        # At the head too: an event that is written by now is still to be told by itself.
+        first = yield ReadAsOf(task_id=head.task_id, context_id=head.context_id, seq=after)
+        if first is None:
+            raise TaskNotFound(taskId=request.id)
     else:
         first = yield from read_whole(context, request.id)
     return Follow(first=first, stays=True)

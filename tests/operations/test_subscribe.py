@@ -1,6 +1,8 @@
 """Subscribe, and the streams of sends: which frame comes first, and what follows it."""
 
 import asyncio
+from collections.abc import Callable, Generator
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -12,11 +14,11 @@ from a2a.errors import TaskNotFound, UnsupportedOperation
 from a2a.events import apply
 from a2a.requests import SubscribeToTask
 from a2a.types import Message
-from tasks_app.bridge import bridge
-from tasks_app.event_log import ReadAsOf, ReadEvents
+from tasks_app.bridge import DoSlowly, bridge
+from tasks_app.event_log import Head, ReadAsOf, ReadEvents
 from tasks_app.hints import Reached
 from tasks_app.models import Event, Task
-from tasks_app.operations import Follow
+from tasks_app.operations import Follow, tasks
 from tasks_app.readers import Reader, readers
 from tests.conftest import Person
 from tests.operations.asking import ask, message, sent, streamed, text_of
@@ -67,6 +69,43 @@ def test_a_cursor_that_leaves_nothing_to_replay_is_no_cursor(owner: Person, afte
         followed(owner, ended.id, after=after)
     waiting = sent(owner, "hello", "form-coroutine", return_immediately=True)
     assert first(followed(owner, waiting.id, after=after)).seq == 1
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Has something done after a subscription has found its task, before it reads it."""
+
+    def arrange(act: Callable[[], object]) -> None:
+        find = tasks.find
+
+        def overtaken(*args: Any) -> Generator[Any, Any, Head]:
+            head = yield from find(*args)
+            yield DoSlowly(act)
+            return head
+
+        monkeypatch.setattr(tasks, "find", overtaken)
+
+    return arrange
+
+
+def test_an_event_written_while_a_cursor_is_looked_up_is_told_by_itself(
+    owner: Person, meanwhile: Callable[[Callable[[], object]], None]
+) -> None:
+    task = sent(owner, "hello", "form-coroutine", return_immediately=True)
+    meanwhile(lambda: sent(owner, message("and this", task_id=task.id), return_immediately=True))
+    found = first(followed(owner, task.id, after=1))
+    assert Task.objects.get().last_seq == 2
+    assert (found.seq, task_of(found)) == (1, task)
+
+
+@pytest.mark.parametrize("after", [None, 1])
+def test_a_task_forgotten_while_it_is_looked_up_is_not_there(
+    owner: Person, meanwhile: Callable[[Callable[[], object]], None], after: int | None
+) -> None:
+    task = sent(owner, "hello", "form-coroutine", return_immediately=True)
+    meanwhile(lambda: Event.objects.all().delete() and Task.objects.all().delete())
+    with pytest.raises(TaskNotFound):
+        followed(owner, task.id, after=after)
 
 
 def test_nobody_else_can_follow_a_task(owner: Person, colleague: Person, stranger: Person) -> None:
