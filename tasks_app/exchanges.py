@@ -99,8 +99,8 @@ class OpenExchange:
         """Nothing was stored with a change after all."""
         self.written, self.answer = False, None
 
-    def end(self, outcome: str, answer: bytes = b"", *, code: int | None = None, status: int = 200) -> None:
-        """How it was answered."""
+    def end(self, outcome: str, answer: bytes = b"", *, code: int | None = None, status: int | None = 200) -> None:
+        """How it was answered; without a status if nobody was there to be told."""
         row = self.row
         row.outcome, row.code, row.http_status = outcome, code, status
         row.duration_us = int((time.perf_counter() - self.began) * 1_000_000)

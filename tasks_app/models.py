@@ -216,7 +216,9 @@ class Exchange(models.Model):
     context_id = models.CharField(max_length=255, null=True)
     trace = models.CharField(max_length=64, default="", help_text="The trace id of a traceparent header.")
     outcome = models.CharField(
-        max_length=16, default="", help_text="result, error, stream, notified, refused; empty: no answer recorded."
+        max_length=16,
+        default="",
+        help_text="result, error, stream, notified, refused, left; empty: no answer recorded.",
     )
     code = models.IntegerField(null=True)
     http_status = models.PositiveSmallIntegerField(null=True)

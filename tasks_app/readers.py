@@ -36,7 +36,14 @@ class Reader:
         """The last event known to exist."""
         self.state: str | None = None
         """The last state heard of."""
+        self.left = False
+        """Who waits here has left."""
         self.woken = asyncio.Event()
+
+    def leave(self) -> None:
+        """Ends the waiting."""
+        self.left = True
+        self.woken.set()
 
     def wake(self, news: Reached) -> None:
         """Older news may come later: a poll that was asked before a hint, or hints that overtook each other."""
@@ -66,13 +73,15 @@ class Reader:
                     await self.woken.wait()
         return self.known > self.cursor
 
-    async def quiet(self, seconds: float) -> None:
-        """Waits until nobody works on the task any more."""
+    async def quiet(self, seconds: float) -> bool:
+        """Waits until nobody works on the task any more; False when the time is up before."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while not (self.state in QUIET and self.known > self.cursor) and not readers.draining:
+                while not ((self.state in QUIET and self.known > self.cursor) or self.left or readers.draining):
                     self.woken.clear()
                     await self.woken.wait()
+                return True
+        return False
 
 
 class Readers:

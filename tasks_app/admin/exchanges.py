@@ -22,6 +22,7 @@ OUTCOMES = [
     ("refused", "refused"),
     ("stream", "stream"),
     ("notified", "notified"),
+    ("left", "left"),
     ("none", UNANSWERED),
 ]
 STATUSES = (200, 202, 204, 400, 401, 403, 404, 405, 408, 409, 413, 415, 429, 500, 503)
@@ -131,15 +132,19 @@ def verdict(row: Exchange) -> str:
             return f"Streamed: {row.frames} {'frame' if row.frames == 1 else 'frames'}"
         case "notified":
             return "Notification: the work was done, no answer is sent"
+        case "left":
+            return "The caller left before its answer was due; the task went on"
         case _:
             return "Answered"
 
 
 def silence(row: Exchange) -> str:
     """What the page says in place of an answer without text."""
-    return {"": "No answer recorded.", "notified": "A notification gets no answer."}.get(
-        row.outcome, "The answer was not kept, and cannot be derived any more."
-    )
+    return {
+        "": "No answer recorded.",
+        "notified": "A notification gets no answer.",
+        "left": "Nobody was there to be answered.",
+    }.get(row.outcome, "The answer was not kept, and cannot be derived any more.")
 
 
 def facts(row: Exchange) -> list[Fact]:

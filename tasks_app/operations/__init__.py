@@ -5,6 +5,6 @@ Wait or Follow. So it is written once, and driven from a loop (perform) or from 
 """
 
 from tasks_app.operations.perform import OPERATIONS, cancel_for_operator, perform, perform_now
-from tasks_app.operations.shape import Context, Follow
+from tasks_app.operations.shape import Context, Follow, Left
 
-__all__ = ["OPERATIONS", "Context", "Follow", "cancel_for_operator", "perform", "perform_now"]
+__all__ = ["OPERATIONS", "Context", "Follow", "Left", "cancel_for_operator", "perform", "perform_now"]

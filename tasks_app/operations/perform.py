@@ -1,5 +1,6 @@
 """The table of operations and what drives them."""
 
+import asyncio
 from collections.abc import Awaitable
 from typing import Any, assert_never
 
@@ -27,9 +28,12 @@ from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.event_log import ReadTask
 from tasks_app.models import Task
 from tasks_app.operations import cards, messages, push_configs, tasks
-from tasks_app.operations.shape import Await, Context, Done, Follow, Operation, RunQuick, Steps, Wait
-from tasks_app.readers import readers
+from tasks_app.operations.shape import Await, Context, Done, Follow, Left, Operation, RunQuick, Steps, Wait
+from tasks_app.readers import Reader, readers
 from tasks_app.runner import play_quickly
+
+UNWATCHED = 1.0
+"""Seconds before it is looked whether the caller is still there: by then most have their answer."""
 
 OPERATIONS: dict[type[Request], Operation] = {
     SendMessage: Operation(messages.send, access.WRITE),
@@ -47,7 +51,7 @@ OPERATIONS: dict[type[Request], Operation] = {
 
 
 async def perform(request: Request, context: Context) -> Result | Follow:
-    """Grants a request. Raises the errors of a2a/errors.py."""
+    """Grants a request. Raises the errors of a2a/errors.py, and Left."""
     # Before the work: it may be done before anybody waits for it.
     readers.bind()
     outcome = await _drive(OPERATIONS[type(request)].steps(request, context))
@@ -96,13 +100,30 @@ async def _wait(outcome: Wait, context: Context) -> Result:
     look = ReadTask(task_id=outcome.task_id, sight=access.sight(context.caller, outcome.task_id))
     async with readers.reader(outcome.task_id, outcome.context_id, outcome.after) as reader:
         # It also knows what happened just before it came; what no hint told of, the poll finds.
-        await reader.quiet(settings.A2A_WAIT_SECONDS)
+        await _quiet(reader, context)
     read = await bridge.ask(look)
     if read is None:
         raise TaskNotFound(taskId=outcome.task_id)
     if context.exchange:
         context.exchange.about(outcome.task_id, outcome.context_id, read.document.seq)
     return Answer(task=read.document, history_length=outcome.history_length)
+
+
+async def _quiet(reader: Reader, context: Context) -> None:
+    """Until nobody works on the task, or the time is up. Raises Left."""
+    seconds = settings.A2A_WAIT_SECONDS
+    if await reader.quiet(min(seconds, UNWATCHED)) or seconds <= UNWATCHED:
+        return
+    leaving = asyncio.ensure_future(context.left()) if context.left else None
+    try:
+        if leaving:
+            leaving.add_done_callback(lambda _: reader.leave())
+        await reader.quiet(seconds - UNWATCHED)
+    finally:
+        if leaving:
+            leaving.cancel()
+    if reader.left:
+        raise Left
 
 
 def perform_now(request: Request, context: Context) -> Result:

@@ -23,6 +23,12 @@ class Context(Struct, kw_only=True):
     actor: str = "caller"
     activated: tuple[str, ...] = ()
     """The agent's extensions that the message asked for; set by the operation, told in a header."""
+    left: Callable[[], Awaitable[None]] | None = None
+    """Ends when the caller has left; None where the door cannot tell."""
+
+
+class Left(Exception):
+    """The caller has left before its answer was due. The task goes on."""
 
 
 class RunQuick(Struct, frozen=True):

@@ -18,7 +18,7 @@ from a2a.sse import last_seen
 from tasks_app.access import Caller, check_scope, digest
 from tasks_app.addresses import address_of
 from tasks_app.exchanges import OpenExchange, recorder
-from tasks_app.operations import OPERATIONS, Context, Follow, perform
+from tasks_app.operations import OPERATIONS, Context, Follow, Left, perform
 from tasks_app.readers import readers
 from tasks_app.transports.http import answer, authenticate, error_answer, extensions_of, key_of, linked, told
 from tasks_app.transports.streams import Stream
@@ -58,7 +58,7 @@ async def answered(
     """The call, performed and recorded. Never raises: this is the one catch of the doors."""
     exchange.asked_by(call.caller)
     dialect: Dialect | None = None
-    context = Context(caller=call.caller, exchange=exchange, agent=call.agent)
+    context = Context(caller=call.caller, exchange=exchange, agent=call.agent, left=getattr(call.request, "left", None))
     try:
         dialect, method, params = understand()
         exchange.row.dialect = dialect.name
@@ -66,6 +66,10 @@ async def answered(
         request = _wish(call, method.request, method.decode(params))
         exchange.encode = lambda result: wrapping.head + method.encode(result) + wrapping.tail
         result = await perform(request, context)
+    except Left:
+        exchange.end("left", status=None)
+        recorder.close(exchange)
+        return Answered(exchange=exchange, wrapping=wrapping)
     except Refused as refused:
         return _failed(exchange, wrapping, refused.error, refused.dialect)
     except Error as error:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import BytesIO
 from typing import Any
 
@@ -76,6 +76,7 @@ class LeanHandler(ASGIHandler):
             await self._send_refusal(_refused(ASGIRequest(scope, BytesIO()), refusal), receive, send)
             return
         request = ASGIRequest(scope, BytesIO(body))
+        request.left = partial(_disconnected, receive)  # type: ignore[attr-defined]  # for views that wait
         response = await self.get_response_async(request)
         if isinstance(response, StreamingHttpResponse):
             await _send_stream(response, receive, send)

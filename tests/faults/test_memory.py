@@ -4,9 +4,10 @@ import asyncio
 import time
 from typing import Any
 
+import httpx
 import pytest
 
-from tests.faults.clients import Client, client, listening, silent
+from tests.faults.clients import Client, client, envelope, inputs, listening, silent
 from tests.faults.conftest import Start
 from tests.faults.nodes import Node
 
@@ -55,6 +56,32 @@ async def test_an_agent_whose_client_does_not_read_goes_on_to_its_end(start: Sta
         await caller.state(task_id, "TASK_STATE_WORKING", 5)
         with silent(node, task_id):
             await caller.completed(1, 20)
+
+
+@pytest.mark.parametrize("batch", [False, True], ids=["one call", "a batch"])
+async def test_a_send_whose_client_leaves_stops_waiting_and_its_task_goes_on(start: Start, batch: bool) -> None:
+    node = await start()
+    call = envelope("SendMessage", {"message": inputs(seconds=4)})
+    body = b"[%b,%b]" % (call, envelope("SendMessage", {"message": inputs(seconds=4)}, rpc_id=2)) if batch else call
+    async with client(node) as caller:
+        with pytest.raises(httpx.ReadTimeout):
+            await caller.http.post(caller.url("sleeper"), content=body, timeout=1.5)
+        tasks = (await caller.result("ListTasks", {}))["tasks"]
+        assert [task["status"]["state"] for task in tasks] == ["TASK_STATE_WORKING"] * (1 + batch)
+        for task in tasks:
+            ended = await ending(node, task["id"], "SendMessage", 15)
+            assert (ended["outcome"], ended["http_status"]) == ("left", None)
+            await caller.state(task["id"], "TASK_STATE_COMPLETED", 10)
+
+
+async def ending(node: Node, task_id: str, method: str, seconds: float) -> dict[str, Any]:
+    """The exchange of that method about the task, once it has an outcome."""
+    async with asyncio.timeout(seconds):
+        while True:
+            for row in await node.lines("exchanges", task_id):
+                if row["method"] == method and row["outcome"]:
+                    return row
+            await asyncio.sleep(0.1)
 
 
 async def subscriptions(node: Node, task_id: str) -> list[dict[str, Any]]:

@@ -301,6 +301,9 @@ def test_refused_streamed_and_notified_calls_are_shown_as_such(
     assert "Refused: code -38009, HTTP 401" in page(admin, "exchange", refused.pk)
     assert "Streamed: 5 frames" in page(admin, "exchange", exchange(owner, outcome="stream", frames=5).pk)
     assert "A notification gets no answer" in page(admin, "exchange", exchange(owner, outcome="notified").pk)
+    left = page(admin, "exchange", exchange(owner, outcome="left", http_status=None).pk)
+    assert "The caller left before its answer was due; the task went on" in left
+    assert "Nobody was there to be answered." in left
 
 
 def test_the_members_of_a_batch_are_linked(admin: Client, owner: Principal, answers: dict[str, str]) -> None:

@@ -16,7 +16,7 @@ COLUMNS = {"outcome": "outcome", "method": "method", "status": "http_status", "d
 """What the newest are chosen by."""
 SILENT = "none"
 """Stands for the outcome of a call without a recorded answer."""
-OUTCOMES = ("result", "error", "refused", "stream", "notified", SILENT)
+OUTCOMES = ("result", "error", "refused", "stream", "notified", "left", SILENT)
 
 
 class Command(DatabaseCommand):
