@@ -144,7 +144,7 @@ def kept_secret(path: Path) -> str:
 
 SECRET_KEY = long_secret() or kept_secret(made(DATA_DIR) / "secret.key")
 SECRET_KEY_FALLBACKS = names("SECRET_KEY_FALLBACKS")
-"""Former values of SECRET_KEY: what they sealed can still be read."""
+"""Former values of SECRET_KEY: what they sealed can still be read, and API keys of that time work."""
 ALLOWED_HOSTS = names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver" if DEVELOPMENT else "")
 DEV_KEY = text("DEV_KEY")
 """An API key that a development server accepts besides its own."""

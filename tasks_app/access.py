@@ -56,24 +56,27 @@ def check_tenant(caller: Caller, tenant: str | None, task_id: str = "") -> None:
         raise TaskNotFound(**({"taskId": task_id} if task_id else {}))
 
 
-def digest(key: str) -> str:
-    """The HMAC under which a key is stored; fast on purpose, for keys are random."""
-    return hmac.digest(settings.SECRET_KEY.encode(), key.encode(), hashlib.sha256).hex()
+def digests(key: str) -> tuple[str, ...]:
+    """The HMACs under which a key may be stored, by the present SECRET_KEY first; fast on purpose, for keys are
+    random."""
+    secrets_of_ours = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return tuple(hmac.digest(secret.encode(), key.encode(), hashlib.sha256).hex() for secret in secrets_of_ours)
 
 
 class FindCaller(Struct, frozen=True):
-    """Who is behind the digest of a key."""
+    """Who is behind the digests of a key."""
 
-    digest: str
+    digests: tuple[str, ...]
 
 
 def callers_many(items: Sequence[FindCaller]) -> list[Caller | None]:
     """The callers; None for a key that is unknown, revoked or expired."""
+    wanted = {digest for item in items for digest in item.digests}
     keys = ApiKey.objects.select_related("principal__tenant").filter(
-        Q(expires_at=None) | Q(expires_at__gt=clock.now()), revoked_at=None, digest__in={item.digest for item in items}
+        Q(expires_at=None) | Q(expires_at__gt=clock.now()), revoked_at=None, digest__in=wanted
     )
     found = {key.digest: _caller(key) for key in keys}
-    return [found.get(item.digest) for item in items]
+    return [next((found[digest] for digest in item.digests if digest in found), None) for item in items]
 
 
 def _caller(key: ApiKey) -> Caller:
@@ -100,9 +103,11 @@ def new_key(  # each of them is an option of the command
     key = key or PREFIX + secrets.token_urlsafe(32)
     home, _ = Tenant.objects.get_or_create(name=tenant)
     owner, _ = Principal.objects.get_or_create(tenant=home, name=principal)
+    known = digests(key)
     ApiKey.objects.update_or_create(
-        digest=digest(key),
+        digest__in=known,
         defaults={
+            "digest": known[0],
             "principal": owner,
             "name": name or principal,
             # Of a short key, which only people choose, the beginning would be too much.

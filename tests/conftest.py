@@ -82,7 +82,7 @@ class Person(NamedTuple):
 
 def person(name: str, tenant: str, scopes: str = "*") -> Person:
     key = access.new_key(name, tenant=tenant, scopes=scopes)
-    (caller,) = access.callers_many([FindCaller(access.digest(key))])
+    (caller,) = access.callers_many([FindCaller(access.digests(key))])
     assert caller
     return Person(key, caller)
 

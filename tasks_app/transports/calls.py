@@ -15,7 +15,7 @@ from a2a.dialects.shape import Dialect, Method
 from a2a.errors import Error, InvalidRequest, Unauthenticated, Unavailable
 from a2a.requests import GetExtendedCard, Request, SendMessage
 from a2a.sse import last_seen
-from tasks_app.access import Caller, check_scope, digest
+from tasks_app.access import Caller, check_scope, digests
 from tasks_app.addresses import address_of
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.operations import OPERATIONS, Context, Follow, Left, perform
@@ -118,7 +118,7 @@ def _followed(call: HttpCall, exchange: OpenExchange, wrapping: Wrapping, follow
         return Answered(exchange=exchange, wrapping=wrapping)
     if not exchange.written:
         recorder.open(exchange)
-    stream = Stream(follow, dialect, wrapping, exchange, digest(key_of(call.request)), address_of(call.request))
+    stream = Stream(follow, dialect, wrapping, exchange, digests(key_of(call.request)), address_of(call.request))
     return Answered(exchange=exchange, wrapping=wrapping, stream=stream)
 
 

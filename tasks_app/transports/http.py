@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from a2a.errors import Error, Internal, InvalidRequest, Unauthenticated, Unavailable
 from a2a.extensions import asked
 from a2a.files import MARK
-from tasks_app.access import Caller, FindCaller, digest
+from tasks_app.access import Caller, FindCaller, digests
 from tasks_app.addresses import address_of
 from tasks_app.bridge import bridge
 from tasks_app.exchanges import OpenExchange, recorder
@@ -88,7 +88,7 @@ async def authenticate(request: HttpRequest) -> Caller:
     known = _cache.get(key)
     if known is not None and known[0] > now:
         return known[1]
-    caller: Caller | None = await bridge.ask(FindCaller(digest(key)))
+    caller: Caller | None = await bridge.ask(FindCaller(digests(key)))
     if caller is None:
         raise Unauthenticated
     if len(_cache) >= MAX_CACHED:

@@ -28,14 +28,20 @@ class Stream:
     """One answer that is a stream. It owns no work: when it drops, the task goes on."""
 
     def __init__(
-        self, follow: Follow, dialect: Dialect, wrapping: Wrapping, exchange: OpenExchange, key: str, base: str
+        self,
+        follow: Follow,
+        dialect: Dialect,
+        wrapping: Wrapping,
+        exchange: OpenExchange,
+        key: tuple[str, ...],
+        base: str,
     ) -> None:
         self.follow = follow
         self.dialect = dialect
         self.wrapping = wrapping
         self.exchange = exchange
         self.key = key
-        """The digest of the caller's key: a stream ends when it is revoked (fact sheet 9)."""
+        """The digests of the caller's key: a stream ends when it is revoked (fact sheet 9)."""
         self.base = base
         """What the links to files begin with."""
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from tasks_app.access import FindCaller, callers_many, digest
+from tasks_app.access import FindCaller, callers_many, digests
 from tasks_app.models import ApiKey, Principal, Tenant
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -20,14 +20,14 @@ def keys(*words: str) -> list[dict[str, Any]]:
 
 
 def works(key: str) -> bool:
-    return callers_many([FindCaller(digest(key))]) != [None]
+    return callers_many([FindCaller(digests(key))]) != [None]
 
 
 def test_a_key_is_shown_once_and_works() -> None:
     (made,) = keys("create", "worker", "--tenant", "acme", "--scopes", "tasks:read", "--name", "laptop")
     assert made["key"].startswith("tdk_")
     assert len(made["key"]) > 40
-    (caller,) = callers_many([FindCaller(digest(made["key"]))])
+    (caller,) = callers_many([FindCaller(digests(made["key"]))])
     assert caller is not None
     assert (caller.tenant, caller.name, caller.scopes) == ("acme", "worker", frozenset({"tasks:read"}))
     (listed,) = keys("list")

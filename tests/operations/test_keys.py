@@ -1,6 +1,7 @@
 """Who may ask: keys, scopes, and the one look of what is not there and what is somebody else's."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -20,7 +21,7 @@ from a2a.requests import (
     SubscribeToTask,
 )
 from tasks_app import access
-from tasks_app.access import FindCaller, callers_many, digest, new_key
+from tasks_app.access import FindCaller, callers_many, digests, new_key
 from tasks_app.models import ApiKey, Principal, Tenant
 from tasks_app.operations import OPERATIONS, Context, perform_now
 from tests.conftest import Person, person
@@ -30,7 +31,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
 
 def found(key: str) -> access.Caller | None:
-    return callers_many([FindCaller(digest(key))])[0]
+    return callers_many([FindCaller(digests(key))])[0]
 
 
 def test_only_the_digest_of_a_key_is_kept(db: None) -> None:
@@ -39,6 +40,20 @@ def test_only_the_digest_of_a_key_is_kept(db: None) -> None:
     assert key not in "".join(str(value) for value in vars(row).values())
     assert row.prefix == key[:8]
     assert found(key)
+
+
+def test_a_key_works_on_after_the_secret_was_changed_while_the_former_one_is_named(db: None, settings: Any) -> None:
+    key, ended = new_key("somebody"), new_key("somebody")
+    access.revoke(ApiKey.objects.filter(digest__in=digests(ended)))
+    former, settings.SECRET_KEY = settings.SECRET_KEY, "another secret, which is long enough for it"
+    assert found(key) is None
+    settings.SECRET_KEY_FALLBACKS = ["some other secret, which is long enough too", former]
+    caller = found(key)
+    assert caller is not None
+    assert (caller.name, found(ended)) == ("somebody", None)
+    new_key("somebody", key=key)
+    settings.SECRET_KEY_FALLBACKS = []
+    assert (found(key), ApiKey.objects.count()) == (caller, 2)
 
 
 def test_keys_of_one_principal_share_what_it_owns(owner: Person) -> None:
@@ -78,7 +93,7 @@ def test_a_key_that_expires_later_is_good_until_then(db: None) -> None:
 
 def test_a_group_of_keys_is_told_apart(owner: Person, stranger: Person) -> None:
     keys = [owner.key, "tdk_nobody", stranger.key, owner.key, ""]
-    asked = callers_many([FindCaller(digest(key)) for key in keys])
+    asked = callers_many([FindCaller(digests(key)) for key in keys])
     assert asked == [owner.caller, None, stranger.caller, owner.caller, None]
 
 

@@ -58,7 +58,7 @@ class Command(DatabaseCommand):
             scopes=options["scopes"],
             expires_at=None if days is None else clock.now() + timedelta(days=days),
         )
-        made = ApiKey.objects.select_related("principal__tenant").get(digest=access.digest(key))
+        made = ApiKey.objects.select_related("principal__tenant").get(digest=access.digests(key)[0])
         self._print(shown(made) | {"key": key})
 
     def _list(self, options: dict[str, Any]) -> None:
