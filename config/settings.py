@@ -245,6 +245,9 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     }
     # Lanes and servers of the tests are threads and processes of their own: they need a file.
     DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
+else:
+    # Only the cursors of statements.py use it; see there.
+    DATABASES["default"].setdefault("OPTIONS", {})["prepare_threshold"] = 5
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # ------------------------------------------------------------- other processes

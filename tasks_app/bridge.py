@@ -15,7 +15,15 @@ from concurrent.futures import Future
 from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError, connection
+from django.db import (
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    NotSupportedError,
+    OperationalError,
+    connection,
+)
 from msgspec import Struct
 
 from tasks_app import access, event_log
@@ -222,9 +230,11 @@ def perform(kind: Kind, items: Sequence[Any], *, again: bool = True) -> list[Any
     """
     try:
         results = kind.perform(items)
-    except (OperationalError, InterfaceError) as error:
-        # A connection that was cut. Reads may be asked again, and so may creates, whose ids and keys are fixed.
-        if again and kind.repeatable and not connection.in_atomic_block:
+    except (OperationalError, InterfaceError, NotSupportedError) as error:
+        # A connection that was cut. Reads may be asked again, and so may creates, whose ids and keys are fixed. And
+        # anything that a plan refused, because its table was altered since: that was not begun.
+        repeatable = kind.repeatable or isinstance(error, NotSupportedError)
+        if again and repeatable and not connection.in_atomic_block:
             connection.close()
             return perform(kind, items, again=False)
         log.warning("a group of %d %s failed: %s", len(items), type(items[0]).__name__, error)

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from msgspec import UNSET, Struct, UnsetType
 
 from a2a.dialects import BY_NAME
@@ -27,6 +27,7 @@ from tasks_app.ids import uuid7
 from tasks_app.models import Event, Exchange, ExchangeBody
 from tasks_app.redaction import redacted, without_files
 from tasks_app.rows import BODIES, EXCHANGES, BodyRow, ExchangeRow, as_json, on_postgres
+from tasks_app.statements import prepared
 
 log = logging.getLogger(__name__)
 BEHIND = 0.05
@@ -195,7 +196,7 @@ def _write(new: Sequence[tuple[ExchangeRow, BodyRow]], endings: Sequence[tuple[E
     answers = [(body.response, body.exchange_id) for _, body in endings if body.response]
     # Most groups are endings alone: on PostgreSQL one statement, which needs no transaction around it.
     alone = on_postgres() and not new and not answers
-    with nullcontext() if alone else transaction.atomic(), connection.cursor() as cursor:
+    with nullcontext() if alone else transaction.atomic(), prepared() as cursor:
         EXCHANGES.write(cursor, [row for row, _ in new])
         BODIES.write(cursor, [body for _, body in new])
         if endings and on_postgres():

@@ -41,6 +41,7 @@ from tasks_app.rows import (
     on_postgres,
     sqlite_time,
 )
+from tasks_app.statements import prepared
 
 _TASK = Task._meta.db_table
 
@@ -253,7 +254,7 @@ def _append_postgres(items: Sequence[Append]) -> list[Outcome]:
     statement = _APPEND.format(locked=locked, more=more, known="t.last_seq + r.count = r.snapshot")
     events = as_json([event for item in items for event in item.events])
     ids = [item.task_id for item in items]
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(statement, (dumps(heads), ids, ids, events, *(as_json(rows) for _, rows in parts)))
         rows = {n: rest for n, *rest in cursor.fetchall()}
     return [_outcome(item, *rows[place]) for place, item in enumerate(items)]

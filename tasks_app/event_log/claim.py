@@ -20,6 +20,7 @@ from tasks_app.event_log.outbox import write_deliveries
 from tasks_app.event_log.read import COLUMNS, ReadTask, TaskRead, one_of, read_many, task_read
 from tasks_app.models import Task
 from tasks_app.rows import EVENTS, EventRow, as_json, on_postgres, sqlite_time
+from tasks_app.statements import prepared
 
 log = logging.getLogger(__name__)
 _TASK = Task._meta.db_table
@@ -89,7 +90,7 @@ def claim(wish: Claim) -> list[TaskRead]:
     if not wants:
         return []
     status = Status(state=TaskState.WORKING, timestamp=clock.now())
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         rows = (_claim_postgres if on_postgres() else _claim_sqlite)(cursor, wish.worker, wants, status)
     # Of a new task the row says all. What was said before, or is in the status, must be folded.
     whole = {row[0]: task_read(row, ()) for row in rows if row[2] == row[6] + 1 and '"message"' not in row[7]}
@@ -166,7 +167,7 @@ def renew(wish: Renew) -> set[str]:
     ids, more = one_of("id", [task_id for task_id, _ in wish.held])
     mine = f"select id from {_TASK} where {ids} and {held} and lease_owner = %s and state = 'working'"
     seconds = settings.A2A_LEASE_SECONDS
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         if on_postgres():
             cursor.execute(
                 f"update {_TASK} set lease_until = now() + make_interval(secs => %s) "

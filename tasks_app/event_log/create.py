@@ -34,6 +34,7 @@ from tasks_app.rows import (
     as_json,
     on_postgres,
 )
+from tasks_app.statements import prepared
 
 
 class Create(Struct, kw_only=True):
@@ -131,7 +132,7 @@ def _create_postgres(items: Sequence[Create]) -> set[int]:
                 row.n = place
     filled = [(table, rows) for table, rows in _rows(items) if rows]
     keys = as_json([item.key for item in items])
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(
             _statement(tuple(table for table, _ in filled)), (keys, keys, *(as_json(rows) for _, rows in filled))
         )

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import orjson
-from django.db import connection
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -15,6 +14,7 @@ from a2a.events import apply
 from tasks_app.hints import Reached
 from tasks_app.models import Event, Task
 from tasks_app.rows import VISIBLE, on_postgres, sight_of
+from tasks_app.statements import prepared
 
 PAGE = 100
 """Events read at once."""
@@ -105,7 +105,7 @@ def _rows(columns: str, items: Sequence[ReadTask]) -> list[tuple[Any, ...]]:
     sights = [item.sight for item in items if item.sight is not None]
     allowed, values = _allowed(sights, open_ids)
     where, more = one_of("t.id", [item.task_id for item in items])
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(f"select {columns} from {_TASK} t where {where} and {allowed}", [*more, *values])
         return list(cursor.fetchall())
 
@@ -144,7 +144,7 @@ def read_tails(tails: Sequence[tuple[str, int, int]]) -> dict[str, list[EventDoc
     where, values = one_of("task_id", list(bounds))
     lowest = min(after for after, _ in bounds.values())
     out: dict[str, list[EventDocument]] = defaultdict(list)
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(
             f"select task_id, seq, kind, payload, state from {_EVENT} where {where} and seq > %s order by task_id, seq",
             [*values, lowest],
@@ -206,7 +206,7 @@ where before < {PAGE_SIZE} order by seq
 def read_events_many(items: Sequence[ReadEvents]) -> list[list[EventDocument]]:
     """A page of events for each."""
     out: list[list[EventDocument]] = [[] for _ in items]
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         if on_postgres():
             cursor.execute(_LATERAL, ([item.task_id for item in items], [item.after for item in items]))
             for place, *event in cursor.fetchall():
@@ -223,7 +223,7 @@ def last_events_many(items: Sequence[LastEvents]) -> list[list[Reached]]:
     """How far each task that exists has come, and its state."""
     ids = sorted({task_id for item in items for task_id in item.task_ids})
     where, values = one_of("id", ids)
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(f"select id, last_seq, state from {_TASK} where {where}", values)
         found = {row[0]: Reached(*row) for row in cursor.fetchall()}
     return [[found[task_id] for task_id in item.task_ids if task_id in found] for item in items]

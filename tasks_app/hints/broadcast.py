@@ -9,6 +9,7 @@ import contextlib
 import logging
 import secrets
 import threading
+import time
 from collections import deque
 from typing import Any
 
@@ -31,6 +32,8 @@ PAUSE = 0.02
 """Seconds that the news of a task that is worked on now may wait for others."""
 LOOK = 5.0
 """Seconds without news after which an empty message is published: readiness should know whether Redis is there."""
+AGAIN = 0.1
+"""Seconds after which the threads are told again to end."""
 SILENCE = 3 * LOOK
 """Seconds without any message, also of our own, after which the group is joined again."""
 
@@ -75,9 +78,11 @@ class Broadcast:
             return
         self.stopping.clear()
         self.loop = asyncio.new_event_loop()
+        # Made here, so that even who stops at once has something to end.
+        self.listening = self.loop.create_task(self._listen())
         self.threads = [
             threading.Thread(target=self._publish_all, name="hints-out", daemon=True),
-            threading.Thread(target=self._receive_all, args=(self.loop,), name="hints-in", daemon=True),
+            threading.Thread(target=self._receive_all, args=(self.loop, self.listening), name="hints-in", daemon=True),
         ]
         for thread in self.threads:
             thread.start()
@@ -91,10 +96,13 @@ class Broadcast:
         self.stopping.set()
         self.urgent.set()
         self.wanted.set()
-        with contextlib.suppress(RuntimeError):  # its loop has ended by itself
-            self.loop.call_soon_threadsafe(self._leave)
-        for thread in self.threads:
-            thread.join(2 * PATIENCE)
+        deadline = time.monotonic() + 2 * PATIENCE
+        while any(thread.is_alive() for thread in self.threads) and time.monotonic() < deadline:
+            # Not once: what connects to Redis swallows being cancelled.
+            with contextlib.suppress(RuntimeError):  # its loop has ended
+                self.loop.call_soon_threadsafe(self._leave)
+            for thread in self.threads:
+                thread.join(AGAIN)
         self.threads = []
 
     # -------------------------------------------------------------------- out
@@ -112,13 +120,15 @@ class Broadcast:
             settings.REDIS_URL, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE, socket_keepalive=True
         )
         while not self.stopping.is_set() or self.waiting:
-            self.wanted.wait(LOOK)
+            told = self.wanted.wait(LOOK)
             self.wanted.clear()
             # That somebody works on a task is soon followed by what came of it: one message instead of two.
             self.urgent.wait(PAUSE if self.waiting else 0)
             self.urgent.clear()
+            if told and not self.waiting:
+                continue  # It went with what was told before.
             try:
-                if not self.waiting:
+                if not told:
                     client.publish(*published(layer, message(self.me, [])))
                 while self.waiting:
                     news = [self.waiting.popleft() for _ in range(min(NEWS, len(self.waiting)))]
@@ -143,11 +153,10 @@ class Broadcast:
 
     # --------------------------------------------------------------------- in
 
-    def _receive_all(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _receive_all(self, loop: asyncio.AbstractEventLoop, listening: asyncio.Task[None]) -> None:
         asyncio.set_event_loop(loop)
-        self.listening = loop.create_task(self._listen())
         try:
-            loop.run_until_complete(self.listening)
+            loop.run_until_complete(listening)
         except asyncio.CancelledError:
             pass
         finally:

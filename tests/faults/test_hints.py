@@ -86,6 +86,28 @@ def test_only_what_was_committed_here_is_passed_on() -> None:
     assert (heard, relayed) == ([NEWS[:1], NEWS[1:]], [NEWS[:1]])
 
 
+def test_news_that_come_in_quick_succession_are_told_without_a_message_that_says_nothing(
+    redis: str, layer: Any
+) -> None:
+    broadcast = Broadcast()
+    channel, empty = published(layer, message(broadcast.me, []))
+    with redis_client.Redis.from_url(redis) as client, client.pubsub() as listening:
+        listening.subscribe(channel)
+        broadcast.start()
+        try:
+            for seq in range(5):
+                broadcast.put([Reached("t", seq, "working")])
+            broadcast.put([Reached("last", 1, "completed")])
+            heard = [first_message(listening)]
+            while b"last" not in heard[-1]:
+                heard.append(first_message(listening))
+        finally:
+            broadcast.stop()  # Publishes what waits.
+        while (late := listening.get_message(timeout=0.2)) is not None:
+            heard.append(late["data"])
+    assert empty not in heard
+
+
 def test_two_processes_hear_of_each_other_whatever_else_is_said_in_their_group(redis: str, layer: Any) -> None:
     heard: list[Reached] = []
     here, there = Broadcast(), Broadcast()

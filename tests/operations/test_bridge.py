@@ -13,8 +13,10 @@ from django.db import IntegrityError, connection
 from a2a.errors import TaskNotCancelable
 from a2a.requests import CancelTask
 from a2a.states import TERMINAL, TaskState
+from tasks_app import statements
+from tasks_app.access import sight
 from tasks_app.bridge import GROUP, KINDS, Do, DoSlowly, bridge, perform, take
-from tasks_app.event_log import Appended, Known, ReadTask
+from tasks_app.event_log import Appended, Known, ReadTask, read_many
 from tasks_app.models import Event, IdempotencyKey, Task
 from tasks_app.operations import Context, perform_now
 from tests.conftest import PATIENCE, Person, on_postgres
@@ -23,6 +25,7 @@ from tests.operations.rows import addition, chunk, creation, status, together
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
 needs_row_locks = pytest.mark.skipif(not on_postgres(), reason="SQLite locks no rows")
+keeps_plans = pytest.mark.skipif(not on_postgres(), reason="SQLite has no server that would keep plans")
 
 
 def made(owner: Person, key: str = "k") -> str:
@@ -228,3 +231,44 @@ def test_lanes_whose_connections_were_cut_while_idle_answer_the_next_call(owner:
                     [other.info.backend_pid, connection.connection.info.backend_pid],
                 ),
             )
+
+
+@keeps_plans
+def test_a_table_that_was_altered_under_plans_that_are_kept_is_read_on(owner: Person) -> None:
+    task_id = made(owner)
+    look = ReadTask(task_id=task_id, sight=None)
+    before = [bridge.do(look) for _ in range(20)][-1]
+    with connection.cursor() as cursor:
+        cursor.execute("alter table tasks_app_task alter column context_id type varchar(300)")
+    try:
+        assert bridge.do(look) == before
+        assert bridge.do(addition(task_id, chunk("a"))).seq == 2
+        assert bridge.do(look).document.seq == 2
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("alter table tasks_app_task alter column context_id type varchar(255)")
+
+
+@keeps_plans
+def test_a_plan_that_is_kept_does_not_outlive_the_growth_of_its_table(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statements, "FRESH", 0.0)
+    task_id = made(owner)
+    looks = [ReadTask(task_id=task_id, sight=sight(owner.caller, task_id))]
+    for _ in range(20):
+        read_many(looks)
+    columns = ", ".join(field.column for field in Task._meta.fields if field.column != "id")
+    copies = f"select 'copy-' || n, {columns} from tasks_app_task, generate_series(1, 5000) n"  # noqa: S608  # our own
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(f"insert into tasks_app_task (id, {columns}) {copies}")
+            read_many(looks)
+            cursor.execute("select name, generic_plans from pg_prepared_statements where statement like '%snapshot%'")
+            ((name, kept),) = cursor.fetchall()
+            cursor.execute(f"explain execute {name} (array['x'], array['x'])")
+            plan = "\n".join(line for (line,) in cursor.fetchall())
+    finally:
+        Task.objects.filter(id__startswith="copy-").delete()
+    assert kept > 0
+    assert "Index" in plan, plan
