@@ -8,6 +8,7 @@ import threading
 from typing import Any, Protocol
 
 from celery import Celery, current_app
+from celery.utils import uuid
 from kombu import Connection, Producer
 
 from a2a.agents import registry
@@ -127,7 +128,7 @@ class CeleryDispatcher:
             for queue in queues:
                 if sent[queue] % ENOUGH == 0 and waiting(app, producer, queue) >= ENOUGH:
                     continue
-                app.send_task(WAKE, queue=queue, producer=producer, retry=False, ignore_result=True)
+                publish(app, producer, queue)
                 sent[queue] += 1
             if queues and self.trouble:
                 log.warning("the broker answers again: workers are woken")
@@ -153,8 +154,17 @@ def connection_of(app: Celery) -> Connection:
     )  # fmt: skip
 
 
+def publish(app: Celery, producer: Producer, queue: str) -> None:
+    """A message to a queue that is declared. What send_task does besides (routes, signals, options) takes half a
+    millisecond of every task that waits alone."""
+    message = app.amqp.create_task_message(uuid(), WAKE, (), {}, ignore_result=True)
+    producer.publish(
+        message.body, exchange="", routing_key=queue, headers=message.headers, serializer="json", **message.properties
+    )
+
+
 def waiting(app: Celery, producer: Producer, queue: str) -> int:
-    """How many messages wait in a queue."""
+    """How many messages wait in a queue, which is declared by that."""
     declared: Any = app.amqp.queues[queue].bind(producer.channel).queue_declare()  # type: ignore[arg-type]  # it has one
     return int(declared.message_count)
 
