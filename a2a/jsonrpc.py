@@ -25,6 +25,8 @@ class Call(Struct, frozen=True, kw_only=True):
     """UNSET when absent; a dialect wants an object."""
     source: Any
     """The member as it was parsed."""
+    nul: bool = False
+    """There may be U+0000 in its params; the dialect they are of is to say so."""
 
     @property
     def notification(self) -> bool:
@@ -104,17 +106,15 @@ def _checked(value: Any, nul: bool) -> Member:
     method = value.get("method")
     if not isinstance(method, str) or not method:
         return _bad(known, "method must be a non-empty string")
-    if nul and (error := _nul_error(value)):
-        return BadCall(id=known, error=error)
-    return Call(id=rpc_id, method=method, params=value.get("params", UNSET), source=value)
+    if nul and (path := path_of_nul(value | {"params": None})) is not None:
+        return _bad(known, f"{path or 'the name of a member'} holds the character U+0000")
+    return Call(id=rpc_id, method=method, params=value.get("params", UNSET), source=value, nul=nul)
 
 
-def _nul_error(member: dict[str, Any]) -> Error | None:
-    if (path := path_of_nul(member | {"params": None})) is not None:
-        return InvalidRequest(detail=f"{path or 'the name of a member'} holds the character U+0000")
-    if (path := path_of_nul(member.get("params"))) is not None:
-        return InvalidParams((path or "params", "must not hold the character U+0000"))
-    return None
+def nul_in(params: Any) -> InvalidParams | None:
+    """What is said to params that hold the one character that no database does."""
+    path = path_of_nul(params)
+    return None if path is None else InvalidParams((path or "params", "must not hold the character U+0000"))
 
 
 def _bad(rpc_id: Id, detail: str) -> BadCall:

@@ -83,8 +83,8 @@ class SubscribeToTask(Request, frozen=True, kw_only=True):
     id: str
     after: int | None = None
     """The last sequence number the caller has seen (Last-Event-ID)."""
-    ended_too: bool = False
-    """Answer with the finished task instead of an error when it has ended (A2A 0.x)."""
+    closes: bool = False
+    """A task that has ended is answered, not refused, and a question ends the stream (A2A 0.x)."""
 
 
 class CreatePushConfig(Request, frozen=True, kw_only=True):
@@ -121,6 +121,8 @@ class DeletePushConfig(Request, frozen=True, kw_only=True):
 
     task_id: str
     id: str
+    or_default: bool = False
+    """The task's default if there is none of this id (A2A 0.x)."""
 
 
 class GetExtendedCard(Request, frozen=True, kw_only=True):

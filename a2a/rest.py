@@ -89,8 +89,8 @@ class Family(Struct, frozen=True, kw_only=True):
     """The type of its answers."""
     main: Dialect
     """What is spoken where a call does not tell."""
-    spoken: Callable[[Any], Dialect]
-    """Its dialect of a body."""
+    spoken: Callable[[Any, str | None], Dialect]
+    """Its dialect of a body, under an A2A-Version."""
     encode_error: Callable[[Error, int | None], Json]
 
 
@@ -224,14 +224,14 @@ NEW = Family(
     versions=("1.0",),
     media="application/a2a+json",
     main=v1_0.DIALECT,
-    spoken=lambda body: v1_0.DIALECT,
+    spoken=lambda body, version: v1_0.DIALECT,
     encode_error=encode_error,
 )
 OLD = Family(
     versions=("0.2", "0.3"),
     media="application/json",
     main=v0_3_rest.PROTO,
-    spoken=v0_3_rest.spoken,
+    spoken=lambda body, version: v0_3_rest.spoken(body, minor(version or "")),
     encode_error=encode_old_error,
 )
 """Under /v1/."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from a2a.dialects.kindjson import STATES
 from a2a.dialects.params import camel
-from a2a.errors import InvalidParams
+from a2a.errors import Error, InvalidParams
 from a2a.states import TaskState
 from a2a.types import Json
 
@@ -108,6 +108,15 @@ def proto_words(error: InvalidParams) -> InvalidParams:
     return InvalidParams(
         *((proto_field(field), _replaced(text, _WORDS)) for field, text in error.violations), **error.facts
     )
+
+
+def proto_error(error: Error) -> Error:
+    """The same for what an operation says."""
+    if isinstance(error, InvalidParams):
+        return proto_words(error)
+    if "part" in error.facts:
+        error.facts["part"] = proto_field(error.facts["part"])
+    return error
 
 
 def proto_field(field: str) -> str:

@@ -74,6 +74,10 @@ class Route(Struct, frozen=True, kw_only=True):
     """Whose plain members (text, numbers, truth) may stand in the query."""
 
 
+def same(error: Error) -> Error:
+    return error
+
+
 class Dialect(Struct, frozen=True, kw_only=True):
     """One wire language and version."""
 
@@ -96,6 +100,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     encode_task: Callable[[Task], dict[str, Any]]
     extensions_header: str
     """The header that names the extensions which an answer was made with."""
+    words: Callable[[Error], Error] = same
+    """What an operation says is wrong, by the names that this dialect has for it."""
     routes: tuple[Route, ...] = ()
     """Its methods over REST. Of two templates that fit a path the first is meant."""
 

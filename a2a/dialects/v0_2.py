@@ -1,9 +1,11 @@
 """A2A 0.2 on JSON-RPC: 0.3 without the extended card's method, and with an older card (fact sheet 0.2)."""
 
+import orjson
 from msgspec.structs import replace
 
 from a2a.dialects import v0_3
 from a2a.dialects.pieces import skill_members
+from a2a.dialects.shape import CardAnswer
 from a2a.types import Card, Json
 
 
@@ -12,6 +14,10 @@ def encode_card(card: Card) -> Json:
     call themselves."""
     skills = [skill_members(skill) for skill in card.skills]
     return v0_3.encode_card(card) | {"protocolVersion": "0.2.9", "skills": skills}
+
+
+def encode_extended_card(answer: CardAnswer) -> bytes:
+    return orjson.dumps(answer.sign(encode_card(answer.card)))
 
 
 DIALECT = replace(

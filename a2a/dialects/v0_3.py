@@ -145,7 +145,7 @@ def decode_cancel(params: Any) -> CancelTask:
 
 def decode_resubscribe(params: Any) -> SubscribeToTask:
     task_id, _ = _task_params(params)
-    return SubscribeToTask(id=task_id, ended_too=True)
+    return SubscribeToTask(id=task_id, closes=True)
 
 
 def decode_list(params: Any) -> ListTasks:
@@ -206,6 +206,14 @@ def encode_frame(frame: Frame, history_length: int | None) -> bytes | None:
 def encode_push(event: EventDocument, task: Callable[[], TaskDocument]) -> bytes | None:
     """The whole task on each change of its status (fact sheet 7.2)."""
     return None if event.state is None else encode_frame(task(), None)
+
+
+def words(error: Error) -> Error:
+    """Operations speak 1.0."""
+    if not isinstance(error, InvalidParams):
+        return error
+    names = {"pageToken": "cursor"}
+    return InvalidParams(*((names.get(field, field), text) for field, text in error.violations), **error.facts)
 
 
 def encode_error(error: Error, code: int) -> Json:
@@ -291,6 +299,7 @@ DIALECT = Dialect(
     },
     codes=CODES,
     encode_error=encode_error,
+    words=words,
     encode_frame=encode_frame,
     encode_push=encode_push,
     push_type="application/json",

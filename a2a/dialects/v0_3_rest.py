@@ -10,8 +10,8 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from a2a.dialects import v0_3
-from a2a.dialects.protokind import kind_send, kind_state, proto, proto_field, proto_words, with_schemes
+from a2a.dialects import v0_2, v0_3
+from a2a.dialects.protokind import kind_send, kind_state, proto, proto_error, proto_field, proto_words, with_schemes
 from a2a.dialects.shape import Dialect, Frame, Method, Route
 from a2a.documents import EventDocument, TaskDocument
 from a2a.errors import InvalidParams
@@ -49,8 +49,13 @@ _WRAPPED = {"pushNotificationConfig", "push_notification_config", "name"}
 """What a config has around it in the protobuf; one of the official clients writes it in snake case."""
 
 
-def spoken(body: Any) -> Dialect:
+def spoken(body: Any, version: str | None) -> Dialect:
     """The dialect of a body; where it does not tell, that of the protobuf, which the official clients speak."""
+    found = _of(body)
+    return OLDEST if found is PROTO and version == v0_2.DIALECT.version else found
+
+
+def _of(body: Any) -> Dialect:
     if not isinstance(body, dict):
         return PROTO
     message = body.get("message")
@@ -234,4 +239,11 @@ def _dialect(name: str, changes: Changes, frame: Any, words: Callable[[Method], 
 
 
 KIND = _dialect("a2a-0.3-kind", KIND_CHANGES, _kind_frame, _same)
-PROTO = _dialect("a2a-0.3-proto", PROTO_CHANGES, _proto_frame, _in_proto_words)
+PROTO = replace(
+    _dialect("a2a-0.3-proto", PROTO_CHANGES, _proto_frame, _in_proto_words),
+    words=lambda error: proto_error(v0_3.words(error)),
+)
+_CARD = "agent/getAuthenticatedExtendedCard"
+_OLD_CARD = replace(v0_3.DIALECT.methods[_CARD], encode=v0_2.encode_extended_card)
+OLDEST = replace(PROTO, methods=PROTO.methods | {_CARD: changed(_OLD_CARD, _same, _card)})
+"""0.2, which is the same but for its card."""

@@ -28,7 +28,7 @@ _HEADER = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
 
 class AuthenticationParams(Struct, rename="camel"):
-    scheme: str | None = None
+    scheme: str
     credentials: str | None = None
 
 
@@ -119,14 +119,15 @@ def decode_inline(wire: Json | None) -> PushConfig | None:
 
 
 def flat_config(wire: Json, path: str) -> PushConfig:
-    authentication = wire.get("authentication") or {}
-    scheme = authentication.get("scheme")
+    authentication = wire.get("authentication")
+    field = f"{path}authentication.scheme"
+    # Without one, deliveries would come without the header that was asked for, and nobody would be told.
     return _config(
         wire,
         path,
         version="1.0",
-        schemes={f"{path}authentication.scheme": scheme} if scheme else {},
-        credentials=authentication.get("credentials"),
+        schemes={} if authentication is None else {field: _named(authentication["scheme"], field)},
+        credentials=(authentication or {}).get("credentials"),
     )
 
 
@@ -223,9 +224,8 @@ def decode_old_list(params: Any) -> ListPushConfigs:
 def decode_old_delete(params: Any) -> DeletePushConfig:
     wire = checked(params, OldConfigIdParams)
     task_id = _named(wire.get("id") or wire.get("taskId"), "id")
-    return DeletePushConfig(
-        task_id=task_id, id=_named(wire.get("pushNotificationConfigId"), "pushNotificationConfigId")
-    )
+    config_id = _named(wire.get("pushNotificationConfigId"), "pushNotificationConfigId")
+    return DeletePushConfig(task_id=task_id, id=config_id, or_default=config_id == "default")
 
 
 def encode_wrapped(config: PushConfig) -> Json:

@@ -146,9 +146,12 @@ def delete(request: DeletePushConfig, context: Context) -> Steps:
     """A2A 1.0, 3.1.10. It is answered when no try is under way any more: nothing arrives after that."""
     head = yield from find(context, request.task_id, request.tenant)
     if "\0" not in request.id:
-        now = clock.now()
+        now, config_id = clock.now(), request.id
+        named = Row.objects.filter(task_id=head.task_id, config_id=config_id).exclude(state="removed")
+        if request.or_default and not (yield DoSlowly(named.exists)):
+            config_id = head.task_id
         # Once: whoever registers it again while this waits has another webhook.
-        tried: UnderWay | None = yield Do(lambda: remove(Remove(task_id=head.task_id, config_id=request.id, now=now)))
+        tried: UnderWay | None = yield Do(lambda: remove(Remove(task_id=head.task_id, config_id=config_id, now=now)))
         ends = now + LONGEST_TRY
         while tried is not None and clock.now() < ends and (yield DoSlowly(partial(tried.lasts, clock.now()))):
             yield Await(lambda: asyncio.sleep(LOOKS))

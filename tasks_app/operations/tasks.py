@@ -85,7 +85,7 @@ def subscribe(request: SubscribeToTask, context: Context) -> Steps:
     """A2A 1.0, 3.1.6. The first frame is the task as of the cursor: now, or where a Last-Event-ID left off."""
     head = yield from find(context, request.id, request.tenant)
     after = request.after or 0
-    if TaskState(head.state) in TERMINAL and not (request.ended_too or 0 < after < head.seq):
+    if TaskState(head.state) in TERMINAL and not (request.closes or 0 < after < head.seq):
         raise ended(head)
     if 0 < after <= head.seq:
         # At the head too: an event that is written by now is still to be told by itself.
@@ -94,4 +94,5 @@ def subscribe(request: SubscribeToTask, context: Context) -> Steps:
             raise TaskNotFound(taskId=request.id)
     else:
         first = yield from read_whole(context, request.id)
-    return Follow(first=first, stays=True)
+    # 0.x calls a question final: there its stream ends with it, as that of a send does (fact sheet 2.6).
+    return Follow(first=first, stays=not request.closes)

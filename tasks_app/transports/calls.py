@@ -44,6 +44,8 @@ class Answered(Struct, kw_only=True):
     stream: Stream | None = None
     error: Error | None = None
     status: int = 200
+    streaming: bool = False
+    """A stream of 0.x was asked for."""
     headers: dict[str, str] = {}
     """Those that this answer adds: the extensions that it was made with."""
 
@@ -73,7 +75,9 @@ async def answered(
     except Refused as refused:
         return _failed(exchange, wrapping, refused.error, refused.dialect)
     except Error as error:
-        return replace(_failed(exchange, wrapping, error, dialect), headers=_echo(dialect, context))
+        said = dialect.words(error) if dialect else error
+        streaming = dialect is not None and method.request.streaming and dialect.version != "1.0"
+        return replace(_failed(exchange, wrapping, said, dialect), headers=_echo(dialect, context), streaming=streaming)
     except Exception as error:  # noqa: BLE001  # the doors' one catch; logged with its reference
         return replace(_failed(exchange, wrapping, told(exchange, error), dialect), headers=_echo(dialect, context))
     headers = _echo(dialect, context)
@@ -138,8 +142,7 @@ def response_to(answered: Answered) -> HttpResponseBase:
     """The HTTP answer of a single call."""
     request_id = answered.exchange.request_id
     if answered.stream is not None:
-        headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "X-Request-ID": request_id}
-        headers |= answered.headers
+        headers = stream_headers(answered)
         return StreamingHttpResponse(answered.stream.frames(), content_type="text/event-stream", headers=headers)
     if answered.payload is None:
         return HttpResponse(status=204, headers={"X-Request-ID": request_id})
@@ -147,6 +150,12 @@ def response_to(answered: Answered) -> HttpResponseBase:
         media, headers = answered.wrapping.media, answered.headers
         return error_answer(answered.error, answered.payload, request_id, answered.status, media, headers)
     return answer(answered.payload, request_id, media=answered.wrapping.media, headers=answered.headers)
+
+
+def stream_headers(answered: Answered) -> dict[str, str]:
+    """Those of a stream, and those that this answer adds."""
+    found = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+    return found | {"X-Request-ID": answered.exchange.request_id} | answered.headers
 
 
 async def unreadable(request: HttpRequest, exchange: OpenExchange, wrapping: Wrapping, error: Error) -> HttpResponse:

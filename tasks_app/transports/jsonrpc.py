@@ -21,6 +21,7 @@ from tasks_app.transports.calls import (
     Understood,
     answered,
     response_to,
+    stream_headers,
     unknown_caller,
     unreadable,
 )
@@ -66,9 +67,10 @@ def _response(call: HttpCall, answered: Answered) -> HttpResponseBase:
         and call.version is None
         and call.request.headers.get("Accept") == "text/event-stream"
         and _is_plain(answered.error)
+        and answered.streaming
     ):
         # Clients older than A2A-Version read nothing but a stream here: the refusal is its one event (fact sheet 1.3).
-        headers = {"X-Request-ID": answered.exchange.request_id}
+        headers = stream_headers(answered)
         return HttpResponse(frame(answered.payload), content_type="text/event-stream", headers=headers)
     return response_to(answered)
 
@@ -123,7 +125,10 @@ async def _answer(call: HttpCall, member: Member, body: bytes, request_id: str =
         if isinstance(member, BadCall):
             raise Refused(member.error)
         exchange.row.method = member.method[:64]
-        return *choose(member.method, call.version), member.params
+        dialect, method = choose(member.method, call.version)
+        if member.nul and (error := envelope.nul_in(member.params)):
+            raise Refused(error, dialect)
+        return dialect, method, member.params
 
     return await answered(call, exchange, in_envelope(member.id), understand)
 

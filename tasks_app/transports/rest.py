@@ -16,7 +16,9 @@ from a2a.dialects import Refused
 from a2a.errors import Error, InvalidParams, InvalidRequest, MethodNotFound, ParseError
 from a2a.jsonrpc import path_of_nul, read_json
 from a2a.rest import Family, Found, NoSuchVerb, check_version, find, params_of
+from tasks_app.access import check_scope
 from tasks_app.exchanges import OpenExchange
+from tasks_app.operations import OPERATIONS
 from tasks_app.transports.calls import HttpCall, Understood, answered, response_to, unknown_caller, unreadable
 from tasks_app.transports.http import Refusal, authenticate, exchange_of, read, refuse, version_of, wrong_type
 from tasks_app.transports.wrapping import bare
@@ -96,10 +98,11 @@ def _understood(
     family: Family, call: HttpCall, exchange: OpenExchange, found: Found, given: dict[str, str], parsed: Any
 ) -> Understood:
     """Raises Refused, in the dialect of the body."""
-    dialect = family.spoken(parsed)
+    dialect = family.spoken(parsed, call.version)
     exchange.row.dialect = dialect.name
     try:
         check_version(family, call.version)
+        check_scope(call.caller, OPERATIONS[dialect.methods[found.route.method].request].scope)
         params = params_of(found, given, _query_of(call.request), parsed)
         if params is not parsed:
             # An operator sees all that was asked, not only what stood in the body.

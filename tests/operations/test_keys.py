@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from a2a.errors import MissingScope
@@ -119,3 +120,10 @@ def test_the_synchronous_half_checks_the_scope_too(owner: Person) -> None:
 def test_the_synchronous_half_does_not_wait(owner: Person) -> None:
     with pytest.raises(TypeError):
         perform_now(SendMessage(message=message()), Context(caller=owner.caller, agent="form-coroutine"))
+
+
+@pytest.mark.parametrize("body", [{}, {"id": "another"}], ids=["no params", "wrong params"])
+def test_over_rest_too_the_scope_comes_before_the_params(client: Client, body: dict[str, str]) -> None:
+    reader = person("reader", "home", scopes=access.READ)
+    told = client.post("/tasks/t:cancel", body, "application/json", headers={"X-API-Key": reader.key})
+    assert (told.status_code, told.json()["error"]["details"][0]["reason"]) == (403, "MISSING_SCOPE")

@@ -47,7 +47,7 @@ def test_an_ended_task_refuses_a_subscription_except_in_the_old_dialects(owner: 
     task = sent(owner, "hello", "echo")
     with pytest.raises(UnsupportedOperation):
         followed(owner, task.id)
-    assert task_of(first(followed(owner, task.id, ended_too=True))) == task
+    assert task_of(first(followed(owner, task.id, closes=True))) == task
 
 
 @pytest.mark.parametrize("after", [1, 2, 3])
@@ -114,7 +114,7 @@ def test_nobody_else_can_follow_a_task(owner: Person, colleague: Person, strange
         for task_id in (task.id, "missing"):
             for after in (None, 1):
                 with pytest.raises(TaskNotFound) as told:
-                    followed(who, task_id, after=after, ended_too=True)
+                    followed(who, task_id, after=after, closes=True)
                 assert told.value.facts == {"taskId": task_id}
 
 

@@ -224,6 +224,7 @@ def test_a_time_may_have_0_to_9_digits_of_a_second(digits: int) -> None:
 
 def test_a_time_is_turned_into_utc() -> None:
     assert moment("2026-03-02T10:15:05+01:00", "since") == datetime(2026, 3, 2, 9, 15, 5, tzinfo=UTC)
+    assert moment("2026-03-02t09:15:05z", "since") == datetime(2026, 3, 2, 9, 15, 5, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -236,6 +237,8 @@ def test_a_time_is_turned_into_utc() -> None:
             "1772442905",
             "\u0662026-03-02T09:15:05Z",
         ),
+        *("2026-W10-1T00:00:00Z", "2026-03-02T09:15:05.1234567890Z", "20260302T091505Z", "2026-03-02T09:15Z"),
+        *("2026-03-02T09:15:05+0100", "2026-03-02T09:15:05+01:00:30"),
     ],
 )
 def test_what_is_no_time_is_refused(text: str) -> None:
@@ -266,7 +269,7 @@ def test_a_task_is_named_by_its_id(now: str, then: str, request_: Request) -> No
 
 
 def test_0_3_resubscribes_to_ended_tasks_too() -> None:
-    assert OLD["tasks/resubscribe"]({"id": "t"}) == SubscribeToTask(id="t", ended_too=True)
+    assert OLD["tasks/resubscribe"]({"id": "t"}) == SubscribeToTask(id="t", closes=True)
 
 
 @pytest.mark.parametrize("method", ["GetTask", "SendMessage", "tasks/get", "message/send"])

@@ -89,7 +89,7 @@ def fields(error: pytest.ExceptionInfo[InvalidParams]) -> list[str]:
     ids=str,
 )  # fmt: skip
 def test_a_body_tells_its_dialect(body: Any, name: str) -> None:
-    assert spoken(body).name == f"a2a-0.3-{name}"
+    assert spoken(body, None).name == f"a2a-0.3-{name}"
 
 
 # ----------------------------------------------------------------------- sends
@@ -186,7 +186,7 @@ def test_calls_without_a_body_decode_in_both() -> None:
         assert decode["tasks/get"]({"id": "t", "historyLength": 0}) == GetTask(id="t", history_length=0)
         assert decode["tasks/cancel"]({"id": "t", "name": "tasks/t"}) == CancelTask(id="t")
         assert decode["tasks/cancel"]({"id": "t", "metadata": {"a": 1}}) == CancelTask(id="t", metadata={"a": 1})
-        assert decode["tasks/resubscribe"]({"id": "t"}) == SubscribeToTask(id="t", ended_too=True)
+        assert decode["tasks/resubscribe"]({"id": "t"}) == SubscribeToTask(id="t", closes=True)
         for state in ("canceled", "TASK_STATE_CANCELLED", "TASK_STATE_CANCELED"):
             assert decode["tasks/list"]({"status": state}) == ListTasks(state=TaskState.CANCELED)
         assert decode["tasks/list"]({"status": "TASK_STATE_UNSPECIFIED"}) == ListTasks()

@@ -38,7 +38,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 WRONG_NEW: list[tuple[dict[str, Any], str]] = [
     ({"authentication": {"scheme": "Bear er"}}, "authentication.scheme"),
     ({"authentication": {"scheme": ["Bearer"]}}, "authentication.scheme"),
-    ({"authentication": {"credentials": "x"}}, "authentication.credentials"),
+    ({"authentication": {"credentials": "x"}}, "authentication.scheme"),
+    ({"authentication": {}}, "authentication.scheme"),
+    ({"authentication": {"scheme": ""}}, "authentication.scheme"),
+    ({"authentication": {"scheme": None}}, "authentication.scheme"),
+    ({"authentication": {"schemes": ["Bearer"]}}, "authentication.scheme"),
     ({"authentication": {"scheme": "Bearer", "credentials": "x\ny"}}, "authentication.credentials"),
     ({"authentication": {"scheme": "Bearer", "credentials": "x" * 4097}}, "authentication.credentials"),
     ({"authentication": {"scheme": "standardwebhooks"}}, "authentication.credentials"),

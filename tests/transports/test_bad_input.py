@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.agents import GEO
 from tests.conftest import NO_TLS, Server
 
 pytestmark = pytest.mark.storage
@@ -48,6 +49,45 @@ def refusal(response: httpx.Response, status: int, code: int, rpc_id: Any = None
     assert set(answer) == {"jsonrpc", "id", "error"}
     assert (answer["id"], answer["error"]["code"]) == (rpc_id, code), answer
     return answer["error"]
+
+
+# -------------------------------------------------------- in the order of work
+
+
+ZERO = call("GetTask", {"id": "a\0b"})
+
+
+def test_a_zero_character_in_params_is_looked_at_after_key_version_and_method(client: httpx.Client) -> None:
+    refusal(client.post("/jsonrpc", content=ZERO, headers={"Authorization": ""}), 401, -38009, 7)
+    refusal(client.post("/jsonrpc", content=ZERO, headers={"A2A-Version": "9.9"}), 200, -32009, 7)
+    refusal(client.post("/jsonrpc", content=call("Nothing", {"id": "a\0b"})), 200, -32601, 7)
+    told = refusal(client.post("/jsonrpc", content=ZERO), 200, -32602, 7)
+    assert [found["field"] for detail in told["data"] for found in detail.get("fieldViolations", [])] == ["id"]
+
+
+def test_a_notification_with_a_zero_character_is_answered_as_little_as_any(client: httpx.Client) -> None:
+    silent = call("GetTask", {"id": "a\0b"}, id=...)
+    assert (response := client.post("/jsonrpc", content=silent)).status_code == 204, response.text
+    (reply,) = client.post("/jsonrpc", content=b"[" + silent + b"," + ZERO + b"]").json()
+    assert (reply["id"], reply["error"]["code"]) == (7, -32602)
+
+
+@pytest.mark.parametrize("method", ["GetTask", "tasks/get", "SendStreamingMessage", "nothing"])
+def test_only_streams_of_0_x_are_refused_with_an_event(client: httpx.Client, method: str) -> None:
+    wish = call(method, {"id": "missing"})
+    told = client.post("/jsonrpc", content=wish, headers={"Accept": "text/event-stream"})
+    assert told.headers["content-type"] == "application/json"
+
+
+def test_a_refused_stream_of_0_x_is_an_event_with_the_headers_of_a_stream(client: httpx.Client) -> None:
+    configuration = {"pushNotificationConfig": {"url": "http://10.0.0.1/"}}
+    message = {"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "x"}]}
+    params = {"message": message, "metadata": {"agent": "extended"}, "configuration": configuration}
+    headers = {"Accept": "text/event-stream", "X-A2A-Extensions": GEO}
+    told = client.post("/jsonrpc", content=call("message/stream", params), headers=headers)
+    assert told.headers["content-type"] == "text/event-stream"
+    assert (told.headers["x-a2a-extensions"], told.headers["x-accel-buffering"]) == (GEO, "no")
+    assert json.loads(told.text.removeprefix("data: "))["error"]["code"] == -32602
 
 
 # -------------------------------------------------------------- no call at all

@@ -306,7 +306,7 @@ def test_an_id_that_is_nobodys_is_not_found_whatever_it_looks_like(server: Serve
         ("/tasks/t?historyLength=%d9%a1", "historyLength"), ("/tasks/%00", "id"), ("/%00/tasks", "tenant"),
         ("/tasks/t?id=u", "id"), ("/v1/tasks?limit=abc", "limit"), ("/v1/tasks?limit=0", "limit"),
         ("/v1/tasks?limit=1&limit=2", "limit"), ("/v1/tasks?status=done", "status"),
-        ("/v1/tasks?cursor=x", "pageToken"),
+        ("/v1/tasks?cursor=x", "cursor"),
         ("/v1/tasks/", "id"), ("/v1/tasks/t?historyLength=-1", "historyLength"),
         ("/v1/tasks/t?historyLength=1e3", "historyLength"), ("/tasks?" + "&".join(["a=1"] * 1_100), "query"),
     ],
@@ -314,6 +314,30 @@ def test_an_id_that_is_nobodys_is_not_found_whatever_it_looks_like(server: Serve
 )  # fmt: skip
 def test_a_bad_member_of_a_path_or_query_is_named(client: httpx.Client, unchanged: None, path: str, field: str) -> None:
     assert fields(refusal(client.get(path), 400, "INVALID_PARAMS")) == [field]
+
+
+def test_what_an_operation_refuses_is_named_as_it_was_sent(client: httpx.Client, unchanged: None) -> None:
+    data = {"data": {"data": {"days": "x"}}}
+    for agent, part, member in (
+        ("echo", {"file": {"fileWithUri": "taskdesk-file:x"}}, "field"),
+        ("pictures", {"file": {"fileWithBytes": "YQ==", "mimeType": "a/b"}}, "part"),
+        ("inputs", data, ""),
+    ):
+        wish = sending(PROTO | {"content": [part]}, agent)
+        answer = client.post("/v1/message:send", json=wish | {"configuration": {"blocking": True}})
+        assert "message.content[0]" in answer.text, (member, answer.text)
+        assert "message.parts" not in answer.text
+
+
+def test_a_card_is_that_of_the_version_that_is_asked_for(client: httpx.Client) -> None:
+    cards = {
+        version: client.get("/v1/card", headers={"A2A-Version": version}).json() for version in ("0.2.9", "0.3", "")
+    }
+    assert cards["0.2.9"]["protocolVersion"] == "0.2.9"
+    assert cards["0.3"] == cards[""]
+    assert cards[""]["protocolVersion"] == "0.3.0"
+    assert any("security" in skill for skill in cards[""]["skills"])
+    assert not any("security" in skill for skill in cards["0.2.9"]["skills"])
 
 
 def test_members_that_nobody_knows_are_ignored(client: httpx.Client, unchanged: None) -> None:

@@ -120,7 +120,7 @@ REQUESTS_0_2: dict[str, Request] = {
         include_artifacts=True,
     ),
     "tasks-cancel.request": CancelTask(id=TASK, metadata={"reason": "user"}),
-    "tasks-resubscribe.request": SubscribeToTask(id=TASK, ended_too=True),
+    "tasks-resubscribe.request": SubscribeToTask(id=TASK, closes=True),
     "push-set.request": CreatePushConfig(task_id=TASK, config=webhook("0.3", "pushNotificationConfig.url")),
     "push-get.request": GetPushConfig(task_id=TASK, id="push-cfg-1"),
     "push-get.request.task-only": GetPushConfig(task_id=TASK, id=None),
