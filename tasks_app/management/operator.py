@@ -4,13 +4,13 @@ arguments are read."""
 import os
 import pwd
 import re
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
-from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
 from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import make_password
 from django.core.management.base import BaseCommand, CommandError
@@ -62,11 +62,24 @@ def account() -> str:
         return str(os.getuid())
 
 
-def write_down(operator: str, row: Model, what: str) -> None:
+def takes_operator(parser: ArgumentParser) -> None:
+    """Who is named in the log as the one who did it."""
+    parser.add_argument(
+        "--operator", type=name_of, default=account(), help="the name that is written down; your account if left out"
+    )
+
+
+def takes_limit(parser: ArgumentParser) -> None:
+    """How many lines a list prints."""
+    parser.add_argument("--limit", type=limit_of, default=100, help="lines; 100 if left out")
+
+
+def write_down(operator: str, row: Model, what: str, *, new: bool = False) -> None:
     """In the log of the admin, which needs a user: an operator who is none becomes one who cannot log in."""
     unable = {"is_active": False, "password": make_password(None)}
     user, _ = get_user_model().objects.get_or_create(username=operator, defaults=unable)
-    LogEntry.objects.log_actions(user.pk, [row], CHANGE, f"{what}. By command.", single_object=True)
+    flag = ADDITION if new else CHANGE
+    LogEntry.objects.log_actions(user.pk, [row], flag, f"{what}. By command.", single_object=True)
 
 
 def within(lowest: int, highest: int) -> Callable[[str], int]:

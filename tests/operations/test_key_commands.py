@@ -5,9 +5,14 @@ from io import StringIO
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
+from django.db import OperationalError
 
 from tasks_app.access import FindCaller, callers_many, digests
+from tasks_app.management.commands import a2a
+from tasks_app.management.operator import account
 from tasks_app.models import ApiKey, Principal, Tenant
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -98,8 +103,49 @@ def test_scopes_that_would_mean_nothing_are_refused(scopes: str, sentence: str) 
     assert not ApiKey.objects.exists()
 
 
-@pytest.mark.parametrize("command", [("tasks", "list"), ("deliveries", "list"), ("deliveries", "webhooks")])
+def log_of(id: int) -> list[tuple[str, int, str]]:
+    """What the admin has written down about a key, oldest first."""
+    entries = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(ApiKey), object_id=str(id))
+    return list(entries.order_by("pk").values_list("user__username", "action_flag", "change_message"))
+
+
+def test_who_made_and_revoked_a_key_is_written_down_where_the_admin_writes_its_own() -> None:
+    (made,) = keys("create", "worker", "--operator", "ada")
+    keys("revoke", str(made["id"]), "--operator", "otto")
+    keys("revoke", str(made["id"]), "--operator", "eve")  # It was revoked already.
+    assert log_of(made["id"]) == [("ada", ADDITION, "Made. By command."), ("otto", CHANGE, "Revoked. By command.")]
+    assert made["key"] not in str(list(LogEntry.objects.values()))
+    (other,) = keys("create", "worker")
+    assert log_of(other["id"]) == [(account(), ADDITION, "Made. By command.")]
+
+
+def test_a_key_whose_maker_cannot_be_written_down_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise OperationalError
+
+    monkeypatch.setattr(a2a, "write_down", fail)
+    with pytest.raises(OperationalError):
+        keys("create", "worker")
+    assert not ApiKey.objects.exists()
+
+
+def test_the_newest_keys_are_listed_to_the_limit() -> None:
+    made = [keys("create", name)[0]["id"] for name in ("one", "two", "three")]
+    assert [key["id"] for key in keys("list", "--limit", "2")] == [made[2], made[1]]
+    assert len(keys("list")) == 3
+
+
+LISTS = [
+    ("tasks", "list"),
+    ("deliveries", "list"),
+    ("deliveries", "webhooks"),
+    ("exchanges", "list"),
+    ("a2a", "keys", "list"),
+]
+
+
+@pytest.mark.parametrize("command", LISTS, ids=" ".join)
 @pytest.mark.parametrize("limit", ["0", "-1", "10001", "9" * 30, "many", "٣"])
-def test_no_list_is_asked_for_more_than_it_may_print(command: tuple[str, str], limit: str) -> None:
+def test_no_list_is_asked_for_more_than_it_may_print(command: tuple[str, ...], limit: str) -> None:
     with pytest.raises(CommandError, match="argument --limit: must be a number from 1 to 10,000"):
         call_command(*command, "--limit=" + limit)

@@ -220,11 +220,15 @@ def test_acts_by_command_are_written_down_where_the_admin_writes_its_own(admin: 
     printed("enable", webhook.pk, "--operator", "otto")
     assert log_of(Delivery, dead) == [("ada", "To be sent again. By command."), ("otto", "Given up. By command.")]
     assert log_of(Delivery, waiting) == [("otto", "Given up. By command.")]
-    assert log_of(PushConfig, webhook.pk) == [("otto", "Disabled. By command."), ("otto", "Enabled. By command.")]
+    (shown,) = printed("secret", webhook.pk, "--operator", "otto")
+    assert log_of(PushConfig, webhook.pk) == [
+        ("otto", f"{done}. By command.") for done in ("Disabled", "Enabled", "Secret shown")
+    ]
+    assert shown["secret"] not in str(list(LogEntry.objects.values()))
     acted(admin, "pushconfig", "disable", webhook.pk)
     assert log_of(PushConfig, webhook.pk)[-1] == ("ada", "Disabled.")
     history = admin.get(reverse("admin:tasks_app_pushconfig_history", args=[webhook.pk])).content.decode()
-    assert history.count("otto") == 2
+    assert history.count("otto") == 3
 
 
 def test_an_operator_who_is_no_user_becomes_one_who_cannot_log_in(webhook: PushConfig) -> None:
@@ -236,7 +240,13 @@ def test_an_operator_who_is_no_user_becomes_one_who_cannot_log_in(webhook: PushC
 
 def test_an_act_that_is_refused_is_not_written_down(webhook: PushConfig) -> None:
     dead = Delivery.objects.earliest("seq").pk
-    for words in (("give-up", dead), ("retry", "nothing"), ("enable", webhook.pk), ("disable", "nothing")):
+    for words in (
+        ("give-up", dead),
+        ("retry", "nothing"),
+        ("enable", webhook.pk),
+        ("disable", "nothing"),
+        ("secret", "nothing"),
+    ):
         with pytest.raises(CommandError, match="1 of 1 refused"):
             printed(*words)
     with pytest.raises(CommandError, match="argument --operator: must have 1 to 64 printable characters"):

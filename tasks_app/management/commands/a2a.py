@@ -4,12 +4,12 @@ from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
 
-import orjson
 from django.core.management.base import CommandError
+from django.db import transaction
 
 from a2a.signatures import ALGORITHMS, new_key
 from tasks_app import access, clock
-from tasks_app.management.operator import DatabaseCommand, name_of, scopes_of
+from tasks_app.management.operator import DatabaseCommand, name_of, scopes_of, takes_limit, takes_operator, write_down
 from tasks_app.models import ApiKey
 from tasks_app.paths import check_tenant_name
 
@@ -32,9 +32,11 @@ class Command(DatabaseCommand):
             "--scopes", type=scopes_of, default="*", help=f"* or some of {' '.join(access.SCOPES)}, and agents' own"
         )
         create.add_argument("--days", type=float, help="until it expires; for ever if left out")
-        verbs.add_parser("list", help="all keys, newest first")
+        takes_operator(create)
+        takes_limit(verbs.add_parser("list", help="the newest keys"))
         revoke = verbs.add_parser("revoke", help="end a key at once")
         revoke.add_argument("id", type=int, help="as `keys list` shows it")
+        takes_operator(revoke)
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["noun"] == "cardkey":
@@ -51,29 +53,32 @@ class Command(DatabaseCommand):
             check_tenant_name(options["tenant"])
         except ValueError as error:
             raise CommandError(f"{error}.") from None
-        key = access.new_key(
-            options["principal"],
-            tenant=options["tenant"],
-            name=options["name"] or "",
-            scopes=options["scopes"],
-            expires_at=None if days is None else clock.now() + timedelta(days=days),
-        )
-        made = ApiKey.objects.select_related("principal__tenant").get(digest=access.digests(key)[0])
-        self._print(shown(made) | {"key": key})
+        with transaction.atomic():  # no key without a trace of who made it
+            key = access.new_key(
+                options["principal"],
+                tenant=options["tenant"],
+                name=options["name"] or "",
+                scopes=options["scopes"],
+                expires_at=None if days is None else clock.now() + timedelta(days=days),
+            )
+            made = ApiKey.objects.select_related("principal__tenant").get(digest=access.digests(key)[0])
+            write_down(options["operator"], made, "Made", new=True)
+        self.line(shown(made) | {"key": key})
 
     def _list(self, options: dict[str, Any]) -> None:
-        for key in ApiKey.objects.select_related("principal__tenant").order_by("-id").iterator():
-            self._print(shown(key))
+        for key in ApiKey.objects.select_related("principal__tenant").order_by("-id")[: options["limit"]]:
+            self.line(shown(key))
 
     def _revoke(self, options: dict[str, Any]) -> None:
         keys = ApiKey.objects.select_related("principal__tenant").filter(pk=options["id"])
         if not keys:
             raise CommandError(f"There is no key {options['id']}; see `manage.py a2a keys list`.")
-        access.revoke(keys)
-        self._print(shown(keys.get()))
-
-    def _print(self, value: dict[str, Any]) -> None:
-        self.stdout.write(orjson.dumps(value).decode())
+        with transaction.atomic():
+            ended = access.revoke(keys)
+            key = keys.get()
+            if ended:
+                write_down(options["operator"], key, "Revoked")
+        self.line(shown(key))
 
 
 def shown(key: ApiKey) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from django.db.models import Model
 
 from tasks_app import deliveries
 from tasks_app.deliveries import Refused
-from tasks_app.management.operator import DatabaseCommand, account, limit_of, name_of, write_down
+from tasks_app.management.operator import DatabaseCommand, takes_limit, takes_operator, write_down
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
 
 HEAD = (
@@ -47,18 +47,19 @@ class Command(DatabaseCommand):
         listing = verbs.add_parser("list", help="the newest deliveries")
         listing.add_argument("--state", choices=[state for state, _ in Delivery.STATES])
         listing.add_argument("--task", help="of this task only")
-        listing.add_argument("--limit", type=limit_of, default=100)
+        takes_limit(listing)
         show = verbs.add_parser("show", help="a delivery with its body and its tries")
         show.add_argument("id")
         webhooks = verbs.add_parser("webhooks", help="the newest webhooks, without what is secret")
         webhooks.add_argument("--task", help="of this task only")
-        webhooks.add_argument("--limit", type=limit_of, default=100)
+        takes_limit(webhooks)
         for verb, act in ACTS.items():
             parser = verbs.add_parser(verb, help=act.help)
             parser.add_argument("ids", nargs="+", metavar="id" if act.model is Delivery else "webhook_id")
-            parser.add_argument("--operator", type=name_of, default=account(), help="the name that is written down")
+            takes_operator(parser)
         secret = verbs.add_parser("secret", help="what the deliveries of a webhook are signed with")
         secret.add_argument("id", metavar="webhook_id")
+        takes_operator(secret)
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         match verb:
@@ -69,7 +70,7 @@ class Command(DatabaseCommand):
             case "show":
                 self.show(options["id"])
             case "secret":
-                self.each("webhook_id", [options["id"]], lambda id: {"secret": deliveries.secret_of(id)})
+                self.each("webhook_id", [options["id"]], partial(_secret, options["operator"]))
             case _:
                 name = "id" if ACTS[verb].model is Delivery else "webhook_id"
                 self.each(name, options["ids"], partial(_act, verb, options["operator"]))
@@ -116,3 +117,9 @@ def _act(verb: str, operator: str, id: str) -> dict[str, Any]:
     if row := act.model._default_manager.filter(pk=id).first():
         write_down(operator, row, act.done)
     return {"done": verb}
+
+
+def _secret(operator: str, id: str) -> dict[str, Any]:
+    secret = deliveries.secret_of(id)
+    write_down(operator, PushConfig.objects.get(pk=id), "Secret shown")
+    return {"secret": secret}

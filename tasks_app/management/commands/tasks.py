@@ -11,7 +11,7 @@ from a2a.states import TaskState
 from tasks_app import event_log, lookup, operations
 from tasks_app.addresses import told
 from tasks_app.files import with_links
-from tasks_app.management.operator import DatabaseCommand, account, limit_of, name_of
+from tasks_app.management.operator import DatabaseCommand, takes_limit, takes_operator
 from tasks_app.models import Event, Run, Task
 
 HEAD = (
@@ -29,13 +29,11 @@ class Command(DatabaseCommand):
         show.add_argument("id")
         cancel = verbs.add_parser("cancel", help="cancel tasks")
         cancel.add_argument("ids", nargs="+", metavar="id")
-        cancel.add_argument(
-            "--operator", type=name_of, default=account(), help="the name that the log keeps; your account"
-        )
+        takes_operator(cancel)
         listing = verbs.add_parser("list", help="the newest tasks")
         listing.add_argument("--state", choices=[state.value for state in TaskState])
         listing.add_argument("--agent")
-        listing.add_argument("--limit", type=limit_of, default=100)
+        takes_limit(listing)
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         match verb:
