@@ -126,7 +126,7 @@ class Event(models.Model):
 
 
 class File(models.Model):
-    """The bytes of a large part, which are in the storage; see files.py."""
+    """The bytes of a large part, which are in the storage; see files/."""
 
     id = models.CharField(max_length=41, primary_key=True, help_text="The day, which is their folder, and a digest.")
     holder = models.CharField(max_length=36, help_text="The task or turn it belongs to; empty when that is gone.")
@@ -194,6 +194,8 @@ class IdempotencyKey(models.Model):
 class Exchange(models.Model):
     """One call and how it was answered. Ordered by its id, which begins with the time."""
 
+    OUTCOMES: ClassVar = ("result", "error", "stream", "notified", "refused", "left")
+
     id = models.CharField(max_length=36, primary_key=True)
     request_id = models.CharField(
         max_length=128,
@@ -218,7 +220,7 @@ class Exchange(models.Model):
     outcome = models.CharField(
         max_length=16,
         default="",
-        help_text="result, error, stream, notified, refused, left; empty: no answer recorded.",
+        help_text=f"{', '.join(OUTCOMES)}; empty: no answer recorded.",
     )
     code = models.IntegerField(null=True)
     http_status = models.PositiveSmallIntegerField(null=True)

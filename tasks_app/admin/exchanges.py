@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 
 from tasks_app import exchanges, lookup
-from tasks_app.admin.paging import ExactFilter, RecentFilter, held
+from tasks_app.admin.paging import CreatedFilter, ExactFilter, RecentFilter, held
 from tasks_app.admin.readonly import BROKEN, Fact, LogTable, link
 from tasks_app.admin.text import Pane, duration, moment, size, visible
 from tasks_app.models import Exchange, ExchangeBody
@@ -16,23 +16,15 @@ from tasks_app.models import Exchange, ExchangeBody
 BATCH = 100
 """Members of the same HTTP call that are listed."""
 UNANSWERED = "no answer recorded"
-OUTCOMES = [
-    ("result", "result"),
-    ("error", "error"),
-    ("refused", "refused"),
-    ("stream", "stream"),
-    ("notified", "notified"),
-    ("left", "left"),
-    ("none", UNANSWERED),
-]
-STATUSES = (200, 202, 204, 400, 401, 403, 404, 405, 408, 409, 413, 415, 429, 500, 503)
+STATUSES = (200, 204, 400, 401, 403, 404, 405, 408, 413, 415, 500, 503)
+"""All that the doors give to calls."""
 
 
 class OutcomeFilter(ExactFilter):
     title = parameter_name = "outcome"
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
-        return OUTCOMES
+        return [*((outcome, outcome) for outcome in Exchange.OUTCOMES), ("none", UNANSWERED)]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(outcome="") if self.value() == "none" else super().queryset(request, queryset)
@@ -64,12 +56,19 @@ class MethodFilter(RecentFilter):
     title = parameter_name = "method"
 
 
+class CallerFilter(RecentFilter):
+    title = "caller"
+    parameter_name = "caller__name"
+
+
 @admin.register(Exchange)
 class ExchangeAdmin(LogTable[Exchange]):
     list_display = ("id", "shown_method", "door", "dialect", "shown_caller", "shown_outcome", "code", "took", "time")
-    list_filter = (OutcomeFilter, DoorFilter, DialectFilter, MethodFilter, StatusFilter)
+    list_filter = (OutcomeFilter, DoorFilter, DialectFilter, MethodFilter, StatusFilter, CallerFilter, CreatedFilter)
     list_select_related = related = ("caller", "tenant")
-    search_help_text = "An exact rpc id, request id, task id or exchange id."
+    search_help_text = (
+        "An exact rpc id, request id, task id or exchange id. A context id is found among tasks, a trace id nowhere."
+    )
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Exchange], search_term: str

@@ -1,7 +1,7 @@
 """Lists of long tables: newest first, never counted to the end, filters that look at a bounded number of rows."""
 
 from collections import Counter
-from datetime import datetime
+from datetime import timedelta
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -12,7 +12,9 @@ from django.db.models import Model, QuerySet
 from django.db.models.expressions import Combinable
 from django.http import HttpRequest
 
+from tasks_app import clock
 from tasks_app.admin.text import visible
+from tasks_app.ids import uuid7_at
 
 M = TypeVar("M", bound=Model)
 
@@ -24,6 +26,7 @@ RECENT = 1_000
 """Rows that are asked which values occur."""
 CHOICES = 20
 """Values offered at most: callers make up method names."""
+AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
 
 
 class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
@@ -99,10 +102,16 @@ class RecentFilter(ExactFilter):
         return [(value, visible(value)) for value, _ in counted.most_common(CHOICES)]
 
 
-def first_id(time: datetime) -> str:
-    """What every id made since then is not below: ids begin with the time (see ids.py)."""
-    head = f"{int(time.timestamp() * 1_000):012x}"
-    return f"{head[:8]}-{head[8:]}"
+class CreatedFilter(admin.SimpleListFilter):
+    title = parameter_name = "created"
+
+    def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
+        return [(age, f"last {age}") for age in AGES]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        age = AGES.get(self.value() or "")
+        # By id: it begins with the time, and the list is in its order.
+        return queryset if age is None else queryset.filter(pk__gte=uuid7_at(clock.now() - age))
 
 
 def held(rows: QuerySet[M], most: int) -> tuple[list[M], bool]:

@@ -1,6 +1,5 @@
 """Tasks: found by id or context, shown from their log, canceled by the operation."""
 
-from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin, messages
@@ -10,7 +9,6 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import URLPattern, path
-from django.utils import timezone
 from django.utils.html import format_html
 
 from a2a.agents import registry
@@ -18,14 +16,13 @@ from a2a.errors import Error
 from a2a.states import TERMINAL
 from tasks_app import lookup, operations
 from tasks_app.admin import task_page
-from tasks_app.admin.paging import ExactFilter, first_id
+from tasks_app.admin.paging import CreatedFilter, ExactFilter
 from tasks_app.admin.readonly import LogTable, confirmation, link
 from tasks_app.admin.text import moment, visible
 from tasks_app.models import STATES, Task
 
 AT_ONCE = 500
 """Tasks that one action cancels at most; each of them is named on the page that asks back."""
-AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
 
 
 class StateFilter(ExactFilter):
@@ -40,18 +37,6 @@ class AgentFilter(ExactFilter):
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
         return [(name, name) for name in sorted(registry.names())]
-
-
-class CreatedFilter(admin.SimpleListFilter):
-    title = parameter_name = "created"
-
-    def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
-        return [(age, f"last {age}") for age in AGES]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        age = AGES.get(self.value() or "")
-        # By id: it begins with the time, and the list is in its order.
-        return queryset if age is None else queryset.filter(pk__gte=first_id(timezone.now() - age))
 
 
 @admin.register(Task)

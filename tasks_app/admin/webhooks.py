@@ -1,11 +1,11 @@
 """Webhooks and their deliveries: what was sent where, try by try; sent again, given up, switched off and on."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 
@@ -39,6 +39,9 @@ class DeliveryStateFilter(ExactFilter):
 class Acting(LogTable[M]):
     """Rows that operators act on; each act asks back."""
 
+    found_by: ClassVar[tuple[str, ...]] = ("pk", "task_id")
+    """The columns in which the box looks."""
+
     def has_act_permission(self, request: HttpRequest) -> bool:
         return self.may_act(request)
 
@@ -48,8 +51,8 @@ class Acting(LogTable[M]):
         text = search_term.strip()
         if not text:
             return queryset, False
-        found = queryset.none() if "\0" in text else queryset.filter(pk=text) | queryset.filter(task_id=text)
-        return found, False
+        named = Q(*((column, text) for column in self.found_by), _connector=Q.OR)
+        return queryset.none() if "\0" in text else queryset.filter(named), False
 
     def act(  # what an action says before and after
         self,
@@ -139,7 +142,8 @@ class PushConfigAdmin(Acting[PushConfig]):
 class DeliveryAdmin(Acting[Delivery]):
     list_display = ("id", "shown_state", "shown_task", "seq", "tries", "status", "shown_error", "created")
     list_filter = (DeliveryStateFilter,)
-    search_help_text = "An exact delivery id (webhook-id) or task id."
+    search_help_text = "An exact delivery id (webhook-id), webhook id or task id."
+    found_by = ("pk", "config_id", "task_id")
     actions = ("send_again", "give_up")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:

@@ -4,7 +4,7 @@ arguments are read."""
 import os
 import pwd
 import re
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError, _ActionsContainer
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -72,6 +72,11 @@ def takes_operator(parser: ArgumentParser) -> None:
 def takes_limit(parser: ArgumentParser) -> None:
     """How many lines a list prints."""
     parser.add_argument("--limit", type=limit_of, default=100, help="lines; 100 if left out")
+
+
+def takes_since(parser: _ActionsContainer) -> None:
+    """From when on a list prints lines."""
+    parser.add_argument("--since", type=time_of, metavar="TIME", help="2026-11-21T03:00 (UTC), or an age: 15m, 7d")
 
 
 def write_down(operator: str, row: Model, what: str, *, new: bool = False) -> None:

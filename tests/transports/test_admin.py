@@ -14,6 +14,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from a2a import rest
 from a2a.dialects.protojson import document, dumps, encode_status, event_document
 from a2a.errors import TaskNotCancelable, TaskNotFound
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated, apply
@@ -22,6 +23,7 @@ from a2a.types import Artifact, Message, Part, Role, Status
 from a2a.types import Task as Value
 from tasks_app import access, exchanges, operations
 from tasks_app.admin import paging, text, timeline
+from tasks_app.admin.exchanges import STATUSES
 from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import ApiKey, Exchange, ExchangeBody, Principal, Run, Task, Tenant
 from tasks_app.models import Event as Row
@@ -194,15 +196,28 @@ def test_a_task_is_found_by_its_id_and_by_its_context(admin: Client, owner: Prin
         ({"dialect": "acp"}, "silent"),
         ({"method": "tasks.create"}, "silent"),
         ({"door": "rest"}, "refused"),
+        ({"caller__name": "boris"}, "refused"),
+        ({"created": "day"}, "silent"),
     ],
 )
 def test_exchanges_are_filtered(admin: Client, owner: Principal, query: dict[str, str], expected: str) -> None:
-    exchange(owner)
+    other = Principal.objects.create(tenant=owner.tenant, name="boris")
+    old, older = (uuid7_at(timezone.now() - timedelta(days=days)) for days in (2, 3))
+    exchange(owner, id=older)
     rows = {
-        "refused": exchange(owner, outcome="error", http_status=403, code=-38010, door="rest"),
+        "refused": exchange(other, id=old, outcome="error", http_status=403, code=-38010, door="rest"),
         "silent": exchange(owner, outcome="", http_status=None, dialect="acp", method="tasks.create"),
     }
     assert listed(admin, "exchange", **query) == [rows[expected].pk]
+
+
+def test_every_outcome_and_status_that_a_call_may_have_can_be_chosen(admin: Client, owner: Principal) -> None:
+    exchange(owner)
+    shown = admin.get(reverse("admin:tasks_app_exchange_changelist")).content.decode()
+    assert set(re.findall(r"\?outcome=([a-z]+)", shown)) == {*Exchange.OUTCOMES, "none"}
+    assert "?caller__name=olga" in shown
+    of_http = {200, 204, 405, 408, 413, 415}
+    assert set(STATUSES) == of_http | {status for status, _ in rest.STATUSES.values()}
 
 
 def test_the_list_of_exchanges_says_by_which_door_they_came(admin: Client, owner: Principal) -> None:
@@ -223,7 +238,7 @@ def test_an_odd_filter_value_is_no_fault(admin: Client, owner: Principal) -> Non
 
 
 def test_tasks_are_filtered_by_state_agent_and_age(admin: Client, owner: Principal) -> None:
-    old = task(owner, id=paging.first_id(timezone.now() - timedelta(days=3)) + "-7000-8000-000000000000", agent="story")
+    old = task(owner, id=uuid7_at(timezone.now() - timedelta(days=3)), agent="story")
     new = task(owner, StatusChanged(status=status(TaskState.WORKING)))
     assert listed(admin, "task", state="working") == [new.pk]
     assert listed(admin, "task", agent="story") == [old.pk]
@@ -661,9 +676,9 @@ def test_pages_take_a_bounded_number_of_queries(
     calls = [exchange(owner, request_id="r-1", task_id=rows[0].pk) for _ in range(20)]
     for model in ("exchange", "task"):
         address = reverse(f"admin:tasks_app_{model}_changelist")
-        with django_assert_max_num_queries(7):  # two to know the user, one a filter by what occurs
+        with django_assert_max_num_queries(8):  # two to know the user, one a filter by what occurs
             admin.get(address)
-        with django_assert_max_num_queries(11):
+        with django_assert_max_num_queries(12):
             admin.get(address, {"q": rows[0].pk})
     with django_assert_max_num_queries(5):
         page(admin, "exchange", calls[0].pk)
@@ -719,7 +734,7 @@ def test_the_command_lists_the_newest_exchanges_by_what_is_asked_for(owner: Prin
     ids = [uuid7_at(time) for time in times]
     old = exchange(owner, id=ids[0], method="GetTask")
     refused = exchange(None, id=ids[1], outcome="refused", http_status=401, method="", door="rest")
-    silent = exchange(owner, id=ids[2], outcome="", http_status=None, method="none")
+    silent = exchange(owner, id=ids[2], outcome="", http_status=None, method="none", dialect="a2a-0.3")
     newest = exchange(owner, id=ids[3])
     for words, rows in (
         ((), [newest, silent, refused, old]),
@@ -729,6 +744,7 @@ def test_the_command_lists_the_newest_exchanges_by_what_is_asked_for(owner: Prin
         (("--status", "401"), [refused]),
         (("--door", "rest"), [refused]),
         (("--method", "GetTask"), [old]),
+        (("--dialect", "a2a-0.3"), [silent]),
         (("--caller", "olga", "--status", "200"), [newest, old]),
         (("--since", "1h"), [newest, silent, refused]),
         (("--since", "2020-01-01T02:38:27.123", "--method", "GetTask"), [old]),
@@ -779,6 +795,9 @@ def test_the_command_shows_and_lists_tasks(owner: Principal) -> None:
     assert [line["id"] for line in run("tasks", "list", "--state", "failed")[0]] == [row.pk]
     assert [line["agent"] for line in run("tasks", "list", "--agent", "story")[0]] == ["story"]
     assert len(run("tasks", "list", "--limit", "1")[0]) == 1
+    old = task(owner, id=uuid7_at(timezone.now() - timedelta(days=3)))
+    assert old.pk not in {line["id"] for line in run("tasks", "list", "--since", "1d")[0]}
+    assert [line["id"] for line in run("tasks", "list", "--since", "7d")[0]][-1] == old.pk
     assert run("tasks", "list", "--state", "rejected") == ([], "")
     assert run("tasks", "show", "nobody")[1] == "1: No task and no context has the id 'nobody'."
 

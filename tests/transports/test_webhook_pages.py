@@ -89,7 +89,7 @@ def test_both_are_found_by_their_ids_and_by_the_task(admin: Client, webhook: Pus
     dead = Delivery.objects.earliest("seq")
     for path, text, count in (
         (LISTS[0], webhook.pk, 1), (LISTS[0], webhook.task_id, 1), (LISTS[1], dead.pk, 1),
-        (LISTS[1], webhook.task_id, 2),
+        (LISTS[1], webhook.task_id, 2), (LISTS[1], webhook.pk, 2),
         (LISTS[0], "nothing", 0), (LISTS[1], "nothing", 0),
     ):  # fmt: skip
         assert admin.get(path, {"q": text}).context["cl"].result_count == count
@@ -149,10 +149,18 @@ def test_the_command_lists_and_shows(webhook: PushConfig) -> None:
     assert [(one["number"], one["status"]) for one in shown["log"]] == [(1, 404)]
     (row,) = printed("webhooks")
     assert not any(secret in str(row) for secret in SECRETS)
+    assert printed("webhooks", "--state", "active") == [row]
+    assert printed("list", "--webhook", webhook.pk, "--state", "waiting") == [waiting]
     for wrong in (("show", "nothing"), ("list", "--limit", "0")):
         with pytest.raises(CommandError):
             printed(*wrong)
-    for empty in (("list", "--task", "nothing"), ("list", "--state", "dropped"), ("webhooks", "--task", "nothing")):
+    for empty in (
+        ("list", "--task", "nothing"),
+        ("list", "--state", "dropped"),
+        ("list", "--webhook", "nothing"),
+        ("webhooks", "--state", "disabled"),
+        ("webhooks", "--task", "nothing"),
+    ):
         assert printed(*empty) == []
 
 

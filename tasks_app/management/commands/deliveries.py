@@ -47,10 +47,12 @@ class Command(DatabaseCommand):
         listing = verbs.add_parser("list", help="the newest deliveries")
         listing.add_argument("--state", choices=[state for state, _ in Delivery.STATES])
         listing.add_argument("--task", help="of this task only")
+        listing.add_argument("--webhook", metavar="WEBHOOK_ID", help="to this webhook only")
         takes_limit(listing)
         show = verbs.add_parser("show", help="a delivery with its body and its tries")
         show.add_argument("id")
         webhooks = verbs.add_parser("webhooks", help="the newest webhooks, without what is secret")
+        webhooks.add_argument("--state", choices=[state for state, _ in PushConfig.STATES])
         webhooks.add_argument("--task", help="of this task only")
         takes_limit(webhooks)
         for verb, act in ACTS.items():
@@ -76,11 +78,9 @@ class Command(DatabaseCommand):
                 self.each(name, options["ids"], partial(_act, verb, options["operator"]))
 
     def list(self, rows: Any, options: dict[str, Any]) -> None:
-        if options["task"]:
-            rows = rows.filter(task_id=options["task"])
-        if options.get("state"):
-            rows = rows.filter(state=options["state"])
-        for row in rows.order_by("-id")[: options["limit"]]:
+        columns = {"state": "state", "task": "task_id", "webhook": "config_id"}
+        chosen = {column: options[name] for name, column in columns.items() if options.get(name)}
+        for row in rows.filter(**chosen).order_by("-id")[: options["limit"]]:
             self.line(named(row))
 
     def show(self, id: str) -> None:

@@ -9,14 +9,16 @@ from django.db.models import QuerySet
 
 from tasks_app import exchanges, lookup
 from tasks_app.ids import uuid7_at
-from tasks_app.management.operator import DatabaseCommand, limit_of, time_of, within
+from tasks_app.management.operator import DatabaseCommand, limit_of, takes_since, within
 from tasks_app.models import Exchange, ExchangeBody
 
-COLUMNS = {"outcome": "outcome", "method": "method", "status": "http_status", "door": "door", "caller": "caller__name"}
+COLUMNS = {
+    "outcome": "outcome", "method": "method", "status": "http_status", "door": "door", "dialect": "dialect",
+    "caller": "caller__name",
+}  # fmt: skip
 """What the newest are chosen by."""
 SILENT = "none"
 """Stands for the outcome of a call without a recorded answer."""
-OUTCOMES = ("result", "error", "refused", "stream", "notified", "left", SILENT)
 
 
 class Command(DatabaseCommand):
@@ -26,12 +28,13 @@ class Command(DatabaseCommand):
         parser.add_argument("id", metavar="list|ID", help="the newest; or of this exchange, request, rpc or task id")
         parser.add_argument("--bodies", action="store_true", help="with the texts of request and response")
         of_list = parser.add_argument_group("of the list")
-        of_list.add_argument("--outcome", choices=OUTCOMES)
+        of_list.add_argument("--outcome", choices=(*Exchange.OUTCOMES, SILENT))
         of_list.add_argument("--method", help="by its JSON-RPC name, over REST too")
         of_list.add_argument("--status", type=within(100, 599), metavar="HTTP", help="such as 401")
         of_list.add_argument("--door", help="http, rest")
+        of_list.add_argument("--dialect", help="such as a2a-0.3")
         of_list.add_argument("--caller", help="the name of a principal")
-        of_list.add_argument("--since", type=time_of, metavar="TIME", help="2026-11-21T03:00 (UTC), or an age: 15m, 7d")
+        takes_since(of_list)
         of_list.add_argument("--limit", type=limit_of, help="100 if left out")
 
     def handle(self, *args: Any, id: str, bodies: bool, **options: Any) -> None:

@@ -1,6 +1,7 @@
 """manage.py tasks show|cancel|list: what an operator can do to tasks in the admin, with JSON lines as the answer."""
 
 from argparse import ArgumentParser
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -11,7 +12,8 @@ from a2a.states import TaskState
 from tasks_app import event_log, lookup, operations
 from tasks_app.addresses import told
 from tasks_app.files import with_links
-from tasks_app.management.operator import DatabaseCommand, takes_limit, takes_operator
+from tasks_app.ids import uuid7_at
+from tasks_app.management.operator import DatabaseCommand, takes_limit, takes_operator, takes_since
 from tasks_app.models import Event, Run, Task
 
 HEAD = (
@@ -33,6 +35,7 @@ class Command(DatabaseCommand):
         listing = verbs.add_parser("list", help="the newest tasks")
         listing.add_argument("--state", choices=[state.value for state in TaskState])
         listing.add_argument("--agent")
+        takes_since(listing)
         takes_limit(listing)
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
@@ -42,7 +45,7 @@ class Command(DatabaseCommand):
             case "cancel":
                 self.cancel(options["ids"], options["operator"])
             case _:
-                self.list(options["state"], options["agent"], options["limit"])
+                self.list(options["since"], options["limit"], state=options["state"], agent=options["agent"])
 
     def show(self, id: str) -> None:
         found = [head["id"] for head in heads(lookup.tasks(id))]
@@ -66,12 +69,11 @@ class Command(DatabaseCommand):
         if refused:
             raise CommandError(f"{refused} of {len(ids)} not canceled.", returncode=1)
 
-    def list(self, state: str | None, agent: str | None, limit: int) -> None:
-        rows = Task.objects.order_by("-id")
-        if state:
-            rows = rows.filter(state=state)
-        if agent:
-            rows = rows.filter(agent=agent)
+    def list(self, since: datetime | None, limit: int, **chosen: str | None) -> None:
+        rows = Task.objects.filter(**{name: value for name, value in chosen.items() if value}).order_by("-id")
+        if since:
+            # By id: it begins with the time, and the list is in its order.
+            rows = rows.filter(pk__gte=uuid7_at(since))
         for head in heads(rows[:limit]):
             self.line(head)
 
