@@ -21,7 +21,6 @@ class Error(Exception):
     reason: ClassVar[str]
     sentence: ClassVar[str]
     """The fixed beginning of the message; detail belongs into facts."""
-    retryable: ClassVar[bool] = False
 
     def __init__(self, **facts: str) -> None:
         super().__init__(self.sentence)
@@ -61,7 +60,6 @@ class Internal(Error):
 
     reason = "INTERNAL_ERROR"
     sentence = "Internal error"
-    retryable = True
 
 
 class TaskNotFound(Error):
@@ -135,7 +133,6 @@ class MissingScope(Error):
 class Unavailable(Error):
     reason = "UNAVAILABLE"
     sentence = "The server cannot take this call now, try again"
-    retryable = True
 
     def __init__(self, retry_after: int = 1, **facts: str) -> None:
         super().__init__(**facts)

@@ -28,10 +28,6 @@ class Call(Struct, frozen=True, kw_only=True):
     nul: bool = False
     """There may be U+0000 in its params; the dialect they are of is to say so."""
 
-    @property
-    def notification(self) -> bool:
-        return self.id is UNSET
-
 
 class BadCall(Struct, frozen=True, kw_only=True):
     """One member that is not a valid request."""

@@ -33,25 +33,18 @@ INTERRUPTED = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
 QUIET = TERMINAL | INTERRUPTED
 """No agent works on the task; a waiting send returns."""
 
-_ENDS = frozenset(TERMINAL)
-
 TRANSITIONS: dict[TaskState, frozenset[TaskState]] = {
     # A run begins; or there is none to begin.
-    TaskState.SUBMITTED: frozenset({TaskState.SUBMITTED, TaskState.WORKING}) | INTERRUPTED | _ENDS,
+    TaskState.SUBMITTED: frozenset({TaskState.SUBMITTED, TaskState.WORKING}) | INTERRUPTED | TERMINAL,
     # Progress; a new attempt; an agent that asks back; the end.
-    TaskState.WORKING: frozenset({TaskState.SUBMITTED, TaskState.WORKING}) | INTERRUPTED | _ENDS,
+    TaskState.WORKING: frozenset({TaskState.SUBMITTED, TaskState.WORKING}) | INTERRUPTED | TERMINAL,
     # The caller's next message makes it runnable again.
-    TaskState.INPUT_REQUIRED: frozenset({TaskState.SUBMITTED}) | _ENDS,
+    TaskState.INPUT_REQUIRED: frozenset({TaskState.SUBMITTED}) | TERMINAL,
     # As above; credentials may also arrive out of band, and the agent goes on.
-    TaskState.AUTH_REQUIRED: frozenset({TaskState.SUBMITTED, TaskState.WORKING}) | _ENDS,
+    TaskState.AUTH_REQUIRED: frozenset({TaskState.SUBMITTED, TaskState.WORKING}) | TERMINAL,
     TaskState.COMPLETED: frozenset(),
     TaskState.FAILED: frozenset(),
     TaskState.CANCELED: frozenset(),
     TaskState.REJECTED: frozenset(),
 }
 """From a state to the states that may follow."""
-
-
-def may_follow(old: TaskState, new: TaskState) -> bool:
-    """Whether a task may move from the old state to the new one."""
-    return new in TRANSITIONS[old]

@@ -11,9 +11,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from a2a.errors import InvalidParams
-from a2a.types import Part
-
-Json = dict[str, Any]
+from a2a.types import Json
 
 # The library's sentences, and ours.
 _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
@@ -107,12 +105,3 @@ _STANDARD = str.maketrans("-_", "+/")
 def base64_text(content: bytes) -> str:
     """Standard base64 with padding."""
     return base64.b64encode(content).decode("ascii")
-
-
-def part_kind(part: Part) -> str:
-    """Which of the content members a part has."""
-    if part.text is not None:
-        return "text"
-    if part.raw is not None:
-        return "raw"
-    return "url" if part.url is not None else "data"

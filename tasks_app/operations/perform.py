@@ -66,11 +66,6 @@ async def perform(request: Request, context: Context) -> Result | Follow:
             assert_never(outcome)
 
 
-def scope_of(request: type[Request]) -> str:
-    """What a caller needs for it."""
-    return OPERATIONS[request].scope
-
-
 async def _drive(steps: Steps) -> Done | Wait | Follow:
     try:
         item = next(steps)

@@ -56,14 +56,12 @@ def test_an_absent_id_makes_a_notification() -> None:
     member = parse(without("id"))
     assert isinstance(member, Call)
     assert member.id is UNSET
-    assert member.notification
 
 
 def test_a_null_id_makes_a_request() -> None:
     member = parse(body(id=None))
     assert isinstance(member, Call)
     assert member.id is None
-    assert not member.notification
 
 
 def test_a_broken_request_without_id_is_answered_with_a_null_id() -> None:
