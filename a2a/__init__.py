@@ -17,7 +17,7 @@
       v  |                                                                                    |
     EVENT LOG (tasks_app/event_log)       create, append, claim, read: the only writer   READERS
       |      \\                            of a task's state; rows are the truth        (a cursor each,
-      v       `--> HINTS (hints.py)  ---- "task X reached N", "look for work" -------->  tasks_app/
+      v       `--> HINTS (hints/)  ------ "task X reached N", "look for work" -------->  tasks_app/
     TASK + EVENTS + DELIVERIES (models.py)             |                                 readers.py)
                                                        |--> SENDER (tasks_app/deliveries): webhooks hear of every event
                                                        v
@@ -27,6 +27,6 @@
 
 A task is the fold of its events (events.apply). It is stored as its last event left it: a head, a snapshot, and the
 events after the snapshot, all in the JSON of A2A 1.0, so that a 1.0 caller gets the stored bytes. Read the modules in
-this order: types, states, events, requests, errors, jsonrpc, documents, files, dialects/shape, dialects/v1_0, rest,
-agents, run, scribe, cards, canonical, signatures.
+this order: types, states, events, requests, errors, media, extensions, jsonrpc, sse, documents, files, dialects/shape,
+dialects/v1_0, rest, agents, run, scribe, cards, canonical, signatures.
 """

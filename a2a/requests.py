@@ -10,7 +10,7 @@ from a2a.types import Json, Message, PushConfig
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """Any wish. The tenant is a routing key, never a permission (A2A 1.0, 8.5 of the fact sheet)."""
+    """Any wish. The tenant is a routing key, never a permission (fact sheet 8.5)."""
 
     streaming: ClassVar[bool] = False
     """The answer is a stream of events."""

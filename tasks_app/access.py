@@ -89,7 +89,7 @@ def _caller(key: ApiKey) -> Caller:
     )
 
 
-def new_key(  # each of them is an option of the command
+def new_key(
     principal: str,
     *,
     tenant: str = "default",

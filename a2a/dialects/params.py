@@ -36,7 +36,7 @@ def checked(params: Any, shape: type[Struct]) -> Json:
 
 
 def optional(params: Any) -> Any:
-    """The params of a method that may leave them out (only the extended card's)."""
+    """The params of a method that may leave them out: absent or null is none."""
     return {} if params is UNSET or params is None else params
 
 

@@ -105,7 +105,7 @@ class Pushing(Struct, frozen=True):
 PUSHING = Pushing()
 
 
-def change(  # the arguments are the item's
+def change(
     task_id: str, context_id: str, events: Sequence[Event], *, now: datetime, actor: str, attempt: int | None = None,
     exchange: ExchangeRow | None = None, **more: Any,
 ) -> Append:  # fmt: skip

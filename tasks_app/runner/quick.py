@@ -83,9 +83,7 @@ def _ended(event: Event) -> bool:
     return status is not None and status.state is not TaskState.WORKING
 
 
-def failed_row(  # the columns of a run
-    task_id: str, number: int, worker: str, started: datetime, reference: str, error: Exception
-) -> RunRow:
+def failed_row(task_id: str, number: int, worker: str, started: datetime, reference: str, error: Exception) -> RunRow:
     """The run of an agent that raised; the only place where its traceback is kept."""
     trace = "".join(traceback.format_exception(error)).replace("\0", "\N{REPLACEMENT CHARACTER}")
     return RunRow(
