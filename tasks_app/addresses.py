@@ -31,7 +31,7 @@ def listening() -> str:
     return f"http://{host}:{settings.PORT}"
 
 
-def told() -> str:
+def public() -> str:
     """What is told to who has not asked by an address: the public one, or where this process listens."""
     return str(settings.A2A_PUBLIC_URL) or listening()
 
@@ -81,17 +81,17 @@ def _asked(request: HttpRequest) -> tuple[str, str]:
     scheme, host = request.scheme or "http", request.META.get("HTTP_HOST") or _listening(request)
     match settings.A2A_TRUST_FORWARDED:
         case "x-forwarded":
-            told = {
+            said = {
                 "proto": _last(request.META.get("HTTP_X_FORWARDED_PROTO", "")),
                 "host": _last(request.META.get("HTTP_X_FORWARDED_HOST", "")),
             }
         case "forwarded":
             pairs = _PAIR.finditer(_last(request.META.get("HTTP_FORWARDED", "")))
-            told = {pair[1].lower(): pair[2] or pair[3] or "" for pair in pairs}
+            said = {pair[1].lower(): pair[2] or pair[3] or "" for pair in pairs}
         case _:
-            told = {}
-    proto = told.get("proto", "").lower()
-    return proto if proto in {"http", "https"} else scheme, (told.get("host") or host).lower()
+            said = {}
+    proto = said.get("proto", "").lower()
+    return proto if proto in {"http", "https"} else scheme, (said.get("host") or host).lower()
 
 
 def _listening(request: HttpRequest) -> str:

@@ -16,7 +16,7 @@ from tasks_app.hints import hints
 
 log = logging.getLogger(__name__)
 WAKE = "tasks_app.wake"
-"""The Celery task that claims and drains, started by name: what it runs is above this layer."""
+"""The Celery task that claims what is runnable, started by name: what it runs is above this layer."""
 PAUSE = 0.01
 """Seconds after a message before the next: offers of that time are one."""
 ENOUGH = 32

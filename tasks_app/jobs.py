@@ -48,7 +48,7 @@ def wake() -> None:
 
     A forked child is at work until its run ends, so that Celery gives the next message to another one.
     """
-    runner.drain()
+    runner.claim_all()
     if not Life.forked:
         return
     if runner.hungry:

@@ -17,8 +17,8 @@ def exchanges(text: str, among: QuerySet[Exchange] | None = None) -> QuerySet[Ex
         for field in ("id", "request_id", "rpc_id", "task_id"):
             # One indexed query each: with an OR over four indexes, databases like to read the whole table.
             # Empty request ids are not in their index, and a database must be told that they are not looked for.
-            told = rows.exclude(request_id="") if field == "request_id" else rows
-            hits = told.filter(**{f"{field}__in": keys}).order_by("-id").values_list("id", flat=True)
+            named = rows.exclude(request_id="") if field == "request_id" else rows
+            hits = named.filter(**{f"{field}__in": keys}).order_by("-id").values_list("id", flat=True)
             found.update(hits[:CANDIDATES])
     return rows.filter(id__in=sorted(found, reverse=True)[:CANDIDATES]).order_by("-id")
 

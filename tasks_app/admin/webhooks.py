@@ -13,7 +13,7 @@ from tasks_app import deliveries
 from tasks_app.admin.paging import ExactFilter, held
 from tasks_app.admin.readonly import Fact, LogTable, M, confirmation, link
 from tasks_app.admin.text import Pane, duration, moment, size, visible
-from tasks_app.deliveries import Refused
+from tasks_app.deliveries import ActRefused
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
 
 AT_ONCE = 500
@@ -54,7 +54,7 @@ class Acting(LogTable[M]):
         named = Q(*((column, text) for column in self.found_by), _connector=Q.OR)
         return queryset.none() if "\0" in text else queryset.filter(named), False
 
-    def act(  # what an action says before and after
+    def act(
         self,
         request: HttpRequest,
         queryset: QuerySet[Any],
@@ -77,7 +77,7 @@ class Acting(LogTable[M]):
             row: Model | None = None if "\0" in pk else self.model._default_manager.filter(pk=pk).first()
             try:
                 act(pk if row else "")
-            except Refused as refused:
+            except ActRefused as refused:
                 self.message_user(request, f"{visible(pk[:100])}: {refused}", messages.ERROR)
             else:
                 self.log_change(request, row, f"{done}.")

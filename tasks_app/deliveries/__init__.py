@@ -4,7 +4,7 @@ The rows are written by event_log/outbox.py together with their events. Every pr
 """
 
 from tasks_app.deliveries.acts import (
-    Refused,
+    ActRefused,
     disable,
     enable,
     give_up,
@@ -19,7 +19,7 @@ from tasks_app.deliveries.sender import sender
 from tasks_app.deliveries.turns import release_all
 
 __all__ = [
-    "Refused",
+    "ActRefused",
     "disable",
     "enable",
     "give_up",

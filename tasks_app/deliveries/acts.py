@@ -14,41 +14,41 @@ from tasks_app.models import Delivery, PushConfig
 from tasks_app.sealing import Unreadable, opened
 
 
-class Refused(Exception):
+class ActRefused(Exception):
     """It cannot be done; the sentence says why."""
 
 
 def send_again(delivery_id: str) -> None:
-    """Puts a delivery back to be tried now. Raises Refused."""
+    """Puts a delivery back to be tried now. Raises ActRefused."""
     bridge.do(Do(partial(_locked, _send_again, delivery_id)))
     hints.due()
 
 
 def give_up(delivery_id: str) -> None:
-    """No more tries of a delivery that waits; the next one of its webhook goes on. Raises Refused."""
+    """No more tries of a delivery that waits; the next one of its webhook goes on. Raises ActRefused."""
     bridge.do(Do(partial(_locked, _give_up, delivery_id)))
     hints.due()
 
 
 def disable(config_id: str, operator: str) -> None:
-    """No more tries to a webhook, until its owner registers it again or it is enabled. Raises Refused."""
+    """No more tries to a webhook, until its owner registers it again or it is enabled. Raises ActRefused."""
     bridge.do(Do(partial(_disable, config_id, f"disabled by {operator}"[:255])))
 
 
 def enable(config_id: str) -> None:
-    """Events from now on are delivered again. Raises Refused."""
+    """Events from now on are delivered again. Raises ActRefused."""
     bridge.do(Do(partial(_enable, config_id)))
 
 
 def secret_of(config_id: str) -> str:
-    """What the deliveries of a webhook are signed with. Raises Refused."""
+    """What the deliveries of a webhook are signed with. Raises ActRefused."""
     config = PushConfig.objects.filter(pk=config_id).first()
     if config is None or not config.secret:
         raise _no_webhook(config_id)
     try:
         return opened(config.secret)
     except Unreadable:
-        raise Refused("It was sealed under a SECRET_KEY that is not among SECRET_KEY_FALLBACKS.") from None
+        raise ActRefused("It was sealed under a SECRET_KEY that is not among SECRET_KEY_FALLBACKS.") from None
 
 
 def shown_address(url: str) -> str:
@@ -63,9 +63,9 @@ def oldest_due(patience: timedelta) -> datetime | None:
     return late.values_list("due_at", flat=True).first()
 
 
-def no_delivery(delivery_id: str) -> Refused:
+def no_delivery(delivery_id: str) -> ActRefused:
     """What is said to who names one that is not there."""
-    return Refused(
+    return ActRefused(
         f"There is no delivery {delivery_id[:64]!r}, or it is no longer kept: "
         "`manage.py deliveries list` prints their ids."
     )
@@ -79,20 +79,20 @@ def _locked(act: Any, delivery_id: str) -> None:
             raise no_delivery(delivery_id)
         config = PushConfig.objects.select_for_update(no_key=True).filter(pk=delivery.config_id).first()
         if config is None:
-            raise Refused("Its webhook is no longer kept.")
+            raise ActRefused("Its webhook is no longer kept.")
         act(delivery, config)
 
 
 def _send_again(delivery: Delivery, config: PushConfig) -> None:
     if config.state != "active":
-        raise Refused(f"Its webhook is {config.state}: {config.reason or 'nothing is sent to it'}.")
+        raise ActRefused(f"Its webhook is {config.state}: {config.reason or 'nothing is sent to it'}.")
     Delivery.objects.filter(pk=delivery.pk).update(state="waiting", done_at=None)
     PushConfig.objects.filter(pk=config.pk).update(due_at=clock.now())
 
 
 def _give_up(delivery: Delivery, config: PushConfig) -> None:
     if delivery.state != "waiting":
-        raise Refused(f"It is {delivery.state} already.")
+        raise ActRefused(f"It is {delivery.state} already.")
     now, waiting = clock.now(), Delivery.objects.filter(config_id=config.pk, state="waiting").order_by("seq")
     head = waiting.values_list("pk", flat=True).first()
     end(waiting.filter(pk=delivery.pk), now, error=delivery.error or "An operator gave it up.")
@@ -119,13 +119,13 @@ def _enable(config_id: str) -> None:
         raise _other_state(config_id, "disabled")
 
 
-def _other_state(config_id: str, wanted: str) -> Refused:
+def _other_state(config_id: str, wanted: str) -> ActRefused:
     state = PushConfig.objects.filter(pk=config_id).values_list("state", flat=True).first()
-    return Refused(f"It is {state}, not {wanted}.") if state else _no_webhook(config_id)
+    return ActRefused(f"It is {state}, not {wanted}.") if state else _no_webhook(config_id)
 
 
-def _no_webhook(config_id: str) -> Refused:
-    return Refused(
+def _no_webhook(config_id: str) -> ActRefused:
+    return ActRefused(
         f"There is no webhook {config_id[:64]!r}, or it was removed: the webhook_id is meant that "
         "`manage.py deliveries webhooks` prints, not the id that its owner gave it."
     )

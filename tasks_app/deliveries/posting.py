@@ -12,8 +12,8 @@ from a2a.dialects import BY_VERSION
 from a2a.dialects.webhooks import SIGNED
 from a2a.files import MARK
 from tasks_app import outbound
-from tasks_app.addresses import told
-from tasks_app.deliveries.schedule import Answer
+from tasks_app.addresses import public
+from tasks_app.deliveries.schedule import TryResult
 from tasks_app.deliveries.turns import Turn
 from tasks_app.files import with_links
 from tasks_app.sealing import Unreadable, opened
@@ -28,7 +28,7 @@ def with_files(body: str, base: str | None = None) -> str:
     content = body.encode()
     if MARK not in content:
         return body
-    return with_links(content, told() if base is None else base).decode()
+    return with_links(content, public() if base is None else base).decode()
 
 
 def headers(turn: Turn, now: datetime) -> dict[str, str]:
@@ -54,50 +54,50 @@ def headers(turn: Turn, now: datetime) -> dict[str, str]:
     return found
 
 
-async def post(client: httpx.AsyncClient, turn: Turn, now: datetime) -> Answer:
+async def post(client: httpx.AsyncClient, turn: Turn, now: datetime) -> TryResult:
     """Makes the try. Never raises, unless it is cancelled."""
     try:
         outbound.target(turn.url)
         turn = replace(turn, body=with_files(turn.body))
-        told = headers(turn, now)
+        sent = headers(turn, now)
     except outbound.Blocked as blocked:
         return _blocked(blocked)
     except Unreadable:
         sentence = "Its secrets cannot be read: SECRET_KEY was changed, and the former one is no fallback."
-        return Answer(error=sentence)
-    return await _answer(client, turn, told)
+        return TryResult(error=sentence)
+    return await _tried(client, turn, sent)
 
 
-async def _answer(client: httpx.AsyncClient, turn: Turn, told: dict[str, str]) -> Answer:
-    answer = Answer(error=f"No answer within {TRY_SECONDS:g} s.")
+async def _tried(client: httpx.AsyncClient, turn: Turn, sent: dict[str, str]) -> TryResult:
+    result = TryResult(error=f"No answer within {TRY_SECONDS:g} s.")
     try:
         async with (
             asyncio.timeout(TRY_SECONDS),
-            client.stream("POST", turn.url, content=turn.body.encode(), headers=told) as response,
+            client.stream("POST", turn.url, content=turn.body.encode(), headers=sent) as response,
         ):
-            answer = _read(response)
+            result = _read(response)
             await _drain(response)
     except outbound.Blocked as blocked:
         return _blocked(blocked)
     except outbound.Unknown as unknown:
-        return Answer(error=f"The host was not found: {unknown}."[:255])
+        return TryResult(error=f"The host was not found: {unknown}."[:255])
     except TimeoutError:
         pass
     except httpx.TimeoutException as error:
-        return answer if answer.status else Answer(error=f"No answer in time ({type(error).__name__}).")
+        return result if result.status else TryResult(error=f"No answer in time ({type(error).__name__}).")
     except httpx.TransportError as error:
-        return answer if answer.status else Answer(error=f"The connection failed ({type(error).__name__})."[:255])
+        return result if result.status else TryResult(error=f"The connection failed ({type(error).__name__})."[:255])
     except httpx.InvalidURL:
-        return Answer(error="The address cannot be read.", hopeless=True)
-    return answer
+        return TryResult(error="The address cannot be read.", hopeless=True)
+    return result
 
 
-def _read(response: httpx.Response) -> Answer:
+def _read(response: httpx.Response) -> TryResult:
     status = response.status_code
     error = "" if response.is_success else f"The receiver answered {status}."
     if response.is_redirect:
         error = f"The receiver answered {status}: redirects are not followed."
-    return Answer(status=status, error=error, retry_after=response.headers.get("Retry-After", "")[:64])
+    return TryResult(status=status, error=error, retry_after=response.headers.get("Retry-After", "")[:64])
 
 
 async def _drain(response: httpx.Response) -> None:
@@ -110,5 +110,5 @@ async def _drain(response: httpx.Response) -> None:
                 break
 
 
-def _blocked(blocked: outbound.Blocked) -> Answer:
-    return Answer(error=f"The address {blocked}."[:255], hopeless=True)
+def _blocked(blocked: outbound.Blocked) -> TryResult:
+    return TryResult(error=f"The address {blocked}."[:255], hopeless=True)

@@ -16,7 +16,7 @@ LONGEST = timedelta(days=1)
 Verdict = Literal["delivered", "again", "dead", "gone"]
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class TryResult(Struct, frozen=True, kw_only=True):
     """How a try ended: with an HTTP status, or with a sentence about what kept it from one."""
 
     status: int | None = None
@@ -26,11 +26,11 @@ class Answer(Struct, frozen=True, kw_only=True):
     """Another try would end the same way."""
 
 
-def verdict(answer: Answer) -> Verdict:
+def verdict(result: TryResult) -> Verdict:
     """Any 2xx is an acknowledgement; 408, 429 and 5xx are for later, as is no answer; 410 is for good."""
-    status = answer.status
+    status = result.status
     if status is None:
-        return "dead" if answer.hopeless else "again"
+        return "dead" if result.hopeless else "again"
     if 200 <= status < 300:
         return "delivered"
     if status == 410:
@@ -38,10 +38,10 @@ def verdict(answer: Answer) -> Verdict:
     return "again" if status in {408, 429} or status >= 500 else "dead"
 
 
-def next_try(answer: Answer, tries: int, now: datetime, chance: float) -> datetime:
+def next_try(result: TryResult, tries: int, now: datetime, chance: float) -> datetime:
     """After so many tries; the chance is from 0 to 1. Not before the time that the receiver asked for."""
     gap = GAPS[min(max(tries, 1), len(GAPS)) - 1] * (1 - JITTER + 2 * JITTER * chance)
-    wanted = retry_after(answer.retry_after, now)
+    wanted = retry_after(result.retry_after, now)
     return now + max(timedelta(seconds=gap), min(wanted, LONGEST))
 
 

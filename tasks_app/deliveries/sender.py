@@ -127,16 +127,16 @@ class Sender:
             return
         self.client = self.client or outbound.client(seconds=TRY_SECONDS)
         try:
-            answer = await post(self.client, turn, began)
+            result = await post(self.client, turn, began)
         except asyncio.CancelledError:
             await asyncio.shield(bridge.ask(Do(partial(turns.release, turn))))
             raise
         now, chance = clock.now(), random.random()  # noqa: S311  # it spreads load, it hides nothing
-        await bridge.ask(Do(partial(turns.settle, turn, answer, began, now, chance)))
-        level = logging.INFO if answer.status and answer.status < 300 else logging.WARNING
+        await bridge.ask(Do(partial(turns.settle, turn, result, began, now, chance)))
+        level = logging.INFO if result.status and result.status < 300 else logging.WARNING
         log.log(
             level, "delivery %s of event %s/%d, try %d: %s", turn.delivery, turn.task_id, turn.seq, turn.tries + 1,
-            answer.error or answer.status,
+            result.error or result.status,
         )  # fmt: skip
 
     async def _wind_down(self) -> None:

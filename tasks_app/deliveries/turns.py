@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from msgspec import Struct
 
-from tasks_app.deliveries.schedule import Answer, next_try, verdict
+from tasks_app.deliveries.schedule import TryResult, next_try, verdict
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
 
 LEASE = timedelta(seconds=20)
@@ -125,7 +125,7 @@ def _turn(config: PushConfig, owner_id: int, head: Delivery, lease: str, until: 
     )  # fmt: skip
 
 
-def settle(turn: Turn, answer: Answer, began: datetime, now: datetime, chance: float) -> None:
+def settle(turn: Turn, result: TryResult, began: datetime, now: datetime, chance: float) -> None:
     """Writes down the try, and what it means. Whoever took over after the lease decides instead of a late one."""
     with transaction.atomic():
         config = PushConfig.objects.select_for_update(no_key=True).filter(pk=turn.config).first()
@@ -133,26 +133,28 @@ def settle(turn: Turn, answer: Answer, began: datetime, now: datetime, chance: f
         if config is None or delivery is None:
             return  # Forgotten together with its task.
         DeliveryTry.objects.create(
-            delivery_id=turn.delivery, number=delivery.tries + 1, at=began, status=answer.status, error=answer.error,
+            delivery_id=turn.delivery, number=delivery.tries + 1, at=began, status=result.status, error=result.error,
             duration_ms=max(0, int((now - began).total_seconds() * 1_000)),
         )  # fmt: skip
         Delivery.objects.filter(pk=turn.delivery).update(
-            tries=delivery.tries + 1, status=answer.status, error=answer.error
+            tries=delivery.tries + 1, status=result.status, error=result.error
         )
         if config.lease_owner == turn.lease:
-            _decide(turn, config, delivery, answer, now, chance)
+            _decide(turn, config, delivery, result, now, chance)
 
 
-def _decide(turn: Turn, config: PushConfig, delivery: Delivery, answer: Answer, now: datetime, chance: float) -> None:
+def _decide(
+    turn: Turn, config: PushConfig, delivery: Delivery, result: TryResult, now: datetime, chance: float
+) -> None:
     mine = Delivery.objects.filter(config_id=config.pk, state="waiting")
-    decision = verdict(answer)
+    decision = verdict(result)
     late = now - delivery.created_at >= timedelta(hours=settings.A2A_DELIVERY_HOURS)
     # Registered again while this was under way: that something arrived is true, all else is about the former address.
     outdated = config.updated_at != turn.updated_at and decision != "delivered"
     if outdated:
         again = now
     elif delivery.state == "waiting" and decision == "again" and not late:
-        again = next_try(answer, delivery.tries + 1, now, chance)
+        again = next_try(result, delivery.tries + 1, now, chance)
     else:
         if decision == "delivered":
             # One that was dropped, or given up, while it was under way has arrived even so.

@@ -73,7 +73,7 @@ class Runner:
 
     # ---------------------------------------------------------------- claims
 
-    def drain(self) -> int:
+    def claim_all(self) -> int:
         """Claims and starts runnable tasks until there are none or the slots are full; how many it started."""
         total = 0
         with self.claiming:
@@ -92,7 +92,7 @@ class Runner:
             return [], False
         claimed: list[TaskRead] = bridge.do(Claim(worker=self.worker, wants=tuple(wants)))
         for read in claimed:
-            # Counted at once, or the next claim of this drain would overfill the slots.
+            # Counted at once, or the next claim would overfill the slots.
             self.quiet.clear()
             self.running[read.document.id] = Execution(read, self.worker, self.threads)
         return claimed, any(sum(read.agent in want.agents for read in claimed) >= want.limit for want in wants)
@@ -193,7 +193,7 @@ class Runner:
             return
         hints.forget(self._heard)
         with self.claiming:
-            pass  # A drain under way has put its claims into `running`.
+            pass  # Who is claiming has put all claims into `running`.
         done = asyncio.run_coroutine_threadsafe(self._wind_down(), loop)
         try:
             done.result(settings.A2A_GRACE_SECONDS + 5)

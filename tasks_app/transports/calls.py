@@ -20,7 +20,7 @@ from tasks_app.addresses import address_of
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.operations import OPERATIONS, Context, Follow, Left, perform
 from tasks_app.readers import readers
-from tasks_app.transports.http import answer, authenticate, error_answer, extensions_of, key_of, linked, told
+from tasks_app.transports.http import answer, authenticate, error_answer, extensions_of, fault, key_of, linked
 from tasks_app.transports.streams import Stream
 from tasks_app.transports.wrapping import Wrapping
 
@@ -79,7 +79,7 @@ async def answered(
         streaming = dialect is not None and method.request.streaming and dialect.version != "1.0"
         return replace(_failed(exchange, wrapping, said, dialect), headers=_echo(dialect, context), streaming=streaming)
     except Exception as error:  # noqa: BLE001  # the doors' one catch; logged with its reference
-        return replace(_failed(exchange, wrapping, told(exchange, error), dialect), headers=_echo(dialect, context))
+        return replace(_failed(exchange, wrapping, fault(exchange, error), dialect), headers=_echo(dialect, context))
     headers = _echo(dialect, context)
     if isinstance(result, Follow):
         return replace(_followed(call, exchange, wrapping, result, dialect), headers=headers)
@@ -171,7 +171,7 @@ async def unreadable(request: HttpRequest, exchange: OpenExchange, wrapping: Wra
 
 def unknown_caller(exchange: OpenExchange, wrapping: Wrapping, cause: Exception) -> HttpResponse:
     """401 with a challenge, or a fault of ours on the way to it; recorded without the content."""
-    error = cause if isinstance(cause, Error) else told(exchange, cause)
+    error = cause if isinstance(cause, Error) else fault(exchange, cause)
     said = wrapping.tell(error, None, None)
     exchange.end("refused", said.payload, code=said.code, status=said.status)
     recorder.close(exchange)

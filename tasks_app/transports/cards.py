@@ -18,7 +18,7 @@ from tasks_app.addresses import address_of, own, varying
 from tasks_app.cards import STARTED, Page
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.operations import Context, perform
-from tasks_app.transports.http import CHALLENGE, authenticate, exchange_of, told, version_of
+from tasks_app.transports.http import CHALLENGE, authenticate, exchange_of, fault, version_of
 from tasks_app.transports.wrapping import STATUSES
 
 MAX_AGE = 60
@@ -132,7 +132,7 @@ async def extended_card(request: HttpRequest, agent: str | None = None) -> HttpR
     except Error as error:
         return _refused(exchange, error)
     except Exception as error:  # noqa: BLE001  # the door's one catch; logged with its reference
-        return _refused(exchange, told(exchange, error))
+        return _refused(exchange, fault(exchange, error))
     if not isinstance(answer, CardAnswer):
         raise TypeError("an extended card is a card")
     body = orjson.dumps(v0_2.encode_card(answer.card))

@@ -153,10 +153,10 @@ def answer(
     headers: dict[str, str] | None = None,
 ) -> HttpResponse:  # fmt: skip
     """An answer to a call, with what further headers it has."""
-    told = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Request-ID": request_id}
+    own = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Request-ID": request_id}
     if headers:
-        told |= headers
-    return HttpResponse(payload, status=status, content_type=media, headers=told)
+        own |= headers
+    return HttpResponse(payload, status=status, content_type=media, headers=own)
 
 
 def error_answer(
@@ -171,7 +171,7 @@ def error_answer(
     return response
 
 
-def told(exchange: OpenExchange, cause: Exception) -> Error:
+def fault(exchange: OpenExchange, cause: Exception) -> Error:
     """What a caller is told of a fault: the cause goes to the log. A database that is away may be back soon."""
     reference = secrets.token_hex(6)
     log.error("exchange %s failed, reference %s", exchange.row.id, reference, exc_info=cause)

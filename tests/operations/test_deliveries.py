@@ -18,9 +18,9 @@ from a2a.states import TaskState
 from a2a.types import Part
 from tasks_app import clock, outbound, sweeper
 from tasks_app.bridge import KINDS, Do, bridge, perform
-from tasks_app.deliveries import Refused, disable, enable, give_up, oldest_due, secret_of, send_again, turns
+from tasks_app.deliveries import ActRefused, disable, enable, give_up, oldest_due, secret_of, send_again, turns
 from tasks_app.deliveries.posting import headers
-from tasks_app.deliveries.schedule import Answer
+from tasks_app.deliveries.schedule import TryResult
 from tasks_app.deliveries.sender import Sender
 from tasks_app.event_log import PUSHING, Append, Appended
 from tasks_app.health import lags
@@ -338,9 +338,9 @@ def test_a_turn_that_was_lost_is_taken_over_and_its_late_end_decides_nothing(
     hand.on(seconds=21)
     (second,) = turns.take("two", 5, turns.Busy(), clock.now())
     assert second.delivery == first.delivery
-    turns.settle(first, Answer(status=404), clock.now(), clock.now(), 0.5)
+    turns.settle(first, TryResult(status=404), clock.now(), clock.now(), 0.5)
     assert states() == [(2, "waiting", 1)]
-    turns.settle(second, Answer(status=204), clock.now(), clock.now(), 0.5)
+    turns.settle(second, TryResult(status=204), clock.now(), clock.now(), 0.5)
     assert states() == [(2, "delivered", 2)]
     assert PushConfig.objects.get().lease_owner is None
 
@@ -395,7 +395,7 @@ def test_what_the_former_address_says_decides_nothing_for_the_new_one(
     turn = superseded(owner, there, hand)
     pump()
     assert not there.got  # Never two tries at a time for one webhook.
-    turns.settle(turn, Answer(status=code), clock.now(), clock.now(), 0.5)
+    turns.settle(turn, TryResult(status=code), clock.now(), clock.now(), 0.5)
     assert states() == [(2, "waiting", 1), (3, "waiting", 0)]
     pump()
     assert states() == [(2, "delivered", 2), (3, "delivered", 1)]
@@ -406,7 +406,7 @@ def test_what_arrived_at_the_former_address_has_arrived(
     lanes: None, owner: Person, there: Receiver, hand: Hand
 ) -> None:
     turn = superseded(owner, there, hand)
-    turns.settle(turn, Answer(status=200), clock.now(), clock.now(), 0.5)
+    turns.settle(turn, TryResult(status=200), clock.now(), clock.now(), 0.5)
     pump()
     assert seqs(there) == [3]
     assert states() == [(2, "delivered", 1), (3, "delivered", 1)]
@@ -717,15 +717,15 @@ def test_operators_send_again_and_give_up(lanes: None, owner: Person, there: Rec
     dead, waiting = Delivery.objects.order_by("seq")
     send_again(dead.pk)
     give_up(waiting.pk)
-    with pytest.raises(Refused):
+    with pytest.raises(ActRefused):
         give_up(waiting.pk)
-    with pytest.raises(Refused):
+    with pytest.raises(ActRefused):
         send_again("nothing")
     pump()
     assert states() == [(2, "delivered", 2), (3, "dead", 1)]
     (row,) = PushConfig.objects.all()
     disable(row.pk, "ops")
-    with pytest.raises(Refused):
+    with pytest.raises(ActRefused):
         send_again(waiting.pk)
     enable(row.pk)
     send_again(waiting.pk)

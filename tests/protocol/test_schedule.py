@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tasks_app.deliveries.schedule import GAPS, LONGEST, Answer, next_try, retry_after, verdict
+from tasks_app.deliveries.schedule import GAPS, LONGEST, TryResult, next_try, retry_after, verdict
 
 NOW = datetime(2026, 3, 2, 9, 15, tzinfo=UTC)
 
@@ -17,19 +17,19 @@ NOW = datetime(2026, 3, 2, 9, 15, tzinfo=UTC)
     ],
 )  # fmt: skip
 def test_every_status_has_its_meaning(statuses: tuple[int, ...], expected: str) -> None:
-    assert {verdict(Answer(status=status)) for status in statuses} == {expected}
+    assert {verdict(TryResult(status=status)) for status in statuses} == {expected}
 
 
 def test_no_answer_is_for_later_unless_it_is_hopeless() -> None:
-    assert verdict(Answer(error="x")) == "again"
-    assert verdict(Answer(error="x", hopeless=True)) == "dead"
+    assert verdict(TryResult(error="x")) == "again"
+    assert verdict(TryResult(error="x", hopeless=True)) == "dead"
 
 
 def test_gaps_grow_and_are_spread() -> None:
     for tries, gap in enumerate(GAPS, 1):
-        waits = [next_try(Answer(status=500), tries, NOW, chance) - NOW for chance in (0.0, 0.5, 1.0)]
+        waits = [next_try(TryResult(status=500), tries, NOW, chance) - NOW for chance in (0.0, 0.5, 1.0)]
         assert waits == [timedelta(seconds=gap * factor) for factor in (0.8, 1.0, 1.2)]
-    assert next_try(Answer(status=500), 99, NOW, 0.5) - NOW == timedelta(seconds=GAPS[-1])
+    assert next_try(TryResult(status=500), 99, NOW, 0.5) - NOW == timedelta(seconds=GAPS[-1])
     assert sorted(GAPS) == list(GAPS)
 
 
@@ -47,6 +47,6 @@ def test_a_receiver_says_when_in_seconds_or_with_a_date(value: str, seconds: flo
 
 
 def test_a_receiver_is_not_asked_before_the_time_it_names_but_a_day_later_at_most() -> None:
-    assert next_try(Answer(status=429, retry_after="900"), 1, NOW, 0.5) - NOW == timedelta(seconds=900)
-    assert next_try(Answer(status=503, retry_after="1"), 3, NOW, 0.5) - NOW == timedelta(seconds=GAPS[2])
-    assert next_try(Answer(status=429, retry_after="99999999"), 1, NOW, 0.5) - NOW == LONGEST
+    assert next_try(TryResult(status=429, retry_after="900"), 1, NOW, 0.5) - NOW == timedelta(seconds=900)
+    assert next_try(TryResult(status=503, retry_after="1"), 3, NOW, 0.5) - NOW == timedelta(seconds=GAPS[2])
+    assert next_try(TryResult(status=429, retry_after="99999999"), 1, NOW, 0.5) - NOW == LONGEST

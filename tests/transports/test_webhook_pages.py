@@ -16,7 +16,7 @@ from django.urls import reverse
 from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.deliveries import turns
-from tasks_app.deliveries.schedule import Answer
+from tasks_app.deliveries.schedule import TryResult
 from tasks_app.management.operator import account
 from tasks_app.models import Delivery, PushConfig
 from tests.conftest import Person
@@ -43,7 +43,7 @@ def webhook(owner: Person, settings: Any) -> PushConfig:
     task_id = hooked(owner, url, token=SECRETS[0], schemes=("Bearer",), credentials=SECRETS[1])
     happens(task_id, status(TaskState.WORKING), chunk("one <script>"))
     (turn,) = turns.take("w", 1, turns.Busy(), clock.now())
-    turns.settle(turn, Answer(status=404, error="The receiver answered 404."), clock.now(), clock.now(), 0.5)
+    turns.settle(turn, TryResult(status=404, error="The receiver answered 404."), clock.now(), clock.now(), 0.5)
     return PushConfig.objects.get()
 
 

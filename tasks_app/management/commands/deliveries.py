@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 from django.db.models import Model
 
 from tasks_app import deliveries
-from tasks_app.deliveries import Refused
+from tasks_app.deliveries import ActRefused
 from tasks_app.management.operator import DatabaseCommand, takes_limit, takes_operator, write_down
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
 
@@ -96,7 +96,7 @@ class Command(DatabaseCommand):
         for id in ids:
             try:
                 self.line({name: id} | act(id))
-            except Refused as error:
+            except ActRefused as error:
                 refused += 1
                 self.line({name: id, "refused": str(error)})
         if refused:

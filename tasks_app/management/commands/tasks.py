@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from a2a.errors import Error
 from a2a.states import TaskState
 from tasks_app import event_log, lookup, operations
-from tasks_app.addresses import told
+from tasks_app.addresses import public
 from tasks_app.files import with_links
 from tasks_app.ids import uuid7_at
 from tasks_app.management.operator import DatabaseCommand, takes_limit, takes_operator, takes_since
@@ -51,7 +51,7 @@ class Command(DatabaseCommand):
         found = [head["id"] for head in heads(lookup.tasks(id))]
         for task_id in found:
             # A stored reference to a file is a secret; a link to it is not for ever.
-            self.stdout.write(with_links(orjson.dumps(whole(task_id)), told()).decode())
+            self.stdout.write(with_links(orjson.dumps(whole(task_id)), public()).decode())
         if not found:
             raise CommandError(f"No task and no context has the id {id!r}.", returncode=1)
 
