@@ -10,11 +10,11 @@ from a2a.files import is_stored
 from a2a.types import Artifact, Message, Part
 from tasks_app import event_log
 from tasks_app.admin import timeline
+from tasks_app.admin.deliveries import delivery_line
 from tasks_app.admin.exchanges import member_line
 from tasks_app.admin.paging import held
 from tasks_app.admin.readonly import BROKEN, Fact
 from tasks_app.admin.text import Pane, moment, size, visible
-from tasks_app.admin.webhooks import delivery_line
 from tasks_app.files import link_to
 from tasks_app.models import Delivery, Exchange, Run, Task
 
