@@ -12,53 +12,33 @@ from typing import Any, NamedTuple, Union, get_args, get_origin
 import msgspec
 from msgspec import Struct
 
+from a2a import errors
 from a2a.dialects import minor, unsupported, v0_3_rest, v1_0
 from a2a.dialects.params import camel
 from a2a.dialects.shape import Dialect, Route
-from a2a.errors import (
-    ContentTypeNotSupported,
-    Error,
-    ExtendedCardNotConfigured,
-    ExtensionSupportRequired,
-    IdempotencyConflict,
-    Internal,
-    InvalidAgentResponse,
-    InvalidParams,
-    InvalidRequest,
-    MethodNotFound,
-    MissingScope,
-    ParseError,
-    PushNotSupported,
-    TaskNotCancelable,
-    TaskNotFound,
-    Unauthenticated,
-    Unavailable,
-    UnknownAgent,
-    UnsupportedOperation,
-    VersionNotSupported,
-)
+from a2a.errors import Error, InvalidParams, MethodNotFound
 from a2a.types import Json
 
 STATUSES: dict[type[Error], tuple[int, str]] = {
-    ParseError: (400, "INVALID_ARGUMENT"),
-    InvalidRequest: (400, "INVALID_ARGUMENT"),
-    MethodNotFound: (404, "NOT_FOUND"),
-    InvalidParams: (400, "INVALID_ARGUMENT"),
-    IdempotencyConflict: (400, "INVALID_ARGUMENT"),
-    Internal: (500, "INTERNAL"),
-    TaskNotFound: (404, "NOT_FOUND"),
-    TaskNotCancelable: (400, "FAILED_PRECONDITION"),
-    PushNotSupported: (400, "FAILED_PRECONDITION"),
-    UnsupportedOperation: (400, "FAILED_PRECONDITION"),
-    ContentTypeNotSupported: (400, "INVALID_ARGUMENT"),
-    InvalidAgentResponse: (500, "INTERNAL"),
-    ExtendedCardNotConfigured: (400, "FAILED_PRECONDITION"),
-    ExtensionSupportRequired: (400, "FAILED_PRECONDITION"),
-    VersionNotSupported: (400, "FAILED_PRECONDITION"),
-    UnknownAgent: (404, "NOT_FOUND"),
-    Unauthenticated: (401, "UNAUTHENTICATED"),
-    MissingScope: (403, "PERMISSION_DENIED"),
-    Unavailable: (503, "UNAVAILABLE"),
+    errors.ParseError: (400, "INVALID_ARGUMENT"),
+    errors.InvalidRequest: (400, "INVALID_ARGUMENT"),
+    errors.MethodNotFound: (404, "NOT_FOUND"),
+    errors.InvalidParams: (400, "INVALID_ARGUMENT"),
+    errors.IdempotencyConflict: (400, "INVALID_ARGUMENT"),
+    errors.Internal: (500, "INTERNAL"),
+    errors.TaskNotFound: (404, "NOT_FOUND"),
+    errors.TaskNotCancelable: (400, "FAILED_PRECONDITION"),
+    errors.PushNotSupported: (400, "FAILED_PRECONDITION"),
+    errors.UnsupportedOperation: (400, "FAILED_PRECONDITION"),
+    errors.ContentTypeNotSupported: (400, "INVALID_ARGUMENT"),
+    errors.InvalidAgentResponse: (500, "INTERNAL"),
+    errors.ExtendedCardNotConfigured: (400, "FAILED_PRECONDITION"),
+    errors.ExtensionSupportRequired: (400, "FAILED_PRECONDITION"),
+    errors.VersionNotSupported: (400, "FAILED_PRECONDITION"),
+    errors.UnknownAgent: (404, "NOT_FOUND"),
+    errors.Unauthenticated: (401, "UNAUTHENTICATED"),
+    errors.MissingScope: (403, "PERMISSION_DENIED"),
+    errors.Unavailable: (503, "UNAVAILABLE"),
 }
 """The HTTP status and the gRPC name of each error (fact sheet 4.1, the column of 1.0.1)."""
 _REFUSALS = {405: "UNIMPLEMENTED", 408: "DEADLINE_EXCEEDED"}

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, assert_never
 import orjson
 from msgspec import UNSET, Struct, UnsetType
 
+from a2a import errors
 from a2a.dialects import webhooks
 from a2a.dialects.params import camel, checked, moment, optional, whole
 from a2a.dialects.pieces import about_members, skill_members
@@ -20,28 +21,7 @@ from a2a.dialects.protojson import (
 )
 from a2a.dialects.shape import Answer, CardAnswer, Dialect, Frame, Method, Route, TaskPage
 from a2a.documents import EventDocument, TaskDocument
-from a2a.errors import (
-    ContentTypeNotSupported,
-    Error,
-    ExtendedCardNotConfigured,
-    ExtensionSupportRequired,
-    IdempotencyConflict,
-    Internal,
-    InvalidAgentResponse,
-    InvalidParams,
-    InvalidRequest,
-    MethodNotFound,
-    MissingScope,
-    ParseError,
-    PushNotSupported,
-    TaskNotCancelable,
-    TaskNotFound,
-    Unauthenticated,
-    Unavailable,
-    UnknownAgent,
-    UnsupportedOperation,
-    VersionNotSupported,
-)
+from a2a.errors import Error, InvalidParams
 from a2a.extensions import HEADER
 from a2a.requests import (
     CancelTask,
@@ -57,27 +37,29 @@ from a2a.types import Card, Extension, Json, Message, SecurityScheme, Skill
 MAX_PAGE = 100
 
 CODES: dict[type[Error], int] = {
-    ParseError: -32700,
-    InvalidRequest: -32600,
-    MethodNotFound: -32601,
-    InvalidParams: -32602,
-    IdempotencyConflict: -32602,
-    Internal: -32603,
-    TaskNotFound: -32001,
-    TaskNotCancelable: -32002,
-    PushNotSupported: -32003,
-    UnsupportedOperation: -32004,
-    ContentTypeNotSupported: -32005,
-    InvalidAgentResponse: -32006,
-    ExtendedCardNotConfigured: -32007,
-    ExtensionSupportRequired: -32008,
-    VersionNotSupported: -32009,
-    UnknownAgent: -38005,
-    Unauthenticated: -38009,
-    MissingScope: -38010,
-    Unavailable: -38013,
+    errors.ParseError: -32700,
+    errors.InvalidRequest: -32600,
+    errors.MethodNotFound: -32601,
+    errors.InvalidParams: -32602,
+    errors.IdempotencyConflict: -32602,
+    errors.Internal: -32603,
+    errors.TaskNotFound: -32001,
+    errors.TaskNotCancelable: -32002,
+    errors.PushNotSupported: -32003,
+    errors.UnsupportedOperation: -32004,
+    errors.ContentTypeNotSupported: -32005,
+    errors.InvalidAgentResponse: -32006,
+    errors.ExtendedCardNotConfigured: -32007,
+    errors.ExtensionSupportRequired: -32008,
+    errors.VersionNotSupported: -32009,
+    errors.UnknownAgent: -38005,
+    errors.Unauthenticated: -38009,
+    errors.MissingScope: -38010,
+    errors.Unavailable: -38013,
 }
-_PLAIN = frozenset({ParseError, InvalidRequest, MethodNotFound, InvalidParams, Internal})
+_PLAIN = frozenset(
+    {errors.ParseError, errors.InvalidRequest, errors.MethodNotFound, errors.InvalidParams, errors.Internal}
+)
 """Errors of the envelope have details only when there are facts; A2A's own always have (A2A 1.0.1, 9.5)."""
 
 
