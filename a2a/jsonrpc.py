@@ -11,6 +11,7 @@ from a2a.errors import Error, InvalidParams, InvalidRequest, ParseError
 MAX_DEPTH = 64
 MAX_BATCH = 1_000
 MAX_ID = 1_024
+TAIL = b"}"
 
 Id = str | int | None
 
@@ -70,9 +71,14 @@ def read_json(body: bytes) -> Any:
     return value
 
 
+def head(rpc_id: Id) -> bytes:
+    """What stands before the result of a call that succeeded; TAIL stands behind it."""
+    return b'{"jsonrpc":"2.0","id":' + orjson.dumps(rpc_id) + b',"result":'
+
+
 def reply(rpc_id: Id, result: bytes) -> bytes:
     """The answer of a call that succeeded; the result is JSON already."""
-    return b'{"jsonrpc":"2.0","id":' + orjson.dumps(rpc_id) + b',"result":' + result + b"}"
+    return head(rpc_id) + result + TAIL
 
 
 def failure(rpc_id: Id, error: dict[str, Any]) -> bytes:

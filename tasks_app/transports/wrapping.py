@@ -45,8 +45,13 @@ class Wrapping(Struct, frozen=True, kw_only=True):
 def in_envelope(rpc_id: jsonrpc.Id | UnsetType) -> Wrapping:
     """JSON-RPC; without an id it is a notification."""
     known = None if rpc_id is UNSET else rpc_id
-    head = b'{"jsonrpc":"2.0","id":' + orjson.dumps(known) + b',"result":'
-    return Wrapping(door="http", tell=partial(_told, known), head=head, tail=b"}", silent=rpc_id is UNSET)
+    return Wrapping(
+        door="http",
+        tell=partial(_told, known),
+        head=jsonrpc.head(known),
+        tail=jsonrpc.TAIL,
+        silent=rpc_id is UNSET,
+    )
 
 
 def _told(rpc_id: jsonrpc.Id, error: Error, dialect: Dialect | None, status: int | None) -> Told:
