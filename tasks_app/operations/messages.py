@@ -1,6 +1,7 @@
 """Send: a new task, the next turn of one, or a bare reply; waiting, at once, or as a stream (A2A 1.0, 3.1.1, 3.1.2)."""
 
 import hashlib
+from typing import Any
 
 import orjson
 from django.conf import settings
@@ -10,12 +11,7 @@ from msgspec.structs import replace
 from a2a.agents import Agent, registry
 from a2a.dialects.protojson import decode_message, encode_message
 from a2a.dialects.shape import Answer
-from a2a.errors import (
-    IdempotencyConflict,
-    InvalidParams,
-    TaskNotFound,
-    UnknownAgent,
-)
+from a2a.errors import IdempotencyConflict, InvalidParams, TaskNotFound, UnknownAgent
 from a2a.events import MessageAdded
 from a2a.requests import SendMessage, StreamMessage
 from a2a.run import NOTHING, Run, Wants
@@ -25,7 +21,18 @@ from tasks_app import clock
 from tasks_app.access import check_tenant, sight
 from tasks_app.bridge import DoSlowly
 from tasks_app.conversation import conversation_of
-from tasks_app.event_log import Appended, FindKey, Head, Known, ReadAsOf, ReadTask, TaskRead, change, seq_of_message
+from tasks_app.event_log import (
+    Append,
+    Appended,
+    FindKey,
+    Head,
+    Known,
+    ReadAsOf,
+    ReadTask,
+    TaskRead,
+    change,
+    seq_of_message,
+)
 from tasks_app.files import Kept, any_large, dropping, run_files
 from tasks_app.ids import own_context, uuid7
 from tasks_app.models import Turn
@@ -239,24 +246,14 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
         if known is not None:
             yield from drop(kept)
             return (yield from _again(request, context, known, print_of))
-        state, now = TaskState(head.state), clock.now()
-        if state in TERMINAL:
+        if TaskState(head.state) in TERMINAL:
             raise ended(head)
-        status = Status(state=TaskState.SUBMITTED, timestamp=now) if state in INTERRUPTED else None
         webhook = yield from _webhook(request, task_id)
         kept = kept or (yield from kept_of(message, task_id))
-        placed = replace(placed, parts=kept.parts)
-        row, body = context.exchange.halves(None) if context.exchange else (None, None)
-        item = change(
-            task_id, head.context_id, [MessageAdded(message=placed, status=status)], now=now, actor=context.actor,
-            sight=sight(caller, task_id), exchange=row, body=body, tries=-head.tries if status else 0,
-            wants=wants.json(), files=kept.rows,
-            webhook=webhook, pushing=webhook is not None,
-            key=KeyRow(
-                owner_id=caller.owner_id, key=key, fingerprint=print_of, task_id=task_id, turn_id=None, created_at=now
-            ),
+        item = _next_turn(
+            context, head, replace(placed, parts=kept.parts), key, print_of,
+            wants=wants.json(), files=kept.rows, webhook=webhook, pushing=webhook is not None,
         )  # fmt: skip
-        item.sources = [state.value]
         try:
             appended = yield item
         except IntegrityError:
@@ -267,6 +264,24 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
             return (yield from _continued(request, context, task_id, appended.seq))
         if context.exchange:
             context.exchange.unwritten()
+
+
+def _next_turn(context: Context, head: Head, message: Message, key: str, print_of: str, **more: Any) -> Append:
+    """The message as an event of the task, which becomes runnable by it if it waited; further arguments are those of
+    Append."""
+    caller, state, now = context.caller, TaskState(head.state), clock.now()
+    status = Status(state=TaskState.SUBMITTED, timestamp=now) if state in INTERRUPTED else None
+    row, body = context.exchange.halves(None) if context.exchange else (None, None)
+    item = change(
+        head.task_id, head.context_id, [MessageAdded(message=message, status=status)], now=now, actor=context.actor,
+        sight=sight(caller, head.task_id), exchange=row, body=body, tries=-head.tries if status else 0,
+        key=KeyRow(
+            owner_id=caller.owner_id, key=key, fingerprint=print_of, task_id=head.task_id, turn_id=None, created_at=now
+        ),
+        **more,
+    )  # fmt: skip
+    item.sources = [state.value]
+    return item
 
 
 def _webhook(request: SendMessage, task_id: str):  # type: ignore[no-untyped-def]  # a part of a generator
