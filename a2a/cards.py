@@ -5,14 +5,13 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from a2a.agents import Agent
+from a2a.dialects import VERSIONS
 from a2a.types import Card, Interface, SecurityScheme, Skill
 
 SECURITY = {
     "bearer": SecurityScheme(http_scheme="Bearer", description="An API key as a bearer token"),
     "key": SecurityScheme(header="X-API-Key", description="An API key in a header"),
 }
-VERSIONS = ("1.0", "0.3")
-"""The versions that cards list for the one URL; 0.2 has a card of its own (fact sheet 6.3)."""
 
 
 def describe(

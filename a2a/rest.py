@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from a2a import errors
-from a2a.dialects import minor, unsupported, v0_3_rest, v1_0
+from a2a.dialects import BY_VERSION, DIALECTS, minor, unsupported, v0_3_rest, v1_0
 from a2a.dialects.params import camel
 from a2a.dialects.shape import Dialect, Route
 from a2a.errors import Error, InvalidParams, MethodNotFound
@@ -101,7 +101,7 @@ def _pattern(template: str) -> re.Pattern[str]:
 def check_version(family: Family, version: str | None) -> None:
     """Raises VersionNotSupported for one that has another prefix, or none (fact sheet 8.2)."""
     if version and minor(version) not in family.versions:
-        raise unsupported(version, ",".join(family.versions))
+        raise unsupported(version, family.versions)
 
 
 # ---------------------------------------------------------------------- params
@@ -200,15 +200,25 @@ def encode_old_error(error: Error, status: int | None = None) -> Json:
     return body | {"code": v0_3_rest.PROTO.code(error), "message": body["error"]["message"], "type": kind}
 
 
+def _speaking(main: Dialect) -> tuple[str, ...]:
+    """The versions that have its methods, the newest first: no name is of two generations."""
+    return tuple(dialect.version for dialect in DIALECTS if dialect.methods.keys() & main.methods.keys())
+
+
+def _spoken(version: str | None) -> Dialect:
+    """The dialect of 1.0 or of what came after it; bodies do not differ."""
+    return BY_VERSION[version] if version in NEW.versions else v1_0.DIALECT
+
+
 NEW = Family(
-    versions=("1.0",),
+    versions=_speaking(v1_0.DIALECT),
     media="application/a2a+json",
     main=v1_0.DIALECT,
-    spoken=lambda body, version: v1_0.DIALECT,
+    spoken=lambda body, version: _spoken(minor(version or "")),
     encode_error=encode_error,
 )
 OLD = Family(
-    versions=("0.2", "0.3"),
+    versions=_speaking(v0_3_rest.PROTO),
     media="application/json",
     main=v0_3_rest.PROTO,
     spoken=lambda body, version: v0_3_rest.spoken(body, minor(version or "")),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from a2a.agents import _OPTIONS, registry
-from a2a.dialects import DIALECTS
+from a2a.dialects import BY_VERSION, DIALECTS
 from a2a.errors import ALL
 from config import settings
 
@@ -34,7 +34,7 @@ def test_every_method_is_documented(name: str) -> None:
 @pytest.mark.parametrize("error", ALL, ids=lambda error: error.reason)
 def test_every_error_is_documented_with_its_code(error: type) -> None:
     (line,) = [line for line in README.splitlines() if line.startswith("| -") and error.reason in line]
-    assert line.startswith(f"| {DIALECTS[0].codes[error]} |")
+    assert line.startswith(f"| {BY_VERSION['1.0'].codes[error]} |")
 
 
 def test_every_check_is_documented() -> None:

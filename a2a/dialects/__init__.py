@@ -14,7 +14,10 @@ from a2a.errors import Error, InvalidParams, MethodNotFound, VersionNotSupported
 from a2a.types import Json
 
 DIALECTS: tuple[Dialect, ...] = (v1_0.DIALECT, v0_3.DIALECT, v0_2.DIALECT)
-"""Without a header the first that has the method is meant; the names of 1.0 and 0.x never overlap."""
+"""The newest first: without a header the first that has the method is meant; the names of 1.0 and 0.x never overlap.
+All that goes by version follows from these."""
+VERSIONS = tuple(dialect.version for dialect in DIALECTS if dialect.on_cards)
+"""Those that cards list (fact sheet 6.3)."""
 
 BY_NAME = {dialect.name: dialect for dialect in (*DIALECTS, v0_3_rest.KIND, v0_3_rest.PROTO)}
 """Those of REST as well."""
@@ -64,10 +67,10 @@ def _elsewhere(home: Dialect | None, chosen: Dialect) -> MethodNotFound:
     )
 
 
-def unsupported(version: str, supported: str = "0.3,1.0") -> VersionNotSupported:
+def unsupported(version: str, supported: tuple[str, ...] = VERSIONS) -> VersionNotSupported:
     """What to say to a version; cut and cleaned, for it is echoed and recorded."""
     asked = "".join(letter for letter in version[:32] if letter.isprintable())
-    return VersionNotSupported(requestedVersion=asked, supportedVersions=supported)
+    return VersionNotSupported(requestedVersion=asked, supportedVersions=",".join(reversed(supported)))
 
 
 def minor(version: str) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Literal
 
-from a2a.dialects import minor, v0_2, v0_3, v1_0
+from a2a.dialects import BY_VERSION, minor, v0_2, v0_3, v1_0
 from a2a.types import Card, Json
 
 WellKnown = Literal["agent.json", "agent-card.json"]
@@ -23,13 +23,6 @@ def hybrid_card(card: Card) -> Json:
     return new | kept | ({"securitySchemes": schemes} if schemes else {})
 
 
-_SHAPES: dict[str, Callable[[Card], Json]] = {
-    "1": v1_0.encode_card,
-    "0.3": v0_3.encode_card,
-    "0.2": v0_2.encode_card,
-}
-
-
 SIGNED: frozenset[Callable[[Card], Json]] = frozenset({v1_0.encode_card, v0_3.encode_card})
 """The shapes that carry signatures (fact sheet 6.5, 6.6)."""
 
@@ -39,4 +32,7 @@ def card_shape(path: WellKnown, version: str | None) -> Callable[[Card], Json]:
     if path == "agent.json":
         return v0_2.encode_card
     number = minor(version or "") or ""
-    return _SHAPES.get(number) or _SHAPES.get(number.partition(".")[0]) or hybrid_card
+    if spoken := BY_VERSION.get(number):
+        return spoken.encode_card
+    # From 1.0 on, a minor version changes nothing for those who read an older one.
+    return v1_0.encode_card if number.startswith("1.") else hybrid_card

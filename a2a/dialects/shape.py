@@ -100,6 +100,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     encode_task: Callable[[Task], dict[str, Any]]
     extensions_header: str
     """The header that names the extensions which an answer was made with."""
+    on_cards: bool = True
+    """Cards list it among what is spoken at their URL; else it has a card of its own."""
+    default_webhook: bool = False
+    """A webhook that is registered without an id is its task's default, known by the task's id."""
     words: Callable[[Error], Error] = same
     """What an operation says is wrong, by the names that this dialect has for it."""
     routes: tuple[Route, ...] = ()

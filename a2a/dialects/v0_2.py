@@ -29,4 +29,5 @@ DIALECT = replace(
         name: method for name, method in v0_3.DIALECT.methods.items() if name != "agent/getAuthenticatedExtendedCard"
     },
     encode_card=encode_card,
+    on_cards=False,
 )

@@ -32,6 +32,8 @@ from a2a.requests import (
 )
 from a2a.types import Card, Interface, Json, Message, SecurityScheme, Skill
 
+VERSION = "0.3"
+
 # 0.x has no number for a required extension: the request is wrong (fact sheet 2.1).
 CODES: dict[type[Error], int] = CODES_1_0 | {ExtensionSupportRequired: CODES_1_0[InvalidRequest]}
 
@@ -103,7 +105,7 @@ class NoParams(Struct):
 Sending = TypeVar("Sending", bound=SendMessage)
 
 
-def decode_send(request: type[Sending], params: Any) -> Sending:
+def decode_send(request: type[Sending], params: Any, *, version: str = VERSION) -> Sending:
     wire = checked(_message_id_inside(params), SendParams)
     configuration = wire.get("configuration") or {}
     return request(
@@ -112,7 +114,7 @@ def decode_send(request: type[Sending], params: Any) -> Sending:
         return_immediately=configuration.get("blocking") is False,
         history_length=whole(configuration.get("historyLength"), "configuration.historyLength"),
         accepted_output_modes=tuple(configuration.get("acceptedOutputModes") or ()),
-        push_config=webhooks.decode_old_inline(configuration.get("pushNotificationConfig")),
+        push_config=webhooks.decode_old_inline(configuration.get("pushNotificationConfig"), version),
         metadata=wire.get("metadata"),
     )
 
@@ -280,23 +282,30 @@ def encode_extended_card(answer: CardAnswer) -> bytes:
     return orjson.dumps(answer.sign(encode_card(answer.card)))
 
 
-DIALECT = Dialect(
-    name="a2a-0.3",
-    version="0.3",
-    methods={
-        "message/send": Method(request=SendMessage, decode=partial(decode_send, SendMessage), encode=encode_answer),
+def methods(version: str) -> dict[str, Method]:
+    """Those of this version, for a dialect of that one."""
+    return {
+        "message/send": Method(
+            request=SendMessage, decode=partial(decode_send, SendMessage, version=version), encode=encode_answer
+        ),
         "message/stream": Method(
-            request=StreamMessage, decode=partial(decode_send, StreamMessage), encode=encode_answer
+            request=StreamMessage, decode=partial(decode_send, StreamMessage, version=version), encode=encode_answer
         ),
         "tasks/get": Method(request=GetTask, decode=decode_get, encode=encode_answer),
         "tasks/list": Method(request=ListTasks, decode=decode_list, encode=encode_page),
         "tasks/cancel": Method(request=CancelTask, decode=decode_cancel, encode=encode_answer),
         "tasks/resubscribe": Method(request=SubscribeToTask, decode=decode_resubscribe, encode=encode_answer),
-        **webhooks.OLD_METHODS,
+        **webhooks.old_methods(version),
         "agent/getAuthenticatedExtendedCard": Method(
             request=GetExtendedCard, decode=decode_extended_card, encode=encode_extended_card
         ),
-    },
+    }
+
+
+DIALECT = Dialect(
+    name="a2a-0.3",
+    version=VERSION,
+    methods=methods(VERSION),
     codes=CODES,
     encode_error=encode_error,
     words=words,
@@ -306,4 +315,5 @@ DIALECT = Dialect(
     encode_card=encode_card,
     encode_task=encode_task,
     extensions_header=OLD_HEADER,
+    default_webhook=True,
 )

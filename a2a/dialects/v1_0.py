@@ -34,6 +34,7 @@ from a2a.requests import (
 )
 from a2a.types import Card, Extension, Json, Message, SecurityScheme, Skill
 
+VERSION = "1.0"
 MAX_PAGE = 100
 
 CODES: dict[type[Error], int] = {
@@ -131,7 +132,7 @@ class PagingParams(TenantParams, rename="camel"):
 Sending = TypeVar("Sending", bound=SendMessage)
 
 
-def decode_send(request: type[Sending], params: Any) -> Sending:
+def decode_send(request: type[Sending], params: Any, *, version: str = VERSION) -> Sending:
     wire = checked(_camel_send(params), SendParams)
     configuration = wire.get("configuration") or {}
     return request(
@@ -140,7 +141,7 @@ def decode_send(request: type[Sending], params: Any) -> Sending:
         return_immediately=configuration.get("returnImmediately") or False,
         history_length=whole(configuration.get("historyLength"), "configuration.historyLength"),
         accepted_output_modes=tuple(configuration.get("acceptedOutputModes") or ()),
-        push_config=webhooks.decode_inline(configuration.get("taskPushNotificationConfig")),
+        push_config=webhooks.decode_inline(configuration.get("taskPushNotificationConfig"), version),
         metadata=wire.get("metadata"),
     )
 
@@ -341,23 +342,31 @@ ROUTES = (
     Route(verb="GET", path="/extendedAgentCard", method="GetExtendedAgentCard", query=TenantParams),
 )
 
-DIALECT = Dialect(
-    name="a2a-1.0",
-    version="1.0",
-    methods={
-        "SendMessage": Method(request=SendMessage, decode=partial(decode_send, SendMessage), encode=encode_answer),
+
+def methods(version: str) -> dict[str, Method]:
+    """Those of this version, for a dialect of that one."""
+    return {
+        "SendMessage": Method(
+            request=SendMessage, decode=partial(decode_send, SendMessage, version=version), encode=encode_answer
+        ),
         "SendStreamingMessage": Method(
-            request=StreamMessage, decode=partial(decode_send, StreamMessage), encode=encode_answer
+            request=StreamMessage, decode=partial(decode_send, StreamMessage, version=version), encode=encode_answer
         ),
         "GetTask": Method(request=GetTask, decode=decode_get, encode=encode_bare_task),
         "ListTasks": Method(request=ListTasks, decode=decode_list, encode=encode_page),
         "CancelTask": Method(request=CancelTask, decode=decode_cancel, encode=encode_bare_task),
         "SubscribeToTask": Method(request=SubscribeToTask, decode=decode_subscribe, encode=encode_bare_task),
-        **webhooks.METHODS,
+        **webhooks.methods(version),
         "GetExtendedAgentCard": Method(
             request=GetExtendedCard, decode=decode_extended_card, encode=encode_extended_card
         ),
-    },
+    }
+
+
+DIALECT = Dialect(
+    name="a2a-1.0",
+    version=VERSION,
+    methods=methods(VERSION),
     codes=CODES,
     encode_error=encode_error,
     encode_frame=encode_frame,

@@ -6,6 +6,7 @@ Whether an address may be called is not said here: that needs a look at the netw
 import binascii
 import re
 from base64 import b64decode
+from functools import partial
 from typing import Any
 
 import orjson
@@ -101,31 +102,30 @@ def flat(params: Any) -> Any:
     return params
 
 
-def decode_create(params: Any) -> CreatePushConfig:
+def decode_create(version: str, params: Any) -> CreatePushConfig:
     wire = checked(flat(params), FlatParams)
-    return CreatePushConfig(
-        tenant=wire.get("tenant") or None, task_id=_named(wire["taskId"], "taskId"), config=flat_config(wire, "")
-    )
+    task_id, config = _named(wire["taskId"], "taskId"), flat_config(wire, "", version)
+    return CreatePushConfig(tenant=wire.get("tenant") or None, task_id=task_id, config=config)
 
 
-def decode_inline(wire: Json | None) -> PushConfig | None:
+def decode_inline(wire: Json | None, version: str) -> PushConfig | None:
     """The config inside a send: the task is the one that the send makes or continues."""
     if wire is None:
         return None
     path = "configuration.taskPushNotificationConfig"
     if wire.get("taskId"):
         raise InvalidParams((f"{path}.taskId", "must be empty inside a send: the task is that of the message"))
-    return flat_config(wire, f"{path}.")
+    return flat_config(wire, f"{path}.", version)
 
 
-def flat_config(wire: Json, path: str) -> PushConfig:
+def flat_config(wire: Json, path: str, version: str) -> PushConfig:
     authentication = wire.get("authentication")
     field = f"{path}authentication.scheme"
     # Without one, deliveries would come without the header that was asked for, and nobody would be told.
     return _config(
         wire,
         path,
-        version="1.0",
+        version=version,
         schemes={} if authentication is None else {field: _named(authentication["scheme"], field)},
         credentials=(authentication or {}).get("credentials"),
     )
@@ -181,20 +181,19 @@ def encode_deleted(nothing: None) -> bytes:
 # ----------------------------------------------------------------------- 0.x
 
 
-def decode_set(params: Any) -> CreatePushConfig:
+def decode_set(version: str, params: Any) -> CreatePushConfig:
     wire = checked(params, SetParams)
     task_id = _named(wire.get("taskId"), "taskId")
-    return CreatePushConfig(
-        task_id=task_id, config=_old_config(wire["pushNotificationConfig"], "pushNotificationConfig.")
-    )
+    config = _old_config(wire["pushNotificationConfig"], "pushNotificationConfig.", version)
+    return CreatePushConfig(task_id=task_id, config=config)
 
 
-def decode_old_inline(wire: Json | None) -> PushConfig | None:
+def decode_old_inline(wire: Json | None, version: str) -> PushConfig | None:
     """The config inside a send."""
-    return None if wire is None else _old_config(wire, "configuration.pushNotificationConfig.")
+    return None if wire is None else _old_config(wire, "configuration.pushNotificationConfig.", version)
 
 
-def _old_config(wire: Json, path: str) -> PushConfig:
+def _old_config(wire: Json, path: str, version: str) -> PushConfig:
     authentication = wire.get("authentication") or {}
     schemes = authentication.get("schemes") or []
     if len(schemes) > MAX_SCHEMES:
@@ -202,7 +201,7 @@ def _old_config(wire: Json, path: str) -> PushConfig:
     return _config(
         wire,
         path,
-        version="0.3",
+        version=version,
         schemes={f"{path}authentication.schemes[{place}]": name for place, name in enumerate(schemes)},
         credentials=authentication.get("credentials"),
     )
@@ -310,18 +309,25 @@ def _secret(secret: str, field: str) -> None:
         raise InvalidParams((field, "must be a secret of Standard Webhooks: whsec_ and the base64 of 24 to 64 bytes"))
 
 
-METHODS: dict[str, Method] = {
-    "CreateTaskPushNotificationConfig": Method(request=CreatePushConfig, decode=decode_create, encode=encode_config),
-    "GetTaskPushNotificationConfig": Method(request=GetPushConfig, decode=decode_get, encode=encode_config),
-    "ListTaskPushNotificationConfigs": Method(request=ListPushConfigs, decode=decode_list, encode=encode_configs),
-    "DeleteTaskPushNotificationConfig": Method(request=DeletePushConfig, decode=decode_delete, encode=encode_deleted),
-}
-"""Of 1.0."""
-_OLD = "tasks/pushNotificationConfig"
-OLD_METHODS: dict[str, Method] = {
-    f"{_OLD}/set": Method(request=CreatePushConfig, decode=decode_set, encode=encode_old_config),
-    f"{_OLD}/get": Method(request=GetPushConfig, decode=decode_old_get, encode=encode_old_config),
-    f"{_OLD}/list": Method(request=ListPushConfigs, decode=decode_old_list, encode=encode_old_configs),
-    f"{_OLD}/delete": Method(request=DeletePushConfig, decode=decode_old_delete, encode=encode_old_deleted),
-}
-"""Of 0.x."""
+def methods(version: str) -> dict[str, Method]:
+    """Of 1.0; the version is that of the deliveries to what they register."""
+    create = partial(decode_create, version)
+    return {
+        "CreateTaskPushNotificationConfig": Method(request=CreatePushConfig, decode=create, encode=encode_config),
+        "GetTaskPushNotificationConfig": Method(request=GetPushConfig, decode=decode_get, encode=encode_config),
+        "ListTaskPushNotificationConfigs": Method(request=ListPushConfigs, decode=decode_list, encode=encode_configs),
+        "DeleteTaskPushNotificationConfig": Method(
+            request=DeletePushConfig, decode=decode_delete, encode=encode_deleted
+        ),
+    }
+
+
+def old_methods(version: str) -> dict[str, Method]:
+    """Of 0.x."""
+    create, name = partial(decode_set, version), "tasks/pushNotificationConfig"
+    return {
+        f"{name}/set": Method(request=CreatePushConfig, decode=create, encode=encode_old_config),
+        f"{name}/get": Method(request=GetPushConfig, decode=decode_old_get, encode=encode_old_config),
+        f"{name}/list": Method(request=ListPushConfigs, decode=decode_old_list, encode=encode_old_configs),
+        f"{name}/delete": Method(request=DeletePushConfig, decode=decode_old_delete, encode=encode_old_deleted),
+    }

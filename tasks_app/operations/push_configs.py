@@ -10,6 +10,7 @@ from uuid import uuid4
 from django.core import signing
 from django.db.models import Q
 
+from a2a.dialects import BY_VERSION
 from a2a.dialects.shape import PushConfigPage
 from a2a.dialects.webhooks import SIGNED
 from a2a.errors import InvalidParams, TaskNotFound
@@ -77,11 +78,12 @@ def full(config: PushConfig) -> tuple[str, str]:
 
 
 def webhook_row(config: PushConfig, task_id: str, now: datetime) -> WebhookRow:
-    """The webhook as it is stored. Without an id, 0.x clients find it under the task's own (fact sheet 2.7)."""
+    """The webhook as it is stored. Without an id, 0.x clients find it under the task's (fact sheet 2.7)."""
     signs = bool(config.schemes) and config.schemes[0].lower() == SIGNED
     secret = config.credentials if signs and config.credentials else new_secret()
+    unnamed = task_id if BY_VERSION[config.version].default_webhook else str(uuid4())
     return WebhookRow(
-        id=uuid7(), task_id=task_id, config_id=config.id or (str(uuid4()) if config.version == "1.0" else task_id),
+        id=uuid7(), task_id=task_id, config_id=config.id or unnamed,
         version=config.version, url=config.url, host=outbound.target(config.url).host[:255],
         schemes=" ".join(config.schemes), token=_sealed(config.token), secret=seal(secret), due_at=None,
         credentials="" if signs else _sealed(config.credentials), created_at=now, updated_at=now,

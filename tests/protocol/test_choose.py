@@ -2,11 +2,11 @@
 
 import pytest
 
-from a2a.dialects import DIALECTS, Refused, choose, v0_2, v0_3, v1_0
+from a2a.dialects import BY_VERSION, Refused, choose, v0_2, v0_3, v1_0
 from a2a.dialects.hybrid import card_shape, hybrid_card
 from tests.wire.values import CARD
 
-NEW, OLD, OLDEST = DIALECTS
+NEW, OLD, OLDEST = (BY_VERSION[version] for version in ("1.0", "0.3", "0.2"))
 PASCAL = sorted(NEW.methods)
 SLASH = sorted(OLDEST.methods)
 EXTENDED = "agent/getAuthenticatedExtendedCard"

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from a2a import errors
-from a2a.dialects import DIALECTS, neutral
+from a2a.dialects import BY_VERSION, DIALECTS, neutral
 from a2a.dialects.shape import Dialect
 
 SPECIFIED = {
@@ -98,11 +98,11 @@ def test_an_error_of_the_envelope_without_facts_has_no_data(dialect: Dialect) ->
 
 
 def test_an_a2a_error_of_1_0_always_has_details() -> None:
-    assert DIALECTS[0].error(errors.TaskNotFound())["data"][0]["reason"] == "TASK_NOT_FOUND"
+    assert BY_VERSION["1.0"].error(errors.TaskNotFound())["data"][0]["reason"] == "TASK_NOT_FOUND"
 
 
 def test_an_error_of_0_x_without_facts_has_no_data() -> None:
-    for dialect in DIALECTS[1:]:
+    for dialect in (BY_VERSION["0.3"], BY_VERSION["0.2"]):
         assert "data" not in dialect.error(errors.TaskNotFound())
 
 
@@ -112,7 +112,7 @@ def test_violations_name_their_fields_in_each_shape() -> None:
         {"field": "message.parts", "description": "is required"},
         {"field": "id", "description": "must be a string"},
     ]
-    new, old, oldest = (dialect.error(error)["data"] for dialect in DIALECTS)
+    new, old, oldest = (BY_VERSION[version].error(error)["data"] for version in ("1.0", "0.3", "0.2"))
     assert new == [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}]
     assert old == oldest == {"reason": "INVALID_PARAMS", "violations": violations}
 
@@ -121,12 +121,12 @@ def test_an_error_of_a_new_class_takes_the_code_of_its_base() -> None:
     class Gone(errors.TaskNotFound):
         pass
 
-    assert DIALECTS[0].error(Gone())["code"] == -32001
+    assert BY_VERSION["1.0"].error(Gone())["code"] == -32001
 
 
 def test_an_error_without_a_code_says_where_to_add_it() -> None:
     with pytest.raises(LookupError, match=r"a2a-1\.0 has no code for Error"):
-        DIALECTS[0].error(errors.Error.__new__(errors.Error))
+        BY_VERSION["1.0"].error(errors.Error.__new__(errors.Error))
 
 
 def test_neutral_words_hold_no_data() -> None:

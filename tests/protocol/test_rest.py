@@ -140,7 +140,7 @@ def test_a_version_must_be_that_of_the_path(family: Family, spoken: set[str | No
         else:
             with pytest.raises(VersionNotSupported) as told:
                 check_version(family, version)
-            assert told.value.facts["supportedVersions"] == ",".join(family.versions)
+            assert told.value.facts["supportedVersions"] == ",".join(reversed(family.versions))
             assert len(told.value.facts["requestedVersion"]) <= 32
 
 
