@@ -94,7 +94,7 @@ def test_any_call_gets_an_answer(written_behind: None, owner: Person, call: tupl
     if not kind:
         return
     if kind == "text/event-stream":
-        events = [json.loads(line[6:]) for line in content.decode().splitlines() if line.startswith("data: ")]
+        events = [json.loads(line[6:]) for line in content.decode().split("\n") if line.startswith("data: ")]
         assert all(len(event) == 1 and "error" not in event for event in events)
         return
     assert kind in {"application/json", "application/a2a+json"}
