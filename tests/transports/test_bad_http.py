@@ -4,38 +4,23 @@ import gzip
 import json
 import socket
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.conftest import NO_TLS, TIMES, Server
+from tests.conftest import TIMES, Server
 from tests.transports.test_bad_input import call, refusal, send
 
-pytestmark = pytest.mark.storage
+pytestmark = [pytest.mark.storage, pytest.mark.usefixtures("unchanged")]
 
 LIMIT = 1_000_000
 
 
-@pytest.fixture(autouse=True)
-def _nothing_stored(server: Server) -> Iterator[None]:
-    before = server.stored()
-    yield
-    assert server.stored() == before
-
-
-@pytest.fixture
-def client(server: Server) -> Iterator[httpx.Client]:
-    headers = {"Authorization": f"Bearer {server.owner}", "Content-Type": "application/json"}
-    with httpx.Client(base_url=server.url, headers=headers, timeout=20, verify=NO_TLS) as client:
-        yield client
-
-
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"])
 @pytest.mark.parametrize("path", ["/jsonrpc", "/", "/agents/echo/jsonrpc"])
-def test_only_post_is_served(client: httpx.Client, method: str, path: str) -> None:
-    response = client.request(method, path)
+def test_only_post_is_served(caller: httpx.Client, method: str, path: str) -> None:
+    response = caller.request(method, path)
     refusal(response, 405, -32600)
     assert response.headers["allow"] == "POST"
 
@@ -43,29 +28,29 @@ def test_only_post_is_served(client: httpx.Client, method: str, path: str) -> No
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "", "multipart/form-data; boundary=x"]
 )
-def test_another_media_type_is_refused(client: httpx.Client, kind: str) -> None:
-    response = client.post("/jsonrpc", content=send(), headers={"Content-Type": kind})
+def test_another_media_type_is_refused(caller: httpx.Client, kind: str) -> None:
+    response = caller.post("/jsonrpc", content=send(), headers={"Content-Type": kind})
     assert "Content-Type" in refusal(response, 415, -32600)["message"]
 
 
 @pytest.mark.parametrize("kind", ["application/a2a+json", "Application/JSON; charset=utf-8", "x/y+json"])
-def test_json_of_any_name_is_taken(client: httpx.Client, kind: str) -> None:
-    response = client.post("/jsonrpc", content=call("nope", {}), headers={"Content-Type": kind})
+def test_json_of_any_name_is_taken(caller: httpx.Client, kind: str) -> None:
+    response = caller.post("/jsonrpc", content=call("nope", {}), headers={"Content-Type": kind})
     assert (response.status_code, response.json()["error"]["code"]) == (200, -32601)
 
 
-def test_a_compressed_body_is_refused(client: httpx.Client) -> None:
-    response = client.post("/jsonrpc", content=gzip.compress(send()), headers={"Content-Encoding": "gzip"})
+def test_a_compressed_body_is_refused(caller: httpx.Client) -> None:
+    response = caller.post("/jsonrpc", content=gzip.compress(send()), headers={"Content-Encoding": "gzip"})
     assert "compressed" in refusal(response, 415, -32600)["message"]
 
 
-def test_a_million_bytes_are_taken_and_one_more_is_not(client: httpx.Client) -> None:
+def test_a_million_bytes_are_taken_and_one_more_is_not(caller: httpx.Client) -> None:
     def sized(size: int) -> bytes:
         short = call("nope", {"a": ""})
         return call("nope", {"a": "x" * (size - len(short))})
 
-    refusal(client.post("/jsonrpc", content=sized(LIMIT)), 200, -32601, 7)
-    assert str(LIMIT) in refusal(client.post("/jsonrpc", content=sized(LIMIT + 1)), 413, -32600)["message"]
+    refusal(caller.post("/jsonrpc", content=sized(LIMIT)), 200, -32601, 7)
+    assert str(LIMIT) in refusal(caller.post("/jsonrpc", content=sized(LIMIT + 1)), 413, -32600)["message"]
 
 
 @pytest.mark.parametrize(
@@ -93,23 +78,23 @@ def test_without_a_good_key_there_is_a_challenge(server: Server, headers: Any) -
 @pytest.mark.parametrize(
     "given", ["x" * 129, "<script>", "a b", "a\tb", "é".encode(), "", "%0d%0aSet-Cookie: a=b"], ids=str
 )
-def test_a_hostile_request_id_is_replaced(client: httpx.Client, given: Any) -> None:
-    response = client.post("/jsonrpc", content=call("nope"), headers={"X-Request-ID": given})
+def test_a_hostile_request_id_is_replaced(caller: httpx.Client, given: Any) -> None:
+    response = caller.post("/jsonrpc", content=call("nope"), headers={"X-Request-ID": given})
     assert len(response.headers["x-request-id"]) == 36
     assert "set-cookie" not in response.headers
 
 
-def test_a_harmless_request_id_comes_back(client: httpx.Client) -> None:
+def test_a_harmless_request_id_comes_back(caller: httpx.Client) -> None:
     for body in (call("nope"), b"{", b"[]"):
-        response = client.post("/jsonrpc", content=body, headers={"X-Request-ID": "req.1:a-b_c"})
+        response = caller.post("/jsonrpc", content=body, headers={"X-Request-ID": "req.1:a-b_c"})
         assert response.headers["x-request-id"] == "req.1:a-b_c"
 
 
 @pytest.mark.parametrize(
     "version", ["2.0", "abc", "1", "0.5", "1.0.0.0", "x" * 5_000, "é".encode()], ids=lambda v: repr(v[:9])
 )
-def test_a_version_that_is_not_spoken_is_refused_in_words(client: httpx.Client, version: Any) -> None:
-    error = refusal(client.post("/jsonrpc", content=send(), headers={"A2A-Version": version}), 200, -32009, 7)
+def test_a_version_that_is_not_spoken_is_refused_in_words(caller: httpx.Client, version: Any) -> None:
+    error = refusal(caller.post("/jsonrpc", content=send(), headers={"A2A-Version": version}), 200, -32009, 7)
     assert error["data"][0]["metadata"]["supportedVersions"] == "0.3,1.0"
 
 
@@ -182,11 +167,11 @@ def test_headers_that_do_not_arrive_close_the_connection(server: Server, trickle
                 break
 
 
-def test_what_is_not_http_is_closed_and_harms_nobody(server: Server, client: httpx.Client) -> None:
+def test_what_is_not_http_is_closed_and_harms_nobody(server: Server, caller: httpx.Client) -> None:
     with raw(server) as connection:
         connection.sendall(b"\x16\x03\x01\0\0\0\r\n\r\n")
         assert b"500" not in connection.recv(1_000).split(b"\r\n")[0]
-    refusal(client.post("/jsonrpc", content=call("nope")), 200, -32601, 7)
+    refusal(caller.post("/jsonrpc", content=call("nope")), 200, -32601, 7)
 
 
 def test_headers_without_end_close_the_connection(server: Server) -> None:
@@ -202,6 +187,6 @@ def test_headers_without_end_close_the_connection(server: Server) -> None:
         pytest.fail("three million bytes of headers were taken")
 
 
-def test_an_id_as_long_as_a_book_is_refused(client: httpx.Client) -> None:
+def test_an_id_as_long_as_a_book_is_refused(caller: httpx.Client) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": "eyJ" * 100_000, "method": "GetTask", "params": {"id": "x"}})
-    assert "1024 characters" in refusal(client.post("/jsonrpc", content=body), 200, -32600)["message"]
+    assert "1024 characters" in refusal(caller.post("/jsonrpc", content=body), 200, -32600)["message"]

@@ -1,32 +1,16 @@
 """Everything that is wrong with a call, told by a real server in the right words; nothing of it is stored."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.agents import GEO
-from tests.conftest import NO_TLS, Server
 
-pytestmark = pytest.mark.storage
+pytestmark = [pytest.mark.storage, pytest.mark.usefixtures("unchanged")]
 
 PLAIN: dict[str, Any] = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
-
-
-@pytest.fixture(autouse=True)
-def _nothing_stored(server: Server) -> Iterator[None]:
-    before = server.stored()
-    yield
-    assert server.stored() == before
-
-
-@pytest.fixture
-def client(server: Server) -> Iterator[httpx.Client]:
-    headers = {"Authorization": f"Bearer {server.owner}", "Content-Type": "application/json"}
-    with httpx.Client(base_url=server.url, headers=headers, timeout=20, verify=NO_TLS) as client:
-        yield client
 
 
 def call(method: str = "SendMessage", params: Any = None, **more: Any) -> bytes:
@@ -57,34 +41,34 @@ def refusal(response: httpx.Response, status: int, code: int, rpc_id: Any = None
 ZERO = call("GetTask", {"id": "a\0b"})
 
 
-def test_a_zero_character_in_params_is_looked_at_after_key_version_and_method(client: httpx.Client) -> None:
-    refusal(client.post("/jsonrpc", content=ZERO, headers={"Authorization": ""}), 401, -38009, 7)
-    refusal(client.post("/jsonrpc", content=ZERO, headers={"A2A-Version": "9.9"}), 200, -32009, 7)
-    refusal(client.post("/jsonrpc", content=call("Nothing", {"id": "a\0b"})), 200, -32601, 7)
-    told = refusal(client.post("/jsonrpc", content=ZERO), 200, -32602, 7)
+def test_a_zero_character_in_params_is_looked_at_after_key_version_and_method(caller: httpx.Client) -> None:
+    refusal(caller.post("/jsonrpc", content=ZERO, headers={"Authorization": ""}), 401, -38009, 7)
+    refusal(caller.post("/jsonrpc", content=ZERO, headers={"A2A-Version": "9.9"}), 200, -32009, 7)
+    refusal(caller.post("/jsonrpc", content=call("Nothing", {"id": "a\0b"})), 200, -32601, 7)
+    told = refusal(caller.post("/jsonrpc", content=ZERO), 200, -32602, 7)
     assert [found["field"] for detail in told["data"] for found in detail.get("fieldViolations", [])] == ["id"]
 
 
-def test_a_notification_with_a_zero_character_is_answered_as_little_as_any(client: httpx.Client) -> None:
+def test_a_notification_with_a_zero_character_is_answered_as_little_as_any(caller: httpx.Client) -> None:
     silent = call("GetTask", {"id": "a\0b"}, id=...)
-    assert (response := client.post("/jsonrpc", content=silent)).status_code == 204, response.text
-    (reply,) = client.post("/jsonrpc", content=b"[" + silent + b"," + ZERO + b"]").json()
+    assert (response := caller.post("/jsonrpc", content=silent)).status_code == 204, response.text
+    (reply,) = caller.post("/jsonrpc", content=b"[" + silent + b"," + ZERO + b"]").json()
     assert (reply["id"], reply["error"]["code"]) == (7, -32602)
 
 
 @pytest.mark.parametrize("method", ["GetTask", "tasks/get", "SendStreamingMessage", "nothing"])
-def test_only_streams_of_0_x_are_refused_with_an_event(client: httpx.Client, method: str) -> None:
+def test_only_streams_of_0_x_are_refused_with_an_event(caller: httpx.Client, method: str) -> None:
     wish = call(method, {"id": "missing"})
-    told = client.post("/jsonrpc", content=wish, headers={"Accept": "text/event-stream"})
+    told = caller.post("/jsonrpc", content=wish, headers={"Accept": "text/event-stream"})
     assert told.headers["content-type"] == "application/json"
 
 
-def test_a_refused_stream_of_0_x_is_an_event_with_the_headers_of_a_stream(client: httpx.Client) -> None:
+def test_a_refused_stream_of_0_x_is_an_event_with_the_headers_of_a_stream(caller: httpx.Client) -> None:
     configuration = {"pushNotificationConfig": {"url": "http://10.0.0.1/"}}
     message = {"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "x"}]}
     params = {"message": message, "metadata": {"agent": "extended"}, "configuration": configuration}
     headers = {"Accept": "text/event-stream", "X-A2A-Extensions": GEO}
-    told = client.post("/jsonrpc", content=call("message/stream", params), headers=headers)
+    told = caller.post("/jsonrpc", content=call("message/stream", params), headers=headers)
     assert told.headers["content-type"] == "text/event-stream"
     assert (told.headers["x-a2a-extensions"], told.headers["x-accel-buffering"]) == (GEO, "no")
     assert json.loads(told.text.removeprefix("data: "))["error"]["code"] == -32602
@@ -103,27 +87,27 @@ def test_a_refused_stream_of_0_x_is_an_event_with_the_headers_of_a_stream(client
     ],
     ids=lambda body: repr(body[:20]),
 )  # fmt: skip
-def test_what_is_not_json_is_a_parse_error(client: httpx.Client, body: bytes) -> None:
-    error = refusal(client.post("/jsonrpc", content=body), 200, -32600 if len(body) == 100_000 else -32700)
+def test_what_is_not_json_is_a_parse_error(caller: httpx.Client, body: bytes) -> None:
+    error = refusal(caller.post("/jsonrpc", content=body), 200, -32600 if len(body) == 100_000 else -32700)
     assert set(error) == {"code", "message"}
 
 
 @pytest.mark.parametrize("body", [b"1", b'"text"', b"null", b"true", b"1.5"], ids=repr)
-def test_what_is_not_an_object_is_an_invalid_request(client: httpx.Client, body: bytes) -> None:
-    assert "must be an object" in refusal(client.post("/jsonrpc", content=body), 200, -32600)["message"]
+def test_what_is_not_an_object_is_an_invalid_request(caller: httpx.Client, body: bytes) -> None:
+    assert "must be an object" in refusal(caller.post("/jsonrpc", content=body), 200, -32600)["message"]
 
 
 @pytest.mark.parametrize("body", [b"[" * 100_000 + b"]" * 100_000, b'{"a":' * 100_000 + b"1" + b"}" * 100_000])
-def test_a_depth_bomb_is_an_invalid_request(client: httpx.Client, body: bytes) -> None:
-    assert "deeper than 64" in refusal(client.post("/jsonrpc", content=body), 200, -32600)["message"]
+def test_a_depth_bomb_is_an_invalid_request(caller: httpx.Client, body: bytes) -> None:
+    assert "deeper than 64" in refusal(caller.post("/jsonrpc", content=body), 200, -32600)["message"]
 
 
-def test_json_is_taken_down_to_64_levels_and_no_further(client: httpx.Client) -> None:
+def test_json_is_taken_down_to_64_levels_and_no_further(caller: httpx.Client) -> None:
     def nested(levels: int) -> bytes:
         return b'{"jsonrpc":"2.0","id":7,"method":"nope","params":' + b"[" * levels + b"]" * levels + b"}"
 
-    refusal(client.post("/jsonrpc", content=nested(63)), 200, -32601, 7)
-    refusal(client.post("/jsonrpc", content=nested(64)), 200, -32600)
+    refusal(caller.post("/jsonrpc", content=nested(63)), 200, -32601, 7)
+    refusal(caller.post("/jsonrpc", content=nested(64)), 200, -32600)
 
 
 # ---------------------------------------------------------------- the envelope
@@ -149,26 +133,26 @@ def test_json_is_taken_down_to_64_levels_and_no_further(client: httpx.Client) ->
     ],
     ids=str,
 )
-def test_an_envelope_that_is_wrong_is_named(client: httpx.Client, body: bytes, rpc_id: Any, told: str) -> None:
-    assert told in refusal(client.post("/jsonrpc", content=body), 200, -32600, rpc_id)["message"]
+def test_an_envelope_that_is_wrong_is_named(caller: httpx.Client, body: bytes, rpc_id: Any, told: str) -> None:
+    assert told in refusal(caller.post("/jsonrpc", content=body), 200, -32600, rpc_id)["message"]
 
 
 @pytest.mark.parametrize(
     "method", ["nope", "sendmessage", "SendMessage ", "rpc.discover", "__init__", "tasks/", "é" * 300]
 )
-def test_an_unknown_method_has_a_code_and_no_data(client: httpx.Client, method: str) -> None:
-    assert set(refusal(client.post("/jsonrpc", content=call(method)), 200, -32601, 7)) == {"code", "message"}
+def test_an_unknown_method_has_a_code_and_no_data(caller: httpx.Client, method: str) -> None:
+    assert set(refusal(caller.post("/jsonrpc", content=call(method)), 200, -32601, 7)) == {"code", "message"}
 
 
-def test_an_empty_batch_and_one_of_1001_are_single_errors(client: httpx.Client) -> None:
-    refusal(client.post("/jsonrpc", content=b"[]"), 200, -32600)
+def test_an_empty_batch_and_one_of_1001_are_single_errors(caller: httpx.Client) -> None:
+    refusal(caller.post("/jsonrpc", content=b"[]"), 200, -32600)
     many = b"[" + b",".join([send()] * 1_001) + b"]"
-    assert "1000" in refusal(client.post("/jsonrpc", content=many), 200, -32600)["message"]
+    assert "1000" in refusal(caller.post("/jsonrpc", content=many), 200, -32600)["message"]
 
 
-def test_bad_members_of_a_batch_fail_one_by_one(client: httpx.Client) -> None:
+def test_bad_members_of_a_batch_fail_one_by_one(caller: httpx.Client) -> None:
     stream = json.loads(call("SendStreamingMessage", {"message": PLAIN}))
-    answers = client.post("/jsonrpc", json=[1, [], {}, {"jsonrpc": "2.0", "id": "x", "method": "nope"}, stream]).json()
+    answers = caller.post("/jsonrpc", json=[1, [], {}, {"jsonrpc": "2.0", "id": "x", "method": "nope"}, stream]).json()
     assert [(answer["id"], answer["error"]["code"]) for answer in answers] == [
         (None, -32600), (None, -32600), (None, -32600), ("x", -32601), (7, -32600),
     ]  # fmt: skip
@@ -222,8 +206,8 @@ def test_bad_members_of_a_batch_fail_one_by_one(client: httpx.Client) -> None:
     ],
     ids=str,
 )
-def test_params_that_are_wrong_are_named(client: httpx.Client, body: bytes, field: str) -> None:
-    error = refusal(client.post("/jsonrpc", content=body), 200, -32602, 7)
+def test_params_that_are_wrong_are_named(caller: httpx.Client, body: bytes, field: str) -> None:
+    error = refusal(caller.post("/jsonrpc", content=body), 200, -32602, 7)
     if "data" in error:
         fields = [found["field"] for detail in error["data"] for found in detail.get("fieldViolations", [])]
         assert fields == [field]
@@ -242,13 +226,13 @@ def test_params_that_are_wrong_are_named(client: httpx.Client, body: bytes, fiel
     ],
     ids=str,
 )
-def test_params_of_the_old_dialect_are_named_in_its_own_shape(client: httpx.Client, params: Any, field: str) -> None:
-    error = refusal(client.post("/jsonrpc", content=call("message/send", params)), 200, -32602, 7)
+def test_params_of_the_old_dialect_are_named_in_its_own_shape(caller: httpx.Client, params: Any, field: str) -> None:
+    error = refusal(caller.post("/jsonrpc", content=call("message/send", params)), 200, -32602, 7)
     assert error["data"]["reason"] == "INVALID_PARAMS"
     assert [found["field"] for found in error["data"]["violations"]] == [field]
 
 
 @pytest.mark.parametrize("method", ["GetTask", "tasks/get"])
-def test_members_that_nobody_knows_are_ignored(client: httpx.Client, method: str) -> None:
+def test_members_that_nobody_knows_are_ignored(caller: httpx.Client, method: str) -> None:
     params = {"id": "missing", "unknown": {"a": [1]}, "metadata": {"b": None}}
-    refusal(client.post("/jsonrpc", content=call(method, params, extra=1)), 200, -32001, 7)
+    refusal(caller.post("/jsonrpc", content=call(method, params, extra=1)), 200, -32001, 7)

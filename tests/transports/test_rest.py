@@ -26,14 +26,6 @@ HOOK: dict[str, Any] = {"url": "https://nobody.invalid/"}
 
 
 @pytest.fixture
-def unchanged(server: Server) -> Iterator[None]:
-    """Nothing is stored."""
-    before = server.stored()
-    yield
-    assert server.stored() == before
-
-
-@pytest.fixture
 def client(server: Server) -> Iterator[httpx.Client]:
     headers = {"Authorization": f"Bearer {server.owner}"}
     with httpx.Client(base_url=server.url, headers=headers, timeout=20, verify=NO_TLS) as client:
