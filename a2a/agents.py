@@ -117,6 +117,14 @@ def where(function: Callable[..., Any]) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}"
 
 
+def _caller() -> str:
+    """The file and line outside of this module that led here: what is no function cannot say where it is."""
+    frame = inspect.currentframe()
+    while frame and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "?"
+
+
 def mistake(function: Callable[..., Any], name: str, sentence: str) -> AgentDefinitionError:
     return AgentDefinitionError(f'{where(function)}: agent "{name}": {sentence}')
 
@@ -204,7 +212,8 @@ def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if function is None:
         return lambda decorated: agent(decorated, **options)
     if not callable(function) or not hasattr(inspect.unwrap(function), "__code__"):
-        raise AgentDefinitionError(f"@agent decorates a function, not {function!r}")
+        hint = f": @agent(name={function!r})" if isinstance(function, str) else ""
+        raise AgentDefinitionError(f"{_caller()}: @agent decorates a function, not {function!r}{hint}")
     registry.add(define(function, options))
     return function
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from a2a.agents import AgentDefinitionError, Registry, define
+from a2a.agents import AgentDefinitionError, Registry, agent, define
 from a2a.cards import describe
 from a2a.run import Run
 from a2a.types import Extension, Skill
@@ -172,11 +172,23 @@ def test_a_name_that_is_taken_says_by_whom() -> None:
     assert f"taken already, by {good.__code__.co_filename}:{good.__code__.co_firstlineno}" in str(raised.value)
 
 
-def test_what_is_no_function_is_refused() -> None:
-    from a2a.agents import agent
+def test_what_is_no_function_is_refused_where_it_stands() -> None:
+    here = inspect.currentframe()
+    assert here
+    with pytest.raises(AgentDefinitionError) as named:
+        agent("hello")  # type: ignore[call-overload]
+    place, line = f"{__file__}:", here.f_lineno - 1
+    assert str(named.value) == f"{place}{line}: @agent decorates a function, not 'hello': @agent(name='hello')"
+    with pytest.raises(AgentDefinitionError) as built_in:
+        agent(print)
+    assert str(built_in.value) == f"{place}{line + 4}: @agent decorates a function, not <built-in function print>"
+    with pytest.raises(AgentDefinitionError) as decorated:
 
-    with pytest.raises(AgentDefinitionError, match="decorates a function"):
-        agent(print, name="print")
+        @agent(timeout=5)
+        class Hello:
+            pass
+
+    assert re.fullmatch(rf"{re.escape(place)}{line + 8}: @agent decorates .+Hello'>", str(decorated.value))
 
 
 def test_an_agent_takes_what_it_and_its_skills_say() -> None:
