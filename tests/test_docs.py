@@ -61,12 +61,25 @@ def test_every_command_is_documented(path: Path) -> None:
     assert re.search(rf"(manage\.py|make) {path.stem}\b", README)
 
 
-def test_every_room_is_on_the_map() -> None:
-    rooms = README.partition("## Map of rooms")[2]
-    here = {path.stem for path in (ROOT / "tasks_app").iterdir() if path.suffix == ".py" or path.is_dir()}
-    ordinary = {"__init__", "__pycache__", "apps", "urls", "checks", "migrations", "templates"}
-    missing = sorted(name for name in here - ordinary if not re.search(rf"\b{name}\b", rooms))
-    assert missing == []
+ORDINARY = {"__init__", "__pycache__", "apps", "urls", "checks", "migrations"}
+"""What a package or an application of Django has anyway."""
+
+
+def on_the_map(package: str) -> set[str]:
+    """The names in the left column of the package's part of the map."""
+    whole = README.partition("## Map of rooms")[2].partition("Imports go one way")[0]
+    part = re.split(r"^ {4}(?=\S)", whole.partition(f"\n    {package}/ ")[2], maxsplit=1, flags=re.MULTILINE)[0]
+    columns = re.findall(r"^ {6,8}(\S+(?: \S+)*)(?:  |$)", part, re.MULTILINE)
+    return {name.rstrip("/") for column in columns for name in column.split(" ")}
+
+
+@pytest.mark.parametrize(
+    ("package", "folders"), [("a2a", ["a2a", "a2a/dialects"]), ("tasks_app", ["tasks_app"])], ids=["a2a", "tasks_app"]
+)
+def test_every_room_is_on_the_map_and_no_other(package: str, folders: list[str]) -> None:
+    paths = [path for folder in folders for path in (ROOT / folder).iterdir()]
+    here = {path.stem for path in paths if path.suffix == ".py" or path.is_dir()}
+    assert on_the_map(package) == here - ORDINARY
 
 
 def test_every_make_target_is_a_rule_and_explained() -> None:

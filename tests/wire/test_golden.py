@@ -130,6 +130,11 @@ def test_every_example_is_tested_as_what_it_is(version: str) -> None:
     assert kinds == {name: example["kind"] for name, example in GOLDEN[version].items()}
 
 
+@pytest.mark.parametrize("version", DIALECTS)
+def test_every_method_has_an_example(version: str) -> None:
+    assert {golden(version, name)["method"] for name in REQUESTS[version]} == set(DIALECTS[version].methods)
+
+
 @every("request")
 def test_a_request_decodes_to_its_value(version: str, name: str) -> None:
     call = jsonrpc.parse(orjson.dumps(golden(version, name)))
