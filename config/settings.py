@@ -1,7 +1,6 @@
 """Every setting, read from the environment here and nowhere else. An odd value stops the start with a sentence."""
 
 import json
-import logging
 import os
 import re
 import secrets
@@ -39,6 +38,14 @@ def number(name: str, default: float, minimum: float = 0, maximum: float = float
     if found > maximum:
         raise ImproperlyConfigured(f"{name} must be at most {maximum:g}, not {value!r}")
     return found
+
+
+def whole(name: str, default: int, minimum: int = 0, maximum: float = float("inf")) -> int:
+    """A whole number, not below the minimum nor above the maximum."""
+    found = number(name, default, minimum, maximum)
+    if found % 1:
+        raise ImproperlyConfigured(f"{name} must be a whole number, not {text(name)!r}")
+    return int(found)
 
 
 def flag(name: str, default: bool = False) -> bool:
@@ -82,7 +89,7 @@ def hosts(name: str) -> list[str]:
 def level(name: str, default: str) -> str:
     """A level of logging."""
     value = text(name, default).upper()
-    if value not in logging.getLevelNamesMapping():
+    if value not in {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}:
         raise ImproperlyConfigured(f"{name} must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {value!r}")
     return value
 
@@ -116,7 +123,7 @@ def made(folder: Path) -> Path:
 
 DATA_DIR = Path(text("DATA_DIR", str(ROOT / ".data"))).absolute()
 HOST = text("HOST", "127.0.0.1")
-PORT = int(number("PORT", 8000, 1, 65_535))
+PORT = whole("PORT", 8000, 1, 65_535)
 DEBUG = flag("DEBUG")
 DEVELOPMENT = not text("SECRET_KEY")
 """Without a SECRET_KEY this is a development server: one made up and kept in DATA_DIR, loopback only."""
@@ -172,9 +179,9 @@ A2A_LEASE_SECONDS = number("A2A_LEASE_SECONDS", 30, 0.5)
 A2A_SWEEP_SECONDS = number("A2A_SWEEP_SECONDS", 5, 0.1)
 A2A_GRACE_SECONDS = number("A2A_GRACE_SECONDS", 2 if DEVELOPMENT else 25)
 """How long running agents may go on after the order to stop."""
-A2A_ASYNC_SLOTS = int(number("A2A_ASYNC_SLOTS", 200, 1))
-A2A_SYNC_SLOTS = int(number("A2A_SYNC_SLOTS", 8, 1))
-A2A_BODY_BYTES = int(number("A2A_BODY_BYTES", 1_000_000, 1_000))
+A2A_ASYNC_SLOTS = whole("A2A_ASYNC_SLOTS", 200, 1)
+A2A_SYNC_SLOTS = whole("A2A_SYNC_SLOTS", 8, 1)
+A2A_BODY_BYTES = whole("A2A_BODY_BYTES", 1_000_000, 1_000)
 A2A_BODY_SECONDS = number("A2A_BODY_SECONDS", 15, 0.1)
 """A request whose body takes longer to arrive is given up."""
 A2A_HEADER_SECONDS = number("A2A_HEADER_SECONDS", 15, 0.1)
@@ -190,10 +197,10 @@ A2A_TASK_DAYS = number("A2A_TASK_DAYS", 30)
 
 # -------------------------------------------------------------------- files
 
-A2A_INLINE_BYTES = int(number("A2A_INLINE_BYTES", 16_384))
+A2A_INLINE_BYTES = whole("A2A_INLINE_BYTES", 16_384)
 """Bytes of a part that stay in the rows and in answers; larger ones are stored apart and answered as a link."""
-A2A_FILE_BYTES = int(number("A2A_FILE_BYTES", 25_000_000, 1))
-A2A_TASK_FILE_BYTES = int(number("A2A_TASK_FILE_BYTES", 100_000_000, 1))
+A2A_FILE_BYTES = whole("A2A_FILE_BYTES", 25_000_000, 1)
+A2A_TASK_FILE_BYTES = whole("A2A_TASK_FILE_BYTES", 100_000_000, 1)
 A2A_FILE_URL_SECONDS = number("A2A_FILE_URL_SECONDS", 3600, 2)
 """The longest that a link to a file holds; at least half of it."""
 A2A_FILE_STORAGE = text("A2A_FILE_STORAGE", "django.core.files.storage.FileSystemStorage")
@@ -214,7 +221,7 @@ A2A_OUTBOUND_HOSTS = hosts("A2A_OUTBOUND_HOSTS")
 """Names, addresses and networks that callers may have called although they are not of the public network."""
 A2A_OUTBOUND_LOOPBACK = flag("A2A_OUTBOUND_LOOPBACK", DEVELOPMENT)
 """Callers may have this machine called, and anything without TLS: for development and tests."""
-A2A_DELIVERY_SLOTS = int(number("A2A_DELIVERY_SLOTS", 64, 1))
+A2A_DELIVERY_SLOTS = whole("A2A_DELIVERY_SLOTS", 64, 1)
 """Deliveries at the same time in a process."""
 A2A_DELIVERY_HOURS = number("A2A_DELIVERY_HOURS", 72)
 """How long a delivery that fails is tried again."""

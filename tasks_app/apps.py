@@ -22,13 +22,20 @@ class TasksAppConfig(AppConfig):
 
 
 def _import(module: str) -> None:
+    if module.startswith("."):
+        raise _missing(module)  # a path; import_module would ask for a package
     try:
         import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # The module is there; what it imports is not.
-        raise ImproperlyConfigured(
-            f"A2A_AGENT_MODULES: there is no module {module}; looked for beside manage.py and in PYTHONPATH"
-        ) from None
+        raise _missing(module) from None
     except SyntaxError as error:
         raise ImproperlyConfigured(f"{error.filename}:{error.lineno}: {error.msg}") from None
+
+
+def _missing(module: str) -> ImproperlyConfigured:
+    hint = "; write it without .py" if module.endswith(".py") else ""
+    return ImproperlyConfigured(
+        f"A2A_AGENT_MODULES: there is no module {module}; looked for beside manage.py and in PYTHONPATH{hint}"
+    )

@@ -38,7 +38,18 @@ def test_a_development_server_is_not_opened_to_the_network(tmp_path: Path) -> No
 def test_a_taken_port_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        assert f"Port {port} is taken" in refusal(manage(tmp_path, "run", PORT=port))
+        done = manage(tmp_path, "run", PORT=port)
+    assert f"Cannot listen at http://127.0.0.1:{port}; the line above says why." in refusal(done)
+    assert "address already in use" in done.stderr.strip().splitlines()[-2]
+
+
+def test_an_address_of_another_machine_is_named(tmp_path: Path) -> None:
+    settings = {"HOST": "203.0.113.7", "SECRET_KEY": "x" * 50, "ALLOWED_HOSTS": "desk.example"}
+    assert manage(tmp_path, "migrate", "-v0", **settings).returncode == 0
+    done = manage(tmp_path, "serve", **settings)
+    assert "Cannot listen at http://203.0.113.7:8000; the line above says why." in refusal(done)
+    assert "set HOST" in refusal(done)
+    assert "address" in done.stderr.strip().splitlines()[-2]
 
 
 def test_a_mistake_in_the_definition_of_an_agent_is_named_with_file_and_line(tmp_path: Path) -> None:
@@ -51,7 +62,13 @@ def test_a_mistake_in_the_definition_of_an_agent_is_named_with_file_and_line(tmp
 
 
 def test_a_module_of_agents_that_is_not_there_is_named(tmp_path: Path) -> None:
-    assert "A2A_AGENT_MODULES" in refusal(manage(tmp_path, "run", A2A_AGENT_MODULES="nowhere.agents"))
+    sentence = refusal(manage(tmp_path, "run", A2A_AGENT_MODULES="nowhere.agents"))
+    assert sentence.startswith("A2A_AGENT_MODULES: there is no module nowhere.agents; looked for beside manage.py")
+    assert not sentence.endswith(".py")
+    for path in ("hello.py", "./hello.py"):
+        sentence = refusal(manage(tmp_path, "run", A2A_AGENT_MODULES=path))
+        assert sentence.startswith(f"A2A_AGENT_MODULES: there is no module {path}; ")
+        assert sentence.endswith("; write it without .py")
 
 
 def test_an_odd_setting_is_named(tmp_path: Path) -> None:
@@ -59,6 +76,7 @@ def test_an_odd_setting_is_named(tmp_path: Path) -> None:
 
 
 def test_a_port_that_no_machine_has_is_named(tmp_path: Path) -> None:
+    assert refusal(manage(tmp_path, "run", PORT="8000.7")) == "PORT must be a whole number, not '8000.7'"
     assert refusal(manage(tmp_path, "run", PORT="99999")) == "PORT must be at most 65535, not '99999'"
     assert refusal(manage(tmp_path, "run", PORT="0")) == "PORT must be at least 1, not '0'"
 
@@ -83,8 +101,9 @@ def test_a_database_that_is_no_address_of_one_is_named_without_its_password(
 
 
 def test_a_level_of_logging_that_there_is_not_is_named(tmp_path: Path) -> None:
-    sentence = refusal(manage(tmp_path, "run", LOG_LEVEL="loud"))
-    assert sentence == "LOG_LEVEL must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not 'LOUD'"
+    for level in ("LOUD", "NOTSET"):  # logging itself knows the second
+        sentence = refusal(manage(tmp_path, "run", LOG_LEVEL=level.lower()))
+        assert sentence == f"LOG_LEVEL must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {level!r}"
 
 
 @pytest.mark.parametrize("secret", [{}, {"SECRET_KEY": "x" * 50}], ids=["development", "production"])

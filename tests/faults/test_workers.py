@@ -186,7 +186,9 @@ def test_a_queue_that_no_agent_has_is_refused(postgres: str, tmp_path: Path) -> 
     assert manage(tmp_path, "migrate", "-v0", **settings).returncode == 0
     said = refused(manage(tmp_path, "worker", "--queues", "cpu,gpu", **settings))
     assert "No agent has the queue gpu; there are cpu, default." in said
-    assert "--processes must be 1 or more" in refused(manage(tmp_path, "worker", "--processes", "-1", **settings))
+    for number in ("0", "-1"):
+        said = refused(manage(tmp_path, "worker", "--processes", number, **settings))
+        assert "--processes must be 1 or more" in said
 
 
 def test_what_lags_without_redis_or_a_common_secret_is_said(postgres: str, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from django.db import connections
 
 from tasks_app import access
 from tasks_app.addresses import listening
-from tasks_app.management.commands.serve import LOOPBACK, lock_folder, shown, take_over_folder
+from tasks_app.management.commands.serve import LOOPBACK, cannot_listen, lock_folder, shown, take_over_folder
 from tasks_app.management.operator import DatabaseCommand
 from tasks_app.server import serve
 
@@ -66,7 +66,7 @@ class Command(DatabaseCommand):
         code = serve(lambda: self.stdout.write(text))
         lock.close()
         if code:
-            raise CommandError(f"Port {settings.PORT} is taken or not allowed; set PORT to another one.")
+            raise cannot_listen()
 
 
 def kept(path: Path, make: Any) -> str:

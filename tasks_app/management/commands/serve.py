@@ -28,7 +28,15 @@ class Command(DatabaseCommand):
         if serve(lambda: log.info("serving at %s", listening())):
             if lock:
                 lock.close()
-            raise CommandError(f"Port {settings.PORT} is taken or not allowed; set PORT to another one.")
+            raise cannot_listen()
+
+
+def cannot_listen() -> CommandError:
+    """The end of a server that could not begin; what kept it from that has been logged."""
+    return CommandError(
+        f"Cannot listen at {listening()}; the line above says why. If the port is taken, set PORT to another one; if "
+        "the address is not one of this machine's, set HOST."
+    )
 
 
 def refuse_open_development() -> None:

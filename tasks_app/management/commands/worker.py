@@ -19,10 +19,10 @@ class Command(DatabaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--queues", default="", help="of these queues only, by comma; all of them if left out")
         parser.add_argument(
-            "--processes", type=int, default=0, help="so many processes, one run each, for agents that need a core"
+            "--processes", type=int, help="so many processes, one run each, for agents that need a core"
         )
 
-    def handle(self, *args: Any, queues: str, processes: int, **options: Any) -> None:
+    def handle(self, *args: Any, queues: str, processes: int | None, **options: Any) -> None:
         if not settings.CELERY_BROKER_URL:
             raise CommandError(
                 "CELERY_BROKER_URL is not set: a worker needs the broker that the web processes publish to. "
@@ -32,7 +32,7 @@ class Command(DatabaseCommand):
         if unknown := sorted(chosen - queues_of_agents()):
             known = ", ".join(sorted(queues_of_agents()))
             raise CommandError(f"No agent has the queue {', '.join(unknown)}; there are {known}.")
-        if processes < 0:
+        if processes is not None and processes < 1:
             raise CommandError("--processes must be 1 or more.")
         self.check_migrations()
         pool = ["--pool", "prefork", "--concurrency", str(processes)] if processes else ["--pool", "threads"]
