@@ -305,15 +305,30 @@ def test_a_host_of_many_owners_leaves_slots_to_other_hosts(
 
 
 def test_as_many_tries_are_under_way_as_there_are_slots(
-    service: None, owner: Person, there: Receiver, hosts: list[str]
+    lanes: None, owner: Person, colleague: Person, stranger: Person, there: Receiver, hosts: list[str], settings: Any
 ) -> None:
+    settings.A2A_DELIVERY_SLOTS = 4
     gate = threading.Event()
     there.default = Reply(until=gate)
-    for host in hosts[:3]:
-        for _ in range(turns.AT_A_HOST):
-            happens(hooked(owner, host), chunk("x"))
-    there.wait(3 * turns.AT_A_HOST)
-    gate.set()
+    for place, host in enumerate(hosts):
+        happens(hooked((owner, colleague, stranger)[place // 2], host), chunk("x"))
+
+    async def looked() -> list[int]:
+        sender = Sender()
+        await sender.look()
+        await sender.look()
+        under_way = [len(sender.running)]
+        gate.set()
+        await asyncio.gather(*sender.running)
+        await sender.look()
+        under_way.append(len(sender.running))
+        await asyncio.gather(*sender.running)
+        assert sender.client
+        await sender.client.aclose()
+        return under_way
+
+    assert asyncio.run(looked()) == [4, 2]
+    assert {state for _, state, _ in states()} == {"delivered"}
 
 
 def test_many_senders_send_nothing_twice_and_a_webhook_has_one_try_at_a_time(

@@ -9,7 +9,7 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from a2a.dialects.protojson import document, task_of
-from a2a.events import MessageAdded, apply
+from a2a.events import MessageAdded, StatusChanged, apply
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role, Status
 from tasks_app import access
@@ -35,7 +35,7 @@ from tasks_app.event_log import (
     renew,
 )
 from tasks_app.ids import uuid7, uuid7_at
-from tasks_app.models import Event, IdempotencyKey, Run, Task
+from tasks_app.models import Event, Exchange, ExchangeBody, IdempotencyKey, Run, Task
 from tasks_app.rows import KeyRow
 from tasks_app.sweeper import forget, take_up
 from tests.conftest import Person, on_postgres
@@ -337,3 +337,21 @@ def test_what_is_past_its_time_is_forgotten_and_nothing_else(owner: Person, sett
     assert set(Task.objects.values_list("id", flat=True)) == {kept, open_}
     assert not Event.objects.filter(task_id=done).exists()
     assert set(IdempotencyKey.objects.values_list("key", flat=True)) == {"k1", "k2"}
+
+
+@pytest.mark.parametrize(("exchange_days", "task_days", "left"), [(7, 30, ["task"]), (30, 7, ["exchange", "body"])])
+def test_exchanges_and_tasks_are_forgotten_each_in_their_time(
+    owner: Person, settings: Any, exchange_days: int, task_days: int, left: list[str]
+) -> None:
+    settings.A2A_EXCHANGE_DAYS, settings.A2A_TASK_DAYS = exchange_days, task_days
+    then = timezone.now() - timedelta(days=8)
+    old = uuid7_at(then)
+    create_many([creation(owner, "k", id=old)])
+    append(old, StatusChanged(status=Status(state=TaskState.COMPLETED, timestamp=then)))
+    for id in (old, uuid7()):
+        made = Exchange.objects.create(id=id, rpc_id_type="absent", door="http", task_id=old, created_at=then)
+        ExchangeBody.objects.create(exchange=made)
+    forget()
+    tables = {"task": Task, "exchange": Exchange, "body": ExchangeBody}
+    assert [name for name, model in tables.items() if model.objects.filter(pk=old).exists()] == left
+    assert (Exchange.objects.exclude(pk=old).count(), ExchangeBody.objects.exclude(pk=old).count()) == (1, 1)

@@ -1,13 +1,15 @@
 """Who may ask: keys, scopes, and the one look of what is not there and what is somebody else's."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.test import Client
+from asgiref.sync import async_to_sync
+from django.test import Client, RequestFactory
 from django.utils import timezone
 
-from a2a.errors import MissingScope
+from a2a.errors import MissingScope, Unauthenticated
 from a2a.requests import (
     CancelTask,
     CreatePushConfig,
@@ -25,6 +27,7 @@ from tasks_app import access
 from tasks_app.access import FindCaller, callers_many, digests, new_key
 from tasks_app.models import ApiKey, Principal, Tenant
 from tasks_app.operations import OPERATIONS, Context, perform_now
+from tasks_app.transports import http
 from tests.conftest import Person, person
 from tests.operations.asking import ask, message, sent, shown
 
@@ -55,6 +58,24 @@ def test_a_key_works_on_after_the_secret_was_changed_while_the_former_one_is_nam
     new_key("somebody", key=key)
     settings.SECRET_KEY_FALLBACKS = []
     assert (found(key), ApiKey.objects.count()) == (caller, 2)
+
+
+def test_a_revoked_key_is_trusted_for_one_second_and_no_longer(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    time = SimpleNamespace(now=100.0, monotonic=lambda: time.now)
+    monkeypatch.setattr(http, "time", time)
+    monkeypatch.setattr(http, "_cache", {})
+    request = RequestFactory().post("/jsonrpc", headers={"Authorization": f"Bearer {owner.key}"})
+
+    def caller() -> access.Caller:
+        return async_to_sync(http.authenticate)(request)
+
+    assert caller() == owner.caller
+    access.revoke(ApiKey.objects.all())
+    time.now += 0.99
+    assert caller() == owner.caller
+    time.now += 0.01
+    with pytest.raises(Unauthenticated):
+        caller()
 
 
 def test_keys_of_one_principal_share_what_it_owns(owner: Person) -> None:

@@ -16,6 +16,7 @@ from tasks_app.exchanges import OpenExchange, recorder, response_text
 from tasks_app.models import Event, Exchange, ExchangeBody, Task
 from tasks_app.readers import readers
 from tasks_app.redaction import MASK, TEXT_BYTES, redacted
+from tasks_app.transports import jsonrpc
 from tests.conftest import Person, Server, until
 from tests.story import LiveDoor, NewSpeaker
 
@@ -234,6 +235,23 @@ def test_every_member_of_a_batch_has_one_exchange(post: Post) -> None:
     ]
     shown = [response_text(exchange) for exchange in found if exchange.outcome != "notified"]
     assert sorted(json.dumps(json.loads(text), sort_keys=True) for text in shown) == sorted(answers)
+
+
+def test_members_whose_turn_comes_when_enough_was_answered_are_refused_undone(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonrpc, "AT_ONCE", 1)
+    monkeypatch.setattr(jsonrpc, "BATCH_BYTES", 1_000)
+    _, content = post([new("x" * 600, rpc_id=1), new(rpc_id=2), call("ListTasks", {}, 3)])
+    first, *others = json.loads(content)
+    assert len(json.dumps(first)) > 1_000
+    assert "result" in first
+    assert [(other["id"], other["error"]["code"]) for other in others] == [(2, -32600), (3, -32600)]
+    for other in others:
+        assert "1000 bytes in all; send the rest anew" in other["error"]["message"]
+    assert Task.objects.count() == 1
+    outcomes = {exchange.rpc_id: exchange.outcome for exchange in recorded(3)}
+    assert outcomes == {"1": "result", "2": "error", "3": "error"}
 
 
 @pytest.mark.parametrize("agent", ["echo", "replies", "form-coroutine"])

@@ -1,0 +1,65 @@
+"""How long a stream stays open, and what ends it besides the end of its task."""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from django.http import StreamingHttpResponse
+from django.test import AsyncRequestFactory
+
+from a2a import sse
+from a2a.requests import CancelTask
+from tasks_app.access import revoke
+from tasks_app.bridge import Do, bridge
+from tasks_app.models import ApiKey, Task
+from tasks_app.transports.jsonrpc import jsonrpc
+from tests.conftest import PATIENCE, Person
+from tests.operations.asking import ask
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+
+
+async def nothing() -> None:
+    pass
+
+
+def streamed(person: Person, meanwhile: Callable[[], Awaitable[Any]] = nothing) -> list[bytes]:
+    """The whole stream of an agent that works until it is stopped; something happens after its first event."""
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "go"}]}
+    wire = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}}
+    headers = {"Authorization": f"Bearer {person.key}"}
+    request = AsyncRequestFactory().post("/", json.dumps(wire), content_type="application/json", headers=headers)
+
+    async def whole() -> list[bytes]:
+        response = await jsonrpc(request, agent="waits")
+        assert isinstance(response, StreamingHttpResponse)
+        chunks: Any = aiter(response.streaming_content)  # type: ignore[arg-type]
+        seen = [await anext(chunks)]
+        await meanwhile()
+        async with asyncio.timeout(PATIENCE):
+            return seen + [chunk async for chunk in chunks]
+
+    seen = asyncio.run(whole())
+    task = Task.objects.get()
+    assert task.state in {"submitted", "working"}, "the stream has ended, and the task has not"
+    ask(person, CancelTask(id=task.id))
+    return seen
+
+
+def test_a_stream_ends_when_its_key_is_revoked(owner: Person, settings: Any) -> None:
+    settings.A2A_PING_SECONDS = 0.05
+    seen = streamed(owner, lambda: bridge.ask(Do(lambda: revoke(ApiKey.objects.all()))))
+    assert seen[-1] == sse.REVOKED
+    assert sse.REVOKED not in seen[:-1]
+
+
+def test_a_stream_stays_open_for_so_long_and_no_longer(owner: Person, settings: Any) -> None:
+    settings.A2A_STREAM_SECONDS, settings.A2A_PING_SECONDS = 0.3, 0.05
+    began = time.monotonic()
+    seen = streamed(owner)
+    assert time.monotonic() - began >= settings.A2A_STREAM_SECONDS
+    assert sse.PING in seen
+    assert seen[-1] != sse.REVOKED
