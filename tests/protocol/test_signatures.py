@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -80,6 +81,15 @@ SPARSE_FORM = (
 
 def test_the_form_keeps_what_is_required_or_was_set_and_drops_what_is_empty() -> None:
     assert canonical(covered(SPARSE)).decode() == SPARSE_FORM
+
+
+def test_a_signature_that_was_not_made_by_us_is_believed_and_covers_the_same_bytes() -> None:
+    foreign = json.loads(Path(__file__).with_name("foreign_signature.json").read_text(encoding="utf-8"))
+    card, keys, form = foreign["card"], foreign["keys"], foreign["form"]
+    assert canonical(covered(card)).decode() == form
+    assert verify(card, keys) == json.loads(form)
+    with pytest.raises(BadSignature):
+        verify(card | {"version": "2.4.2"}, keys)
 
 
 def test_names_are_ordered_by_utf_16_and_numbers_are_those_of_ecmascript() -> None:
