@@ -15,7 +15,7 @@ from tests.faults.nodes import KEY, Node
 SETTINGS = {
     "A2A_AGENT_MODULES": "tests.conformance.agents,tests.agents",
     "A2A_DEFAULT_AGENT": "conformance",
-    "TCK_STREAMING_TIMEOUT": "0.5",
+    "TCK_STREAMING_TIMEOUT": "1",
     "A2A_CARD_KEY": new_key(),
     "A2A_PROVIDER": "Prüf & Söhne, 株式会社 😀 \u2028 \u007f",
     "A2A_PROVIDER_URL": "https://example.com/",

@@ -41,7 +41,7 @@ def streamed(*content: Any) -> Script:
 
 def chunked(run: Run) -> tuple[Any, ...]:
     first, last = run.artifact("chunk-1 ", id="chunked"), run.artifact("chunk-2", id="chunked", last=True)
-    return run.status("working"), first, Pause(0.1), last
+    return run.status("working"), first, Pause(0.3), last
 
 
 def lasting(run: Run) -> tuple[Any, ...]:

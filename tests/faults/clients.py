@@ -19,6 +19,10 @@ TERMINAL = {"TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED", 
 HEADERS = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
 
 
+PATIENCE = 30.0
+"""Seconds after which something that should happen is said not to happen. Where less is promised, that is asserted."""
+
+
 def message(*parts: dict[str, Any], **members: Any) -> dict[str, Any]:
     """A message of the user in 1.0; a part given as inputs is a data part."""
     return {"messageId": secrets.token_hex(8), "role": "ROLE_USER", "parts": list(parts), **members}
@@ -61,7 +65,7 @@ class Client:
     async def get(self, task_id: str) -> dict[str, Any]:
         return await self.result("GetTask", {"id": task_id})
 
-    async def state(self, task_id: str, state: str, seconds: float) -> dict[str, Any]:
+    async def state(self, task_id: str, state: str, seconds: float = PATIENCE) -> dict[str, Any]:
         """The task, once it is in that state."""
         async with asyncio.timeout(seconds):
             while True:
@@ -71,7 +75,7 @@ class Client:
                 assert task["status"]["state"] not in TERMINAL, task["status"]
                 await asyncio.sleep(0.05)
 
-    async def completed(self, count: int, seconds: float) -> None:
+    async def completed(self, count: int, seconds: float = 4 * PATIENCE) -> None:
         """Waits for so many completed tasks of this caller."""
         wish = {"status": "TASK_STATE_COMPLETED", "pageSize": 1}
         async with asyncio.timeout(seconds):
@@ -84,7 +88,7 @@ class Client:
 @asynccontextmanager
 async def client(node: Node) -> AsyncIterator[Client]:
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-    async with httpx.AsyncClient(headers=HEADERS, timeout=20, limits=limits) as http:
+    async with httpx.AsyncClient(headers=HEADERS, timeout=PATIENCE, limits=limits) as http:
         yield Client(node, http)
 
 
@@ -158,11 +162,11 @@ class Listener:
                 self.news.clear()
                 await self.news.wait()
 
-    async def count(self, frames: int, seconds: float = 10) -> None:
+    async def count(self, frames: int, seconds: float = PATIENCE) -> None:
         """Waits for so many frames."""
         await self.until(lambda seen: len(seen.frames) >= frames, seconds)
 
-    async def end(self, seconds: float) -> None:
+    async def end(self, seconds: float = PATIENCE) -> None:
         """Waits for the end of the stream, however it ends."""
         async with asyncio.timeout(seconds):
             while not self.over:

@@ -17,7 +17,7 @@ from tests import servers
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "tdk_for-the-fault-tests"
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 AGENTS = {"A2A_AGENT_MODULES": "tests.faults.agents"}
 
 
@@ -34,7 +34,7 @@ def command(*arguments: str) -> list[str]:
 def manage(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """A command of manage.py that ends by itself."""
     return subprocess.run(
-        command(*arguments), env=environment(folder, **settings), cwd=ROOT, capture_output=True, text=True, timeout=60,
+        command(*arguments), env=environment(folder, **settings), cwd=ROOT, capture_output=True, text=True, timeout=120,
         check=False,
     )  # fmt: skip
 
@@ -94,12 +94,12 @@ class Node:
             self.process.kill()
             self.process.wait(10)
 
-    async def ended(self, seconds: float) -> int:
+    async def ended(self, seconds: float = 30.0) -> int:
         """Its exit code, once it has ended by itself."""
         assert self.process
         return await asyncio.to_thread(self.process.wait, seconds)
 
-    async def stop(self, number: signal.Signals = signal.SIGINT, seconds: float = 8.0) -> int:
+    async def stop(self, number: signal.Signals = signal.SIGINT, seconds: float = 30.0) -> int:
         """Tells it to go; its exit code."""
         self.tell(number)
         return await self.ended(seconds)
@@ -109,6 +109,13 @@ class Node:
         status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) * 1024
+
+    async def logs(self, words: str) -> None:
+        """Waits until it has logged them."""
+        deadline = time.monotonic() + START_SECONDS
+        while words not in self.log:
+            assert time.monotonic() < deadline, self.log
+            await asyncio.sleep(0.02)
 
     async def lines(self, *arguments: str) -> list[dict[str, Any]]:
         """What a command of manage.py prints for this node's data."""

@@ -10,10 +10,12 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.faults.clients import Client, assert_whole, client, inputs, listening
+from tests.faults.clients import PATIENCE, Client, assert_whole, client, inputs, listening
 from tests.faults.conftest import SHORT, Start
 
 pytestmark = pytest.mark.fault
+AT_ONCE_SECONDS = 3.0
+"""Nothing waits for a database that is away: a patience of ours or of its driver would be longer."""
 CUT = """select count(pg_terminate_backend(pid)) from pg_stat_activity
 where datname = current_database() and pid <> pg_backend_pid()"""
 CUT_WAITING = """select pg_terminate_backend(pid) from pg_stat_activity
@@ -62,8 +64,8 @@ async def test_connections_that_are_cut_cost_one_failed_call_at_most(start: Star
                 assert cut(postgres) > 0
                 assert sum([await fails(caller) for _ in range(10)]) <= 1
                 await asyncio.sleep(0.2)
-            await seen.end(20)
-        assert assert_whole(seen.frames) == await caller.state(seen.task_id, "TASK_STATE_COMPLETED", 1)
+            await seen.end()
+        assert assert_whole(seen.frames) == await caller.state(seen.task_id, "TASK_STATE_COMPLETED")
 
 
 async def test_an_outage_is_an_error_that_comes_at_once_and_passes(
@@ -72,17 +74,17 @@ async def test_an_outage_is_an_error_that_comes_at_once_and_passes(
     node = await start(DATABASE_URL=postgres, **SHORT)
     async with client(node) as caller:
         task_id = await caller.send("story", pause=0.1, words=2)
-        await caller.state(task_id, "TASK_STATE_WORKING", 5)
+        await caller.state(task_id, "TASK_STATE_WORKING")
         with outage(postgres_server, postgres):
             since = time.monotonic()
             assert await fails(caller)
             assert (await caller.http.get(f"{node.base}/readyz")).status_code == 503
-            assert time.monotonic() - since < 1
+            assert time.monotonic() - since < AT_ONCE_SECONDS
             await asyncio.sleep(max(0.0, since + 1 - time.monotonic()))
         assert sum([await fails(caller) for _ in range(10)]) <= 1
-        task = await caller.state(task_id, "TASK_STATE_COMPLETED", 20)
+        task = await caller.state(task_id, "TASK_STATE_COMPLETED")
         assert text(task).endswith("went on with the next word.")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while (await caller.http.get(f"{node.base}/readyz")).status_code != 200:  # noqa: ASYNC110  # no Event there
                 await asyncio.sleep(0.1)
 
@@ -96,10 +98,10 @@ async def test_a_write_that_the_database_drops_does_not_fail_the_task(start: Sta
         with psycopg.connect(postgres) as holder, psycopg.connect(postgres, autocommit=True) as observer:
             # The row is locked, so the next write of the run waits, and is cut while it does.
             holder.execute("select 1 from tasks_app_task where id = %s for update", (task_id,))
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 while observer.execute(CUT_WAITING).fetchone() is None:  # noqa: ASYNC110  # no Event there
                     await asyncio.sleep(0.02)
-        task = await caller.state(task_id, "TASK_STATE_COMPLETED", 40)
+        task = await caller.state(task_id, "TASK_STATE_COMPLETED")
         assert text(task).startswith("A small server stood at the edge")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.chapters import files_of
 from tests.conftest import NO_TLS, until
-from tests.faults.clients import Client, client
+from tests.faults.clients import PATIENCE, Client, client
 from tests.faults.conftest import SHORT, Start
 
 pytestmark = pytest.mark.fault
@@ -24,7 +24,7 @@ def stored(folder: Path) -> set[Path]:
 
 async def made(caller: Client, task_id: str) -> str:
     """The link to the file that the agent makes, once it has."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not (found := files_of(await caller.get(task_id))):  # noqa: ASYNC110  # another process
             await asyncio.sleep(0.02)
     return str(found[0]["url"])
@@ -50,7 +50,7 @@ async def test_a_process_that_dies_between_file_and_row_leaves_bytes_that_are_sw
     async with client(node) as caller:
         with pytest.raises(httpx.TransportError):
             await caller.result("SendMessage", sending(BIG, "maker"))
-    await node.ended(5)
+    await node.ended()
     (lost,) = stored(folder)
     assert lost.read_bytes() == BIG
     # As if it were days old.
@@ -84,10 +84,10 @@ async def test_a_large_file_costs_about_its_size_once_and_its_download_nothing(s
     node = await start()
     async with client(node) as caller:
         await caller.send("maker", size=MEGABYTE)
-        await caller.completed(1, 20)
+        await caller.completed(1)
         before = node.rss()
         task_id = await caller.send("maker", size=20 * MEGABYTE)
-        await caller.completed(2, 30)
+        await caller.completed(2)
         url = await made(caller, task_id)
         for _ in range(3):
             await caller.get(task_id)

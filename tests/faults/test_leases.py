@@ -5,7 +5,7 @@ from signal import SIGCONT, SIGSTOP
 
 import pytest
 
-from tests.faults.clients import TERMINAL, assert_whole, client, listening
+from tests.faults.clients import PATIENCE, TERMINAL, assert_whole, client, listening
 from tests.faults.conftest import SHORT, Start
 from tests.faults.nodes import Node
 from tests.faults.test_kill import TAKE_OVER_SECONDS, holder
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.fault
 async def test_what_a_frozen_worker_writes_after_its_lease_is_refused(pair: tuple[Node, Node], postgres: str) -> None:
     async with client(pair[0]) as caller:
         task_id = await caller.send("story", pause=0.12, words=2)
-        await caller.state(task_id, "TASK_STATE_WORKING", 5)
+        await caller.state(task_id, "TASK_STATE_WORKING")
     zombie, other = holder(postgres, task_id, pair)
     async with client(other) as caller, listening(caller, "SubscribeToTask", {"id": task_id}, after=1) as follower:
         await follower.count(6)
@@ -24,7 +24,7 @@ async def test_what_a_frozen_worker_writes_after_its_lease_is_refused(pair: tupl
         frozen = follower.last_id
         await follower.until(lambda seen: seen.last_id > frozen + 4, TAKE_OVER_SECONDS)
         zombie.tell(SIGCONT)  # In the middle of its own chunks, and of the other's.
-        await follower.end(20)
+        await follower.end()
         assert assert_whole(follower.frames) == await caller.get(task_id)
     async with client(zombie) as caller:
         assert await caller.get(task_id) == await seen_from(other, task_id)
@@ -40,11 +40,11 @@ async def test_what_a_frozen_worker_writes_after_its_lease_is_refused(pair: tupl
 async def test_a_worker_that_wakes_after_the_end_adds_nothing(pair: tuple[Node, Node], postgres: str) -> None:
     async with client(pair[0]) as caller:
         task_id = await caller.send("story", pause=0.3, words=14)
-        await caller.state(task_id, "TASK_STATE_WORKING", 5)
+        await caller.state(task_id, "TASK_STATE_WORKING")
     zombie, other = holder(postgres, task_id, pair)
     zombie.tell(SIGSTOP)
     async with client(other) as caller:
-        ended = await caller.state(task_id, "TASK_STATE_COMPLETED", TAKE_OVER_SECONDS + 5)
+        ended = await caller.state(task_id, "TASK_STATE_COMPLETED", TAKE_OVER_SECONDS + PATIENCE)
     zombie.tell(SIGCONT)
     async with client(zombie) as caller:
         await caller.http.get(f"{zombie.base}/healthz")
@@ -59,7 +59,7 @@ async def test_a_hundred_sleeping_agents_keep_their_leases(start: Start) -> None
     node = await start(**SHORT)
     async with client(node) as caller:
         ids = await asyncio.gather(*(caller.send("sleeper", seconds=8) for _ in range(100)))
-        await caller.completed(100, 8 * 2)
+        await caller.completed(100)
     tasks = await node.lines("tasks", "list", "--agent", "sleeper")
     assert {task["id"] for task in tasks} == set(ids)
     assert {(task["state"], task["attempt"], task["tries"]) for task in tasks} == {("completed", 1, 1)}

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.faults.clients import Client, client, envelope, inputs, listening, silent
+from tests.faults.clients import PATIENCE, Client, client, envelope, inputs, listening, silent
 from tests.faults.conftest import Start
 from tests.faults.nodes import Node
 
@@ -22,7 +22,7 @@ async def test_a_client_that_does_not_read_costs_no_memory_and_holds_up_nobody(s
     node = await start()
     async with client(node) as caller:
         task_id = await caller.send("chatty", chunks=VOLUME // size, size=size)
-        await caller.completed(1, 30)
+        await caller.completed(1)
     assert await node.stop() == 0
     await node.start()  # What making the events took is gone.
     async with client(node) as caller:
@@ -39,12 +39,11 @@ async def test_a_client_that_does_not_read_costs_no_memory_and_holds_up_nobody(s
             assert most - before < 20 * MEGABYTE
             assert slowest < 1
             assert [row["outcome"] for row in await subscriptions(node, task_id)] == [""]
-        await asyncio.sleep(0.5)  # They have left.
-        (told,) = await subscriptions(node, task_id)
+        told = await ending(node, task_id, "SubscribeToTask")  # They have left.
         assert told["outcome"] == "stream"
         assert 0 < told["frames"] < VOLUME // size
         async with listening(caller, "SubscribeToTask", {"id": task_id}, after=1) as listener:
-            await listener.end(20)
+            await listener.end()
     assert [frame.id for frame in listener.frames] == list(range(1, listener.last_id + 1))
     assert listener.frames[-1].state == "TASK_STATE_COMPLETED"
 
@@ -53,9 +52,9 @@ async def test_an_agent_whose_client_does_not_read_goes_on_to_its_end(start: Sta
     node = await start()
     async with client(node) as caller:
         task_id = await caller.send("chatty", chunks=400, size=SIZE, pause=0.002)
-        await caller.state(task_id, "TASK_STATE_WORKING", 5)
+        await caller.state(task_id, "TASK_STATE_WORKING")
         with silent(node, task_id):
-            await caller.completed(1, 20)
+            await caller.completed(1)
 
 
 @pytest.mark.parametrize("batch", [False, True], ids=["one call", "a batch"])
@@ -69,14 +68,14 @@ async def test_a_send_whose_client_leaves_stops_waiting_and_its_task_goes_on(sta
         tasks = (await caller.result("ListTasks", {}))["tasks"]
         assert [task["status"]["state"] for task in tasks] == ["TASK_STATE_WORKING"] * (1 + batch)
         for task in tasks:
-            ended = await ending(node, task["id"], "SendMessage", 15)
+            ended = await ending(node, task["id"], "SendMessage")
             assert (ended["outcome"], ended["http_status"]) == ("left", None)
-            await caller.state(task["id"], "TASK_STATE_COMPLETED", 10)
+            await caller.state(task["id"], "TASK_STATE_COMPLETED")
 
 
-async def ending(node: Node, task_id: str, method: str, seconds: float) -> dict[str, Any]:
+async def ending(node: Node, task_id: str, method: str) -> dict[str, Any]:
     """The exchange of that method about the task, once it has an outcome."""
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(2 * PATIENCE):
         while True:
             for row in await node.lines("exchanges", task_id):
                 if row["method"] == method and row["outcome"]:
@@ -92,6 +91,6 @@ async def subscriptions(node: Node, task_id: str) -> list[dict[str, Any]]:
 async def warm(caller: Client) -> None:
     """What the first calls load is not what readers cost."""
     small = await caller.send("chatty", chunks=200, size=SIZE)
-    await caller.completed(2, 10)
+    await caller.completed(2)
     async with listening(caller, "SubscribeToTask", {"id": small}, after=1) as listener:
-        await listener.end(10)
+        await listener.end()

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from msgspec import Struct
 
-from tests.faults.clients import HEADERS, inputs
+from tests.faults.clients import HEADERS, PATIENCE, inputs
 from tests.faults.conftest import Start
 from tests.faults.nodes import Node
 
@@ -179,7 +179,7 @@ async def streams(run: Run, count: int) -> None:
 
 async def test_every_call_of_a_mixed_thousand_is_found_next_to_its_answer(start: Start) -> None:
     node = await start()
-    async with httpx.AsyncClient(headers=HEADERS, timeout=20) as http:
+    async with httpx.AsyncClient(headers=HEADERS, timeout=PATIENCE) as http:
         run = Run(node, http)
         sent = await asyncio.gather(*(run.single("sends", send(rpc_id)) for rpc_id in shifted(0, 250)))
         tasks = [ask.task_id or "" for ask in sent]

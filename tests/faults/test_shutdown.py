@@ -8,7 +8,7 @@ from signal import SIGINT, SIGTERM, Signals
 import orjson
 import pytest
 
-from tests.faults.clients import assert_whole, client, envelope, inputs, listening, silent
+from tests.faults.clients import PATIENCE, Client, assert_whole, client, envelope, inputs, listening, silent
 from tests.faults.conftest import Start
 from tests.faults.nodes import Node
 
@@ -26,23 +26,31 @@ async def ends_in_time(node: Node, number: Signals = SIGINT) -> None:
     assert "Traceback" not in node.log
 
 
+async def working(caller: Client, number: int) -> None:
+    """Waits until so many tasks are at work."""
+    async with asyncio.timeout(PATIENCE):
+        wish = {"status": "TASK_STATE_WORKING"}
+        while (await caller.result("ListTasks", wish))["totalSize"] < number:  # noqa: ASYNC110  # another process
+            await asyncio.sleep(0.02)
+
+
 @pytest.mark.parametrize("number", [SIGINT, SIGTERM], ids=["ctrl-c", "sigterm"])
 async def test_an_order_to_stop_ends_streams_answers_who_waits_and_gives_runs_back(
     start: Start, number: Signals
 ) -> None:
     node = await start()
     async with client(node) as caller:
-        waits = {"message": inputs(pause=1, words=4)}
+        waits = {"message": inputs(pause=2, words=4)}
         params = {"message": inputs(seconds=4)}
         async with listening(caller, "SendStreamingMessage", params, agent="once") as before:
             waiting = asyncio.create_task(
                 caller.http.post(caller.url("story"), content=envelope("SendMessage", waits, "w"))
             )
             await before.count(3)
-            await asyncio.sleep(0.3)
+            await working(caller, 2)
             assert not waiting.done()
             await ends_in_time(node, number)
-            await before.end(1)
+            await before.end()
             answer = await waiting
     assert before.broke is None
     assert before.comments == [": the server is going down, come back with Last-Event-ID"]
@@ -58,12 +66,10 @@ async def test_an_order_to_stop_ends_streams_answers_who_waits_and_gives_runs_ba
     await node.start()
     async with client(node) as caller:
         async with listening(caller, "SubscribeToTask", {"id": before.task_id}, after=before.last_id) as after:
-            await after.end(10)
-        assert assert_whole(before.frames, after.frames) == await caller.state(
-            before.task_id, "TASK_STATE_COMPLETED", 1
-        )
-        assert (await node.shown(before.task_id))["tries"] == 1
+            await after.end()
+        assert assert_whole(before.frames, after.frames) == await caller.state(before.task_id, "TASK_STATE_COMPLETED")
         assert (await caller.get(waited_for))["status"]["state"] == "TASK_STATE_WORKING"
+        assert (await node.shown(before.task_id))["tries"] == 1
 
 
 async def test_fifty_idle_streams_do_not_hold_up_the_end(start: Start) -> None:
@@ -79,7 +85,7 @@ async def test_fifty_idle_streams_do_not_hold_up_the_end(start: Start) -> None:
             await listener.count(2)
         await ends_in_time(node)
         for listener in seen:
-            await listener.end(1)
+            await listener.end()
     assert [listener.broke for listener in seen] == [None] * 50
     tasks = await node.lines("tasks", "list", "--agent", "sleeper")
     assert [(task["state"], task["tries"]) for task in tasks] == [("submitted", 0)] * 50
@@ -89,7 +95,7 @@ async def test_an_agent_that_blocks_its_thread_does_not_hold_up_the_end(start: S
     node = await start()
     async with client(node) as caller:
         task_id = await caller.send("stubborn")
-        await caller.state(task_id, "TASK_STATE_WORKING", 5)
+        await caller.state(task_id, "TASK_STATE_WORKING")
         await ends_in_time(node)
 
 
@@ -97,20 +103,18 @@ async def test_a_client_that_does_not_read_does_not_hold_up_the_end(start: Start
     node = await start()
     async with client(node) as caller:
         task_id = await caller.send("chatty", chunks=600)
-        await caller.completed(1, 20)
-        await caller.state(await caller.send("once"), "TASK_STATE_WORKING", 5)
+        await caller.completed(1)
+        await caller.state(await caller.send("once"), "TASK_STATE_WORKING")
         with silent(node, task_id):
             await asyncio.sleep(0.5)
             await ends_in_time(node)
 
 
 async def test_the_second_ctrl_c_leaves_at_once(start: Start) -> None:
-    node = await start()
+    node = await start(A2A_GRACE_SECONDS="60")
     async with client(node) as caller:
-        await caller.state(await caller.send("once"), "TASK_STATE_WORKING", 5)
+        await caller.state(await caller.send("once"), "TASK_STATE_WORKING")
     node.tell(SIGINT)
-    await asyncio.sleep(0.7)  # Its runs have their grace now.
-    since = time.monotonic()
-    assert await node.stop(SIGINT) == 1
-    assert time.monotonic() - since < 1
+    await node.logs("1 runs have 60 s to end")
+    assert await node.stop(SIGINT, END_SECONDS) == 1
     assert "Traceback" not in node.log

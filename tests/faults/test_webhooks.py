@@ -11,7 +11,7 @@ from tests.faults.nodes import Node
 from tests.receiver import Receiver, Reply, receiver
 
 pytestmark = pytest.mark.fault
-SOON_SECONDS = 15.0
+SOON_SECONDS = 60.0
 
 
 async def told(caller: Client, there: Receiver, **inputs: float) -> str:
@@ -37,7 +37,7 @@ async def test_a_killed_process_delivers_after_its_restart_what_it_had_written(s
         there.default = Reply(until=gate)
         node = await start()
         async with client(node) as caller:
-            task_id = await told(caller, there, pause=0.02, words=1)
+            task_id = await told(caller, there, pause=0.05, words=1)
             # One delivery is under way and unanswered; the others wait behind it.
             await asyncio.to_thread(there.wait, 1)
             await caller.state(task_id, "TASK_STATE_WORKING", SOON_SECONDS)
@@ -46,7 +46,7 @@ async def test_a_killed_process_delivers_after_its_restart_what_it_had_written(s
         gate.set()
         before = list(there.got)
         await node.start()
-        seqs = await whole(there, SOON_SECONDS + 10)
+        seqs = await whole(there, SOON_SECONDS)
         lines = await node.lines("deliveries", "list", "--task", task_id, "--limit", "1000")
     # Its process died before the answer was written down: it comes again, and is known by its id.
     again = [got for got in there.got[len(before) :] if got.seq == before[0].seq]
@@ -71,6 +71,6 @@ async def test_another_process_goes_on_with_the_deliveries_of_one_that_was_kille
         there.default = Reply()
         tried = len(there.got)
         # A gap of six seconds at the most, or the lease of a try that died with its process.
-        seqs = await whole(there, 60)
+        seqs = await whole(there, SOON_SECONDS)
     assert seqs == list(range(1, seqs[-1] + 1))
     assert [got.seq for got in there.got[tried:]] == seqs
