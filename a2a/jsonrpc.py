@@ -33,8 +33,8 @@ class Call(Struct, frozen=True, kw_only=True):
 class BadCall(Struct, frozen=True, kw_only=True):
     """One member that is not a valid request."""
 
-    id: Id
-    """As far as it could be read, else null."""
+    id: Id | UnsetType
+    """As far as it could be read, else null; UNSET for a notification, which is not answered."""
     error: Error
     source: Any = None
     """The member as it was parsed."""

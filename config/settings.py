@@ -86,6 +86,16 @@ def hosts(name: str) -> list[str]:
     return listed
 
 
+def address(name: str, default: str) -> str:
+    """An address or a name, such as a server listens at."""
+    value = text(name, default)
+    try:
+        value.encode("idna")
+    except UnicodeError:
+        raise ImproperlyConfigured(f"{name} must be an address or a name, such as 0.0.0.0, not {value!r}") from None
+    return value
+
+
 def level(name: str, default: str) -> str:
     """A level of logging."""
     value = text(name, default).upper()
@@ -122,7 +132,7 @@ def made(folder: Path) -> Path:
 # ------------------------------------------------------------ where and how
 
 DATA_DIR = Path(text("DATA_DIR", str(ROOT / ".data"))).absolute()
-HOST = text("HOST", "127.0.0.1")
+HOST = address("HOST", "127.0.0.1")
 PORT = whole("PORT", 8000, 1, 65_535)
 DEBUG = flag("DEBUG")
 DEVELOPMENT = not text("SECRET_KEY")

@@ -16,7 +16,7 @@ COMMANDS = ROOT / "tasks_app" / "management" / "commands"
 SOURCE = (ROOT / "config" / "settings.py").read_text(encoding="utf-8")
 
 
-READERS = r'\b(?:text|number|whole|flag|names|members|hosts|level|database)\("([A-Z0-9_]+)"'
+READERS = r'\b(?:text|number|whole|flag|names|members|hosts|level|database|address)\("([A-Z0-9_]+)"'
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(READERS, SOURCE))))

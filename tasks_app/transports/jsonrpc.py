@@ -94,7 +94,7 @@ async def _answer_batch(call: HttpCall, members: list[Member]) -> HttpResponse:
                 error = InvalidRequest(
                     detail=f"the answers of a batch may have {BATCH_BYTES} bytes in all; send the rest anew"
                 )
-                member = BadCall(id=None if member.id is UNSET else member.id, error=error, source=member.source)
+                member = BadCall(id=member.id, error=error, source=member.source)
             answered = await _answer(call, member, orjson.dumps(member.source), shared)
             size += len(answered.payload or b"")
             return answered

@@ -71,6 +71,11 @@ def test_a_module_of_agents_that_is_not_there_is_named(tmp_path: Path) -> None:
         assert sentence.endswith("; write it without .py")
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 64, "."])
+def test_an_address_that_is_none_is_named(tmp_path: Path, host: str) -> None:
+    assert refusal(manage(tmp_path, "serve", HOST=host)).startswith("HOST must be an address or a name")
+
+
 def test_an_odd_setting_is_named(tmp_path: Path) -> None:
     assert "A2A_LEASE_SECONDS must be a number" in refusal(manage(tmp_path, "run", A2A_LEASE_SECONDS="soon"))
 

@@ -242,7 +242,7 @@ def test_members_whose_turn_comes_when_enough_was_answered_are_refused_undone(
 ) -> None:
     monkeypatch.setattr(jsonrpc, "AT_ONCE", 1)
     monkeypatch.setattr(jsonrpc, "BATCH_BYTES", 1_000)
-    _, content = post([new("x" * 600, rpc_id=1), new(rpc_id=2), call("ListTasks", {}, 3)])
+    _, content = post([new("x" * 600, rpc_id=1), new(rpc_id=2), call("ListTasks", {}, 3), without_id(new())])
     first, *others = json.loads(content)
     assert len(json.dumps(first)) > 1_000
     assert "result" in first
@@ -250,8 +250,8 @@ def test_members_whose_turn_comes_when_enough_was_answered_are_refused_undone(
     for other in others:
         assert "1000 bytes in all; send the rest anew" in other["error"]["message"]
     assert Task.objects.count() == 1
-    outcomes = {exchange.rpc_id: exchange.outcome for exchange in recorded(3)}
-    assert outcomes == {"1": "result", "2": "error", "3": "error"}
+    outcomes = {exchange.rpc_id: exchange.outcome for exchange in recorded(4)}
+    assert outcomes == {"1": "result", "2": "error", "3": "error", None: "notified"}
 
 
 @pytest.mark.parametrize("agent", ["echo", "replies", "form-coroutine"])
