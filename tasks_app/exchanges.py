@@ -26,7 +26,16 @@ from tasks_app.event_log import ReadAsOf, read_as_of
 from tasks_app.ids import uuid7
 from tasks_app.models import Event, Exchange, ExchangeBody
 from tasks_app.redaction import redacted, without_files
-from tasks_app.rows import BODIES, EXCHANGES, BodyRow, ExchangeRow, as_json, on_postgres
+from tasks_app.rows import (
+    BODIES,
+    DOUBTFUL_BODIES,
+    DOUBTFUL_EXCHANGES,
+    EXCHANGES,
+    BodyRow,
+    ExchangeRow,
+    as_json,
+    on_postgres,
+)
 from tasks_app.statements import prepared
 
 log = logging.getLogger(__name__)
@@ -48,6 +57,8 @@ class OpenExchange:
         self.began = time.perf_counter()
         self.written = False
         """The request half was stored with the change."""
+        self.doubtful = False
+        """Or it was not: the call failed, and with it the change, it may be."""
         self.encode: Callable[[Result], bytes] | None = None
         """Set by the door: the whole answer of a result, so that both halves can be stored with the change."""
         self.answer: bytes | None = None
@@ -98,7 +109,11 @@ class OpenExchange:
 
     def unwritten(self) -> None:
         """Nothing was stored with a change after all."""
-        self.written, self.answer = False, None
+        self.written, self.answer, self.row.response_bytes = False, None, 0
+
+    def failed(self) -> None:
+        """The call did, after its halves went with a change, it may be; nobody knows what became of that."""
+        self.doubtful, self.answer, self.row.response_bytes = self.written, None, 0
 
     def end(self, outcome: str, answer: bytes = b"", *, code: int | None = None, status: int | None = 200) -> None:
         """How it was answered; without a status if nobody was there to be told."""
@@ -118,11 +133,16 @@ def _id_text(rpc_id: Id | UnsetType) -> str | None:
     return str(rpc_id)[:255].replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-class Record(Struct, frozen=True):
-    """Exchanges to write: new ones whole, and the endings of those whose request half is there."""
+Pair = tuple[ExchangeRow, BodyRow]
 
-    new: list[tuple[ExchangeRow, BodyRow]]
-    endings: list[tuple[ExchangeRow, BodyRow]]
+
+class Record(Struct, frozen=True):
+    """Exchanges to write: new ones whole, the endings of those whose request half is there, and both of those of which
+    nobody knows."""
+
+    new: list[Pair]
+    endings: list[Pair]
+    doubtful: list[Pair] = []
 
 
 class Recorder:
@@ -157,12 +177,11 @@ class Recorder:
             self.timer = None
         waiting, self.waiting = self.waiting, []
         if waiting:
-            pairs = [(item.written, (item.row, item.body)) for item in waiting]
-            bridge.put(
-                Record([pair for written, pair in pairs if not written], [pair for written, pair in pairs if written]),
-                None,
-                None,
-            )
+            record = Record([], [], [])
+            for item in waiting:
+                group = record.doubtful if item.doubtful else record.endings if item.written else record.new
+                group.append((item.row, item.body))
+            bridge.put(record, None, None)
 
 
 recorder = Recorder()
@@ -173,32 +192,39 @@ def record_many(items: Sequence[Record]) -> list[None]:
     """Writes the exchanges of all items; if the database refuses them together, one by one, and counts what is lost."""
     new = [pair for item in items for pair in item.new]
     endings = [pair for item in items for pair in item.endings]
+    doubtful = [pair for item in items for pair in item.doubtful]
     try:
-        _write(new, endings)
+        _write(new, endings, doubtful)
     except Exception:
-        log.exception("%d exchanges could not be recorded together", len(new) + len(endings))
+        log.exception("%d exchanges could not be recorded together", len(new) + len(endings) + len(doubtful))
         for pair in new:
-            _write_one([pair], [])
+            _write_one([pair], [], [])
         for pair in endings:
-            _write_one([], [pair])
+            _write_one([], [pair], [])
+        for pair in doubtful:
+            _write_one([], [], [pair])
     return [None for _ in items]
 
 
-def _write_one(new: list[tuple[ExchangeRow, BodyRow]], endings: list[tuple[ExchangeRow, BodyRow]]) -> None:
+def _write_one(*groups: list[Pair]) -> None:
     try:
-        _write(new, endings)
+        _write(*groups)
     except Exception:
         recorder.lost += 1
-        log.exception("exchange %s was not recorded", (new + endings)[0][0].id)
+        ((row, _),) = (pair for group in groups for pair in group)
+        log.exception("exchange %s was not recorded", row.id)
 
 
-def _write(new: Sequence[tuple[ExchangeRow, BodyRow]], endings: Sequence[tuple[ExchangeRow, BodyRow]]) -> None:
+def _write(new: Sequence[Pair], endings: Sequence[Pair], doubtful: Sequence[Pair]) -> None:
+    endings = [*endings, *doubtful]
     answers = [(body.response, body.exchange_id) for _, body in endings if body.response]
     # Most groups are endings alone: on PostgreSQL one statement, which needs no transaction around it.
-    alone = on_postgres() and not new and not answers
+    alone = on_postgres() and not new and not doubtful and not answers
     with nullcontext() if alone else transaction.atomic(), prepared() as cursor:
         EXCHANGES.write(cursor, [row for row, _ in new])
         BODIES.write(cursor, [body for _, body in new])
+        DOUBTFUL_EXCHANGES.write(cursor, [row for row, _ in doubtful])
+        DOUBTFUL_BODIES.write(cursor, [body for _, body in doubtful])
         if endings and on_postgres():
             rows = [row for row, _ in endings]
             cursor.execute(_END_POSTGRES, (as_json(rows), [row.id for row in rows]))

@@ -272,3 +272,6 @@ DELIVERIES = Table(Delivery, DeliveryRow)
 # A response half may arrive for a request half that is there already: see exchanges.py.
 EXCHANGES = Table(Exchange, ExchangeRow)
 BODIES = Table(ExchangeBody, BodyRow)
+# Those that may be there already, for all that is known.
+DOUBTFUL_EXCHANGES = Table(Exchange, ExchangeRow, "on conflict do nothing")
+DOUBTFUL_BODIES = Table(ExchangeBody, BodyRow, "on conflict do nothing")

@@ -130,9 +130,9 @@ def _failed(exchange: OpenExchange, wrapping: Wrapping, error: Error, dialect: D
     """An error in the words of the dialect, if that is known; nothing for a notification."""
     said = wrapping.tell(error, dialect, None)
     silent = wrapping.silent
+    exchange.failed()
     exchange.end("notified" if silent else "error", said.payload, code=said.code, status=204 if silent else said.status)
     exchange.keep(said.payload)
-    exchange.answer = None
     recorder.close(exchange)
     payload = None if silent else said.payload
     return Answered(exchange=exchange, wrapping=wrapping, payload=payload, error=error, status=said.status)

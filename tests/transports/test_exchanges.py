@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.test import AsyncClient
+from msgspec.structs import replace
 
-from tasks_app import exchanges
-from tasks_app.bridge import Do, bridge
+from tasks_app import event_log, exchanges
+from tasks_app.bridge import KINDS, Do, bridge
 from tasks_app.exchanges import OpenExchange, recorder, response_text
 from tasks_app.models import Event, Exchange, ExchangeBody, Task
 from tasks_app.readers import readers
@@ -419,6 +421,31 @@ def test_a_change_whose_exchange_cannot_be_stored_is_done_without_it(
     recorder.flush()
     until(lambda: recorder.lost == before + 1, "the loss is counted")
     assert not Exchange.objects.exists()
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["undone", "done"])
+@pytest.mark.parametrize("kind", [event_log.Create, event_log.Append])
+def test_a_change_whose_end_nobody_knows_has_its_exchange_once(
+    post: Post, monkeypatch: pytest.MonkeyPatch, kind: Any, done: bool
+) -> None:
+    whole = KINDS[kind].perform
+
+    def cut(items: Any) -> Any:
+        if done:
+            whole(items)
+        raise OperationalError("the connection is lost")
+
+    _, content = post(new(agent="gate", **LATER))
+    wire = new() if kind is event_log.Create else call("CancelTask", {"id": task_id(content)})
+    with monkeypatch.context() as broken:
+        broken.setitem(KINDS, kind, replace(KINDS[kind], perform=cut))
+        status, content = post(wire)
+    assert (status, json.loads(content)["error"]["code"]) == (503, -38013)
+    _, exchange = recorded(2)
+    assert (exchange.outcome, exchange.code, exchange.http_status) == ("error", -38013, 503)
+    assert (json.loads(exchange.body.request), response_text(exchange)) == (wire, content.decode())
+    assert exchange.response_bytes == len(content)
+    assert Event.objects.filter(exchange_id=exchange.id).exists() is done
 
 
 @pytest.fixture
