@@ -31,6 +31,8 @@ class Runner:
         self.worker = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"[:64]
         """Unlike any other's, also after a restart."""
         self.running: dict[str, Execution] = {}
+        self.former: set[Execution] = set()
+        """Runs that lost their tasks to others of this process, and have not ended yet."""
         self.claiming = threading.Lock()
         self.loop: asyncio.AbstractEventLoop | None = None
         self.threads = ThreadPoolExecutor(1)
@@ -85,23 +87,34 @@ class Runner:
                     self.loop.call_soon_threadsafe(self._start_all, claimed)
         return total
 
-    def _claim(self) -> tuple[list[TaskRead], bool]:
-        """What it got, and whether there may be more for the free slots."""
+    def _claim(self) -> tuple[list[Execution], bool]:
+        """The runs that it got, and whether there may be more for the free slots."""
         wants = self._wants()
         if not wants:
             return [], False
         claimed: list[TaskRead] = bridge.do(Claim(worker=self.worker, wants=tuple(wants)))
-        for read in claimed:
-            # Counted at once, or the next claim would overfill the slots.
-            self.quiet.clear()
-            self.running[read.document.id] = Execution(read, self.worker, self.threads)
-        return claimed, any(sum(read.agent in want.agents for read in claimed) >= want.limit for want in wants)
+        # Counted at once, or the next claim would overfill the slots.
+        runs = [self._counted(Execution(read, self.worker, self.threads)) for read in claimed]
+        return runs, any(sum(read.agent in want.agents for read in claimed) >= want.limit for want in wants)
+
+    def _counted(self, run: Execution) -> Execution:
+        self.quiet.clear()
+        if (former := self.running.get(run.task_id)) and self.loop:
+            self.loop.call_soon_threadsafe(self._replaced, former)
+        self.running[run.task_id] = run
+        return run
+
+    def _replaced(self, run: Execution) -> None:
+        """Its lease ended, and no heartbeat will speak of it: they are about the new run."""
+        if run.task is not None and not run.task.done():
+            self.former.add(run)
+            run.lose()
 
     def _wants(self) -> list[Want]:
         """The tasks of each kind that there are slots for; a process that is alone has one for both."""
         mine = [agent for agent in registry if not self.queues or agent.queue in self.queues]
         if self.alone:
-            kinds = [(mine, 1 - len(self.running))]
+            kinds = [(mine, 1 - len(self._at_work()))]
         else:
             kinds = [([a for a in mine if a.is_async is is_async], self._free(is_async)) for is_async in (True, False)]
         wants = []
@@ -115,17 +128,21 @@ class Runner:
 
     def _free(self, is_async: bool) -> int:
         slots = settings.A2A_ASYNC_SLOTS if is_async else settings.A2A_SYNC_SLOTS
-        return slots - sum(run.is_async is is_async for run in list(self.running.values()))
+        return slots - sum(run.is_async is is_async for run in self._at_work())
 
-    def _start_all(self, claimed: list[TaskRead]) -> None:
-        for read in claimed:
-            run = self.running[read.document.id]
+    def _at_work(self) -> list[Execution]:
+        """Everything that takes a slot; on any thread."""
+        return [*list(self.running.values()), *list(self.former)]
+
+    def _start_all(self, claimed: list[Execution]) -> None:
+        for run in claimed:
             run.start(self._ended)
 
     def _ended(self, run: Execution) -> None:
         if self.running.get(run.task_id) is run:
             del self.running[run.task_id]
-        if not self.running:
+        self.former.discard(run)
+        if not self._at_work():
             self.quiet.set()
         if self.hungry and not self.stopping:
             self.hungry = False
@@ -137,16 +154,17 @@ class Runner:
         """Renews all leases with one statement; a run that lost its own is stopped."""
         while True:
             await asyncio.sleep(settings.A2A_LEASE_SECONDS / 3)
-            held = {task_id: run.read.attempt for task_id, run in self.running.items()}
+            held = self.running.copy()  # in one step: claims are made on another thread
             if not held:
                 continue
             try:
-                kept = await bridge.ask(Renew(worker=self.worker, held=tuple(held.items())))
+                attempts = tuple((task_id, run.read.attempt) for task_id, run in held.items())
+                kept = await bridge.ask(Renew(worker=self.worker, held=attempts))
             except Exception:
                 log.exception("%d leases could not be renewed; trying again", len(held))
                 continue
-            for task_id in held:
-                if (run := self.running.get(task_id)) is None:
+            for task_id, run in held.items():
+                if self.running.get(task_id) is not run:
                     continue
                 if task_id in kept:
                     # Messages that came about in another process, or whose hint was lost.
@@ -204,7 +222,7 @@ class Runner:
         self.threads.shutdown(wait=False, cancel_futures=True)
 
     async def _wind_down(self) -> None:
-        tasks: list[asyncio.Task[Any]] = [run.task for run in self.running.values() if run.task]
+        tasks: list[asyncio.Task[Any]] = [run.task for run in self._at_work() if run.task]
         if not tasks:
             return
         log.info("%d runs have %g s to end", len(tasks), settings.A2A_GRACE_SECONDS)

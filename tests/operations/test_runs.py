@@ -1,5 +1,6 @@
 """What becomes of queued tasks: agents of every form, every ending and every mistake, run by the service."""
 
+import threading
 import time
 from importlib import import_module
 from typing import Any, cast
@@ -7,8 +8,10 @@ from typing import Any, cast
 import pytest
 from asgiref.sync import async_to_sync
 
+from a2a.agents import agent
 from a2a.dialects.shape import Answer
 from a2a.requests import CancelTask, GetTask, SendMessage
+from a2a.run import Run as Given
 from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.hints import Reached, hints
 from tasks_app.models import Event, Exchange, Run, Task
@@ -16,9 +19,11 @@ from tasks_app.operations import Context, perform
 from tasks_app.operations.shape import Wait
 from tasks_app.readers import readers
 from tasks_app.runner import quick, runner
-from tests.agents import SECRET
+from tasks_app.sweeper import take_up
+from tests.agents import MEMORY, SECRET
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of, words
+from tests.operations.rows import LONG_AGO
 
 perform_module: Any = import_module("tasks_app.operations.perform")
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
@@ -217,3 +222,51 @@ def test_a_hint_that_is_not_true_ends_no_run(owner: Person) -> None:
     assert task.id in runner.running
     ask(owner, CancelTask(id=task.id))
     until(lambda: task.id not in runner.running, "the run is over")
+
+
+# ---------------------------------------------------- the slots of a process
+
+
+@agent(attempts=2)
+def stays_in_a_thread(run: Given) -> str:
+    """Cannot be stopped, but ends when it is let go."""
+    assert MEMORY["let go"].wait(PATIENCE)
+    return "gone"
+
+
+def taken_up_again(owner: Person, agent: str) -> tuple[Any, Any]:
+    """A run of this process whose lease has ended, and the one that this process has begun in its place."""
+    task = sent(owner, "hello", agent, return_immediately=True)
+    until(lambda: task.id in runner.running and runner.running[task.id].run, "it is worked on")
+    first = runner.running[task.id]
+    Task.objects.update(max_attempts=2)
+
+    def second() -> bool:
+        # Each time, for a heartbeat may come between.
+        Task.objects.filter(attempt=1, state="working").update(lease_until=LONG_AGO)
+        take_up()
+        return runner.running.get(task.id) not in (None, first)
+
+    until(second, "this process has taken it up again")
+    return first, runner.running[task.id]
+
+
+def test_a_run_whose_task_the_same_process_has_taken_up_again_is_stopped(owner: Person) -> None:
+    first, second = taken_up_again(owner, "waits")
+    until(first.task.done, "the first run is stopped")
+    assert not second.task.done()
+    assert list(Task.objects.values_list("attempt", "state")) == [(2, "working")]
+    ask(owner, CancelTask(id=second.task_id))
+    until(second.task.done, "the second run is stopped")
+    until(lambda: not runner.former, "nothing is at work")
+
+
+def test_a_run_that_has_lost_its_task_and_does_not_end_keeps_its_slot(owner: Person, settings: Any) -> None:
+    MEMORY["let go"] = threading.Event()
+    first, second = taken_up_again(owner, "stays-in-a-thread")
+    until(lambda: runner.former == {first}, "the first run is told")
+    assert runner._free(is_async=False) == settings.A2A_SYNC_SLOTS - 2
+    MEMORY["let go"].set()
+    until(lambda: first.task.done() and second.task.done(), "both are over")
+    until(lambda: runner._free(is_async=False) == settings.A2A_SYNC_SLOTS, "both slots are free")
+    assert list(Task.objects.values_list("attempt", "state")) == [(2, "completed")]
