@@ -113,6 +113,8 @@ class Runner:
     def _wants(self) -> list[Want]:
         """The tasks of each kind that there are slots for; a process that is alone has one for both."""
         mine = [agent for agent in registry if not self.queues or agent.queue in self.queues]
+        # Before the slots are counted: one that is freed in the meantime offers, or nobody would.
+        self.hungry, full = True, False
         if self.alone:
             kinds = [(mine, 1 - len(self._at_work()))]
         else:
@@ -123,7 +125,9 @@ class Runner:
                 names, queues = tuple(agent.name for agent in agents), tuple({agent.queue for agent in agents})
                 wants.append(Want(agents=names, queues=queues, limit=min(free, BATCH)))
             elif agents:
-                self.hungry = True
+                full = True
+        if not full:
+            self.hungry = False
         return wants
 
     def _free(self, is_async: bool) -> int:

@@ -4,6 +4,7 @@ import threading
 import time
 from importlib import import_module
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -18,7 +19,7 @@ from tasks_app.models import Event, Exchange, Run, Task
 from tasks_app.operations import Context, perform
 from tasks_app.operations.shape import Wait
 from tasks_app.readers import readers
-from tasks_app.runner import quick, runner
+from tasks_app.runner import Runner, quick, runner
 from tasks_app.sweeper import take_up
 from tests.agents import MEMORY, SECRET
 from tests.conftest import PATIENCE, Person, until
@@ -270,3 +271,22 @@ def test_a_run_that_has_lost_its_task_and_does_not_end_keeps_its_slot(owner: Per
     until(lambda: first.task.done() and second.task.done(), "both are over")
     until(lambda: runner._free(is_async=False) == settings.A2A_SYNC_SLOTS, "both slots are free")
     assert list(Task.objects.values_list("attempt", "state")) == [(2, "completed")]
+
+
+def test_a_slot_that_is_freed_while_the_slots_are_counted_is_offered(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.A2A_ASYNC_SLOTS = 1
+    full, run, offers = Runner(), Mock(task_id="t", is_async=True), []
+    full.running["t"] = run
+    count = full._free
+
+    def counted(is_async: bool) -> int:
+        free = count(is_async)
+        full._ended(run)  # on the loop of the runs, just after this thread has looked
+        return free
+
+    monkeypatch.setattr(full, "_free", counted)
+    monkeypatch.setattr(hints, "offer", lambda: offers.append("look again"))
+    assert [want.limit for want in full._wants()] == [settings.A2A_SYNC_SLOTS], "none is left for async runs"
+    assert "look again" in offers
