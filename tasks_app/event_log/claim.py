@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import InterfaceError, NotSupportedError, OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
@@ -95,7 +95,21 @@ def claim(wish: Claim) -> list[TaskRead]:
     # Of a new task the row says all. What was said before, or is in the status, must be folded.
     whole = {row[0]: task_read(row, ()) for row in rows if row[2] == row[6] + 1 and '"message"' not in row[7]}
     rest = [ReadTask(task_id=row[0], sight=None) for row in rows if row[0] not in whole]
-    return [*whole.values(), *(task for task in (read_many(rest) if rest else []) if task)]
+    return [*whole.values(), *(task for task in _read_surely(rest) if task)]
+
+
+def _read_surely(asked: Sequence[ReadTask]) -> list[TaskRead | None]:
+    """Once more if the connection is cut just now, or a plan refused: these tasks are this worker's already, and those
+    that it does not hear of are tried in vain."""
+    if not asked:
+        return []
+    try:
+        return read_many(asked)
+    except (OperationalError, InterfaceError, NotSupportedError):
+        if connection.in_atomic_block:
+            raise
+        connection.close()
+        return read_many(asked)
 
 
 def _claim_postgres(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[Any]:

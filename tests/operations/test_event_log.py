@@ -2,10 +2,11 @@
 
 from datetime import timedelta
 from functools import reduce
+from importlib import import_module
 from typing import Any
 
 import pytest
-from django.db import IntegrityError
+from django.db import IntegrityError, OperationalError
 from django.utils import timezone
 
 from a2a.dialects.protojson import document, task_of
@@ -42,6 +43,7 @@ from tests.conftest import Person, on_postgres
 from tests.operations.asking import text_of
 from tests.operations.rows import LONG_AGO, addition, chunk, creation, expire, status, wish
 
+claim_module: Any = import_module("tasks_app.event_log.claim")
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
 
 
@@ -209,6 +211,23 @@ def test_a_claimed_task_is_whole_whatever_was_said_in_it_before(owner: Person) -
     (again,) = read_many([ReadTask(task_id=task_id, sight=None)])
     assert again == read
     assert [message.parts[0].text for message in task_of(read.document).history] == ["Your name?", "Ada"]
+
+
+def test_what_was_claimed_is_given_out_although_its_connection_is_cut_before_it_is_read(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (task_id,) = made(owner)
+    assert append(task_id, status(TaskState.INPUT_REQUIRED, "Your name?"))
+    assert append(task_id, status(TaskState.SUBMITTED))
+    failures = [OperationalError("the connection is lost")]
+
+    def cut(items: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return read_many(items)
+
+    monkeypatch.setattr(claim_module, "read_many", cut)
+    assert [(read.document.id, read.attempt) for read in bridge.do(wish())] == [(task_id, 1)]
 
 
 def test_only_ones_own_agents_are_claimed(owner: Person) -> None:
