@@ -249,7 +249,11 @@ def perform(kind: Kind, items: Sequence[Any], *, again: bool = True) -> list[Any
             log.warning("a group of %d %s failed: %s", len(items), type(items[0]).__name__, error)
         return [error] * len(items)
     if kind.told:
-        kind.told(items, results)
+        try:
+            kind.told(items, results)
+        except Exception:
+            # What was done is done, and the lane must go on: whoever was not told finds it when they look.
+            log.exception("%d %s were done, and not all who listen were told", len(items), type(items[0]).__name__)
     return results
 
 

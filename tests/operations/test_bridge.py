@@ -17,6 +17,7 @@ from tasks_app import statements
 from tasks_app.access import sight
 from tasks_app.bridge import GROUP, KINDS, Do, DoSlowly, bridge, perform, take
 from tasks_app.event_log import Appended, Known, ReadTask, read_many
+from tasks_app.hints import hints
 from tasks_app.models import Event, IdempotencyKey, Task
 from tasks_app.operations import Context, perform_now
 from tests.conftest import PATIENCE, Person, on_postgres
@@ -128,6 +129,20 @@ def test_a_caller_that_has_left_is_no_trouble(owner: Person) -> None:
     going_on.set()
     assert bridge.do(ReadTask(task_id=task_id, sight=None))
     assert bridge.do(DoSlowly(lambda: 1)) == 1
+
+
+def test_a_listener_that_fails_ends_no_lane(owner: Person, caplog: pytest.LogCaptureFixture) -> None:
+    def deaf(_: Any) -> None:
+        raise RuntimeError("Event loop is closed")
+
+    task_id = made(owner)
+    hints.listen(deaf)
+    try:
+        done = [bridge.ask(addition(task_id, chunk(text))) for text in ("a", "b")]
+        assert [asyncio.run(asyncio.wait_for(one, PATIENCE)).seq for one in done] == [2, 3]
+    finally:
+        hints.forget(deaf)
+    assert "Event loop is closed" in caplog.text
 
 
 # ------------------------------------------------------------------- races
