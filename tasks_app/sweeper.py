@@ -94,6 +94,15 @@ sweeper = Sweeper()
 
 def take_up() -> int:
     """Submits again, or fails, what nobody has a lease on any more; how many tasks that were."""
+    # A worker may lose more than a batch, and none of it should wait for the next sweep.
+    done = more = _take_up_some()
+    while more >= BATCH:
+        more = _take_up_some()
+        done += more
+    return done
+
+
+def _take_up_some() -> int:
     now, lost = bridge.do(Do(_lost))
     done = 0
     for task in lost:

@@ -13,7 +13,7 @@ from a2a.dialects.protojson import document, task_of
 from a2a.events import MessageAdded, StatusChanged, apply
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role, Status
-from tasks_app import access
+from tasks_app import access, sweeper
 from tasks_app.bridge import KINDS, bridge, perform
 from tasks_app.event_log import (
     Append,
@@ -270,6 +270,15 @@ def test_a_lost_task_is_tried_again_and_then_failed_with_a_reason(owner: Person)
     ]  # fmt: skip
     assert all(run.started_at and run.started_at <= run.ended_at for run in Run.objects.all())
     assert set(Event.objects.filter(actor="sweeper").values_list("state", flat=True)) == {"submitted", "failed"}
+
+
+def test_more_lost_tasks_than_a_batch_are_taken_up_at_once(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeper, "BATCH", 2)
+    made(owner, 5)
+    for read in claim(wish()):
+        expire(read)
+    assert take_up() == 5
+    assert not Task.objects.filter(state="working").exists()
 
 
 def test_a_run_far_past_its_deadline_is_failed_even_with_a_valid_lease(owner: Person) -> None:
