@@ -1,15 +1,12 @@
 """A stream is a reader of the log: the task as of the cursor, then its events, over server-sent events."""
 
 import asyncio
-import logging
-import secrets
 from collections.abc import AsyncIterator
 
 from django.conf import settings
 
 from a2a import sse
 from a2a.dialects.shape import Dialect, Frame
-from a2a.errors import Internal
 from a2a.files import MARK
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message
@@ -19,9 +16,8 @@ from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.files import with_links
 from tasks_app.operations import Follow
 from tasks_app.readers import Reader, readers
+from tasks_app.transports.http import fault
 from tasks_app.transports.wrapping import Wrapping
-
-log = logging.getLogger(__name__)
 
 
 class Stream:
@@ -60,10 +56,9 @@ class Stream:
                 if not self._ends(first.state):
                     async for chunk in self._tail(reader):
                         yield chunk
-        except Exception:
-            reference = secrets.token_hex(6)
-            log.exception("exchange %s: the stream failed, reference %s", row.id, reference)
-            said = self.wrapping.tell(Internal(reference=reference), self.dialect, None)
+        except Exception as error:  # noqa: BLE001  # logged with its reference
+            # A database that is away may be back soon: the client may come again with its Last-Event-ID.
+            said = self.wrapping.tell(fault(self.exchange, error), self.dialect, None)
             row.code = said.code
             yield b"event: error\n" + sse.frame(said.payload)
         finally:

@@ -196,6 +196,23 @@ def test_a_stream_that_is_refused_is_an_error(post: Post) -> None:
     assert response_text(exchange) == content.decode()
 
 
+@pytest.mark.parametrize(("trouble", "code"), [(OperationalError("lost"), -38013), (LookupError("a bug"), -32603)])
+def test_a_stream_that_fails_says_whether_to_come_back(
+    post: Post, monkeypatch: pytest.MonkeyPatch, trouble: Exception, code: int
+) -> None:
+    def fail(_: Any) -> Any:
+        raise trouble
+
+    kind = event_log.ReadEvents
+    monkeypatch.setitem(KINDS, kind, replace(KINDS[kind], perform=fail))
+    _, content = post(new(method="SendStreamingMessage", agent="form-coroutine"))
+    *_, last = content.decode().strip().split("\n\n")
+    event, data = last.split("\n")
+    assert (event, json.loads(data.removeprefix("data: "))["error"]["code"]) == ("event: error", code)
+    (exchange,) = recorded(1)
+    assert (exchange.outcome, exchange.code) == ("stream", code)
+
+
 def test_a_client_that_leaves_its_stream_is_recorded_with_what_it_saw(server: Server) -> None:
     me = NewSpeaker(door=LiveDoor(server.url), key=server.owner, version="1.0")
 
