@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from typing import Any
 
 import msgspec
@@ -14,17 +14,18 @@ from a2a.scribe import ends_run
 from tasks_app.runner.stopped import Stopped
 
 Accept = Callable[[Any], Awaitable[None]]
+Leave = Callable[["Future[None]"], object]
 
 
 class AgentCrashed(Exception):
     """The agent raised what would end a thread, a loop or the process, such as SystemExit."""
 
 
-async def play(run: Run, accept: Accept, threads: Executor) -> None:
+async def play(run: Run, accept: Accept, threads: Executor, leave: Leave | None = None) -> None:
     """Runs the agent to its end, or to the action that ends it. Raises what the agent raises, but as AgentCrashed what
-    is no Exception, unless it was we who stopped it."""
+    is no Exception, unless it was we who stopped it. A thread that is stopped is waited for, or given to `leave`."""
     try:
-        await _play(run, accept, threads)
+        await _play(run, accept, threads, leave)
     except (Exception, Stopped):
         raise
     except BaseException as error:
@@ -34,7 +35,7 @@ async def play(run: Run, accept: Accept, threads: Executor) -> None:
         raise AgentCrashed(repr(error)) from error
 
 
-async def _play(run: Run, accept: Accept, threads: Executor) -> None:
+async def _play(run: Run, accept: Accept, threads: Executor, leave: Leave | None) -> None:
     function, form = run.agent.function, run.agent.form
     inputs = arguments(run)
     if form == "async generator":
@@ -47,13 +48,18 @@ async def _play(run: Run, accept: Accept, threads: Executor) -> None:
             await _accepted(value, accept)
     else:
         loop = asyncio.get_running_loop()
-        thread = loop.run_in_executor(threads, _in_thread, run, inputs, accept, loop)
+        work = threads.submit(_in_thread, run, inputs, accept, loop)
+        thread = asyncio.wrap_future(work)
         try:
             # A thread cannot be stopped: it is told, and stops at its next yield. Its slot is free only then.
             await asyncio.shield(thread)
         except asyncio.CancelledError:
             run.cancelled = True
-            await asyncio.wait({thread})
+            if leave is None:
+                await asyncio.wait({thread})
+            else:
+                leave(work)
+                thread.cancel()
             raise
 
 

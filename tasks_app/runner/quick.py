@@ -4,12 +4,14 @@ import asyncio
 import logging
 import secrets
 import traceback
-from concurrent.futures import ThreadPoolExecutor
+from collections import defaultdict
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 
 from msgspec import Struct
 
 from a2a.dialects.protojson import encodable
+from a2a.errors import Unavailable
 from a2a.events import Event, status_of
 from a2a.run import Action, Failure, Reply, Run
 from a2a.scribe import Scribe, merged
@@ -19,13 +21,43 @@ from tasks_app import clock
 from tasks_app.files import any_large, kept
 from tasks_app.ids import uuid7
 from tasks_app.rows import FileRow, RunRow
-from tasks_app.runner.play import play
+from tasks_app.runner.play import Accept, play
 
 log = logging.getLogger(__name__)
 LIMIT = 2.0
 """Seconds."""
-THREADS = ThreadPoolExecutor(32, thread_name_prefix="quick")
-"""For sync ones; never a lane, which would hold up everybody."""
+RETRY_SECONDS = 2
+SLOTS = 32
+"""Threads of a sync one; never a lane, which would hold up everybody."""
+
+
+class OutOfTime(Exception):
+    """The agent took longer than it may."""
+
+
+class NoThread(Exception):
+    """All threads of the agent are taken by other calls, or by work whose time is over."""
+
+
+class Threads(ThreadPoolExecutor):
+    """Of one sync agent: one that hangs takes none of another's."""
+
+    def __init__(self) -> None:
+        super().__init__(SLOTS, thread_name_prefix="quick")
+        self.late: set[Future[None]] = set()
+        """Work whose time is over. It cannot be stopped, and keeps its thread until it ends."""
+
+    def leave(self, work: Future[None]) -> bool:
+        """Nobody waits for it any more; False if it had not begun, and never will."""
+        if work.cancel():
+            return False
+        self.late.add(work)
+        work.add_done_callback(self.late.discard)
+        return True
+
+
+THREADS: defaultdict[str, Threads] = defaultdict(Threads)
+"""By the agent's name."""
 
 
 class Played(Struct, kw_only=True):
@@ -39,17 +71,20 @@ class Played(Struct, kw_only=True):
 
 
 async def play_quickly(run: Run) -> Played:
-    """Lets the agent act, and collects what it says."""
+    """Lets the agent act, and collects what it says. Raises Unavailable when there is no thread for it."""
     scribe = Scribe(run.task_id, run.context_id, 1, uuid7)
     started = clock.now()
     played = Played(events=[scribe.status(TaskState.WORKING, started)])
     events = played.events
     replies: list[Reply] = []
+    limit = asyncio.timeout(LIMIT)
 
     async def accept(action: Action) -> None:
         if any_large(action.parts):
             action, rows = await kept(action, "", played.files)
             played.files += rows
+        if limit.expired():
+            return  # A thread that says more than anybody waited for.
         if isinstance(action, Reply):
             replies.append(action)
         event = scribe.event(action, clock.now())
@@ -57,15 +92,16 @@ async def play_quickly(run: Run) -> Played:
         together = merged(events[-1], event)
         events[-1:] = [together] if together else [events[-1], event]
 
-    limit = asyncio.timeout(LIMIT)
     try:
-        async with limit:
-            await play(run, accept, THREADS)
+        await _play_in_time(run, accept, limit)
+    except NoThread:
+        log.warning("quick agent %s: all of its %d threads are taken", run.agent.name, SLOTS)
+        raise Unavailable(retry_after=RETRY_SECONDS) from None
+    except OutOfTime:
+        sentence = f"A quick agent has {LIMIT:g} seconds; define it without quick=True to give it more."
+        events.append(scribe.said(TaskState.FAILED, clock.now(), sentence))
+        return played
     except Exception as error:  # noqa: BLE001  # an agent may raise anything; logged with its reference
-        if limit.expired() and isinstance(error, TimeoutError):
-            sentence = f"A quick agent has {LIMIT:g} seconds; define it without quick=True to give it more."
-            events.append(scribe.said(TaskState.FAILED, clock.now(), sentence))
-            return played
         sentence, reference = explained(f"quick agent: task {run.task_id}", error)
         events.append(scribe.said(TaskState.FAILED, clock.now(), sentence))
         played.failure = failed_row(run.task_id, 0, "in the call", started, reference, error)
@@ -76,6 +112,25 @@ async def play_quickly(run: Run) -> Played:
     elif not _ended(events[-1]):
         events.append(scribe.status(TaskState.COMPLETED, clock.now()))
     return played
+
+
+async def _play_in_time(run: Run, accept: Accept, limit: asyncio.Timeout) -> None:
+    """Raises what the agent raises, OutOfTime and NoThread."""
+    threads, begun = THREADS[run.agent.name], True
+    if len(threads.late) >= SLOTS:
+        raise NoThread
+
+    def leave(work: Future[None]) -> None:
+        nonlocal begun
+        begun = threads.leave(work)
+
+    try:
+        async with limit:
+            await play(run, accept, threads, leave)
+    except TimeoutError:
+        if limit.expired():
+            raise (OutOfTime if begun else NoThread) from None
+        raise
 
 
 def _ended(event: Event) -> bool:

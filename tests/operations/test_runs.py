@@ -2,6 +2,8 @@
 
 import threading
 import time
+from collections import defaultdict
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, cast
 from unittest.mock import Mock
@@ -11,6 +13,7 @@ from asgiref.sync import async_to_sync
 
 from a2a.agents import agent
 from a2a.dialects.shape import Answer
+from a2a.errors import Unavailable
 from a2a.requests import CancelTask, GetTask, SendMessage
 from a2a.run import Run as Given
 from tasks_app.bridge import DoSlowly, bridge
@@ -24,7 +27,7 @@ from tasks_app.sweeper import take_up
 from tests.agents import MEMORY, SECRET
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of, words
-from tests.operations.rows import LONG_AGO
+from tests.operations.rows import LONG_AGO, together
 
 perform_module: Any = import_module("tasks_app.operations.perform")
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
@@ -189,6 +192,52 @@ def test_a_quick_agent_that_is_not_quick_is_told_to_say_so(owner: Person, monkey
     assert task.status.state == "failed"
     assert task.status.message
     assert "without quick=True" in task.status.message.text
+
+
+@agent(quick=True)
+def quick_stays(run: Given) -> str:
+    """Is quick when it is let go, and cannot be stopped before."""
+    assert MEMORY["let go"].wait(PATIENCE)
+    return "gone"
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[quick.Threads]:
+    """The threads of the agent that stays: two, and they are kept until the end."""
+    monkeypatch.setattr(quick, "LIMIT", 0.2)
+    monkeypatch.setattr(quick, "SLOTS", 2)
+    monkeypatch.setattr(quick, "THREADS", defaultdict(quick.Threads))
+    MEMORY["let go"] = threading.Event()
+    threads = quick.THREADS["quick-stays"]
+    yield threads
+    MEMORY["let go"].set()
+    threads.shutdown()
+
+
+def test_a_quick_agent_that_cannot_be_stopped_is_answered_for_in_time(owner: Person, hanging: quick.Threads) -> None:
+    task = sent(owner, "hello", "quick-stays")
+    assert len(hanging.late) == 1, "it is still at work"
+    assert task.status.message
+    assert (task.status.state, "without quick=True" in task.status.message.text) == ("failed", True)
+    MEMORY["let go"].set()
+    until(lambda: not hanging.late, "its thread is free")
+    assert shown(ask(owner, GetTask(id=task.id))) == task, "what it says after that is not heard"
+
+
+def test_a_quick_agent_whose_threads_all_hang_is_refused_until_one_is_free_and_others_go_on(
+    owner: Person, hanging: quick.Threads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One more than there are threads waits for one until its time is over, or is told at once.
+    results = together(3, lambda _: sent(owner, "hello", "quick-stays"))
+    assert sum(isinstance(result, Unavailable) for result in results) == 1, results
+    assert (Task.objects.count(), len(hanging.late)) == (2, 2)
+    with pytest.raises(Unavailable):
+        send(owner, "hello", "quick-stays")
+    monkeypatch.setattr(quick, "LIMIT", PATIENCE)
+    assert text_of(sent(owner, "hello", "quick-function")) == "hello"
+    MEMORY["let go"].set()
+    until(lambda: not hanging.late, "the threads are free")
+    assert text_of(sent(owner, "hello", "quick-stays")) == "gone"
 
 
 def test_a_nul_character_of_an_agent_is_stored_and_shown(owner: Person) -> None:
