@@ -225,7 +225,7 @@ def take(queue: deque[Ticket], unique: Callable[[Any], Hashable] | None) -> list
 def perform(kind: Kind, items: Sequence[Any], *, again: bool = True) -> list[Any]:
     """Results in order; an item that fails has its exception as its result.
 
-    When the database refuses a group for its data, the halves are tried, so that what is wrong with one item is that
+    When a group is refused for its data, the halves are tried, so that what is wrong with one item is that
     item's error alone.
     """
     try:
@@ -239,7 +239,7 @@ def perform(kind: Kind, items: Sequence[Any], *, again: bool = True) -> list[Any
             return perform(kind, items, again=False)
         log.warning("a group of %d %s failed: %s", len(items), type(items[0]).__name__, error)
         return [error] * len(items)
-    except (DataError, IntegrityError) as error:
+    except (DataError, IntegrityError, event_log.Full) as error:
         if len(items) == 1:
             return perform(kind, items) if kind.lighten and kind.lighten(items[0]) else [error]
         half = len(items) // 2

@@ -177,7 +177,7 @@ def _numbered(item: Append, seq: int) -> list[EventRow]:
 
 
 def _register(cursor: CursorWrapper, webhook: WebhookRow) -> None:
-    put(cursor, webhook, most=None)
+    put(cursor, webhook)
     Task.objects.filter(pk=webhook.task_id).update(pushes=True)
 
 

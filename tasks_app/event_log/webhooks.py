@@ -70,12 +70,12 @@ def register(wish: Register) -> bool:
     return True
 
 
-def put(cursor: CursorWrapper, row: WebhookRow, most: int | None = MOST) -> PushConfig | None:
+def put(cursor: CursorWrapper, row: WebhookRow) -> PushConfig | None:
     """Stores the webhook in the place of that id, and gives what was there; the task's row is locked. Raises Full."""
     mine = PushConfig.objects.filter(task_id=row.task_id)
     known = mine.filter(config_id=row.config_id).first()
     new = known is None or known.state == "removed"
-    if new and most is not None and mine.filter(state__in=_LIVE).count() >= most:
+    if new and mine.filter(state__in=_LIVE).count() >= MOST:
         raise Full
     if known is None:
         WEBHOOKS.write(cursor, [row])

@@ -25,6 +25,7 @@ from tasks_app.event_log import (
     Append,
     Appended,
     FindKey,
+    Full,
     Head,
     Known,
     ReadAsOf,
@@ -256,8 +257,9 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
         )  # fmt: skip
         try:
             appended = yield item
-        except IntegrityError:
-            appended = None  # The same message in another call: its key is found the next time round.
+        except (IntegrityError, Full):
+            # The same message in another call, or the last webhook that there was room for: found next time round.
+            appended = None
         if context.exchange:
             context.exchange.stored(item.exchange)
         if isinstance(appended, Appended):

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import IntegrityError, connection
 from django.test.utils import CaptureQueriesContext
 from standardwebhooks import Webhook, WebhookVerificationError
 
+import tasks_app.statements
 from a2a.errors import InvalidParams
-from a2a.requests import CreatePushConfig, DeletePushConfig, ListPushConfigs
+from a2a.requests import CancelTask, CreatePushConfig, DeletePushConfig, ListPushConfigs
 from a2a.states import TaskState
 from a2a.types import Part
 from tasks_app import clock, outbound, sweeper
@@ -26,10 +28,10 @@ from tasks_app.deliveries.sender import Sender
 from tasks_app.event_log import PUSHING, Append, Appended
 from tasks_app.health import lags
 from tasks_app.ids import uuid7_at
-from tasks_app.models import Delivery, DeliveryTry, File, PushConfig, Task, Turn
+from tasks_app.models import Delivery, DeliveryTry, Event, File, PushConfig, Task, Turn
 from tasks_app.sweeper import forget
 from tests.conftest import Person, on_postgres, until
-from tests.operations.asking import ask, message, sent
+from tests.operations.asking import ask, message, send, sent
 from tests.operations.rows import LONG_AGO, addition, chunk, creation, status, together
 from tests.operations.webhooks import Hand, config, happens, hook, hooked, pump, task
 from tests.receiver import Receiver, Reply, receiver
@@ -587,13 +589,20 @@ def test_the_headers_of_a_turn_say_what_it_is(lanes: None, owner: Person) -> Non
 
 def statements(work: Any) -> int:
     """How many the write lane needs for it."""
-    before, bridge.inline = bridge.inline, True
-    try:
-        with CaptureQueriesContext(connection) as captured:
-            work()
-    finally:
-        bridge.inline = before
-    return len(captured)
+    bound: list[Any] = []
+
+    class Counted(psycopg.Cursor[Any]):
+        def execute(self, query: Any, *values: Any, **more: Any) -> Any:
+            bound.append(query)
+            return super().execute(query, *values, **more)
+
+    with pytest.MonkeyPatch.context() as patch, CaptureQueriesContext(connection) as captured:
+        patch.setattr(bridge, "inline", True)
+        # Django does not see those of every call.
+        patch.setattr(tasks_app.statements, "_bound", lambda: Counted(connection.connection))
+        work()
+    # Plans are dropped once a second, whoever comes by then.
+    return len(bound) + sum(query["sql"] != "discard plans" for query in captured)
 
 
 def test_a_task_without_webhooks_pays_nothing(lanes: None, owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -725,6 +734,22 @@ def test_a_task_has_ten_webhooks_at_most(lanes: None, owner: Person) -> None:
             ask(owner, ListPushConfigs(task_id=task_id, page_size=4, page_token=token))
     with pytest.raises(InvalidParams):
         ask(owner, ListPushConfigs(task_id=task(owner), page_size=4, page_token=first.next_page_token))
+
+
+def test_webhooks_that_come_with_many_messages_at_once_are_ten_at_most(service: None, owner: Person) -> None:
+    made = sent(owner, "hello", "waits", return_immediately=True)
+    until(lambda: Task.objects.get().state == "working", "it is worked on")
+
+    def more(place: int) -> Any:
+        said, webhook = message("more", task_id=made.id), config(f"http://127.0.0.1:65001/{place}", id=f"w{place}")
+        return send(owner, said, return_immediately=True, push_config=webhook)
+
+    results = together(16, more)
+    refused = [result for result in results if isinstance(result, InvalidParams)]
+    assert (len(refused), PushConfig.objects.count()) == (6, 10), results
+    assert Event.objects.filter(kind="message").count() == 10
+    assert {error.violations[0][0] for error in refused} == {"id"}
+    ask(owner, CancelTask(id=made.id))
 
 
 # ---------------------------------------------------------------- operators
