@@ -197,7 +197,10 @@ def _again(request: SendMessage, context: Context, known: Known, print_of: str) 
     if known.fingerprint != print_of:
         raise IdempotencyConflict(messageId=request.message.message_id[:MAX_ID])
     if known.turn_id is not None:
-        turn = yield DoSlowly(lambda: Turn.objects.get(pk=known.turn_id))
+        turn: Turn | None = yield DoSlowly(lambda: Turn.objects.filter(pk=known.turn_id).first())
+        if turn is None:
+            # Forgotten before its key, like a task.
+            raise TaskNotFound
         if context.exchange:
             context.exchange.row.task_id = context.exchange.row.last_seq = None
             context.exchange.about(None, turn.context_id)

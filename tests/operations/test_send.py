@@ -14,6 +14,7 @@ from a2a.errors import (
 )
 from a2a.requests import SendMessage
 from a2a.types import Message, Part, Role
+from tasks_app import sweeper
 from tasks_app.models import Event, IdempotencyKey, Task, Turn
 from tests.conftest import Person, person
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of, words
@@ -179,6 +180,19 @@ def test_the_same_message_again_gets_the_same_outcome(owner: Person, agent: str)
     first = send(owner, said, agent, return_immediately=True)
     assert send(owner, said, agent, return_immediately=True) == first
     assert Task.objects.count() + Turn.objects.count() == 1
+
+
+@pytest.mark.parametrize("agent", ["echo", "replies"])
+def test_the_same_message_again_finds_nothing_once_its_outcome_is_forgotten(
+    owner: Person, settings: Any, agent: str
+) -> None:
+    settings.A2A_TASK_DAYS = -1  # shorter than A2A_KEY_HOURS
+    said = message()
+    send(owner, said, agent)
+    while sweeper.forget():
+        pass
+    with pytest.raises(TaskNotFound):
+        send(owner, said, agent)
 
 
 def test_message_ids_that_are_not_remembered_may_be_shared(owner: Person, settings: Any) -> None:
