@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from msgspec import Struct
 
 from a2a.errors import MissingScope, TaskNotFound
@@ -72,11 +72,17 @@ class FindCaller(Struct, frozen=True):
 def callers_many(items: Sequence[FindCaller]) -> list[Caller | None]:
     """The callers; None for a key that is unknown, revoked or expired."""
     wanted = {digest for item in items for digest in item.digests}
-    keys = ApiKey.objects.select_related("principal__tenant").filter(
-        Q(expires_at=None) | Q(expires_at__gt=clock.now()), revoked_at=None, digest__in=wanted
-    )
-    found = {key.digest: _caller(key) for key in keys}
-    return [next((found[digest] for digest in item.digests if digest in found), None) for item in items]
+    keys = ApiKey.objects.select_related("principal__tenant").filter(digest__in=wanted)
+    found = {key.digest: key for key in keys}
+    return [_found([found[digest] for digest in item.digests if digest in found]) for item in items]
+
+
+def _found(keys: Sequence[ApiKey]) -> Caller | None:
+    """The caller behind one key, which may be stored under several secrets: revoked once, it is revoked."""
+    if not keys or any(key.revoked_at for key in keys):
+        return None
+    expires_at = keys[0].expires_at
+    return _caller(keys[0]) if expires_at is None or expires_at > clock.now() else None
 
 
 def _caller(key: ApiKey) -> Caller:
@@ -104,6 +110,9 @@ def new_key(
     home, _ = Tenant.objects.get_or_create(name=tenant)
     owner, _ = Principal.objects.get_or_create(tenant=home, name=principal)
     known = digests(key)
+    stored = set(ApiKey.objects.filter(digest__in=known).values_list("digest", flat=True))
+    # Under several secrets it may be there more than once: one row stays, which is all that there is to revoke.
+    ApiKey.objects.filter(digest__in=[digest for digest in known if digest in stored][1:]).delete()
     ApiKey.objects.update_or_create(
         digest__in=known,
         defaults={

@@ -60,6 +60,21 @@ def test_a_key_works_on_after_the_secret_was_changed_while_the_former_one_is_nam
     assert (found(key), ApiKey.objects.count()) == (caller, 2)
 
 
+def test_a_key_that_is_stored_under_two_secrets_is_one_key(db: None, settings: Any) -> None:
+    key = new_key("somebody")
+    former, settings.SECRET_KEY = settings.SECRET_KEY, "another secret, which is long enough for it"
+    new_key("somebody", key=key)
+    settings.SECRET_KEY_FALLBACKS = [former]
+    for digest in digests(key):
+        ApiKey.objects.filter(digest=digest).update(revoked_at=timezone.now())
+        assert found(key) is None, "revoked in one row, it is revoked"
+        ApiKey.objects.update(revoked_at=None)
+    assert found(key)
+    new_key("somebody", key=key)
+    assert list(ApiKey.objects.values_list("digest", flat=True)) == [digests(key)[0]]
+    assert found(key)
+
+
 def test_a_revoked_key_is_trusted_for_one_second_and_no_longer(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     time = SimpleNamespace(now=100.0, monotonic=lambda: time.now)
     monkeypatch.setattr(http, "time", time)
