@@ -26,6 +26,7 @@ from a2a.media import DEFAULT, Modes, is_mode, modes
 from a2a.types import Extension, Json, Message, Skill
 
 Form = Literal["coroutine", "async generator", "function", "generator"]
+YEAR = 31_536_000
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 
 
@@ -179,7 +180,9 @@ _OPTIONS: dict[str, Option] = {
     "name": Option(None, lambda v: v is None or _name(v), _NAME_WORDS),
     "description": Option(None, lambda v: v is None or (isinstance(v, str) and v.strip() != ""), "a sentence"),
     "skills": Option((), lambda v: _list(v, str | Skill), "a list of skill ids or Skill values"),
-    "timeout": Option(300.0, lambda v: _number(v) and v > 0, "a number of seconds above 0"),
+    "timeout": Option(
+        300.0, lambda v: _number(v) and 0 < v <= YEAR, f"a number of seconds above 0, at most {YEAR} (a year)"
+    ),
     "attempts": Option(1, lambda v: _whole(v, 1, 100), "a whole number from 1 to 100"),
     "queue": Option("default", _name, "a lower-case name"),
     "priority": Option(0, lambda v: _whole(v, -1000, 1000), "a whole number from -1000 to 1000"),

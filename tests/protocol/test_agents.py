@@ -107,8 +107,9 @@ def test_a_misspelt_option_is_answered_with_the_right_one() -> None:
     [
         {"name": "Has Space"}, {"name": ""}, {"description": " "}, {"skills": "greet"}, {"skills": [1]},
         {"skills": [""]},
-        {"timeout": 0}, {"timeout": "5"}, {"timeout": True}, {"timeout": float("inf")}, {"attempts": 0},
-        {"attempts": 1.5}, {"attempts": True}, {"queue": ""}, {"priority": 1001}, {"scopes": "all"}, {"cost": -1},
+        {"timeout": 0}, {"timeout": "5"}, {"timeout": True}, {"timeout": float("inf")}, {"timeout": 1e15},
+        {"attempts": 0}, {"attempts": 1.5}, {"attempts": True}, {"queue": ""}, {"priority": 1001}, {"scopes": "all"},
+        {"cost": -1},
         {"quick": 1}, {"version": ""}, {"input_modes": []}, {"input_modes": "text/plain"}, {"output_modes": ["text"]},
         {"output_modes": ["text/plain; charset=utf-8"]}, {"extensions": "urn:a"}, {"extensions": ["geo"]},
         {"extensions": [Extension(uri="urn:a", params={"n": 2**53})]},
