@@ -124,6 +124,11 @@ class Listener:
     def last_id(self) -> int:
         return self.frames[-1].id
 
+    def began_again(self, events: int = 1) -> bool:
+        """Whether another attempt has been seen, and so much of it."""
+        _, *again = [frame.id for frame in self.frames if frame.state == "TASK_STATE_SUBMITTED"]
+        return bool(again) and self.last_id >= again[0] + events
+
     @property
     def task_id(self) -> str:
         return self.frames[0].result["task"]["id"]

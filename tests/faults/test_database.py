@@ -60,12 +60,19 @@ async def test_connections_that_are_cut_cost_one_failed_call_at_most(start: Star
             caller, "SendStreamingMessage", {"message": inputs(pause=0.1, words=2)}, agent="story"
         ) as seen:
             await seen.count(5)
-            for _ in range(5):
-                assert cut(postgres) > 0
-                assert sum([await fails(caller) for _ in range(10)]) <= 1
-                await asyncio.sleep(0.2)
+            # Each may hit a write of the story, which has three attempts.
+            for _ in range(2):
+                await cut_costs_little(caller, postgres)
             await seen.end()
         assert assert_whole(seen.frames) == await caller.state(seen.task_id, "TASK_STATE_COMPLETED")
+        for _ in range(3):
+            await cut_costs_little(caller, postgres)
+
+
+async def cut_costs_little(caller: Client, database: str) -> None:
+    assert cut(database) > 0
+    assert sum([await fails(caller) for _ in range(10)]) <= 1
+    await asyncio.sleep(0.2)
 
 
 async def test_an_outage_is_an_error_that_comes_at_once_and_passes(

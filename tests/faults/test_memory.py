@@ -37,7 +37,7 @@ async def test_a_client_that_does_not_read_costs_no_memory_and_holds_up_nobody(s
                 most = max(most, node.rss())
                 await asyncio.sleep(0.1)
             assert most - before < 20 * MEGABYTE
-            assert slowest < 1
+            assert slowest < 3
             assert [row["outcome"] for row in await subscriptions(node, task_id)] == [""]
         told = await ending(node, task_id, "SubscribeToTask")  # They have left.
         assert told["outcome"] == "stream"
@@ -60,8 +60,8 @@ async def test_an_agent_whose_client_does_not_read_goes_on_to_its_end(start: Sta
 @pytest.mark.parametrize("batch", [False, True], ids=["one call", "a batch"])
 async def test_a_send_whose_client_leaves_stops_waiting_and_its_task_goes_on(start: Start, batch: bool) -> None:
     node = await start()
-    call = envelope("SendMessage", {"message": inputs(seconds=4)})
-    body = b"[%b,%b]" % (call, envelope("SendMessage", {"message": inputs(seconds=4)}, rpc_id=2)) if batch else call
+    call = envelope("SendMessage", {"message": inputs(seconds=10)})
+    body = b"[%b,%b]" % (call, envelope("SendMessage", {"message": inputs(seconds=10)}, rpc_id=2)) if batch else call
     async with client(node) as caller:
         with pytest.raises(httpx.ReadTimeout):
             await caller.http.post(caller.url("sleeper"), content=body, timeout=1.5)

@@ -15,6 +15,8 @@ from tests.faults.nodes import Node
 pytestmark = pytest.mark.fault
 END_SECONDS = 5.0
 """From Ctrl-C to the end of the process (design 11)."""
+SHORT_GRACE = {"A2A_GRACE_SECONDS": "0.5"}
+"""So that most of the time is slack; what the usual grace leaves of it, one test shows."""
 
 
 async def ends_in_time(node: Node, number: Signals = SIGINT) -> None:
@@ -38,10 +40,10 @@ async def working(caller: Client, number: int) -> None:
 async def test_an_order_to_stop_ends_streams_answers_who_waits_and_gives_runs_back(
     start: Start, number: Signals
 ) -> None:
-    node = await start()
+    node = await start(**SHORT_GRACE)
     async with client(node) as caller:
         waits = {"message": inputs(pause=2, words=4)}
-        params = {"message": inputs(seconds=4)}
+        params = {"message": inputs(seconds=10)}
         async with listening(caller, "SendStreamingMessage", params, agent="once") as before:
             waiting = asyncio.create_task(
                 caller.http.post(caller.url("story"), content=envelope("SendMessage", waits, "w"))
@@ -73,7 +75,7 @@ async def test_an_order_to_stop_ends_streams_answers_who_waits_and_gives_runs_ba
 
 
 async def test_fifty_idle_streams_do_not_hold_up_the_end(start: Start) -> None:
-    node = await start()
+    node = await start(**SHORT_GRACE)
     async with client(node) as caller, AsyncExitStack() as streams:
         seen = [
             await streams.enter_async_context(
@@ -100,7 +102,7 @@ async def test_an_agent_that_blocks_its_thread_does_not_hold_up_the_end(start: S
 
 
 async def test_a_client_that_does_not_read_does_not_hold_up_the_end(start: Start) -> None:
-    node = await start()
+    node = await start(**SHORT_GRACE)
     async with client(node) as caller:
         task_id = await caller.send("chatty", chunks=600)
         await caller.completed(1)

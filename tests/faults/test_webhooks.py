@@ -64,12 +64,14 @@ async def test_another_process_goes_on_with_the_deliveries_of_one_that_was_kille
     with receiver() as there:
         there.default = Reply(503)
         async with client(pair[0]) as caller:
-            task_id = await told(caller, there, pause=0.02, words=1)
+            # Over before the gaps between tries are long.
+            task_id = await told(caller, there, pause=0.02, words=8)
             await caller.state(task_id, "TASK_STATE_COMPLETED", SOON_SECONDS)
         await asyncio.to_thread(there.wait, 1)
         pair[0].kill()
-        there.default = Reply()
-        tried = len(there.got)
+        with there.lock:
+            there.default = Reply()
+            tried = len(there.got)
         # A gap of six seconds at the most, or the lease of a try that died with its process.
         seqs = await whole(there, SOON_SECONDS)
     assert seqs == list(range(1, seqs[-1] + 1))

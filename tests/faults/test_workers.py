@@ -50,7 +50,7 @@ async def test_a_worker_with_processes_runs_one_task_in_each(plant: Plant) -> No
     web = await plant.web()
     worker = await plant.worker("--queues", "cpu", "--processes", "2")
     async with client(web) as caller:
-        tasks = await completed(caller, [await caller.send("burns", seconds=1) for _ in range(4)])
+        tasks = await completed(caller, [await caller.send("burns", seconds=2) for _ in range(4)])
         pids = [pid_in(task) for task in tasks]
     assert worker.pid not in pids
     assert len(set(pids)) == 2, "both processes had a share"
@@ -61,7 +61,7 @@ async def test_a_task_of_a_killed_process_is_run_again_by_its_worker(plant: Plan
     await plant.worker("--queues", "cpu", "--processes", "2")
     async with client(web) as caller:
         first = pid_in((await completed(caller, [await caller.send("burns", seconds=0)]))[0])
-        sent = [await caller.send("burns", seconds=4) for _ in range(2)]
+        sent = [await caller.send("burns", seconds=6) for _ in range(2)]
         for task_id in sent:
             await caller.state(task_id, "TASK_STATE_WORKING")
         os.kill(first, signal.SIGKILL)
