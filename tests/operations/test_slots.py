@@ -15,7 +15,7 @@ ASYNC, SYNC = "form-coroutine", "form-function"
 
 def claimed(runner: Runner) -> list[str]:
     """The agents of the tasks that it claims; all of them stay under way."""
-    return sorted(read.agent for read in runner._claim()[0])
+    return sorted(run.read.agent for run in runner._claim()[0])
 
 
 def test_a_process_has_as_many_runs_as_slots_of_each_kind(owner: Person, settings: Any) -> None:
