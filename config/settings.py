@@ -263,8 +263,27 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # Lanes and servers of the tests are threads and processes of their own: they need a file.
     DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
 else:
-    # Only the cursors of statements.py use it; see there.
-    DATABASES["default"].setdefault("OPTIONS", {})["prepare_threshold"] = 5
+    # Nobody is waited for in a lane (event_log/locks.py); this is for what locks a whole table, and for commands.
+    # Whoever is frozen, or cut off, in a transaction keeps what it has locked for as long as a lease, during which its
+    # tasks are its own anyway: then its session ends, and they are taken up. Never longer than 30 s, for its webhooks
+    # and what is past its time are held with them; and never shorter than 5 s, for between two statements a large task
+    # may be folded, and an operator's command may think. No statement_timeout: a migration may take its time.
+    _HELD_SECONDS = min(max(A2A_LEASE_SECONDS, 5), 30)
+    _LIMITS = f"-c lock_timeout=2s -c idle_in_transaction_session_timeout={_HELD_SECONDS * 1000:.0f}ms"
+    _GIVEN = DATABASES["default"].get("OPTIONS", {})
+    DATABASES["default"]["OPTIONS"] = {
+        # Only the cursors of statements.py use it; see there.
+        "prepare_threshold": 5,
+        # A server whose machine has vanished says nothing: a lane would wait for its answer for hours.
+        "connect_timeout": 5,
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 15_000,
+        **_GIVEN,
+        # Of two that set the same, PostgreSQL takes the last.
+        "options": f"{_LIMITS} {_GIVEN.get('options', '')}".strip(),
+    }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # ------------------------------------------------------------- other processes

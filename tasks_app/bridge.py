@@ -9,8 +9,9 @@ import asyncio
 import logging
 import select
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -27,29 +28,20 @@ from django.db import (
 from msgspec import Struct
 
 from tasks_app import access, event_log
-from tasks_app.event_log import (
-    LOCKED,
-    PUSHING,
-    Append,
-    Appended,
-    Claim,
-    Create,
-    LastEvents,
-    ReadEvents,
-    ReadTask,
-    Refresh,
-    Renew,
-)
+from tasks_app.event_log import LOCKED, PUSHING, Append, Appended, Create, ReadTask, Refresh, pauses, refused
 from tasks_app.hints import Reached, hints
 
 log = logging.getLogger(__name__)
 GROUP = 16
 """The most items performed together. With more, the interpreter waits while the database works, and then the database
 while the interpreter does (measured at 32 callers: 64 is a tenth slower, 8 no faster)."""
+PATIENCE = 10.0
+"""Seconds for which a caller asks again for what somebody else holds; then its own caller is told to come back."""
 
 
 class Do(Struct, frozen=True):
-    """Any synchronous function; in a lane of its kind it has a connection, but no group."""
+    """Any synchronous function; in a lane of its kind it has a connection, but no group. When a lock is refused to it,
+    it is done again: it is a transaction, or may be done twice."""
 
     function: Callable[[], Any]
 
@@ -80,6 +72,9 @@ def _each(items: Sequence[Do]) -> list[Any]:
         try:
             results.append(item.function())
         except Exception as error:  # noqa: BLE001  # it is the answer to whoever asked for this one
+            if refused(error):
+                results.append(LOCKED)
+                continue
             if isinstance(error, DatabaseError | InterfaceError):
                 log.warning("a %s failed: %s", type(item).__name__, error)
             results.append(error)
@@ -105,7 +100,7 @@ def _created(items: Sequence[Create], results: list[Any]) -> None:
         hints.due()
 
 
-def _claimed(items: Sequence[Claim], results: list[Any]) -> None:
+def _claimed(items: Sequence[event_log.Claim], results: list[Any]) -> None:
     documents = [read.document for reads in results for read in reads]
     event_log.told([Reached(task.id, task.seq, task.state) for task in documents])
 
@@ -141,13 +136,13 @@ KINDS: dict[type, Kind] = {
     access.FindCaller: Kind(lane="read", repeatable=True, perform=access.callers_many),
     event_log.ReadHead: Kind(lane="read", repeatable=True, perform=event_log.read_heads_many),
     ReadTask: Kind(lane="read", repeatable=True, perform=event_log.read_many),
-    ReadEvents: Kind(lane="read", repeatable=True, perform=event_log.read_events_many),
+    event_log.ReadEvents: Kind(lane="read", repeatable=True, perform=event_log.read_events_many),
     event_log.ReadAsOf: Kind(lane="slow", perform=lambda items: [event_log.read_as_of(item) for item in items]),
     event_log.FindKey: Kind(lane="read", repeatable=True, perform=event_log.find_key_many),
-    LastEvents: Kind(lane="read", repeatable=True, perform=event_log.last_events_many),
+    event_log.LastEvents: Kind(lane="read", repeatable=True, perform=event_log.last_events_many),
     Refresh: Kind(lane="write", perform=event_log.refresh_many),
-    Claim: Kind(lane="write", perform=lambda items: [event_log.claim(item) for item in items], told=_claimed),
-    Renew: Kind(lane="write", perform=lambda items: [event_log.renew(item) for item in items]),
+    event_log.Claim: Kind(lane="write", perform=lambda items: [event_log.claim(item) for item in items], told=_claimed),
+    event_log.Renew: Kind(lane="write", perform=lambda items: [event_log.renew(item) for item in items]),
     Do: Kind(lane="write", perform=_each),
     DoSlowly: Kind(lane="slow", perform=_each),
 }
@@ -223,7 +218,7 @@ def take(queue: deque[Ticket], unique: Callable[[Any], Hashable] | None) -> list
 
 
 def perform(kind: Kind, items: Sequence[Any], *, again: bool = True) -> list[Any]:
-    """Results in order; an item that fails has its exception as its result.
+    """Results in order; an item that fails has its exception as its result, one that was not begun has LOCKED.
 
     When a group is refused for its data, the halves are tried, so that what is wrong with one item is that
     item's error alone.
@@ -231,6 +226,8 @@ def perform(kind: Kind, items: Sequence[Any], *, again: bool = True) -> list[Any
     try:
         results = kind.perform(items)
     except (OperationalError, InterfaceError, NotSupportedError) as error:
+        if refused(error):
+            return [LOCKED] * len(items)
         # A connection that was cut. Reads may be asked again, and so may creates, whose ids and keys are fixed. And
         # anything that a plan refused, because its table was altered since: that was not begun.
         repeatable = kind.repeatable or isinstance(error, NotSupportedError)
@@ -328,23 +325,34 @@ class Bridge:
                 self.lanes[name].start()
             return self.lanes[name]
 
-    async def ask(self, item: Any) -> Any:
-        """The result of the item, without blocking the loop. Raises what performing it raised."""
+    async def ask(self, item: Any, patience: float = PATIENCE) -> Any:
+        """The result of the item, without blocking the loop. Raises what performing it raised, and Held when somebody
+        else holds what it needs for longer than the patience."""
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        if self.inline:
-            from asgiref.sync import sync_to_async  # tests only
+        waits: Iterator[float] | None = None
+        while True:
+            future: asyncio.Future[Any] = loop.create_future()
+            if self.inline:
+                from asgiref.sync import sync_to_async  # tests only
 
-            await sync_to_async(self.put)(item, future, loop)
-        else:
-            collected = self.collected.get(loop)
-            if collected is None:
-                collected = self.collected[loop] = []
-                loop.call_soon(self._hand_over, loop)
-            collected.append((KINDS[type(item)], (item, future, loop)))
-        result = await future
-        again = instead(item, result)
-        return result if again is None else await self.ask(again)
+                await sync_to_async(self.put)(item, future, loop)
+            else:
+                self._collect(item, future, loop)
+            result = await future
+            if result is PUSHING:
+                item.pushing = True
+            elif result is LOCKED:
+                waits = waits or pauses(patience)
+                await asyncio.sleep(next(waits))
+            else:
+                return result
+
+    def _collect(self, item: Any, future: "asyncio.Future[Any]", loop: asyncio.AbstractEventLoop) -> None:
+        collected = self.collected.get(loop)
+        if collected is None:
+            collected = self.collected[loop] = []
+            loop.call_soon(self._hand_over, loop)
+        collected.append((KINDS[type(item)], (item, future, loop)))
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         collected = self.collected.pop(loop)
@@ -354,13 +362,20 @@ class Bridge:
         for name, pairs in by_lane.items():
             self._lane(name).put(pairs)
 
-    def do(self, item: Any) -> Any:
+    def do(self, item: Any, patience: float = PATIENCE) -> Any:
         """The same for threads without a loop."""
-        future: Future[Any] = Future()
-        self.put(item, future, None)
-        result = future.result()
-        again = instead(item, result)
-        return result if again is None else self.do(again)
+        waits: Iterator[float] | None = None
+        while True:
+            future: Future[Any] = Future()
+            self.put(item, future, None)
+            result = future.result()
+            if result is PUSHING:
+                item.pushing = True
+            elif result is LOCKED:
+                waits = waits or pauses(patience)
+                time.sleep(next(waits))
+            else:
+                return result
 
     def stop(self) -> None:
         """Ends the lanes when their queues are empty."""
@@ -370,25 +385,6 @@ class Bridge:
             lane.stop()
         for lane in lanes:
             lane.join(settings.A2A_GRACE_SECONDS + 20)
-
-
-def instead(item: Any, result: Any) -> Any:
-    """What to ask for when an append was not done as it was asked; None when the result is one."""
-    if result is PUSHING:
-        item.pushing = True
-        return item
-    return DoSlowly(lambda: patient(item)) if result is LOCKED else None
-
-
-def patient(item: Append) -> Any:
-    """One item that waits for the row it needs, on the slow lane, so that it holds up nobody else."""
-    item.patient = True
-    (result,) = perform(KINDS[Append], [item])
-    if instead(item, result) is item:
-        (result,) = perform(KINDS[Append], [item])
-    if isinstance(result, Exception):
-        raise result
-    return result
 
 
 bridge = Bridge()

@@ -3,11 +3,12 @@
 import logging
 import threading
 import time
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from a2a.events import Event
@@ -15,7 +16,7 @@ from a2a.scribe import Scribe
 from a2a.states import TERMINAL, TaskState
 from tasks_app import clock, files
 from tasks_app.bridge import Do, bridge
-from tasks_app.event_log import change
+from tasks_app.event_log import Held, change
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import (
@@ -82,8 +83,9 @@ class Sweeper:
         take_up()
         hints.offer()
         started = time.monotonic()
-        while bridge.do(Do(forget)) and time.monotonic() - started < FORGETTING:
-            pass
+        with suppress(Held):  # What is old can wait.
+            while bridge.do(Do(forget), patience=0) and time.monotonic() - started < FORGETTING:
+                pass
         files.sweep()
         self.last = time.monotonic()
 
@@ -117,9 +119,13 @@ def _take_up_some() -> int:
                 outcome=outcome,
             ),
         )  # fmt: skip
-        if bridge.do(item):
-            done += 1
-            log.warning("task %s attempt %d: %s", task.id, task.attempt, outcome)
+        try:
+            # The next sweep comes; the others that are lost do not wait for this one.
+            if bridge.do(item, patience=0):
+                done += 1
+                log.warning("task %s attempt %d: %s", task.id, task.attempt, outcome)
+        except Held:
+            log.warning("task %s attempt %d: %s, but somebody holds its row", task.id, task.attempt, outcome)
     return done
 
 
@@ -193,4 +199,7 @@ def _forget_deliveries(tasks: list[str], before: datetime) -> bool:
 
 
 def _ids(rows: QuerySet[Any]) -> list[str]:
-    return list(rows.order_by("id").values_list("id", flat=True)[:BATCH])
+    """The oldest; what somebody holds is left for later."""
+    with transaction.atomic():
+        free = rows.select_for_update(skip_locked=True, of=("self",))
+        return list(free.order_by("id").values_list("id", flat=True)[:BATCH])

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from tasks_app import clock
 from tasks_app.bridge import Do, bridge
-from tasks_app.deliveries.turns import end
+from tasks_app.deliveries.turns import end, locked
 from tasks_app.hints import hints
 from tasks_app.models import Delivery, PushConfig
 from tasks_app.sealing import Unreadable, opened
@@ -77,7 +77,7 @@ def _locked(act: Any, delivery_id: str) -> None:
         delivery = Delivery.objects.filter(pk=delivery_id).first()
         if delivery is None:
             raise no_delivery(delivery_id)
-        config = PushConfig.objects.select_for_update(no_key=True).filter(pk=delivery.config_id).first()
+        config = locked(delivery.config_id)
         if config is None:
             raise ActRefused("Its webhook is no longer kept.")
         act(delivery, config)
@@ -104,6 +104,7 @@ def _give_up(delivery: Delivery, config: PushConfig) -> None:
 def _disable(config_id: str, reason: str) -> None:
     now = clock.now()
     with transaction.atomic():
+        locked(config_id)
         if not PushConfig.objects.filter(pk=config_id, state="active").update(
             state="disabled", reason=reason, due_at=None, updated_at=now
         ):
@@ -113,10 +114,12 @@ def _disable(config_id: str, reason: str) -> None:
 
 
 def _enable(config_id: str) -> None:
-    if not PushConfig.objects.filter(pk=config_id, state="disabled").update(
-        state="active", reason="", updated_at=clock.now()
-    ):
-        raise _other_state(config_id, "disabled")
+    with transaction.atomic():
+        locked(config_id)
+        if not PushConfig.objects.filter(pk=config_id, state="disabled").update(
+            state="active", reason="", updated_at=clock.now()
+        ):
+            raise _other_state(config_id, "disabled")
 
 
 def _other_state(config_id: str, wanted: str) -> ActRefused:

@@ -125,10 +125,15 @@ def _turn(config: PushConfig, owner_id: int, head: Delivery, lease: str, until: 
     )  # fmt: skip
 
 
+def locked(config_id: str) -> PushConfig | None:
+    """The webhook, locked. Whoever else has it is not waited for: the lane belongs to everybody."""
+    return PushConfig.objects.select_for_update(no_key=True, nowait=True).filter(pk=config_id).first()
+
+
 def settle(turn: Turn, result: TryResult, began: datetime, now: datetime, chance: float) -> None:
     """Writes down the try, and what it means. Whoever took over after the lease decides instead of a late one."""
     with transaction.atomic():
-        config = PushConfig.objects.select_for_update(no_key=True).filter(pk=turn.config).first()
+        config = locked(turn.config)
         delivery = Delivery.objects.filter(pk=turn.delivery).first()
         if config is None or delivery is None:
             return  # Forgotten together with its task.
@@ -180,7 +185,9 @@ def end(waiting: QuerySet[Delivery], now: datetime, **error: str) -> None:
 
 def release(turn: Turn) -> None:
     """Gives the turn back: it was not made, or nobody will see its answer."""
-    PushConfig.objects.filter(pk=turn.config, lease_owner=turn.lease).update(lease_owner=None, lease_until=None)
+    with transaction.atomic():
+        locked(turn.config)
+        PushConfig.objects.filter(pk=turn.config, lease_owner=turn.lease).update(lease_owner=None, lease_until=None)
 
 
 def release_all() -> int:

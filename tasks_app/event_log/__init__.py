@@ -6,11 +6,9 @@ Nothing else in the service updates a task, and nothing here knows who waits: af
 from collections.abc import Sequence
 
 from tasks_app.event_log.append import (
-    LOCKED,
     PUSHING,
     Append,
     Appended,
-    Locked,
     Pushing,
     append_many,
     change,
@@ -18,6 +16,7 @@ from tasks_app.event_log.append import (
 )
 from tasks_app.event_log.claim import Claim, Refresh, Renew, Want, claim, refresh_many, release_all, renew
 from tasks_app.event_log.create import Create, FindKey, Known, create_many, find_key_many
+from tasks_app.event_log.locks import LOCKED, Held, Locked, pauses, refused
 from tasks_app.event_log.outbox import deliveries
 from tasks_app.event_log.read import (
     PAGE,
@@ -52,6 +51,7 @@ __all__ = [
     "FindKey",
     "Full",
     "Head",
+    "Held",
     "Known",
     "LastEvents",
     "Locked",
@@ -75,12 +75,14 @@ __all__ = [
     "find_key_many",
     "fold",
     "last_events_many",
+    "pauses",
     "read_as_of",
     "read_events_many",
     "read_heads_many",
     "read_many",
     "read_tails",
     "refresh_many",
+    "refused",
     "register",
     "release_all",
     "remove",

@@ -18,6 +18,7 @@ from a2a.documents import TaskDocument
 from a2a.events import Event, status_of
 from a2a.states import QUIET, TERMINAL, TRANSITIONS, TaskState
 from a2a.types import Status
+from tasks_app.event_log.locks import LOCKED, Held, Locked
 from tasks_app.event_log.outbox import write_deliveries
 from tasks_app.event_log.webhooks import put
 from tasks_app.models import Task
@@ -78,8 +79,6 @@ class Append(Struct, kw_only=True):
     """The task after these events: stored as its snapshot unless somebody else's events came between."""
     webhook: WebhookRow | None = None
     """Registered with the events, which are delivered to it already."""
-    patient: bool = False
-    """Wait for a row that somebody else has locked instead of coming back as Locked."""
     pushing: bool = False
     """Write the deliveries of a task that has webhooks instead of coming back as Pushing."""
 
@@ -89,13 +88,6 @@ class Appended(Struct, frozen=True):
 
     seq: int
     stale: bool
-
-
-class Locked(Struct, frozen=True):
-    """Somebody else holds the row, or it does not exist: ask again with patience."""
-
-
-LOCKED = Locked()
 
 
 class Pushing(Struct, frozen=True):
@@ -148,7 +140,8 @@ Outcome = Appended | Locked | Pushing | None
 
 
 def append_many(items: Sequence[Append]) -> list[Outcome]:
-    """Appends each item; None where its conditions do not hold. No task may be twice in a group.
+    """Appends each item; None where its conditions do not hold, Locked where somebody else holds a row that it needs.
+    No task may be twice in a group.
 
     On PostgreSQL a group is one statement, and a transaction only if it has deliveries to write.
     """
@@ -156,6 +149,19 @@ def append_many(items: Sequence[Append]) -> list[Outcome]:
         return _append_sqlite(items)
     if not any(item.pushing for item in items):
         return _append_postgres(items)
+    held: frozenset[str] = frozenset()
+    while True:
+        free = [item for item in items if item.task_id not in held]
+        try:
+            results = iter(_append_pushing(free) if free else ())
+        except Held as error:
+            held |= error.tasks
+        else:
+            return [LOCKED if item.task_id in held else next(results) for item in items]
+
+
+def _append_pushing(items: Sequence[Append]) -> list[Outcome]:
+    """The same with deliveries. Raises Held for tasks that have a webhook which somebody else holds."""
     with transaction.atomic(), connection.cursor() as cursor:
         results = _append_postgres(items)
         flagged = [
@@ -197,7 +203,7 @@ with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, c
         status text, status_at timestamptz, attempt bigint, sight text, frees boolean, tries bigint,
         lease_before timestamptz, wants text, snapshot bigint, artifacts text, history text, pushing boolean)),
     l as materialized (
-        select id, pushes from {_TASK} where id = any(%s) order by id for no key update {{locked}}),
+        select id, pushes from {_TASK} where id = any(%s) order by id for no key update skip locked),
     u as (update {_TASK} t set last_seq = t.last_seq + r.count, state = coalesce(r.state, t.state),
             status = coalesce(r.status, t.status), status_at = coalesce(r.status_at, t.status_at),
             tries = t.tries + r.tries, wants = coalesce(r.wants, t.wants),
@@ -217,7 +223,9 @@ with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, c
     e as (insert into {EVENTS.name} ({EVENTS.list})
         select {", ".join(f"u.base + x.{name}" if name == "seq" else f"x.{name}" for name in EVENTS.columns)}
         from jsonb_to_recordset(%s::jsonb) as x({EVENTS.record}) join u using (n)){{more}}
-select r.n, u.last_seq, u.snapshot_seq, l.id is null, l.pushes from r left join u using (n) left join l on l.id = r.id
+select r.n, u.last_seq, u.snapshot_seq,
+    case when l.id is null then exists (select 1 from {_TASK} held where held.id = r.id) end, l.pushes
+from r left join u using (n) left join l on l.id = r.id
 """
 
 
@@ -250,8 +258,7 @@ def _append_postgres(items: Sequence[Append]) -> list[Outcome]:
         )  # fmt: skip
     parts = _parts(items)
     more = "".join(f", t{n} as ({table.insert('join u using (n)')})" for n, (table, _) in enumerate(parts))
-    locked = "" if items[0].patient else "skip locked"
-    statement = _APPEND.format(locked=locked, more=more, known="t.last_seq + r.count = r.snapshot")
+    statement = _APPEND.format(more=more, known="t.last_seq + r.count = r.snapshot")
     events = as_json([event for item in items for event in item.events])
     ids = [item.task_id for item in items]
     with prepared() as cursor:
@@ -266,12 +273,12 @@ def _snapshot(document: TaskDocument | None) -> dict[str, Any]:
     return {"snapshot": document.seq, "artifacts": document.artifacts, "history": document.history}
 
 
-def _outcome(item: Append, seq: int | None, snapshot_seq: int, unlocked: bool, pushes: bool | None) -> Outcome:
+def _outcome(item: Append, seq: int | None, snapshot_seq: int, held: bool | None, pushes: bool | None) -> Outcome:
     if seq is not None:
         return Appended(seq, stale(seq, snapshot_seq, item.state))
     if pushes and not item.pushing:
         return PUSHING
-    return LOCKED if unlocked and not item.patient else None
+    return LOCKED if held else None
 
 
 _UPDATE = f"""
@@ -319,9 +326,10 @@ def _append_one(cursor: CursorWrapper, item: Append) -> Appended | None:
 
 
 def write_snapshot(cursor: CursorWrapper, document: TaskDocument) -> None:
-    """On either database; a snapshot never goes back."""
+    """On either database; a snapshot never goes back. It is left out for a row that somebody else holds."""
+    free = "for no key update skip locked" if on_postgres() else ""
     cursor.execute(
         f"update {_TASK} set snapshot_seq = %s, snapshot_status = %s, artifacts = %s, history = %s "
-        "where id = %s and snapshot_seq < %s",
+        f"where id = (select id from {_TASK} where id = %s and snapshot_seq < %s {free})",
         (document.seq, document.status, document.artifacts, document.history, document.id, document.seq),
     )

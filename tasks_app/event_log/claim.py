@@ -16,6 +16,7 @@ from a2a.states import TaskState
 from a2a.types import Status
 from tasks_app import clock
 from tasks_app.event_log.append import write_snapshot
+from tasks_app.event_log.locks import Held
 from tasks_app.event_log.outbox import write_deliveries
 from tasks_app.event_log.read import COLUMNS, ReadTask, TaskRead, one_of, read_many, task_read
 from tasks_app.models import Task
@@ -116,15 +117,24 @@ def _claim_postgres(cursor: CursorWrapper, worker: str, wants: Sequence[Want], s
     chosen = [value for want in wants for value in (list(want.agents), list(want.queues), want.limit)]
     found = _claim_chosen(cursor, [_WANTED] * len(wants), chosen, worker, status)
     rows = [row for _, *row in found if row[0] is not None]
-    if pushing := [chosen_id for chosen_id, *row in found if row[0] is None]:
-        try:
-            with transaction.atomic():
-                more = [row for _, *row in _claim_chosen(cursor, [_THESE], [pushing], worker, status)]
-                write_deliveries(cursor, {row[0]: [_working(status, row[0], row[2], row[13])] for row in more})
-            rows += more
-        except Exception:
-            # What was claimed before is this worker's already, and must be run.
-            log.exception("%d tasks with webhooks were not claimed; they are offered again", len(pushing))
+    pushing = [chosen_id for chosen_id, *row in found if row[0] is None]
+    try:
+        while pushing:
+            try:
+                return rows + _claim_pushing(cursor, pushing, worker, status)
+            except Held as held:
+                pushing = [task_id for task_id in pushing if task_id not in held.tasks]
+    except Exception:
+        # What was claimed before is this worker's already, and must be run.
+        log.exception("%d tasks with webhooks were not claimed; they are offered again", len(pushing))
+    return rows
+
+
+def _claim_pushing(cursor: CursorWrapper, pushing: Sequence[str], worker: str, status: Status) -> list[Any]:
+    """Of tasks with webhooks. Raises Held for those that have one which somebody else holds."""
+    with transaction.atomic():
+        rows = [row for _, *row in _claim_chosen(cursor, [_THESE], [pushing], worker, status)]
+        write_deliveries(cursor, {row[0]: [_working(status, row[0], row[2], row[13])] for row in rows})
     return rows
 
 

@@ -21,6 +21,7 @@ from a2a.documents import EventDocument, TaskDocument
 from a2a.events import apply
 from a2a.types import Task as TaskValue
 from tasks_app import clock
+from tasks_app.event_log.locks import Held
 from tasks_app.event_log.read import ReadAsOf, one_of, read_as_of, read_snapshot, read_tails
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7
@@ -64,22 +65,29 @@ def _body(version: str, event: EventDocument, as_of: Callable[[int], TaskDocumen
 
 
 # The rows are locked before the deliveries are written: a webhook that is switched off at this moment either
-# comes first and is not found, or waits and finds them.
-_DUE = (
+# comes first and is not found, or comes after them and finds them.
+_DUE_SQLITE = (
     f"update {_CONFIG} set due_at = coalesce(due_at, %s) where {{where}} and state = 'active' "
     "returning id, task_id, version"
 )
+# One that somebody else holds has no version here.
+_DUE_POSTGRES = f"""
+with w as (select id, task_id from {_CONFIG} where task_id = any(%(tasks)s) and state = 'active'),
+    l as materialized (select id from {_CONFIG} where task_id = any(%(tasks)s) and state = 'active'
+        order by id for no key update skip locked),
+    u as (update {_CONFIG} c set due_at = coalesce(c.due_at, %(now)s) from l where c.id = l.id
+        returning c.id, c.version)
+select w.id, w.task_id, u.version from w left join u using (id)
+"""
 
 
 def write_deliveries(cursor: CursorWrapper, events: Mapping[str, Sequence[EventRow]]) -> None:
-    """In the transaction of these events, which are in the log with their numbers, task by task."""
+    """In the transaction of these events, which are in the log with their numbers, task by task. Raises Held."""
     if not events:
         return
     now = clock.now()
-    where, ids = one_of("task_id", list(events))
-    cursor.execute(_DUE.format(where=where), [now if on_postgres() else sqlite_time(now), *ids])
     webhooks: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for config_id, task_id, version in cursor.fetchall():
+    for config_id, task_id, version in _due(cursor, list(events), now):
         webhooks[task_id].append((config_id, version))
     rows: list[DeliveryRow] = []
     contexts = dict(Task.objects.filter(id__in=list(webhooks)).values_list("id", "context_id"))
@@ -95,6 +103,19 @@ def write_deliveries(cursor: CursorWrapper, events: Mapping[str, Sequence[EventR
     DELIVERIES.write(cursor, rows)
     # A delivery that nobody hears of waits for the next look.
     transaction.on_commit(hints.due)
+
+
+def _due(cursor: CursorWrapper, task_ids: list[str], now: datetime) -> list[tuple[str, str, str]]:
+    """The webhooks of the tasks, each locked and due: (id, task, version). Raises Held."""
+    if not on_postgres():
+        where, ids = one_of("task_id", task_ids)
+        cursor.execute(_DUE_SQLITE.format(where=where), [sqlite_time(now), *ids])
+        return list(cursor.fetchall())
+    cursor.execute(_DUE_POSTGRES, {"tasks": task_ids, "now": now})
+    rows = list(cursor.fetchall())
+    if held := {task_id for _, task_id, version in rows if version is None}:
+        raise Held("somebody else holds a webhook", held)
+    return rows
 
 
 def write_end(cursor: CursorWrapper, webhook: WebhookRow, context_id: str, seq: int, *, moved: bool) -> None:

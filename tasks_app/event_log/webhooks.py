@@ -2,12 +2,13 @@
 
 from datetime import datetime
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
 from a2a.dialects.webhooks import SIGNED
 from a2a.states import TERMINAL, TaskState
+from tasks_app.event_log.locks import Held, refused
 from tasks_app.event_log.outbox import write_end
 from tasks_app.models import Delivery, PushConfig, Task
 from tasks_app.rows import VISIBLE, WEBHOOKS, WebhookRow
@@ -55,6 +56,7 @@ def register(wish: Register) -> bool:
     A task may end between the answer that named it and this: the event of its end is delivered all the same.
     """
     with transaction.atomic(), connection.cursor() as cursor:
+        _lock(wish.row.task_id)
         cursor.execute(
             f"update {_TASK} as t set pushes = %s where id = %s and %s = {VISIBLE} "
             "returning context_id, state, last_seq",
@@ -70,10 +72,21 @@ def register(wish: Register) -> bool:
     return True
 
 
+def _lock(task_id: str) -> None:
+    """The lock that events and registrations take; whoever has it is not waited for."""
+    Task.objects.select_for_update(no_key=True, nowait=True).only("pk").filter(pk=task_id).first()
+
+
 def put(cursor: CursorWrapper, row: WebhookRow) -> PushConfig | None:
-    """Stores the webhook in the place of that id, and gives what was there; the task's row is locked. Raises Full."""
+    """Stores the webhook in the place of that id, and gives what was there; the task's row is locked. Raises Full, and
+    Held."""
     mine = PushConfig.objects.filter(task_id=row.task_id)
-    known = mine.filter(config_id=row.config_id).first()
+    try:
+        known = mine.select_for_update(no_key=True, nowait=True).filter(config_id=row.config_id).first()
+    except OperationalError as error:
+        if refused(error):
+            raise Held("somebody else holds the webhook", [row.task_id]) from error
+        raise
     new = known is None or known.state == "removed"
     if new and mine.filter(state__in=_LIVE).count() >= MOST:
         raise Full
@@ -99,10 +112,9 @@ def _is_the_same(known: PushConfig, row: WebhookRow) -> bool:
 def remove(wish: Remove) -> UnderWay | None:
     """Ends the webhook; the try that began before and is still under way, if there is one."""
     with transaction.atomic():
-        # The lock that events and registrations take.
-        Task.objects.select_for_update(no_key=True).only("pk").filter(pk=wish.task_id).first()
+        _lock(wish.task_id)
         mine = PushConfig.objects.filter(task_id=wish.task_id)
-        found = mine.filter(config_id=wish.config_id).select_for_update(no_key=True).first()
+        found = mine.filter(config_id=wish.config_id).select_for_update(no_key=True, nowait=True).first()
         if found is None:
             return None
         if found.state != "removed":

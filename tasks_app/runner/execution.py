@@ -18,7 +18,7 @@ from a2a.types import Message, Role, Task
 from tasks_app import clock
 from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.conversation import conversation_of
-from tasks_app.event_log import ReadEvents, TaskRead, change
+from tasks_app.event_log import Held, ReadEvents, TaskRead, change
 from tasks_app.files import run_files
 from tasks_app.ids import own_context, uuid7
 from tasks_app.rows import RunRow
@@ -29,6 +29,8 @@ from tasks_app.runner.writer import Writer
 
 log = logging.getLogger(__name__)
 Stop = Literal["lost", "released"]
+FAREWELL = 0.5
+"""Seconds for which a process that ends asks for a row that somebody else holds."""
 
 
 class Execution:
@@ -171,8 +173,15 @@ class Execution:
             attempt=self.read.attempt, tries=-1, run=self._row("released"),
             files=self.writer.files if self.writer else [],
         )  # fmt: skip
-        if await bridge.ask(item):
-            log.info("task %s attempt %d: given back", self.task_id, self.read.attempt)
+        try:
+            if await bridge.ask(item, patience=FAREWELL):
+                log.info("task %s attempt %d: given back", self.task_id, self.read.attempt)
+        except Held:
+            log.warning(
+                "task %s attempt %d: not given back, for somebody holds its row; its lease runs out",
+                self.task_id,
+                self.read.attempt,
+            )
 
 
 def _said(task: Task) -> tuple[Message, ...]:

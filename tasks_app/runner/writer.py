@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from functools import reduce
 
+from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
 from a2a.dialects.protojson import document, encodable
@@ -103,7 +104,8 @@ class Writer:
                 pushing=self.read.pushes,
             )  # fmt: skip
             try:
-                result = await bridge.ask(item)
+                # As long as the lease: afterwards somebody else may do the work over.
+                result = await bridge.ask(item, patience=settings.A2A_LEASE_SECONDS)
             except (OperationalError, InterfaceError) as error:
                 raise WriteFailed from error
             self.last = asyncio.get_running_loop().time()

@@ -4,7 +4,9 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from urllib.parse import urlsplit
+from pathlib import Path
+from signal import SIGCONT, SIGSTOP
+from urllib.parse import quote, urlsplit
 
 import psycopg
 import pytest
@@ -12,10 +14,15 @@ from psycopg import sql
 
 from tests.faults.clients import PATIENCE, Client, assert_whole, client, inputs, listening
 from tests.faults.conftest import SHORT, Start
+from tests.faults.nodes import Node, manage
+from tests.faults.test_kill import assert_says_why, holder
+from tests.receiver import receiver
 
 pytestmark = pytest.mark.fault
 AT_ONCE_SECONDS = 3.0
 """Nothing waits for a database that is away: a patience of ours or of its driver would be longer."""
+HELD_SECONDS = 5
+"""For which the database lets somebody say nothing in a transaction; see config/settings.py."""
 CUT = """select count(pg_terminate_backend(pid)) from pg_stat_activity
 where datname = current_database() and pid <> pg_backend_pid()"""
 CUT_WAITING = """select pg_terminate_backend(pid) from pg_stat_activity
@@ -103,13 +110,93 @@ async def test_a_write_that_the_database_drops_does_not_fail_the_task(start: Sta
         async with listening(caller, "SubscribeToTask", {"id": task_id}, after=1) as seen:
             await seen.count(5)
         with psycopg.connect(postgres) as holder, psycopg.connect(postgres, autocommit=True) as observer:
-            # The row is locked, so the next write of the run waits, and is cut while it does.
-            holder.execute("select 1 from tasks_app_task where id = %s for update", (task_id,))
+            # The table is locked, so the next write of the run waits, and is cut while it does.
+            holder.execute("lock table tasks_app_event in share mode")
             async with asyncio.timeout(PATIENCE):
                 while observer.execute(CUT_WAITING).fetchone() is None:  # noqa: ASYNC110  # no Event there
                     await asyncio.sleep(0.02)
         task = await caller.state(task_id, "TASK_STATE_COMPLETED")
         assert text(task).startswith("A small server stood at the edge")
+
+
+async def test_a_row_that_somebody_holds_costs_nobody_else_a_lease(pair: tuple[Node, Node], postgres: str) -> None:
+    async with client(pair[0]) as caller:
+        held = await caller.send("once")
+        webhook = {"taskId": held, "url": "http://127.0.0.1:65000/"}
+        named = {"taskId": held, "id": (await caller.result("CreateTaskPushNotificationConfig", webhook))["id"]}
+        task_id = await caller.send("once", seconds=6)
+        await caller.state(task_id, "TASK_STATE_WORKING", 5)
+    owner, other = holder(postgres, task_id, pair)
+    with psycopg.connect(postgres) as lock:
+        lock.execute("select 1 from tasks_app_task where id = %s for update", (held,))
+        async with client(owner) as caller, client(other) as second:
+            gone = asyncio.create_task(caller.reply("DeleteTaskPushNotificationConfig", named))
+            ended = await second.state(task_id, "TASK_STATE_COMPLETED", 30)
+            # Nobody hurries who holds it: the caller is told to come back.
+            assert (await gone)["error"]["code"] == -38013
+    assert text(ended) == "begun and ended"
+    assert (await other.shown(task_id))["attempt"] == 1
+
+
+async def frozen(zombie: Node, database: str, task_id: str) -> bool:
+    """Stops the process while it has the row of the task locked; false if it was never caught."""
+    free = "select 1 from tasks_app_task where id = %s for no key update skip locked"
+    with psycopg.connect(database, autocommit=True) as look:
+        for _ in range(400):
+            zombie.tell(SIGSTOP)
+            for _ in range(5):  # It may be on its way to the database to let go; or it was somebody else.
+                await asyncio.sleep(0.02)
+                if look.execute(free, (task_id,)).fetchone():
+                    break
+            else:
+                return True
+            zombie.tell(SIGCONT)
+            await asyncio.sleep(0.007)
+    return False
+
+
+async def test_a_worker_that_is_frozen_in_a_transaction_loses_its_task_and_stops_nobody(
+    pair: tuple[Node, Node], postgres: str
+) -> None:
+    with receiver() as there:
+        async with client(pair[0]) as caller:
+            configuration = {"returnImmediately": True, "taskPushNotificationConfig": {"url": there.url}}
+            params = {"message": inputs(chunks=10_000, size=10, pause=0.01), "configuration": configuration}
+            task_id = (await caller.result("SendMessage", params, agent="chatty"))["task"]["id"]
+            await caller.state(task_id, "TASK_STATE_WORKING", 5)
+        zombie, other = holder(postgres, task_id, pair)
+        assert await frozen(zombie, postgres, task_id), "it has a transaction for each of its events"
+        try:
+            async with client(other) as caller:
+                async with asyncio.timeout(20 + HELD_SECONDS):
+                    while (await caller.get(task_id))["status"]["state"] == "TASK_STATE_WORKING":
+                        assert (await caller.http.get(f"{other.base}/readyz")).status_code == 200
+                        assert (await caller.result("ListTasks", {"pageSize": 1}))["totalSize"] > 0
+                        assert not await fails(caller)
+                        await asyncio.sleep(0.2)
+                assert_says_why(await caller.get(task_id))
+        finally:
+            zombie.tell(SIGCONT)
+
+
+def test_what_the_address_of_a_database_says_wins_over_what_is_usual(tmp_path: Path, postgres: str) -> None:
+    names = ("lock_timeout", "idle_in_transaction_session_timeout", "statement_timeout", "application_name")
+    look = f"""
+from django.db import connection
+with connection.cursor() as cursor:
+    for name in {names}:
+        cursor.execute("select current_setting(%s)", [name])
+        print(*cursor.fetchone())
+"""
+
+    def seen(query: str) -> list[str]:
+        done = manage(tmp_path, "shell", "--no-imports", "-c", look, DATABASE_URL=postgres + query)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    assert seen("") == ["2s", "30s", "0", ""]
+    given = quote("-c lock_timeout=7s -c statement_timeout=8s")
+    assert seen(f"?options={given}&application_name=ours") == ["7s", "30s", "8s", "ours"]
 
 
 def text(task: dict[str, list[dict[str, list[dict[str, str]]]]]) -> str:

@@ -3,34 +3,46 @@
 import asyncio
 import threading
 from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from itertools import product
 from typing import Any
 
 import psycopg
 import pytest
-from django.conf import settings
-from django.db import IntegrityError, connection
+from asgiref.sync import async_to_sync
+from django.conf import settings as django_settings
+from django.db import IntegrityError, OperationalError, connection, connections
 
 from a2a.errors import TaskNotCancelable
-from a2a.requests import CancelTask
+from a2a.requests import CancelTask, CreatePushConfig, DeletePushConfig, ListTasks
 from a2a.states import TERMINAL, TaskState
-from tasks_app import statements
+from tasks_app import clock, statements
 from tasks_app.access import sight
 from tasks_app.bridge import GROUP, KINDS, Do, DoSlowly, bridge, perform, take
-from tasks_app.event_log import Appended, Known, ReadTask, read_many
+from tasks_app.deliveries import disable, turns
+from tasks_app.deliveries.schedule import TryResult
+from tasks_app.event_log import LOCKED, Append, Appended, Held, Known, ReadTask, Refresh, pauses, read_many
+from tasks_app.health import problems
 from tasks_app.hints import hints
-from tasks_app.models import Event, IdempotencyKey, Task
+from tasks_app.ids import uuid7_at
+from tasks_app.models import Delivery, Event, IdempotencyKey, PushConfig, Task
 from tasks_app.operations import Context, perform_now
-from tests.conftest import PATIENCE, Person, on_postgres
-from tests.operations.asking import message, sent
-from tests.operations.rows import addition, chunk, creation, status, together
+from tasks_app.sweeper import Sweeper
+from tests.conftest import PATIENCE, Person, on_postgres, until
+from tests.operations.asking import ask, message, page, sent
+from tests.operations.rows import LONG_AGO, addition, chunk, creation, expire, status, together, wish
+from tests.operations.webhooks import config, happens, hook, hooked
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
 needs_row_locks = pytest.mark.skipif(not on_postgres(), reason="SQLite locks no rows")
 keeps_plans = pytest.mark.skipif(not on_postgres(), reason="SQLite has no server that would keep plans")
 
 
-def made(owner: Person, key: str = "k") -> str:
-    item = creation(owner, key)
+def made(owner: Person, key: str = "k", **more: Any) -> str:
+    item = creation(owner, key, **more)
     assert bridge.do(item) is None
     assert item.task
     return item.task.id
@@ -232,6 +244,221 @@ def test_a_row_that_somebody_else_holds_delays_its_own_caller_only(owner: Person
     assert late == [Appended(2, False)]
 
 
+@contextmanager
+def held(table: str, column: str, value: str) -> Iterator[Callable[[], None]]:
+    """Somebody else has locked a row, and will not be hurried, but may be told to let go of it."""
+    with other_connection() as other:
+        other.execute(f"select 1 from tasks_app_{table} where {column} = %s for update", (value,))  # noqa: S608
+        yield other.rollback
+
+
+def waiting_for_locks() -> int:
+    """How many sessions do, at this moment."""
+    with other_connection() as other:
+        row = other.execute(
+            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        ).fetchone()
+    return int(row[0])
+
+
+@contextmanager
+def under_way(*work: Callable[[], Any]) -> Iterator[list[Any]]:
+    """These are asked for meanwhile, and what came of them is known at the end."""
+    results: list[Any] = []
+
+    def one(function: Callable[[], Any]) -> None:
+        try:
+            results.append(function())
+        except Exception as error:  # noqa: BLE001  # a result like any other
+            results.append(error)
+        finally:
+            connections.close_all()  # those of this thread
+
+    threads = [threading.Thread(target=one, args=(function,), daemon=True) for function in work]
+    for thread in threads:
+        thread.start()
+    yield results
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def asked_twice(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
+    """Whether somebody has been told to ask again."""
+    seen: list[float] = []
+
+    def counted(seconds: float) -> Iterator[float]:
+        for pause in pauses(seconds):
+            seen.append(pause)
+            yield pause
+
+    monkeypatch.setattr("tasks_app.bridge.pauses", counted)
+    return lambda: bool(seen)
+
+
+@needs_row_locks
+@pytest.mark.parametrize(
+    ("act", "table"),
+    [
+        *product(("create", "delete", "append"), ("task", "pushconfig")),
+        *product(("settle", "disable"), ("pushconfig",)),
+    ],
+)
+def test_a_webhook_that_somebody_else_holds_delays_nobody_but_who_asks_for_it(
+    owner: Person, monkeypatch: pytest.MonkeyPatch, act: str, table: str
+) -> None:
+    task_id, others = hooked(owner, "https://93.184.216.34/", id="a"), [hooked(owner, "https://93.184.216.34/")]
+    happens(task_id, status(TaskState.WORKING))
+    (turn,) = [turn for turn in turns.take("w", 2, turns.Busy(), clock.now()) if turn.task_id == task_id]
+    row = PushConfig.objects.get(task_id=task_id)
+    settled = partial(turns.settle, turn, TryResult(status=204), clock.now(), clock.now(), 0.5)
+    acts: dict[str, Callable[[], Any]] = {
+        "create": lambda: ask(
+            owner, CreatePushConfig(task_id=task_id, config=config("https://93.184.216.34/x", id="a"))
+        ),
+        "delete": lambda: ask(owner, DeletePushConfig(task_id=task_id, id="a")),
+        "append": lambda: bridge.do(addition(task_id, chunk("late"))),
+        "settle": lambda: bridge.do(Do(settled)),
+        "disable": lambda: disable(row.pk, "ops"),
+    }
+    monkeypatch.setattr("tasks_app.operations.push_configs.LONGEST_TRY", timedelta())
+    told = asked_twice(monkeypatch)
+    with held(table, "id", task_id if table == "task" else row.pk) as let_go, under_way(acts[act]) as results:
+        until(told, "it is told to ask again")
+        for other in (made(owner, "new"), *others):
+            happens(other, chunk("x"), chunk("y"))
+            assert waiting_for_locks() == 0
+        assert results == []
+        let_go()
+    assert not isinstance(results[0], Exception), results
+
+
+@needs_row_locks
+def test_a_row_that_somebody_else_holds_delays_no_list_and_no_readiness(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_id, told = made(owner), asked_twice(monkeypatch)
+    item = addition(task_id, chunk("late"))
+    with held("task", "id", task_id) as let_go, under_way(lambda: bridge.do(item)) as results:
+        until(told, "it is told to ask again")
+        assert page(ask(owner, ListTasks())) == [task_id]
+        assert waiting_for_locks() == 0
+        assert not [reason for reason in async_to_sync(problems)() if reason.startswith("database")]
+        assert results == []
+        let_go()
+    assert results == [Appended(2, False)]
+
+
+@needs_row_locks
+def test_a_run_asks_for_its_row_as_long_as_it_has_its_lease(
+    service: None, owner: Person, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.A2A_LEASE_SECONDS = 3 * PATIENCE
+    task_id = sent(owner, "hello", "waits-in-a-thread", return_immediately=True).id
+    until(lambda: Event.objects.filter(task_id=task_id, actor="agent").exists(), "it has said something")
+    asked: list[float] = []
+
+    def counted(seconds: float) -> Iterator[float]:
+        asked.append(seconds)
+        return pauses(seconds)
+
+    monkeypatch.setattr("tasks_app.bridge.pauses", counted)
+    with held("task", "id", task_id):
+        until(lambda: asked, "it is told to ask again")
+        said = Event.objects.filter(task_id=task_id).count()
+    assert set(asked) == {3 * PATIENCE}
+    until(lambda: Event.objects.filter(task_id=task_id).count() > said, "it goes on")
+    assert Task.objects.get().attempt == 1
+    ask(owner, CancelTask(id=task_id))
+
+
+@needs_row_locks
+def test_in_a_group_only_the_task_whose_webhook_is_held_is_asked_for_again(owner: Person) -> None:
+    free, taken = hooked(owner, "https://93.184.216.34/"), hooked(owner, "https://93.184.216.34/")
+    items = [addition(task_id, chunk("x"), pushing=True) for task_id in (taken, free)]
+    with held("pushconfig", "task_id", taken):
+        assert perform(KINDS[Append], items) == [LOCKED, Appended(2, False)]
+    assert perform(KINDS[Append], items[:1]) == [Appended(2, False)]
+    assert sorted(Delivery.objects.values_list("task_id", flat=True)) == sorted([free, taken])
+
+
+@needs_row_locks
+def test_a_claim_leaves_the_task_whose_webhook_is_held_and_takes_the_others(owner: Person) -> None:
+    ids = []
+    for key in ("one", "two"):
+        ids.append(made(owner, key))
+        hook(owner, ids[-1], "https://93.184.216.34/")
+    with held("pushconfig", "task_id", ids[0]):
+        assert [read.document.id for read in bridge.do(wish())] == [ids[1]]
+    assert [read.document.id for read in bridge.do(wish())] == [ids[0]]
+
+
+@needs_row_locks
+def test_who_asks_for_a_row_that_stays_held_is_told_to_come_back(owner: Person) -> None:
+    task_id = made(owner)
+    with held("task", "id", task_id):
+        with pytest.raises(Held):
+            bridge.do(addition(task_id, chunk("x")), patience=0.05)
+        with pytest.raises(Held):
+            asyncio.run(bridge.ask(addition(task_id, chunk("x")), patience=0.05))
+    # The doors tell callers what they tell them when the database is away.
+    assert issubclass(Held, OperationalError)
+    assert Event.objects.filter(task_id=task_id).count() == 1
+
+
+@needs_row_locks
+def test_a_task_that_is_gone_is_not_taken_for_one_that_is_held(owner: Person) -> None:
+    item = addition(made(owner), chunk("x"))
+    Event.objects.all().delete()
+    Task.objects.all().delete()
+    assert bridge.do(item, patience=0) is None
+
+
+@needs_row_locks
+def test_the_sweeper_leaves_what_somebody_holds_and_goes_on_with_the_rest(owner: Person) -> None:
+    ids = [made(owner, key) for key in ("one", "two")]
+    for read in bridge.do(wish()):
+        expire(read)
+    with held("task", "id", ids[0]):
+        Sweeper().sweep()
+        assert dict(Task.objects.values_list("id", "state")) == {ids[0]: "working", ids[1]: "submitted"}
+    Sweeper().sweep()
+    assert set(Task.objects.values_list("state", flat=True)) == {"submitted"}
+
+
+@needs_row_locks
+def test_what_is_past_its_time_and_held_by_somebody_is_left_for_later(owner: Person) -> None:
+    old = [made(owner, f"{place}", id=uuid7_at(LONG_AGO + timedelta(seconds=place))) for place in range(2)]
+    for task_id in old:
+        bridge.do(addition(task_id, status(TaskState.COMPLETED)))
+    Task.objects.update(status_at=LONG_AGO)
+    with held("task", "id", old[0]):
+        Sweeper().sweep()
+        assert list(Task.objects.values_list("id", flat=True)) == [old[0]]
+    Sweeper().sweep()
+    assert not Task.objects.exists()
+
+
+@needs_row_locks
+def test_a_snapshot_of_a_row_that_somebody_holds_is_left_out(owner: Person) -> None:
+    task_id = made(owner)
+    bridge.do(addition(task_id, chunk("x")))
+    with held("task", "id", task_id):
+        bridge.do(Refresh(task_id=task_id), patience=0)
+        assert Task.objects.get().snapshot_seq == 1
+    bridge.do(Refresh(task_id=task_id))
+    assert Task.objects.get().snapshot_seq == 2
+
+
+@needs_row_locks
+def test_nobody_waits_long_for_a_lock_and_nobody_keeps_one_who_says_nothing() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("select current_setting('lock_timeout'), current_setting('statement_timeout')")
+        assert cursor.fetchone() == ("2s", "0")
+        cursor.execute("select current_setting('idle_in_transaction_session_timeout')")
+        assert cursor.fetchone() == ("30s",)
+
+
 @needs_row_locks
 def test_lanes_whose_connections_were_cut_while_idle_answer_the_next_call(owner: Person) -> None:
     task_id = made(owner)
@@ -242,7 +469,7 @@ def test_lanes_whose_connections_were_cut_while_idle_answer_the_next_call(owner:
             other.execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and pid <> all(%s)",
                 (
-                    settings.DATABASES["default"]["NAME"],
+                    django_settings.DATABASES["default"]["NAME"],
                     [other.info.backend_pid, connection.connection.info.backend_pid],
                 ),
             )

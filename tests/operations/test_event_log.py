@@ -54,7 +54,7 @@ def made(owner: Person, number: int = 1) -> list[str]:
 
 
 def append(task_id: str, *events: Any, **more: Any) -> Any:
-    return append_many([addition(task_id, *events, patient=True, **more)])[0]
+    return append_many([addition(task_id, *events, **more)])[0]
 
 
 # ------------------------------------------------------------------ groups
