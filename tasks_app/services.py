@@ -64,6 +64,7 @@ def start(role: Role = "web") -> None:
         if _running:
             return
         parts = parts_of(role)
+        sweeper.renew = runner.renew
         for part in parts:
             part.start()
         atexit.register(stop)

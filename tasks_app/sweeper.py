@@ -3,19 +3,21 @@
 import logging
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from a2a.events import Event
 from a2a.scribe import Scribe
 from a2a.states import TERMINAL, TaskState
 from tasks_app import clock, files
-from tasks_app.bridge import Do, bridge
+from tasks_app.bridge import Do, DoSlowly, bridge
 from tasks_app.event_log import Held, change
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7, uuid7_at
@@ -32,11 +34,13 @@ from tasks_app.models import (
     Turn,
 )
 from tasks_app.models import Event as EventModel
-from tasks_app.rows import RunRow, on_postgres
+from tasks_app.rows import RunRow
 
 log = logging.getLogger(__name__)
 BATCH = 200
 """Rows of one kind handled in one sweep."""
+FAREWELL = 5.0
+"""Seconds that the deleting of files may take when the process ends."""
 FORGETTING = 1.0
 """Seconds of a sweep that may go into deleting."""
 LATE = timedelta(seconds=5)
@@ -51,6 +55,10 @@ class Sweeper:
         """When the last sweep ended, on the monotonic clock; 0 before the first."""
         self.stopping = threading.Event()
         self.thread: threading.Thread | None = None
+        self.deleting: threading.Thread | None = None
+        """Of files, apart: a storage that hangs holds up no task."""
+        self.renew: Callable[[], None] = lambda: None
+        """Lets this process renew the leases that it holds itself; see services.py."""
 
     @property
     def age(self) -> float:
@@ -70,6 +78,9 @@ class Sweeper:
         if self.thread is not None:
             self.thread.join(10)
             self.thread = None
+        if self.deleting is not None:
+            self.deleting.join(FAREWELL)
+            self.deleting = None
 
     def _run(self) -> None:
         while not self.stopping.wait(settings.A2A_SWEEP_SECONDS):
@@ -80,32 +91,44 @@ class Sweeper:
 
     def sweep(self) -> None:
         """Once, now."""
-        take_up()
+        take_up(self.renew)
         hints.offer()
         started = time.monotonic()
         with suppress(Held):  # What is old can wait.
             while bridge.do(Do(forget), patience=0) and time.monotonic() - started < FORGETTING:
                 pass
-        files.sweep()
+        self.delete_files()
         self.last = time.monotonic()
+
+    def delete_files(self) -> None:
+        """Begins to, unless it is still at it from the last time."""
+        if self.deleting is None or not self.deleting.is_alive():
+            self.deleting = threading.Thread(target=files.sweep, name="sweeper-files", daemon=True)
+            self.deleting.start()
 
 
 sweeper = Sweeper()
 """Of this process."""
 
 
-def take_up() -> int:
-    """Submits again, or fails, what nobody has a lease on any more; how many tasks that were."""
+def take_up(renew: Callable[[], None] = lambda: None) -> int:
+    """Submits again, or fails, what nobody has a lease on any more; how many tasks that were.
+
+    The time is read first, then this process renews what it holds: however long it was asleep, or its clock is set
+    forward, and at whatever moment, what it works on has a lease that ends after that time.
+    """
+    now: datetime = bridge.do(DoSlowly(clock.shared))
+    renew()
     # A worker may lose more than a batch, and none of it should wait for the next sweep.
-    done = more = _take_up_some()
+    done = more = _take_up_some(now)
     while more >= BATCH:
-        more = _take_up_some()
+        more = _take_up_some(now)
         done += more
     return done
 
 
-def _take_up_some() -> int:
-    now, lost = bridge.do(Do(_lost))
+def _take_up_some(now: datetime) -> int:
+    lost: list[Task] = bridge.do(Do(partial(_lost, now)))
     done = 0
     for task in lost:
         overdue = task.deadline is not None and task.deadline + LATE < now
@@ -129,19 +152,14 @@ def _take_up_some() -> int:
     return done
 
 
-def _lost() -> tuple[datetime, list[Task]]:
-    """The database's time, and the working tasks whose lease or deadline is before it."""
-    now = clock.now()
-    if on_postgres():
-        with connection.cursor() as cursor:
-            cursor.execute("select now()")
-            (now,) = cursor.fetchone()
+def _lost(now: datetime) -> list[Task]:
+    """The working tasks whose lease or deadline is before that time."""
     working = Task.objects.filter(state=TaskState.WORKING.value).only(
         "id", "context_id", "attempt", "tries", "max_attempts", "lease_owner", "lease_until", "deadline", "timeout"
     )
     expired = working.filter(lease_until__lt=now).order_by("lease_until")[:BATCH]
     overdue = working.filter(lease_until__isnull=False, deadline__lt=now - LATE)[:BATCH]
-    return now, list({task.id: task for task in [*expired, *overdue]}.values())
+    return list({task.id: task for task in [*expired, *overdue]}.values())
 
 
 def _verdict(task: Task, *, overdue: bool) -> tuple[Event, str]:

@@ -7,13 +7,15 @@ import os
 import secrets
 import socket
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 
 from a2a.agents import registry
 from a2a.states import TERMINAL
+from tasks_app import clock
 from tasks_app.bridge import bridge
 from tasks_app.event_log import Claim, Renew, TaskRead, Want
 from tasks_app.hints import ANY, Reached, hints
@@ -22,6 +24,8 @@ from tasks_app.runner.execution import Execution
 log = logging.getLogger(__name__)
 BATCH = 64
 """Tasks claimed at once."""
+LATE_SECONDS = 2.0
+"""How long is waited for a beat out of turn."""
 
 
 class Runner:
@@ -46,12 +50,14 @@ class Runner:
         """Claims from these queues only; none of them: from all."""
         self.alone = False
         """One run at a time: the process was forked to have a core for it."""
+        self.renewed = clock.now()
+        """When the last beat began."""
 
     def start(self) -> None:
         """Starts the loop and the heartbeat."""
         if self.loop is not None:
             return
-        self.stopping = False
+        self.stopping, self.renewed = False, clock.now()
         self.threads = ThreadPoolExecutor(settings.A2A_SYNC_SLOTS, thread_name_prefix="agent")
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self._live, args=(self.loop,), name="runner", daemon=True)
@@ -158,23 +164,38 @@ class Runner:
         """Renews all leases with one statement; a run that lost its own is stopped."""
         while True:
             await asyncio.sleep(settings.A2A_LEASE_SECONDS / 3)
-            held = self.running.copy()  # in one step: claims are made on another thread
-            if not held:
+            await self._renew()
+
+    async def _renew(self) -> None:
+        now = clock.now()
+        held = self.running.copy()  # in one step: claims are made on another thread
+        try:
+            attempts = tuple((task_id, run.read.attempt) for task_id, run in held.items())
+            kept = await bridge.ask(Renew(worker=self.worker, held=attempts)) if held else set()
+        except Exception:
+            log.exception("%d leases could not be renewed; trying again", len(held))
+            return
+        self.renewed = now
+        for task_id, run in held.items():
+            if self.running.get(task_id) is not run:
                 continue
-            try:
-                attempts = tuple((task_id, run.read.attempt) for task_id, run in held.items())
-                kept = await bridge.ask(Renew(worker=self.worker, held=attempts))
-            except Exception:
-                log.exception("%d leases could not be renewed; trying again", len(held))
-                continue
-            for task_id, run in held.items():
-                if self.running.get(task_id) is not run:
-                    continue
-                if task_id in kept:
-                    # Messages that came about in another process, or whose hint was lost.
-                    run.look()
-                else:
-                    run.lose()
+            if task_id in kept:
+                # Messages that came about in another process, or whose hint was lost.
+                run.look()
+            else:
+                run.lose()
+
+    def renew(self) -> None:
+        """From any thread: a beat out of turn when one is late, as after the machine has slept or its clock was set. A
+        loop that hangs does not keep its leases by this."""
+        late = clock.now() - self.renewed > timedelta(seconds=settings.A2A_LEASE_SECONDS / 2)
+        if not late or not self.running or (loop := self.loop) is None:
+            return
+        beat = asyncio.run_coroutine_threadsafe(self._renew(), loop)
+        try:
+            beat.result(LATE_SECONDS)
+        except (TimeoutError, CancelledError):
+            beat.cancel()
 
     def _heard(self, news: list[Reached]) -> None:
         """On the thread that committed."""

@@ -67,6 +67,21 @@ async def test_a_hundred_sleeping_agents_keep_their_leases(start: Start) -> None
     assert {(task["state"], task["attempt"], task["tries"]) for task in tasks} == {("completed", 1, 1)}
 
 
+async def test_a_process_that_is_alone_goes_on_with_its_runs_when_the_machine_has_slept(start: Start) -> None:
+    node = await start(**SHORT)
+    async with client(node) as caller:
+        ids = [await caller.send("once", seconds=16) for _ in range(5)]
+        for task_id in ids:
+            await caller.state(task_id, "TASK_STATE_WORKING", 5)
+        for _ in range(4):
+            node.tell(SIGSTOP)
+            await asyncio.sleep(2.5)  # Longer than a lease.
+            node.tell(SIGCONT)
+            await asyncio.sleep(1)  # Two sweeps, which find out who is lost.
+        for task_id in ids:
+            await caller.state(task_id, "TASK_STATE_COMPLETED", 60)
+
+
 async def seen_from(node: Node, task_id: str) -> dict[str, object]:
     async with client(node) as caller:
         return await caller.get(task_id)

@@ -3,9 +3,11 @@
 import logging
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import FileSystemStorage, storages
 from django.core.management import call_command
@@ -17,15 +19,17 @@ from a2a.requests import GetTask
 from a2a.types import Part, PushConfig, Task
 from tasks_app import clock, event_log, sweeper
 from tasks_app.admin.timeline import lines
-from tasks_app.bridge import KINDS
-from tasks_app.files import path_of
+from tasks_app.bridge import KINDS, bridge
+from tasks_app.files import path_of, sweep
 from tasks_app.files.forgetting import OWNER, Orphans, forget_gone
-from tasks_app.files.storage import load
+from tasks_app.files.storage import DoWithFiles, load
 from tasks_app.files.storing import keep
-from tasks_app.models import Event, File, Turn
+from tasks_app.models import Event as EventRow
+from tasks_app.models import File, Turn
 from tasks_app.models import Task as TaskRow
-from tests.conftest import Person
+from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of
+from tests.operations.rows import LONG_AGO, creation, wish
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -76,7 +80,7 @@ def test_a_large_part_is_stored_once_and_referred_to_everywhere(owner: Person) -
     assert (row.id, row.holder, row.name, row.media_type) == (id_of(said.url), task.id, "report.pdf", "application/pdf")
     assert row.size == len(BIG)
     assert stored() == rows()
-    sizes = [len(event.payload) for event in Event.objects.filter(task_id=task.id)]
+    sizes = [len(event.payload) for event in EventRow.objects.filter(task_id=task.id)]
     assert max(sizes) < 1_000
 
 
@@ -315,12 +319,35 @@ def test_a_storage_that_cannot_delete_holds_up_nothing_and_is_asked_again(
         original(self, name)
 
     monkeypatch.setattr(type(storages["files"]), "delete", stubborn)
-    sweeper.sweeper.sweep()
+    sweep()
     assert stored() == rows() == {bad}
     assert "cannot be deleted" in caplog.text
     monkeypatch.undo()
-    sweeper.sweeper.sweep()
+    sweep()
     assert stored() == rows() == set()
+
+
+def test_a_storage_that_hangs_holds_up_no_task(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "A2A_LEASE_SECONDS", 30)
+    sweeper.sweeper.stop()
+    gate, ours = Event(), sweeper.Sweeper()
+    bridge.put(DoWithFiles(lambda: gate.wait(PATIENCE)), None, None)  # somebody's large file, on a slow disk
+    bridge.do(creation(owner, "k", agent="nobody"))
+    try:
+        for _ in range(3):
+            bridge.do(wish(agents=("nobody",)))
+            TaskRow.objects.update(lease_until=LONG_AGO, tries=0)
+            ours.sweep()
+            assert TaskRow.objects.get().state == "submitted"
+        deleting = ours.deleting
+        assert deleting
+        assert deleting.is_alive(), "the storage hangs still"
+    finally:
+        gate.set()
+    deleting.join(PATIENCE)
+    ours.delete_files()
+    assert ours.deleting is not deleting, "the next time it is asked again"
+    ours.stop()
 
 
 def test_a_transaction_that_is_undone_leaves_bytes_for_a_day(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from datetime import timedelta
 from importlib import import_module
 from typing import Any, cast
 from unittest.mock import Mock
@@ -16,6 +17,7 @@ from a2a.dialects.shape import Answer
 from a2a.errors import Unavailable
 from a2a.requests import CancelTask, GetTask, SendMessage
 from a2a.run import Run as Given
+from tasks_app import clock
 from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.hints import Reached, hints
 from tasks_app.models import Event, Exchange, Run, Task
@@ -23,7 +25,7 @@ from tasks_app.operations import Context, perform
 from tasks_app.operations.shape import Wait
 from tasks_app.readers import readers
 from tasks_app.runner import Runner, quick, runner
-from tasks_app.sweeper import take_up
+from tasks_app.sweeper import sweeper, take_up
 from tests.agents import MEMORY, SECRET
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of, words
@@ -31,6 +33,35 @@ from tests.operations.rows import LONG_AGO, together
 
 perform_module: Any = import_module("tasks_app.operations.perform")
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+
+
+@pytest.mark.parametrize("when", ["before the sweep", "in the middle of it"])
+def test_a_clock_that_is_set_forward_or_a_machine_that_has_slept_costs_no_run(
+    owner: Person, monkeypatch: pytest.MonkeyPatch, settings: Any, when: str
+) -> None:
+    settings.A2A_LEASE_SECONDS = 30
+    made = sent(owner, "hello", "waits", return_immediately=True)
+    until(lambda: Task.objects.get().state == "working", "it is worked on")
+    sweeper.stop()
+    later, renew = clock.now() + timedelta(seconds=60), sweeper.renew
+
+    def leap() -> None:
+        monkeypatch.setattr(clock, "now", lambda: later)
+
+    def renewed_then_leaps() -> None:
+        renew()
+        leap()
+
+    if when == "before the sweep":
+        leap()
+    else:
+        monkeypatch.setattr(sweeper, "renew", renewed_then_leaps)
+    sweeper.sweep()
+    sweeper.stop()
+    row = Task.objects.get()
+    assert (row.state, row.attempt) == ("working", 1)
+    monkeypatch.undo()
+    assert ask(owner, CancelTask(id=made.id))
 
 
 def reference_in(text: str) -> str:
