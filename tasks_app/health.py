@@ -62,7 +62,7 @@ async def lags() -> list[str]:
 def _late() -> list[str]:
     found = []
     if since := oldest_due(OVERDUE):
-        age = (clock.now() - since).total_seconds()
+        age = (clock.shared() - since).total_seconds()
         found.append(f"deliveries: the oldest that is due waits for {age:.0f} s already")
     # Any one: there may be a great many, and no index has them by age.
     waiting = Task.objects.filter(state="submitted", status_at__lt=clock.now() - OVERDUE)

@@ -59,7 +59,7 @@ def shown_address(url: str) -> str:
 
 def oldest_due(patience: timedelta) -> datetime | None:
     """Since when a delivery has been due, if that is longer than the patience: nobody sends."""
-    late = PushConfig.objects.filter(state="active", due_at__lt=clock.now() - patience).order_by("due_at")
+    late = PushConfig.objects.filter(state="active", due_at__lt=clock.shared() - patience).order_by("due_at")
     return late.values_list("due_at", flat=True).first()
 
 
@@ -87,13 +87,13 @@ def _send_again(delivery: Delivery, config: PushConfig) -> None:
     if config.state != "active":
         raise ActRefused(f"Its webhook is {config.state}: {config.reason or 'nothing is sent to it'}.")
     Delivery.objects.filter(pk=delivery.pk).update(state="waiting", done_at=None)
-    PushConfig.objects.filter(pk=config.pk).update(due_at=clock.now())
+    PushConfig.objects.filter(pk=config.pk).update(due_at=clock.shared())
 
 
 def _give_up(delivery: Delivery, config: PushConfig) -> None:
     if delivery.state != "waiting":
         raise ActRefused(f"It is {delivery.state} already.")
-    now, waiting = clock.now(), Delivery.objects.filter(config_id=config.pk, state="waiting").order_by("seq")
+    now, waiting = clock.shared(), Delivery.objects.filter(config_id=config.pk, state="waiting").order_by("seq")
     head = waiting.values_list("pk", flat=True).first()
     end(waiting.filter(pk=delivery.pk), now, error=delivery.error or "An operator gave it up.")
     # Behind another one it had no turn: that one waits on, for as long as it should.

@@ -103,10 +103,10 @@ class Sender:
             return False  # The end of a try wakes.
         busy = Busy(self.running.values())
         # A look costs nobody the lane of the writers.
-        if not await bridge.ask(DoSlowly(turns.due(clock.now(), busy).exists)):
+        if not await bridge.ask(DoSlowly(lambda: turns.due(clock.shared(), busy).exists())):
             return False
         # A lease begins when it is written, however long that lane was busy.
-        taken: list[Turn] = await bridge.ask(Do(lambda: turns.take(self.worker, free, busy, clock.now())))
+        taken: list[Turn] = await bridge.ask(Do(lambda: turns.take(self.worker, free, busy)))
         for turn in taken:
             task = asyncio.get_running_loop().create_task(self._send(turn))
             self.running[task] = turn
@@ -131,8 +131,8 @@ class Sender:
         except asyncio.CancelledError:
             await asyncio.shield(bridge.ask(Do(partial(turns.release, turn))))
             raise
-        now, chance = clock.now(), random.random()  # noqa: S311  # it spreads load, it hides nothing
-        await bridge.ask(Do(partial(turns.settle, turn, result, began, now, chance)))
+        ended, chance = clock.now(), random.random()  # noqa: S311  # it spreads load, it hides nothing
+        await bridge.ask(Do(partial(turns.settle, turn, result, began, ended, chance)))
         level = logging.INFO if result.status and result.status < 300 else logging.WARNING
         log.log(
             level, "delivery %s of event %s/%d, try %d: %s", turn.delivery, turn.task_id, turn.seq, turn.tries + 1,

@@ -1,6 +1,7 @@
 """Whose turn it is: a lease on a webhook for one try of its oldest delivery, and what is written after the try.
 
-All of it is in transactions of the write lane; the time is passed in.
+All of it is in transactions of the write lane. Leases, and when a delivery is due, are by the clock that all senders
+share.
 """
 
 from collections import Counter
@@ -13,6 +14,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from msgspec import Struct
 
+from tasks_app import clock
 from tasks_app.deliveries.schedule import TryResult, next_try, verdict
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
 
@@ -31,7 +33,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     owner_id: int
     lease: str
     until: datetime
-    """The end of the lease."""
+    """The end of the lease, by the clock of this machine."""
     delivery: str
     task_id: str
     seq: int
@@ -95,12 +97,14 @@ def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:
     return rows
 
 
-def take(worker: str, limit: int, busy: Busy, now: datetime) -> list[Turn]:
+def take(worker: str, limit: int, busy: Busy) -> list[Turn]:
     """Leases so many turns at most, and counts them; nobody else gets them until they are settled, or the lease is
     over."""
     turns: list[Turn] = []
-    lease, until = f"{worker[:48]}:{token_hex(6)}", now + LEASE
+    # This machine's clock first: the lease must not seem to last longer than it does.
+    lease, until = f"{worker[:48]}:{token_hex(6)}", clock.now() + LEASE
     with transaction.atomic():
+        now = clock.shared()
         found = due(now, busy).annotate(owner_id=F("task__owner_id"))
         for config in found.select_for_update(of=("self",), skip_locked=True, no_key=True)[:limit]:
             if not busy.has_room(config.owner_id, config.host):
@@ -112,7 +116,9 @@ def take(worker: str, limit: int, busy: Busy, now: datetime) -> list[Turn]:
             turn = _turn(config, config.owner_id, head, lease, until)
             busy.add(turn)
             turns.append(turn)
-        PushConfig.objects.filter(pk__in=[turn.config for turn in turns]).update(lease_owner=lease, lease_until=until)
+        PushConfig.objects.filter(pk__in=[turn.config for turn in turns]).update(
+            lease_owner=lease, lease_until=now + LEASE
+        )
     return turns
 
 
@@ -130,7 +136,7 @@ def locked(config_id: str) -> PushConfig | None:
     return PushConfig.objects.select_for_update(no_key=True, nowait=True).filter(pk=config_id).first()
 
 
-def settle(turn: Turn, result: TryResult, began: datetime, now: datetime, chance: float) -> None:
+def settle(turn: Turn, result: TryResult, began: datetime, ended: datetime, chance: float) -> None:
     """Writes down the try, and what it means. Whoever took over after the lease decides instead of a late one."""
     with transaction.atomic():
         config = locked(turn.config)
@@ -139,13 +145,13 @@ def settle(turn: Turn, result: TryResult, began: datetime, now: datetime, chance
             return  # Forgotten together with its task.
         DeliveryTry.objects.create(
             delivery_id=turn.delivery, number=delivery.tries + 1, at=began, status=result.status, error=result.error,
-            duration_ms=max(0, int((now - began).total_seconds() * 1_000)),
+            duration_ms=max(0, int((ended - began).total_seconds() * 1_000)),
         )  # fmt: skip
         Delivery.objects.filter(pk=turn.delivery).update(
             tries=delivery.tries + 1, status=result.status, error=result.error
         )
         if config.lease_owner == turn.lease:
-            _decide(turn, config, delivery, result, now, chance)
+            _decide(turn, config, delivery, result, clock.shared(), chance)
 
 
 def _decide(

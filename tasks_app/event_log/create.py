@@ -7,6 +7,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
+from tasks_app import clock
 from tasks_app.models import IdempotencyKey
 from tasks_app.rows import (
     BODIES,
@@ -125,6 +126,10 @@ def _statement(tables: tuple[Table, ...]) -> str:
 
 
 def _create_postgres(items: Sequence[Create]) -> set[int]:
+    if due := [item.webhook for item in items if item.webhook and item.webhook.due_at]:
+        now = clock.shared()
+        for webhook in due:
+            webhook.due_at = now
     for place, item in enumerate(items):
         one = (item.key, item.task, item.turn, item.run, item.webhook, item.exchange, item.body)
         for row in (*one, *item.events, *item.deliveries, *item.files):

@@ -85,7 +85,7 @@ def write_deliveries(cursor: CursorWrapper, events: Mapping[str, Sequence[EventR
     """In the transaction of these events, which are in the log with their numbers, task by task. Raises Held."""
     if not events:
         return
-    now = clock.now()
+    now = clock.shared()
     webhooks: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for config_id, task_id, version in _due(cursor, list(events), now):
         webhooks[task_id].append((config_id, version))
@@ -124,7 +124,7 @@ def write_end(cursor: CursorWrapper, webhook: WebhookRow, context_id: str, seq: 
     known = Delivery.objects.filter(config_id=webhook.id, seq=seq)
     if known.filter(state__in=["waiting"] if moved else ["waiting", "delivered"]).exists():
         return
-    task_id, now = webhook.task_id, clock.now()
+    task_id, now = webhook.task_id, clock.shared()
     end = [replace(event, context_id=context_id) for event in read_tails([(task_id, seq - 1, seq)])[task_id]]
     for row in deliveries([(webhook.id, webhook.version)], end, _Past(task_id).as_of, now):
         # An event has one delivery for each id: what became of it with the webhook that had the id before is over.

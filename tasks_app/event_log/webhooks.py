@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from a2a.dialects.webhooks import SIGNED
 from a2a.states import TERMINAL, TaskState
+from tasks_app import clock
 from tasks_app.event_log.locks import Held, refused
 from tasks_app.event_log.outbox import write_end
 from tasks_app.models import Delivery, PushConfig, Task
@@ -45,9 +46,10 @@ class UnderWay(Struct, frozen=True, kw_only=True):
     config: str
     lease: str
 
-    def lasts(self, now: datetime) -> bool:
+    def lasts(self) -> bool:
         """Neither its answer has been written down, nor has it had all its time."""
-        return PushConfig.objects.filter(pk=self.config, lease_owner=self.lease, lease_until__gt=now).exists()
+        mine = PushConfig.objects.filter(pk=self.config, lease_owner=self.lease)
+        return mine.filter(lease_until__gt=clock.shared()).exists()
 
 
 def register(wish: Register) -> bool:
@@ -98,7 +100,7 @@ def put(cursor: CursorWrapper, row: WebhookRow) -> PushConfig | None:
         row.secret = known.secret
     # What waits goes to the new address, at once.
     waiting = Delivery.objects.filter(config_id=known.pk, state="waiting").exists()
-    row.id, row.created_at, row.due_at = known.pk, known.created_at, row.updated_at if waiting else None
+    row.id, row.created_at, row.due_at = known.pk, known.created_at, clock.shared() if waiting else None
     mine.filter(pk=known.pk).update(**{name: getattr(row, name) for name in WEBHOOKS.columns if name != "id"})
     return known
 
@@ -124,7 +126,7 @@ def remove(wish: Remove) -> UnderWay | None:
         if not Delivery.objects.filter(config_id=found.pk).exists():
             found.delete()  # Nothing was ever tried, and nobody would look for it.
             return None
-    if found.lease_owner is None or found.lease_until is None or found.lease_until <= wish.now:
+    if found.lease_owner is None or found.lease_until is None or found.lease_until <= clock.shared():
         return None
     return UnderWay(config=found.pk, lease=found.lease_owner)
 

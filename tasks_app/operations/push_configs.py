@@ -4,7 +4,6 @@ import asyncio
 import secrets
 from base64 import b64encode
 from datetime import datetime, timedelta
-from functools import partial
 from uuid import uuid4
 
 from django.core import signing
@@ -155,7 +154,7 @@ def delete(request: DeletePushConfig, context: Context) -> Steps:
         # Once: whoever registers it again while this waits has another webhook.
         tried: UnderWay | None = yield Do(lambda: remove(Remove(task_id=head.task_id, config_id=config_id, now=now)))
         ends = now + LONGEST_TRY
-        while tried is not None and clock.now() < ends and (yield DoSlowly(partial(tried.lasts, clock.now()))):
+        while tried is not None and clock.now() < ends and (yield DoSlowly(tried.lasts)):
             yield Await(lambda: asyncio.sleep(LOOKS))
     return _told(context, None)
 

@@ -309,7 +309,7 @@ def test_a_webhook_that_somebody_else_holds_delays_nobody_but_who_asks_for_it(
 ) -> None:
     task_id, others = hooked(owner, "https://93.184.216.34/", id="a"), [hooked(owner, "https://93.184.216.34/")]
     happens(task_id, status(TaskState.WORKING))
-    (turn,) = [turn for turn in turns.take("w", 2, turns.Busy(), clock.now()) if turn.task_id == task_id]
+    (turn,) = [turn for turn in turns.take("w", 2, turns.Busy()) if turn.task_id == task_id]
     row = PushConfig.objects.get(task_id=task_id)
     settled = partial(turns.settle, turn, TryResult(status=204), clock.now(), clock.now(), 0.5)
     acts: dict[str, Callable[[], Any]] = {

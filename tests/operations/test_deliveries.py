@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -21,14 +21,14 @@ from tasks_app import statements as prepared_ones
 from tasks_app.bridge import KINDS, Do, bridge, perform
 from tasks_app.deliveries import ActRefused, disable, enable, give_up, oldest_due, secret_of, send_again, turns
 from tasks_app.deliveries.posting import headers
-from tasks_app.deliveries.schedule import TryResult
+from tasks_app.deliveries.schedule import GAPS, JITTER, TryResult
 from tasks_app.deliveries.sender import Sender
-from tasks_app.event_log import PUSHING, Append, Appended
+from tasks_app.event_log import PUSHING, Append, Appended, Remove, remove
 from tasks_app.health import lags
 from tasks_app.ids import uuid7_at
 from tasks_app.models import Delivery, DeliveryTry, Event, File, PushConfig, Task, Turn
 from tasks_app.sweeper import forget
-from tests.conftest import Person, on_postgres, until
+from tests.conftest import PATIENCE, Person, on_postgres, until
 from tests.operations.asking import ask, message, send, sent
 from tests.operations.rows import LONG_AGO, addition, chunk, creation, status, together
 from tests.operations.webhooks import Hand, config, happens, hook, hooked, pump, task
@@ -54,6 +54,7 @@ def there() -> Any:
 def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
     moved = Hand()
     monkeypatch.setattr(clock, "now", moved)
+    monkeypatch.setattr(clock, "shared", moved)
     return moved
 
 
@@ -349,16 +350,84 @@ def test_a_turn_that_was_lost_is_taken_over_and_its_late_end_decides_nothing(
     lanes: None, owner: Person, hand: Hand
 ) -> None:
     happens(hooked(owner, "http://127.0.0.1:65001/"), WORKS)
-    (first,) = turns.take("one", 5, turns.Busy(), clock.now())
-    assert turns.take("two", 5, turns.Busy(), clock.now()) == []
+    (first,) = turns.take("one", 5, turns.Busy())
+    assert turns.take("two", 5, turns.Busy()) == []
     hand.on(seconds=21)
-    (second,) = turns.take("two", 5, turns.Busy(), clock.now())
+    (second,) = turns.take("two", 5, turns.Busy())
     assert second.delivery == first.delivery
     turns.settle(first, TryResult(status=404), clock.now(), clock.now(), 0.5)
     assert states() == [(2, "waiting", 1)]
     turns.settle(second, TryResult(status=204), clock.now(), clock.now(), 0.5)
     assert states() == [(2, "delivered", 2)]
     assert PushConfig.objects.get().lease_owner is None
+
+
+@pytest.fixture(params=[-3600, 25, 3600])
+def another_machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    """From now on this is a process on a machine whose clock differs by so many seconds."""
+    if not on_postgres():
+        pytest.skip("all processes on a SQLite file share a machine")
+    now = clock.now
+
+    def moved() -> None:
+        monkeypatch.setattr(clock, "now", lambda: now() + timedelta(seconds=request.param))
+
+    return moved
+
+
+def test_a_sender_whose_clock_differs_leaves_a_try_under_way_alone(
+    lanes: None, owner: Person, there: Receiver, another_machine: Callable[[], None]
+) -> None:
+    task_id = hooked(owner, there.url, id="a")
+    happens(task_id, WORKS)
+    (turn,) = turns.take("one", 5, turns.Busy())
+    another_machine()
+    assert turns.take("two", 5, turns.Busy()) == []
+    under_way = remove(Remove(task_id=task_id, config_id="a", now=clock.now()))
+    assert under_way
+    assert under_way.lasts()
+    turns.settle(turn, TryResult(status=204), clock.now(), clock.now(), 0.5)
+    assert not under_way.lasts()
+
+
+@pytest.mark.parametrize("how", ["registered", "with its message", "registered again", "at the end", "sent again"])
+def test_what_a_machine_whose_clock_differs_has_written_is_due_at_once(
+    lanes: None, owner: Person, there: Receiver, another_machine: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch, how: str,
+) -> None:  # fmt: skip
+    another_machine()
+    if how == "with its message":
+        sent(owner, "hello", "echo", push_config=config(there.url))
+    else:
+        task_id = task(owner)
+        if how == "at the end":
+            happens(task_id, DONE)
+        hook(owner, task_id, there.url, id="a")
+        if how != "at the end":
+            happens(task_id, WORKS)
+        if how == "registered again":
+            hook(owner, task_id, f"{there.url}/again", id="a")
+        if how == "sent again":
+            send_again(Delivery.objects.get().pk)
+    monkeypatch.undo()
+    assert oldest_due(timedelta(seconds=PATIENCE)) is None
+    pump()
+    assert {state for _, state, _ in states()} == {"delivered"}
+
+
+def test_a_try_by_a_machine_whose_clock_differs_is_made_and_the_next_is_due_when_it_should_be(
+    lanes: None, owner: Person, there: Receiver, another_machine: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there.script = [NOTHING]
+    happens(hooked(owner, there.url), WORKS)
+    before = clock.shared()
+    another_machine()
+    pump()
+    monkeypatch.undo()
+    assert states() == [(2, "waiting", 1)]
+    gap, due = timedelta(seconds=GAPS[0]), PushConfig.objects.get().due_at
+    assert due
+    assert before + gap * (1 - JITTER) <= due <= clock.shared() + gap * (1 + JITTER)
 
 
 def test_a_lease_is_as_long_as_it_says_although_the_writers_were_busy(
@@ -386,7 +455,7 @@ def test_a_try_that_would_outlast_its_lease_is_not_begun(
     lanes: None, owner: Person, hand: Hand, there: Receiver
 ) -> None:
     happens(hooked(owner, there.url), WORKS)
-    (turn,) = turns.take("one", 1, turns.Busy(), clock.now())
+    (turn,) = turns.take("one", 1, turns.Busy())
     hand.on(seconds=11)
     asyncio.run(Sender()._send(turn))
     assert (there.got, states()) == ([], [(2, "waiting", 0)])
@@ -398,7 +467,7 @@ def superseded(owner: Person, there: Receiver, hand: Hand) -> turns.Turn:
     """A try at an address that another one has taken the place of since."""
     task_id = hooked(owner, "http://127.0.0.1:65001/", id="a")
     happens(task_id, WORKS, chunk("one"))
-    (turn,) = turns.take("one", 1, turns.Busy(), clock.now())
+    (turn,) = turns.take("one", 1, turns.Busy())
     hand.on(seconds=1)
     hook(owner, task_id, there.url, id="a")
     return turn
@@ -575,7 +644,7 @@ def test_a_former_key_still_opens_and_without_it_a_delivery_waits(
 
 def test_the_headers_of_a_turn_say_what_it_is(lanes: None, owner: Person) -> None:
     happens(hooked(owner, "http://127.0.0.1:65001/", "0.3"), WORKS)
-    (turn,) = turns.take("one", 1, turns.Busy(), clock.now())
+    (turn,) = turns.take("one", 1, turns.Busy())
     told = headers(turn, clock.now())
     assert told["Content-Type"] == "application/json"
     assert "Authorization" not in told

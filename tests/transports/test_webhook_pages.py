@@ -42,7 +42,7 @@ def webhook(owner: Person, settings: Any) -> PushConfig:
     url = url.replace("<b>", "%3Cb%3E")
     task_id = hooked(owner, url, token=SECRETS[0], schemes=("Bearer",), credentials=SECRETS[1])
     happens(task_id, status(TaskState.WORKING), chunk("one <script>"))
-    (turn,) = turns.take("w", 1, turns.Busy(), clock.now())
+    (turn,) = turns.take("w", 1, turns.Busy())
     turns.settle(turn, TryResult(status=404, error="The receiver answered 404."), clock.now(), clock.now(), 0.5)
     return PushConfig.objects.get()
 
