@@ -328,8 +328,7 @@ class Bridge:
     async def ask(self, item: Any, patience: float = PATIENCE) -> Any:
         """The result of the item, without blocking the loop. Raises what performing it raised, and Held when somebody
         else holds what it needs for longer than the patience."""
-        loop = asyncio.get_running_loop()
-        waits: Iterator[float] | None = None
+        loop, waits = asyncio.get_running_loop(), pauses(patience)
         while True:
             future: asyncio.Future[Any] = loop.create_future()
             if self.inline:
@@ -339,13 +338,9 @@ class Bridge:
             else:
                 self._collect(item, future, loop)
             result = await future
-            if result is PUSHING:
-                item.pushing = True
-            elif result is LOCKED:
-                waits = waits or pauses(patience)
-                await asyncio.sleep(next(waits))
-            else:
+            if (pause := again_after(item, result, waits)) is None:
                 return result
+            await asyncio.sleep(pause)
 
     def _collect(self, item: Any, future: "asyncio.Future[Any]", loop: asyncio.AbstractEventLoop) -> None:
         collected = self.collected.get(loop)
@@ -364,18 +359,14 @@ class Bridge:
 
     def do(self, item: Any, patience: float = PATIENCE) -> Any:
         """The same for threads without a loop."""
-        waits: Iterator[float] | None = None
+        waits = pauses(patience)
         while True:
             future: Future[Any] = Future()
             self.put(item, future, None)
             result = future.result()
-            if result is PUSHING:
-                item.pushing = True
-            elif result is LOCKED:
-                waits = waits or pauses(patience)
-                time.sleep(next(waits))
-            else:
+            if (pause := again_after(item, result, waits)) is None:
                 return result
+            time.sleep(pause)
 
     def stop(self) -> None:
         """Ends the lanes when their queues are empty."""
@@ -385,6 +376,14 @@ class Bridge:
             lane.stop()
         for lane in lanes:
             lane.join(settings.A2A_GRACE_SECONDS + 20)
+
+
+def again_after(item: Any, result: Any, waits: Iterator[float]) -> float | None:
+    """Seconds until the item, which was not done, is asked for again; None if the result is one. Raises Held."""
+    if result is PUSHING:
+        item.pushing = True
+        return 0.0
+    return next(waits) if result is LOCKED else None
 
 
 bridge = Bridge()

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 
-from tasks_app.admin.readonly import LogTable, M, confirmation
-from tasks_app.admin.text import visible
+from tasks_app.admin.readonly import LogTable, M, confirmation, link
+from tasks_app.admin.text import moment, visible
 from tasks_app.deliveries import ActRefused
 
 AT_ONCE = 500
@@ -18,13 +18,25 @@ AT_ONCE = 500
 
 
 class Acting(LogTable[M]):
-    """Rows that operators act on; each act asks back."""
+    """Rows that operators act on, webhooks and deliveries: each has a state and a task, and each act asks back."""
 
     found_by: ClassVar[tuple[str, ...]] = ("pk", "task_id")
     """The columns in which the box looks."""
 
     def has_act_permission(self, request: HttpRequest) -> bool:
         return self.may_act(request)
+
+    @admin.display(description="state")
+    def shown_state(self, row: Any) -> str:
+        return format_html('<span class="td-mark td-{}">{}</span>', row.state, row.state)
+
+    @admin.display(description="task")
+    def shown_task(self, row: Any) -> str:
+        return format_html('<a href="{}">{}</a>', link("task", row.task_id), row.task_id)
+
+    @admin.display(description="created (UTC)")
+    def created(self, row: Any) -> str:
+        return moment(row.created_at)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -64,7 +76,3 @@ class Acting(LogTable[M]):
                 self.log_change(request, row, f"{done}.")
                 self.message_user(request, f"{visible(pk)}: {done.lower()}.", messages.SUCCESS)
         return None
-
-
-def mark(state: str) -> str:
-    return format_html('<span class="td-mark td-{}">{}</span>', state, state)

@@ -5,10 +5,9 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.utils.html import format_html
 
 from tasks_app import deliveries
-from tasks_app.admin.acting import Acting, mark
+from tasks_app.admin.acting import Acting
 from tasks_app.admin.paging import ExactFilter, held
 from tasks_app.admin.readonly import Fact, link
 from tasks_app.admin.text import Pane, duration, moment, size, visible
@@ -36,21 +35,9 @@ class DeliveryAdmin(Acting[Delivery]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
         return super().get_queryset(request).defer("body")
 
-    @admin.display(description="state")
-    def shown_state(self, row: Delivery) -> str:
-        return mark(row.state)
-
-    @admin.display(description="task")
-    def shown_task(self, row: Delivery) -> str:
-        return format_html('<a href="{}">{}</a>', link("task", row.task_id), row.task_id)
-
     @admin.display(description="error")
     def shown_error(self, row: Delivery) -> str:
         return visible(row.error)
-
-    @admin.display(description="created (UTC)")
-    def created(self, row: Delivery) -> str:
-        return moment(row.created_at)
 
     def page(self, request: HttpRequest, row: Delivery) -> dict[str, Any]:
         pane = Pane()

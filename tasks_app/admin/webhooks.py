@@ -5,10 +5,9 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.utils.html import format_html
 
 from tasks_app import deliveries
-from tasks_app.admin.acting import Acting, mark
+from tasks_app.admin.acting import Acting
 from tasks_app.admin.deliveries import delivery_line
 from tasks_app.admin.paging import ExactFilter, held
 from tasks_app.admin.readonly import Fact, link
@@ -37,21 +36,9 @@ class PushConfigAdmin(Acting[PushConfig]):
     def address(self, row: PushConfig) -> str:
         return visible(deliveries.shown_address(row.url))
 
-    @admin.display(description="state")
-    def shown_state(self, row: PushConfig) -> str:
-        return mark(row.state)
-
-    @admin.display(description="task")
-    def shown_task(self, row: PushConfig) -> str:
-        return format_html('<a href="{}">{}</a>', link("task", row.task_id), row.task_id)
-
     @admin.display(description="due (UTC)")
     def due(self, row: PushConfig) -> str:
         return moment(row.due_at)
-
-    @admin.display(description="created (UTC)")
-    def created(self, row: PushConfig) -> str:
-        return moment(row.created_at)
 
     def page(self, request: HttpRequest, row: PushConfig) -> dict[str, Any]:
         found, more = held(Delivery.objects.filter(config_id=row.pk).defer("body").order_by("-id"), SHOWN)
