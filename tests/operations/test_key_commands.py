@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 
 from tasks_app.access import FindCaller, callers_many, digests
-from tasks_app.management.commands import a2a
+from tasks_app.management.nouns import keys as keys_noun
 from tasks_app.management.operator import account
 from tasks_app.models import ApiKey, Principal, Tenant
 
@@ -123,7 +123,7 @@ def test_a_key_whose_maker_cannot_be_written_down_is_not_made(monkeypatch: pytes
     def fail(*_: Any, **__: Any) -> None:
         raise OperationalError
 
-    monkeypatch.setattr(a2a, "write_down", fail)
+    monkeypatch.setattr(keys_noun, "write_down", fail)
     with pytest.raises(OperationalError):
         keys("create", "worker")
     assert not ApiKey.objects.exists()
