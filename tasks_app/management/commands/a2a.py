@@ -5,17 +5,19 @@ from typing import Any
 
 from tasks_app.management.nouns import Noun
 from tasks_app.management.nouns.cardkey import CARDKEY
+from tasks_app.management.nouns.doctor import DOCTOR
 from tasks_app.management.nouns.keys import KEYS
 from tasks_app.management.operator import DatabaseCommand
 
 NOUNS: dict[str, Noun] = {
     "cardkey": CARDKEY,
+    "doctor": DOCTOR,
     "keys": KEYS,
 }
 
 
 class Command(DatabaseCommand):
-    help = "API keys: make, list, revoke, as JSON lines. A key to sign agent cards with, as PEM."
+    help = "API keys, a key that signs agent cards, and the doctor, who says what is wrong with a live system."
     requires_migrations_checks = False  # not every noun has rows
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -1,0 +1,85 @@
+"""Whether everything that waits has a way forward: expired leases, tasks that no worker can run, webhooks whose
+turn does not come."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from a2a.agents import registry
+from a2a.states import TaskState
+from tasks_app.doctor.finding import Finding
+from tasks_app.models import Delivery, PushConfig, Task
+
+LATE = timedelta(seconds=60)
+"""By how much something may be late before it is a finding; a busy server is late for a moment, and not ill."""
+MOST = 20
+"""Findings of one kind that are listed. More of them say nothing new."""
+
+
+def examine_work(now: datetime) -> Iterator[Finding]:
+    """Yield what is stuck as of now, by the clock of the database."""
+    yield from _leases(now)
+    yield from _waiting(now)
+    yield from _webhooks(now)
+
+
+def _leases(now: datetime) -> Iterator[Finding]:
+    sweeps = timedelta(seconds=3 * settings.A2A_SWEEP_SECONDS) + LATE
+    working = Task.objects.filter(state=TaskState.WORKING.value)
+    late = Q(lease_until__lt=now - sweeps) | Q(lease_until__isnull=False, deadline__lt=now - sweeps)
+    for task in _some(working.filter(late)):
+        yield Finding(
+            kind="lease",
+            subject=task.id,
+            problem=f"Task {task.id} of agent {task.agent}: the lease of {task.lease_owner} is over, and no "
+            f"process took the task up.",
+            remedy="Start a server or a worker; if one runs, its sweeper does not: see /readyz and its log.",
+        )
+    for task in _some(working.filter(lease_until=None, status_at__lt=now - LATE)):
+        yield Finding(
+            kind="task",
+            subject=task.id,
+            problem=f"Task {task.id} of agent {task.agent} is working, but no worker has a lease on it.",
+            remedy=f"Cancel it: manage.py tasks cancel {task.id}.",
+        )
+
+
+def _waiting(now: datetime) -> Iterator[Finding]:
+    waiting = Task.objects.filter(state=TaskState.SUBMITTED.value, status_at__lt=now - LATE)
+    for task in _some(waiting):
+        since = f"for {(now - task.status_at).total_seconds():.0f} s"
+        if registry.get(task.agent) is None:
+            problem = f"Task {task.id} waits {since} for agent {task.agent}, which this installation does not have."
+            remedy = "Add the module of the agent to A2A_AGENT_MODULES, or cancel the task."
+        else:
+            problem = f"Task {task.id} of agent {task.agent} waits {since} to be run."
+            remedy = f"Start workers of queue {task.queue}, or more of them."
+        yield Finding(kind="task", subject=task.id, problem=problem, remedy=remedy)
+
+
+def _webhooks(now: datetime) -> Iterator[Finding]:
+    active = PushConfig.objects.filter(state="active")
+    for config in active.filter(due_at__lt=now - LATE).order_by("due_at")[:MOST]:
+        yield Finding(
+            kind="delivery",
+            subject=config.id,
+            problem=f"Webhook {config.id} is due since {config.due_at:%Y-%m-%d %H:%M:%S} UTC, and no process tries it.",
+            remedy="Start a server or a worker; if one runs, its sender is too slow or has ended: see /readyz.",
+        )
+    waits = Delivery.objects.filter(config_id=OuterRef("id"), state="waiting")
+    orphans = Delivery.objects.filter(state="waiting", created_at__lt=now - LATE)
+    stuck = active.filter(Exists(waits), due_at=None, pk__in=orphans.values("config_id"))
+    for config in stuck.order_by("id")[:MOST]:
+        yield Finding(
+            kind="delivery",
+            subject=config.id,
+            problem=f"Webhook {config.id} has deliveries that wait, and no time at which they are tried.",
+            remedy="Send one of them again: manage.py deliveries retry ID.",
+        )
+
+
+def _some(rows: QuerySet[Task]) -> QuerySet[Task]:
+    columns = rows.only("id", "agent", "queue", "lease_owner", "lease_until", "deadline", "status_at")
+    return columns.order_by("id")[:MOST]

@@ -1,0 +1,178 @@
+"""The doctor finds each kind of damage, names it and its remedy, and finds nothing in a system that is well."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from a2a.states import TaskState
+from tasks_app import clock
+from tasks_app.bridge import bridge
+from tasks_app.models import Delivery, Event, PushConfig, Task
+from tests.conftest import Person
+from tests.operations.rows import addition, chunk, creation, status, wish
+from tests.operations.webhooks import hooked, task
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+AGO = timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def _lanes(transactional_db: None) -> Any:
+    """Real lanes, and no check that the logs are whole: they are damaged here."""
+    yield
+    bridge.stop()
+
+
+def doctor(*words: str) -> tuple[list[dict[str, Any]], dict[str, Any], int]:
+    """The findings, the closing line and the exit code."""
+    out, code = StringIO(), 0
+    try:
+        call_command("a2a", "doctor", "--json", *words, stdout=out)
+    except CommandError as error:
+        code = error.returncode
+    *findings, end = [json.loads(line) for line in out.getvalue().splitlines()]
+    return findings, end, code
+
+
+def worked_on(owner: Person, *, key: str = "k") -> str:
+    """The id of a task with five events that an agent works on."""
+    item = creation(owner, key)
+    bridge.do(item)
+    (read,) = bridge.do(wish(1))
+    assert item.task
+    for event in (chunk("one", append=False), chunk("two"), status(TaskState.WORKING, "on it")):
+        bridge.do(addition(item.task.id, event, attempt=read.attempt))
+    return item.task.id
+
+
+def test_a_system_that_is_well_has_no_findings(owner: Person) -> None:
+    worked_on(owner)
+    findings, end, code = doctor()
+    assert (findings, end, code) == ([], {"tasks": 1, "findings": 0}, 0)
+    out = StringIO()
+    call_command("a2a", "doctor", stdout=out)
+    assert out.getvalue() == "Nothing is wrong; 1 logs were folded.\n"
+
+
+def _loses(seq: int) -> Callable[[str], Any]:
+    return lambda task_id: Event.objects.filter(task_id=task_id, seq=seq).delete()
+
+
+def _says(**values: Any) -> Callable[[str], Any]:
+    return lambda task_id: Task.objects.filter(pk=task_id).update(**values)
+
+
+def _ends_twice(task_id: str) -> None:
+    Event.objects.filter(task_id=task_id, seq=4).update(state="failed")
+    Event.objects.filter(task_id=task_id, seq=5).update(state="failed")
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (_loses(3), "events 3 of 5 are missing"),
+        (_loses(5), "events 5 of 5 are missing"),
+        (_loses(1), "events 1 of 5 are missing"),
+        (_says(last_seq=4), "event 5 is beyond the last one that the row knows, 4"),
+        (_says(state="completed"), "it ends in the state working, the row says completed"),
+        (_says(status="{}"), "its last status is not that of the row"),
+        (_says(snapshot_seq=2, artifacts="[]"), "folded, it is another task than the snapshot"),
+        (_ends_twice, "it ended with event 4, and has 5 events"),
+    ],
+    ids=["gap", "end", "beginning", "beyond", "state", "status", "snapshot", "two ends"],
+)
+def test_a_log_that_is_not_what_the_row_says_is_found(
+    owner: Person, damage: Callable[[str], Any], problem: str
+) -> None:
+    worked_on(owner, key="whole")
+    task_id = worked_on(owner, key="damaged")
+    if problem.startswith("folded"):
+        Task.objects.filter(pk=task_id).update(snapshot_status=Task.objects.get(pk=task_id).status)
+    damage(task_id)
+    findings, end, code = doctor()
+    assert code == 1
+    assert end == {"tasks": 2, "findings": len(findings)}
+    assert {(found["kind"], found["subject"]) for found in findings} == {("log", task_id)}
+    assert any(problem in found["problem"] for found in findings), findings
+    assert all(found["remedy"] for found in findings)
+
+
+def test_only_the_logs_asked_for_are_folded_the_newest_first(owner: Person) -> None:
+    old, new = worked_on(owner, key="old"), worked_on(owner, key="new")
+    Event.objects.filter(task_id=old, seq=3).delete()
+    assert doctor("--tasks", "1")[1:] == ({"tasks": 1, "findings": 0}, 0)
+    Event.objects.filter(task_id=new, seq=3).delete()
+    findings, end, _ = doctor("--all")
+    assert [found["subject"] for found in findings] == [new, old]
+    assert end == {"tasks": 2, "findings": 2}
+
+
+def test_a_lease_that_nobody_took_up_is_found_after_a_while(owner: Person) -> None:
+    task_id = worked_on(owner)
+    now = clock.now()
+    Task.objects.filter(pk=task_id).update(lease_until=now - timedelta(seconds=1))
+    assert doctor()[0] == []
+    Task.objects.filter(pk=task_id).update(lease_until=now - AGO)
+    (found,), _, code = doctor()
+    assert (found["kind"], found["subject"], code) == ("lease", task_id, 1)
+
+
+def test_a_task_past_its_deadline_is_found(owner: Person) -> None:
+    task_id = worked_on(owner)
+    Task.objects.filter(pk=task_id).update(deadline=clock.now() - AGO, lease_until=clock.now() + AGO)
+    (found,), _, _ = doctor()
+    assert (found["kind"], found["subject"]) == ("lease", task_id)
+
+
+def test_a_working_task_without_a_lease_is_found(owner: Person) -> None:
+    task_id = worked_on(owner)
+    Task.objects.filter(pk=task_id).update(lease_until=None, lease_owner=None, status_at=clock.now() - AGO)
+    (found,) = [found for found in doctor("--tasks", "0")[0] if found["kind"] == "task"]
+    assert found["subject"] == task_id
+    assert f"tasks cancel {task_id}" in found["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "remedy"), [("tries-twice", "workers of queue default"), ("nobody", "A2A_AGENT_MODULES")]
+)
+def test_a_task_that_waits_too_long_is_found(owner: Person, agent: str, remedy: str) -> None:
+    task_id = task(owner)
+    assert doctor("--tasks", "0")[0] == []
+    Task.objects.filter(pk=task_id).update(agent=agent, status_at=clock.now() - AGO)
+    (found,) = doctor("--tasks", "0")[0]
+    assert (found["kind"], found["subject"]) == ("task", task_id)
+    assert remedy in found["remedy"]
+
+
+def test_a_webhook_that_nobody_tries_is_found(owner: Person, settings: Any) -> None:
+    settings.A2A_OUTBOUND_LOOPBACK = True
+    task_id = hooked(owner, "http://127.0.0.1:65001/")
+    webhook = PushConfig.objects.get(task_id=task_id)
+    assert doctor()[0] == []
+    PushConfig.objects.update(due_at=clock.now() - AGO)
+    (found,) = doctor()[0]
+    assert (found["kind"], found["subject"]) == ("delivery", webhook.pk)
+
+
+def test_deliveries_that_no_time_is_set_for_are_found(owner: Person, settings: Any) -> None:
+    settings.A2A_OUTBOUND_LOOPBACK = True
+    task_id = hooked(owner, "http://127.0.0.1:65001/")
+    bridge.do(addition(task_id, status(TaskState.WORKING)))
+    assert Delivery.objects.filter(state="waiting").count() == 1
+    Delivery.objects.update(created_at=clock.now() - AGO)
+    PushConfig.objects.update(due_at=None)
+    (found,) = doctor()[0]
+    assert (found["kind"], found["subject"]) == ("delivery", PushConfig.objects.get().pk)
+    assert "retry" in found["remedy"]
+
+
+def test_the_doctor_takes_no_lock_and_writes_nothing(owner: Person) -> None:
+    worked_on(owner)
+    before = list(Task.objects.values()) + list(Event.objects.values())
+    doctor("--all")
+    assert list(Task.objects.values()) + list(Event.objects.values()) == before
