@@ -9,6 +9,7 @@ Error
 |- UnknownAgent                                     no agent or skill of that name
 |- IdempotencyConflict                              one message id, two bodies
 |- Unauthenticated, MissingScope                    who asks, and whether they may
+|- RateLimited(retry_after)                         the caller has enough in flight: ask again
 `- Unavailable(retry_after)                         draining or overloaded: ask again
 """
 
@@ -128,6 +129,18 @@ class Unauthenticated(Error):
 class MissingScope(Error):
     reason = "MISSING_SCOPE"
     sentence = "The API key does not have the scope that this method needs"
+
+
+class RateLimited(Error):
+    """The facts say under `limit` what the caller has too much of, and under `most` how much of it there may be."""
+
+    reason = "RATE_LIMITED"
+    sentence = "Too much is in flight for this caller, try again later"
+
+    def __init__(self, retry_after: int = 1, **facts: str) -> None:
+        super().__init__(**facts)
+        self.retry_after = retry_after
+        """Seconds."""
 
 
 class Unavailable(Error):

@@ -38,6 +38,7 @@ STATUSES: dict[type[Error], tuple[int, str]] = {
     errors.UnknownAgent: (404, "NOT_FOUND"),
     errors.Unauthenticated: (401, "UNAUTHENTICATED"),
     errors.MissingScope: (403, "PERMISSION_DENIED"),
+    errors.RateLimited: (429, "RESOURCE_EXHAUSTED"),
     errors.Unavailable: (503, "UNAVAILABLE"),
 }
 """The HTTP status and the gRPC name of each error (fact sheet 4.1, the column of 1.0.1)."""

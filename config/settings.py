@@ -191,6 +191,16 @@ A2A_GRACE_SECONDS = number("A2A_GRACE_SECONDS", 2 if DEVELOPMENT else 25)
 """How long running agents may go on after the order to stop."""
 A2A_ASYNC_SLOTS = whole("A2A_ASYNC_SLOTS", 200, 1)
 A2A_SYNC_SLOTS = whole("A2A_SYNC_SLOTS", 8, 1)
+A2A_OWNER_TASKS = whole("A2A_OWNER_TASKS", 5_000, 1)
+"""Unfinished tasks, queued and running, that one owner may have; beyond them a send is refused."""
+A2A_AGENT_TASKS = whole("A2A_AGENT_TASKS", 10_000, 1)
+"""Unfinished tasks of one agent."""
+A2A_TASKS = whole("A2A_TASKS", 20_000, 1)
+"""Unfinished tasks in all."""
+A2A_OWNER_STREAMS = whole("A2A_OWNER_STREAMS", 2_000, 1)
+"""Streams that one owner may have open in a process."""
+A2A_STREAMS = whole("A2A_STREAMS", 10_000, 1)
+"""Streams that may be open in a process."""
 A2A_BODY_BYTES = whole("A2A_BODY_BYTES", 1_000_000, 1_000)
 A2A_BODY_SECONDS = number("A2A_BODY_SECONDS", 15, 0.1)
 """A request whose body takes longer to arrive is given up."""

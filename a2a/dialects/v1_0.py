@@ -56,6 +56,7 @@ CODES: dict[type[Error], int] = {
     errors.UnknownAgent: -38005,
     errors.Unauthenticated: -38009,
     errors.MissingScope: -38010,
+    errors.RateLimited: -38008,
     errors.Unavailable: -38013,
 }
 _PLAIN = frozenset(

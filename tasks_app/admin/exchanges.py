@@ -16,7 +16,7 @@ from tasks_app.models import Exchange, ExchangeBody
 BATCH = 100
 """Members of the same HTTP call that are listed."""
 UNANSWERED = "no answer recorded"
-STATUSES = (200, 204, 400, 401, 403, 404, 405, 408, 413, 415, 500, 503)
+STATUSES = (200, 204, 400, 401, 403, 404, 405, 408, 413, 415, 429, 500, 503)
 """All that the doors give to calls."""
 
 

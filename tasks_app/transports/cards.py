@@ -10,7 +10,15 @@ from msgspec import UNSET
 from a2a.dialects import v0_2
 from a2a.dialects.hybrid import WellKnown, card_shape
 from a2a.dialects.shape import CardAnswer
-from a2a.errors import Error, ExtendedCardNotConfigured, InvalidRequest, Unauthenticated, Unavailable, UnknownAgent
+from a2a.errors import (
+    Error,
+    ExtendedCardNotConfigured,
+    InvalidRequest,
+    RateLimited,
+    Unauthenticated,
+    Unavailable,
+    UnknownAgent,
+)
 from a2a.requests import GetExtendedCard
 from tasks_app import cards
 from tasks_app.access import READ, check_scope
@@ -152,7 +160,7 @@ def _refused(exchange: OpenExchange, error: Error) -> HttpResponse:
     response = _private(exchange, body, status)
     if isinstance(error, Unauthenticated):
         response["WWW-Authenticate"] = CHALLENGE
-    if isinstance(error, Unavailable):
+    if isinstance(error, RateLimited | Unavailable):
         response["Retry-After"] = str(error.retry_after)
     if status == 405:
         response["Allow"] = "GET, HEAD"

@@ -12,7 +12,7 @@ from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 
-from a2a.errors import Error, Internal, InvalidRequest, Unauthenticated, Unavailable
+from a2a.errors import Error, Internal, InvalidRequest, RateLimited, Unauthenticated, Unavailable
 from a2a.extensions import asked
 from a2a.files import MARK
 from tasks_app.access import Caller, FindCaller, digests
@@ -166,7 +166,7 @@ def error_answer(
     response = answer(payload, request_id, status, media, headers)
     if isinstance(error, Unauthenticated):
         response["WWW-Authenticate"] = CHALLENGE
-    if isinstance(error, Unavailable):
+    if isinstance(error, RateLimited | Unavailable):
         response["Retry-After"] = str(error.retry_after)
     return response
 

@@ -31,6 +31,7 @@ OURS = {
     errors.UnknownAgent: -38005,
     errors.Unauthenticated: -38009,
     errors.MissingScope: -38010,
+    errors.RateLimited: -38008,
     errors.Unavailable: -38013,
 }
 """What A2A has no number for."""

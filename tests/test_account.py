@@ -1,0 +1,162 @@
+"""The account of what owners have in flight: caps, refusals, and when another try makes sense."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from a2a.errors import RateLimited, Unavailable
+from tasks_app.account import LONGEST, Account, Count
+
+ANN, BOB, CEM = 1, 2, 3
+
+
+@pytest.fixture
+def account(settings: Any) -> Account:
+    settings.A2A_OWNER_STREAMS, settings.A2A_STREAMS = 2, 3
+    settings.A2A_OWNER_TASKS, settings.A2A_AGENT_TASKS, settings.A2A_TASKS = 3, 5, 6
+    return Account()
+
+
+@pytest.fixture
+def shift(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Sets the clock of the account forward."""
+    now = 1_000.0
+
+    def forward(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr("tasks_app.account.monotonic", lambda: now)
+    return forward
+
+
+def told(account: Account, **unfinished: int) -> None:
+    """A count: of each owner's tasks with one agent, all of which are new."""
+    owners = {"ann": ANN, "bob": BOB, "cem": CEM}
+    counts = {(owners[name], "slow"): Count(unfinished=much, before=0) for name, much in unfinished.items()}
+    account.end_count(account.begin_count(), counts)
+
+
+def test_an_owner_at_the_cap_is_refused_and_others_are_not(account: Account) -> None:
+    account.take(ANN, "streams", 2)
+    with pytest.raises(RateLimited) as refused:
+        account.take(ANN, "streams")
+    assert refused.value.facts == {"limit": "open streams", "most": "2"}
+    account.take(BOB, "streams")
+
+
+def test_the_cap_of_all_is_the_servers_fault_and_not_the_callers(account: Account) -> None:
+    account.take(ANN, "streams", 2)
+    account.take(BOB, "streams")
+    with pytest.raises(Unavailable):
+        account.take(CEM, "streams")
+    with pytest.raises(Unavailable):
+        account.take(None, "streams")
+
+
+def test_what_was_refused_is_not_noted(account: Account) -> None:
+    with pytest.raises(RateLimited):
+        account.take(ANN, "streams", 3)
+    account.take(ANN, "streams", 2)
+    assert account.holdings() == [("streams", ANN, 2)]
+
+
+def test_what_ends_makes_room_also_when_it_fails(account: Account) -> None:
+    with pytest.raises(ValueError, match="wrong"), account.using(ANN, "streams", 2):
+        raise ValueError("wrong")
+    assert account.holdings() == []
+    account.take(ANN, "streams", 2)
+
+
+def test_without_a_count_every_task_is_admitted(account: Account) -> None:
+    for _ in range(20):
+        with account.new_work(ANN, "slow"):
+            pass
+
+
+def test_tasks_that_were_stored_since_the_count_are_added_to_it(account: Account) -> None:
+    told(account, ann=1)
+    for _ in range(2):
+        with account.new_work(ANN, "slow"):
+            pass
+    with pytest.raises(RateLimited) as refused, account.new_work(ANN, "slow"):
+        pass
+    assert refused.value.facts == {"limit": "unfinished tasks", "most": "3"}
+    with account.new_work(BOB, "slow"):
+        pass
+
+
+def test_tasks_that_are_being_stored_take_room(account: Account) -> None:
+    told(account, ann=2)
+    with account.new_work(ANN, "slow"), pytest.raises(RateLimited), account.new_work(ANN, "slow"):
+        pass
+
+
+def test_a_task_that_could_not_be_stored_takes_no_room(account: Account) -> None:
+    told(account, ann=2)
+    with pytest.raises(OSError, match="gone"), account.new_work(ANN, "slow"):
+        raise OSError("gone")
+    with account.new_work(ANN, "slow"):
+        pass
+
+
+def test_a_task_stored_while_they_are_counted_is_not_forgotten(account: Account) -> None:
+    told(account, ann=1)
+    begun = account.begin_count()
+    for _ in range(2):
+        with account.new_work(ANN, "slow"):
+            pass
+    account.end_count(begun, {(ANN, "slow"): Count(unfinished=1, before=1)})
+    with pytest.raises(RateLimited), account.new_work(ANN, "slow"):
+        pass
+
+
+def test_a_task_stored_before_the_count_is_in_it_once(account: Account) -> None:
+    told(account, ann=1)
+    with account.new_work(ANN, "slow"):
+        pass
+    told(account, ann=2)
+    with account.new_work(ANN, "slow"):
+        pass
+
+
+def test_an_agent_and_the_whole_server_have_caps_too(account: Account) -> None:
+    told(account, ann=2, bob=2, cem=1)
+    with pytest.raises(Unavailable) as refused, account.new_work(ANN, "slow"):
+        pass
+    assert refused.value.facts["limit"] == "unfinished tasks of the agent"
+    with account.new_work(ANN, "other"):
+        pass
+    with pytest.raises(Unavailable) as refused, account.new_work(BOB, "other"):
+        pass
+    assert refused.value.facts["limit"] == "unfinished tasks of all callers"
+
+
+def test_an_old_count_refuses_nobody(account: Account, shift: Callable[[float], None]) -> None:
+    told(account, ann=3)
+    shift(11)
+    with account.new_work(ANN, "slow"):
+        pass
+
+
+def test_the_time_to_come_again_is_that_in_which_tasks_end(account: Account, shift: Callable[[float], None]) -> None:
+    told(account, ann=3)
+    shift(4)
+    # Two of three have ended, and others came: half a task a second.
+    account.end_count(account.begin_count(), {(ANN, "slow"): Count(unfinished=3, before=1)})
+    waits = []
+    for _ in range(3):
+        with pytest.raises(RateLimited) as refused, account.new_work(ANN, "slow"):
+            pass
+        waits.append(refused.value.retry_after)
+    assert waits == [2, 4, 6], "those that were refused come again, too"
+
+
+def test_where_nothing_ends_the_longest_wait_is_told(account: Account, shift: Callable[[float], None]) -> None:
+    told(account, ann=3)
+    shift(1)
+    account.end_count(account.begin_count(), {(ANN, "slow"): Count(unfinished=3, before=3)})
+    with pytest.raises(RateLimited) as refused, account.new_work(ANN, "slow"):
+        pass
+    assert refused.value.retry_after == LONGEST
