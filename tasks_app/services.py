@@ -16,9 +16,10 @@ from tasks_app.dispatch import CeleryDispatcher, LocalDispatcher
 from tasks_app.event_log import release_all
 from tasks_app.exchanges import recorder
 from tasks_app.hints.broadcast import broadcast
+from tasks_app.leases import take_up
 from tasks_app.readers import readers
 from tasks_app.runner import runner
-from tasks_app.sweeper import sweeper, take_up
+from tasks_app.sweeper import sweeper
 
 log = logging.getLogger(__name__)
 Role = Literal["web", "worker", "child"]

@@ -1,4 +1,4 @@
-"""What time alone must do: take up again what a lost worker held, end what is hopeless, offer, forget the old."""
+"""What time alone must do: take up what lost workers held (leases.py), offer, forget the old."""
 
 import logging
 import threading
@@ -6,21 +6,19 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from a2a.events import Event
-from a2a.scribe import Scribe
-from a2a.states import TERMINAL, TaskState
+from a2a.states import TERMINAL
 from tasks_app import clock, files
-from tasks_app.bridge import Do, DoSlowly, bridge
-from tasks_app.event_log import Held, change
+from tasks_app.bridge import Do, bridge
+from tasks_app.event_log import Held
 from tasks_app.hints import hints
-from tasks_app.ids import uuid7, uuid7_at
+from tasks_app.ids import uuid7_at
+from tasks_app.leases import take_up
 from tasks_app.models import (
     Delivery,
     DeliveryTry,
@@ -34,7 +32,6 @@ from tasks_app.models import (
     Turn,
 )
 from tasks_app.models import Event as EventModel
-from tasks_app.rows import RunRow
 
 log = logging.getLogger(__name__)
 BATCH = 200
@@ -43,8 +40,6 @@ FAREWELL = 5.0
 """Seconds that the deleting of files may take when the process ends."""
 FORGETTING = 1.0
 """Seconds of a sweep that may go into deleting."""
-LATE = timedelta(seconds=5)
-"""After its deadline a run has this long to end by itself."""
 
 
 class Sweeper:
@@ -109,70 +104,6 @@ class Sweeper:
 
 sweeper = Sweeper()
 """Of this process."""
-
-
-def take_up(renew: Callable[[], None] = lambda: None) -> int:
-    """Submits again, or fails, what nobody has a lease on any more; how many tasks that were.
-
-    The time is read first, then this process renews what it holds: however long it was asleep, or its clock is set
-    forward, and at whatever moment, what it works on has a lease that ends after that time.
-    """
-    now: datetime = bridge.do(DoSlowly(clock.shared))
-    renew()
-    # A worker may lose more than a batch, and none of it should wait for the next sweep.
-    done = more = _take_up_some(now)
-    while more >= BATCH:
-        more = _take_up_some(now)
-        done += more
-    return done
-
-
-def _take_up_some(now: datetime) -> int:
-    lost: list[Task] = bridge.do(Do(partial(_lost, now)))
-    done = 0
-    for task in lost:
-        overdue = task.deadline is not None and task.deadline + LATE < now
-        event, outcome = _verdict(task, overdue=overdue)
-        item = change(
-            task.id, task.context_id, [event], now=now, actor="sweeper", attempt=task.attempt,
-            lease_before=None if overdue else now,
-            run=RunRow(
-                task_id=task.id, number=task.attempt, worker=task.lease_owner or "",
-                started_at=task.deadline and task.deadline - timedelta(seconds=task.timeout), ended_at=now,
-                outcome=outcome,
-            ),
-        )  # fmt: skip
-        try:
-            # The next sweep comes; the others that are lost do not wait for this one.
-            if bridge.do(item, patience=0):
-                done += 1
-                log.warning("task %s attempt %d: %s", task.id, task.attempt, outcome)
-        except Held:
-            log.warning("task %s attempt %d: %s, but somebody holds its row", task.id, task.attempt, outcome)
-    return done
-
-
-def _lost(now: datetime) -> list[Task]:
-    """The working tasks whose lease or deadline is before that time."""
-    working = Task.objects.filter(state=TaskState.WORKING.value).only(
-        "id", "context_id", "attempt", "tries", "max_attempts", "lease_owner", "lease_until", "deadline", "timeout"
-    )
-    expired = working.filter(lease_until__lt=now).order_by("lease_until")[:BATCH]
-    overdue = working.filter(lease_until__isnull=False, deadline__lt=now - LATE)[:BATCH]
-    return list({task.id: task for task in [*expired, *overdue]}.values())
-
-
-def _verdict(task: Task, *, overdue: bool) -> tuple[Event, str]:
-    """What becomes of it, and the outcome of the run that was lost."""
-    scribe, now = Scribe(task.id, task.context_id, 1, uuid7), clock.now()
-    if overdue:
-        sentence = f"The agent took longer than its timeout of {task.timeout:g} s."
-        return scribe.said(TaskState.FAILED, now, sentence), "overdue"
-    if task.tries < task.max_attempts:
-        return scribe.status(TaskState.SUBMITTED, now), "lost"
-    tries = "once" if task.max_attempts == 1 else f"{task.max_attempts} times"
-    sentence = f"The worker was lost while the agent was at work, and this agent is tried {tries} only."
-    return scribe.said(TaskState.FAILED, now, sentence), "lost"
 
 
 def forget() -> bool:

@@ -7,6 +7,8 @@ from concurrent.futures import Executor
 from datetime import datetime
 from typing import Literal
 
+from django.db import DatabaseError
+
 from a2a.agents import registry
 from a2a.dialects.protojson import event_of, task_of
 from a2a.errors import InvalidParams
@@ -18,9 +20,10 @@ from a2a.types import Message, Role, Task
 from tasks_app import clock
 from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.conversation import conversation_of
-from tasks_app.event_log import Held, ReadEvents, TaskRead, change
+from tasks_app.event_log import ReadEvents, TaskRead, change
 from tasks_app.files import run_files
 from tasks_app.ids import own_context, uuid7
+from tasks_app.retries import Attempt, interrupted, overtime, uncalled
 from tasks_app.rows import RunRow
 from tasks_app.runner.play import play
 from tasks_app.runner.quick import explained, failed_row
@@ -46,6 +49,8 @@ class Execution:
         self.task: asyncio.Task[None] | None = None
         self.stop: Stop | None = None
         """Why it is stopped from outside."""
+        self.called = False
+        """The agent's function was called, so that this attempt counts."""
         self.finishing = False
         self.run: Run | None = None
         self.writer: Writer | None = None
@@ -64,7 +69,7 @@ class Execution:
         self._stop("lost")
 
     def release(self) -> None:
-        """The process ends: give the lease back."""
+        """The process ends: stop, and give the task back or fail it."""
         self._stop("released")
 
     def _stop(self, why: Stop) -> None:
@@ -116,14 +121,17 @@ class Execution:
         run = await self._prepare(scribe)
         try:
             async with limit:
+                self.called = True
                 await play(run, writer.accept, self.threads)
         except InvalidParams as error:
             problem = "; ".join(f"{field}: {sentence}" for field, sentence in error.violations)
             return scribe.said(TaskState.REJECTED, clock.now(), problem), self._row("rejected")
-        except Exception as error:  # noqa: BLE001  # an agent may raise anything; logged with its reference
+        except Exception as error:  # an agent may raise anything; logged with its reference
+            if self.stop:
+                # It was told to end: what it raises about that is no failure of its own.
+                raise asyncio.CancelledError from error
             if isinstance(error, TimeoutError) and limit.expired():
-                sentence = f"The agent took longer than its timeout of {self.read.timeout:g} s."
-                return scribe.said(TaskState.FAILED, clock.now(), sentence), self._row("failed")
+                return overtime(self._attempt, self.read.timeout).event, self._row("failed")
             return self._failed(scribe, error)
         if writer.ended is not None:
             return None, self._row(writer.ended)
@@ -162,26 +170,29 @@ class Execution:
         return event, failed_row(self.task_id, self.read.attempt, self.worker, self.started, reference, error)
 
     async def give_back(self) -> None:
-        """Submitted again, with what the agent has said so far, and the try is not counted."""
-        document = self.read.document
-        scribe = Scribe(self.task_id, document.context_id, 1, uuid7)
-        sentence = "Interrupted: the server is going down. The task goes on when it is back."
-        event = scribe.said(TaskState.SUBMITTED, clock.now(), sentence)
-        said = self.writer.buffer if self.writer else []
+        """End the attempt because the process ends: what the agent has said so far is kept, and a call counts."""
+        if self.finishing:
+            return  # The agent has ended, and its last write is under way.
+        verdict = interrupted(self._attempt) if self.called else uncalled(self._attempt)
+        document, writer = self.read.document, self.writer
+        said = writer.buffer if writer else []
         item = change(
-            document.id, document.context_id, [*said, event], now=clock.now(), actor="runner",
-            attempt=self.read.attempt, tries=-1, run=self._row("released"),
-            files=self.writer.files if self.writer else [],
+            document.id, document.context_id, [*said, verdict.event], now=clock.now(), actor="runner",
+            attempt=self.read.attempt, tries=verdict.tries, run=self._row(verdict.outcome),
+            files=writer.files if writer else [],
         )  # fmt: skip
         try:
             if await bridge.ask(item, patience=FAREWELL):
-                log.info("task %s attempt %d: given back", self.task_id, self.read.attempt)
-        except Held:
+                log.info("task %s attempt %d: %s", self.task_id, self.read.attempt, verdict.outcome)
+        except DatabaseError as error:
             log.warning(
-                "task %s attempt %d: not given back, for somebody holds its row; its lease runs out",
-                self.task_id,
-                self.read.attempt,
-            )
+                "task %s attempt %d: could not be given back, its lease runs out: %s",
+                self.task_id, self.read.attempt, error,
+            )  # fmt: skip
+
+    @property
+    def _attempt(self) -> Attempt:
+        return Attempt(self.task_id, self.read.document.context_id, self.read.tries, self.read.max_attempts)
 
 
 def _said(task: Task) -> tuple[Message, ...]:

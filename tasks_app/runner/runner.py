@@ -230,7 +230,7 @@ class Runner:
         self.stopping = True
 
     def stop(self) -> None:
-        """No more claims; runs get a grace, then their leases are given back without counting as a try."""
+        """No more claims; runs get a grace, then those that may be tried again are given back, and the others fail."""
         loop, self.stopping = self.loop, True
         if loop is None:
             return

@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 from a2a.agents import agent
@@ -17,6 +18,31 @@ async def once(run: Run, seconds: float = 60.0) -> AsyncIterator[Any]:
     yield "begun "
     await asyncio.sleep(seconds)
     yield "and ended"
+
+
+@agent
+async def counted(run: Run, file: str, seconds: float = 60.0) -> AsyncIterator[Any]:
+    """Writes down that it was called and as which attempt; tried once only."""
+    note(file, run)
+    yield f"attempt {run.attempt} "
+    await asyncio.sleep(seconds)
+    yield "and ended"
+
+
+@agent(attempts=3)
+async def counted_thrice(run: Run, file: str, seconds: float = 60.0) -> AsyncIterator[Any]:
+    """Writes down the same, sleeps in its first attempt, and ends in its second."""
+    note(file, run)
+    yield f"attempt {run.attempt} "
+    if run.attempt == 1:
+        await asyncio.sleep(seconds)
+    yield "and ended"
+
+
+def note(file: str, run: Run) -> None:
+    """One line for each call of an agent."""
+    with Path(file).open("a", encoding="ascii") as lines:
+        lines.write(f"{run.task_id} {run.attempt}\n")
 
 
 @agent

@@ -109,16 +109,16 @@ async def test_a_worker_that_is_told_to_go_gives_its_tasks_to_another_at_once(pl
     web = await plant.web(A2A_LEASE_SECONDS="60")
     workers = [await plant.worker(A2A_LEASE_SECONDS="60"), await plant.worker(A2A_LEASE_SECONDS="60")]
     async with client(web) as caller:
-        params = {"message": inputs(seconds=9)}
-        async with listening(caller, "SendStreamingMessage", params, agent="once") as stream:
-            await stream.count(2)
+        params = {"message": inputs(file=str(plant.folder / "calls"))}
+        async with listening(caller, "SendStreamingMessage", params, agent="counted-thrice") as stream:
+            await stream.count(3)
             going = holder(plant, stream.task_id, list(workers))
             assert await going.stop(signal.SIGTERM) == 0
             await stream.end()
         assert assert_whole(stream.frames)["status"]["state"] == "TASK_STATE_COMPLETED"
     task = await web.shown(stream.task_id)
-    assert (task["attempt"], task["tries"]) == (2, 1), "the try that was given back does not count"
-    assert [run["outcome"] for run in task["runs"]] == ["released", "completed"]
+    assert (task["attempt"], task["tries"]) == (2, 2)
+    assert [run["outcome"] for run in task["runs"]] == ["interrupted", "completed"]
 
 
 async def test_flushing_redis_in_mid_stream_loses_nothing(plant: Plant) -> None:

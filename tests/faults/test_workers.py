@@ -100,7 +100,7 @@ async def test_a_worker_with_processes_gives_its_tasks_back_when_it_is_told_to_g
         assert await worker.stop(signal.SIGTERM) == 0
         await caller.state(task_id, "TASK_STATE_SUBMITTED")
     task = await web.shown(task_id)
-    assert (task["tries"], [run["outcome"] for run in task["runs"]]) == (0, ["released"])
+    assert (task["tries"], [run["outcome"] for run in task["runs"]]) == (1, ["interrupted"])
 
 
 async def test_a_sync_agent_that_does_not_end_does_not_hold_up_its_worker(plant: Plant) -> None:

@@ -36,9 +36,10 @@ from tasks_app.event_log import (
     renew,
 )
 from tasks_app.ids import uuid7, uuid7_at
+from tasks_app.leases import take_up
 from tasks_app.models import Event, Exchange, ExchangeBody, IdempotencyKey, Run, Task
 from tasks_app.rows import KeyRow
-from tasks_app.sweeper import forget, take_up
+from tasks_app.sweeper import forget
 from tests.conftest import Person, on_postgres
 from tests.operations.asking import text_of
 from tests.operations.rows import LONG_AGO, addition, chunk, creation, expire, status, wish
@@ -264,7 +265,7 @@ def test_a_lost_task_is_tried_again_and_then_failed_with_a_reason(owner: Person)
         assert take_up() == 0
     row = Task.objects.get()
     assert row.state == "failed"
-    assert "this agent is tried 2 times only" in row.status
+    assert "in the last of its 2 attempts" in row.status
     assert list(Run.objects.order_by("number").values_list("number", "worker", "outcome")) == [
         (1, "w1", "lost"), (2, "w2", "lost"),
     ]  # fmt: skip

@@ -1,0 +1,72 @@
+"""How often an agent is called, whoever ends its process, and what its task says afterwards."""
+
+import asyncio
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.faults.clients import Client, client
+from tests.faults.conftest import Plant
+from tests.faults.nodes import Node
+
+pytestmark = pytest.mark.fault
+TASKS = 10
+
+
+async def at_work(plant: Plant, agent: str) -> tuple[Node, list[str], Path]:
+    """A web whose tasks are all at work when their only worker is told to go; it has gone when this returns."""
+    web, worker = await plant.web(), await plant.worker()
+    file = plant.folder / "calls"
+    async with client(web) as caller:
+        sent = [await caller.send(agent, file=str(file)) for _ in range(TASKS)]
+        for task_id in sent:
+            await caller.state(task_id, "TASK_STATE_WORKING")
+        async with asyncio.timeout(10):
+            while len(calls(file)) < TASKS:  # noqa: ASYNC110  # another process
+                await asyncio.sleep(0.02)
+    assert await worker.stop(signal.SIGTERM) == 0
+    return web, sent, file
+
+
+def calls(file: Path) -> list[str]:
+    """A line for each call of an agent: the task, and what the agent was told of the attempt."""
+    return file.read_text(encoding="ascii").splitlines() if file.exists() else []
+
+
+async def sentence(caller: Client, task_id: str) -> str:
+    (part,) = (await caller.get(task_id))["status"]["message"]["parts"]
+    return str(part["text"])
+
+
+async def test_an_agent_that_is_tried_once_is_called_once_whatever_a_deploy_interrupts(plant: Plant) -> None:
+    web, sent, file = await at_work(plant, "counted")
+    await plant.worker()
+    async with client(web) as caller:
+        for task_id in sent:
+            await caller.state(task_id, "TASK_STATE_FAILED")
+            assert await sentence(caller, task_id) == (
+                "The agent was interrupted by a restart of the server, and it is tried once only. "
+                "Define it with attempts=2 to have it called again."
+            )
+        await caller.state(await caller.send("once", seconds=0), "TASK_STATE_COMPLETED")  # The worker has looked.
+    assert sorted(calls(file)) == sorted(f"{task_id} 1" for task_id in sent)
+    for task_id in sent:
+        task = await web.shown(task_id)
+        assert (task["attempt"], task["tries"], [run["outcome"] for run in task["runs"]]) == (1, 1, ["interrupted"])
+
+
+async def test_an_agent_with_three_attempts_is_called_again_after_a_deploy_and_told_so(plant: Plant) -> None:
+    web, sent, file = await at_work(plant, "counted-thrice")
+    async with client(web) as caller:
+        for task_id in sent:
+            assert (await caller.get(task_id))["status"]["state"] == "TASK_STATE_SUBMITTED"
+            assert "restart of the server in attempt 1 of 3" in await sentence(caller, task_id)
+        await plant.worker()
+        for task_id in sent:
+            await caller.state(task_id, "TASK_STATE_COMPLETED")
+    assert Counter(calls(file)) == Counter(f"{task_id} {number}" for task_id in sent for number in (1, 2))
+    for task_id in sent:
+        task = await web.shown(task_id)
+        assert (task["tries"], [run["outcome"] for run in task["runs"]]) == (2, ["interrupted", "completed"])
