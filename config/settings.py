@@ -189,7 +189,7 @@ A2A_LEASE_SECONDS = number("A2A_LEASE_SECONDS", 30, 0.5)
 A2A_SWEEP_SECONDS = number("A2A_SWEEP_SECONDS", 5, 0.1)
 A2A_GRACE_SECONDS = number("A2A_GRACE_SECONDS", 2 if DEVELOPMENT else 25)
 """How long running agents may go on after the order to stop."""
-A2A_ASYNC_SLOTS = whole("A2A_ASYNC_SLOTS", 200, 1)
+A2A_ASYNC_SLOTS = whole("A2A_ASYNC_SLOTS", 1000, 1)
 A2A_SYNC_SLOTS = whole("A2A_SYNC_SLOTS", 8, 1)
 A2A_OWNER_TASKS = whole("A2A_OWNER_TASKS", 5_000, 1)
 """Unfinished tasks, queued and running, that one owner may have; beyond them a send is refused."""

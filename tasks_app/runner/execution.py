@@ -2,8 +2,11 @@
 
 import asyncio
 import logging
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Literal
 
@@ -25,8 +28,10 @@ from tasks_app.files import run_files
 from tasks_app.ids import own_context, uuid7
 from tasks_app.retries import Attempt, interrupted, overtime, uncalled
 from tasks_app.rows import RunRow
+from tasks_app.runner.loops import RunLoop
 from tasks_app.runner.play import play
 from tasks_app.runner.quick import explained, failed_row
+from tasks_app.runner.seat import Seat
 from tasks_app.runner.stopped import LostLease, WriteFailed
 from tasks_app.runner.writer import Writer
 
@@ -34,18 +39,26 @@ log = logging.getLogger(__name__)
 Stop = Literal["lost", "released"]
 FAREWELL = 0.5
 """Seconds for which a process that ends asks for a row that somebody else holds."""
+CURRENT: ContextVar["Execution | None"] = ContextVar("CURRENT", default=None)
+"""The run whose agent is at work; also in the tasks and callbacks that it makes."""
 
 
 class Execution:
-    """An attempt at a task, from its claim to its last write."""
+    """An attempt at a task, from its claim to its last write. It lives on one loop; `lose`, `release`, `look` and
+    `start` may be called on any thread."""
 
     def __init__(self, read: TaskRead, worker: str, threads: Executor) -> None:
         self.read = read
         self.task_id = read.document.id
         self.worker = worker
-        self.threads = threads
+        self.seat = Seat(threads)
         agent = registry.get(read.agent)
         self.is_async = agent is None or agent.is_async
+        self.place: RunLoop | None = None
+        """The loop on which it lives, or is about to."""
+        self.moving = threading.Lock()
+        self.deadline: float | None = None
+        """When its agent's time is over, on the monotonic clock; None before it begins."""
         self.task: asyncio.Task[None] | None = None
         self.stop: Stop | None = None
         """Why it is stopped from outside."""
@@ -57,20 +70,45 @@ class Execution:
         self.seen = read.document.seq
         self.started: datetime = clock.now()
 
-    def start(self, ended: Callable[["Execution"], None]) -> None:
-        """On the runner's loop."""
-        self.task = asyncio.get_running_loop().create_task(self._live())
+    def start(self, place: RunLoop, ended: Callable[["Execution"], None]) -> bool:
+        """Begin on that loop; False if it has begun elsewhere. A run that waits for a stuck loop is started anew on
+        another, and the first to get to it wins."""
+        with self.moving:
+            if self.task is not None:
+                return False
+            self.place = place
+        place.call(self._begin, place, ended)
+        return True
+
+    def _begin(self, place: RunLoop, ended: Callable[["Execution"], None]) -> None:
+        with self.moving:
+            if self.place is not place or self.task is not None:
+                return
+            self.task = place.loop.create_task(self._live())
         self.task.add_done_callback(lambda _: ended(self))
         if self.stop:
             self.task.cancel()
 
     def lose(self) -> None:
         """The task is somebody else's, or nobody's: leave it alone."""
-        self._stop("lost")
+        self._order("lost")
 
     def release(self) -> None:
         """The process ends: stop, and give the task back or fail it."""
-        self._stop("released")
+        self._order("released")
+
+    def _order(self, why: Stop) -> None:
+        if self.run and not self.finishing:
+            # At once, for an agent that looks and blocks its loop.
+            self.run.cancelled = True
+        self._call(self._stop, why)
+
+    def _call(self, function: Callable[..., object], *arguments: object) -> None:
+        """Run the function on the run's loop; one that has no loop yet is stopped before it begins."""
+        if self.place is not None:
+            self.place.call(function, *arguments)
+        else:
+            function(*arguments)
 
     def _stop(self, why: Stop) -> None:
         if self.finishing or self.stop:
@@ -83,7 +121,11 @@ class Execution:
 
     def look(self) -> None:
         """There may be a message for the run."""
-        asyncio.get_running_loop().create_task(self._fill_inbox())
+        self._call(self._look)
+
+    def _look(self) -> None:
+        if self.task is not None and not self.task.done():
+            asyncio.get_running_loop().create_task(self._fill_inbox())
 
     async def _fill_inbox(self) -> None:
         context_id = self.read.document.context_id
@@ -97,6 +139,7 @@ class Execution:
     # --------------------------------------------------------------- its life
 
     async def _live(self) -> None:
+        CURRENT.set(self)
         scribe = Scribe(self.task_id, self.read.document.context_id, 1, uuid7)
         self.writer = writer = Writer(self.read, scribe, self.lose)
         try:
@@ -122,7 +165,8 @@ class Execution:
         try:
             async with limit:
                 self.called = True
-                await play(run, writer.accept, self.threads)
+                self.deadline = time.monotonic() + self.read.timeout
+                await play(run, writer.accept, self.seat)
         except InvalidParams as error:
             problem = "; ".join(f"{field}: {sentence}" for field, sentence in error.violations)
             return scribe.said(TaskState.REJECTED, clock.now(), problem), self._row("rejected")

@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor, Future
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, Protocol
 
 import msgspec
 
@@ -17,13 +17,20 @@ Accept = Callable[[Any], Awaitable[None]]
 Leave = Callable[["Future[None]"], object]
 
 
+class Threads(Protocol):
+    """Where the thread of an agent that is not async comes from."""
+
+    def submit(self, function: Callable[..., None], /, *arguments: Any) -> "Future[None]": ...
+
+
 class AgentCrashed(Exception):
     """The agent raised what would end a thread, a loop or the process, such as SystemExit."""
 
 
-async def play(run: Run, accept: Accept, threads: Executor, leave: Leave | None = None) -> None:
+async def play(run: Run, accept: Accept, threads: Threads, leave: Leave | None = None) -> None:
     """Runs the agent to its end, or to the action that ends it. Raises what the agent raises, but as AgentCrashed what
-    is no Exception, unless it was we who stopped it. A thread that is stopped is waited for, or given to `leave`."""
+    is no Exception, unless it was we who stopped it. A thread cannot be stopped: it is told, nobody waits for it, and
+    `leave` learns of it."""
     try:
         await _play(run, accept, threads, leave)
     except (Exception, Stopped):
@@ -35,7 +42,7 @@ async def play(run: Run, accept: Accept, threads: Executor, leave: Leave | None 
         raise AgentCrashed(repr(error)) from error
 
 
-async def _play(run: Run, accept: Accept, threads: Executor, leave: Leave | None) -> None:
+async def _play(run: Run, accept: Accept, threads: Threads, leave: Leave | None) -> None:
     function, form = run.agent.function, run.agent.form
     inputs = arguments(run)
     if form == "async generator":
@@ -51,15 +58,12 @@ async def _play(run: Run, accept: Accept, threads: Executor, leave: Leave | None
         work = threads.submit(_in_thread, run, inputs, accept, loop)
         thread = asyncio.wrap_future(work)
         try:
-            # A thread cannot be stopped: it is told, and stops at its next yield. Its slot is free only then.
             await asyncio.shield(thread)
         except asyncio.CancelledError:
             run.cancelled = True
-            if leave is None:
-                await asyncio.wait({thread})
-            else:
+            if leave is not None:
                 leave(work)
-                thread.cancel()
+            thread.cancel()
             raise
 
 
@@ -68,6 +72,11 @@ async def _accepted(value: Any, accept: Accept) -> bool:
     action = action_of(value)
     await accept(action)
     return ends_run(action)
+
+
+async def _accepted_in_time(run: Run, value: Any, accept: Accept) -> bool:
+    """Hands the action of a thread over, unless the run ended while it was on its way."""
+    return run.cancelled or await _accepted(value, accept)
 
 
 def _in_thread(run: Run, inputs: dict[str, Any], accept: Accept, loop: asyncio.AbstractEventLoop) -> None:
@@ -84,7 +93,7 @@ def _act(run: Run, inputs: dict[str, Any], accept: Accept, loop: asyncio.Abstrac
     def give(value: Any) -> bool:
         if run.cancelled:
             return True
-        return asyncio.run_coroutine_threadsafe(_accepted(value, accept), loop).result()
+        return asyncio.run_coroutine_threadsafe(_accepted_in_time(run, value, accept), loop).result()
 
     if run.agent.form == "function":
         if (value := run.agent.function(run, **inputs)) is not None:

@@ -1,31 +1,33 @@
-"""The slots of a process, its leases and their heartbeat."""
+"""The slots of a process: what is claimed for them, and who is at work.
+
+A run of an async agent lives on the loop of its agent, any other on the runner's own, with a thread of its own for the
+agent. A thread cannot be stopped, so a slot is free when the thread has come back, however its run has ended.
+"""
 
 import asyncio
-import contextlib
 import logging
 import os
 import secrets
 import socket
 import threading
-from concurrent.futures import CancelledError, ThreadPoolExecutor
-from datetime import timedelta
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor, wait
 
 from django.conf import settings
 
 from a2a.agents import registry
 from a2a.states import TERMINAL
-from tasks_app import clock
 from tasks_app.bridge import bridge
-from tasks_app.event_log import Claim, Renew, TaskRead, Want
+from tasks_app.event_log import Claim, TaskRead, Want
 from tasks_app.hints import ANY, Reached, hints
 from tasks_app.runner.execution import Execution
+from tasks_app.runner.heartbeat import Heartbeat
+from tasks_app.runner.loops import Loops, RunLoop
 
 log = logging.getLogger(__name__)
 BATCH = 64
 """Tasks claimed at once."""
-LATE_SECONDS = 2.0
-"""How long is waited for a beat out of turn."""
+FAREWELL = 1.0
+"""Seconds that runs have to end when they are stopped, and their leases to be given back."""
 
 
 class Runner:
@@ -37,10 +39,16 @@ class Runner:
         self.running: dict[str, Execution] = {}
         self.former: set[Execution] = set()
         """Runs that lost their tasks to others of this process, and have not ended yet."""
+        self.hanging: set[Execution] = set()
+        """Runs that are over, and whose threads are still at work."""
+        self.changed = threading.Condition()
+        """Guards the three above, and tells of runs that end."""
         self.claiming = threading.Lock()
-        self.loop: asyncio.AbstractEventLoop | None = None
+        self.control: RunLoop | None = None
+        """The loop on which no agent runs."""
+        self.loops = Loops()
         self.threads = ThreadPoolExecutor(1)
-        self.thread: threading.Thread | None = None
+        self.heartbeat = Heartbeat(self.worker, self.running)
         self.stopping = False
         self.hungry = False
         """The last claim left tasks behind, for want of slots."""
@@ -50,34 +58,22 @@ class Runner:
         """Claims from these queues only; none of them: from all."""
         self.alone = False
         """One run at a time: the process was forked to have a core for it."""
-        self.renewed = clock.now()
-        """When the last beat began."""
 
     def start(self) -> None:
-        """Starts the loop and the heartbeat."""
-        if self.loop is not None:
+        """Starts the runner's own loop and the heartbeat; agents get theirs with their first runs."""
+        if self.control is not None:
             return
-        self.stopping, self.renewed = False, clock.now()
+        self.stopping = False
         self.threads = ThreadPoolExecutor(settings.A2A_SYNC_SLOTS, thread_name_prefix="agent")
-        self.loop = asyncio.new_event_loop()
-        self.thread = threading.Thread(target=self._live, args=(self.loop,), name="runner", daemon=True)
-        self.thread.start()
+        self.control = RunLoop("runner").start()
+        self.heartbeat.start()
         hints.listen(self._heard)
-
-    def _live(self, loop: asyncio.AbstractEventLoop) -> None:
-        asyncio.set_event_loop(loop)
-        beat = loop.create_task(self._beat())
-        loop.run_forever()
-        beat.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            loop.run_until_complete(beat)
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
 
     @property
     def alive(self) -> bool:
-        """The loop on which agents run has not ended by itself."""
-        return self.loop is None or self.thread is None or self.thread.is_alive()
+        """What keeps the runs going has not ended by itself."""
+        control, beating = self.control, self.heartbeat.thread
+        return control is None or (control.thread.is_alive() and beating is not None and beating.is_alive())
 
     # ---------------------------------------------------------------- claims
 
@@ -86,11 +82,11 @@ class Runner:
         total = 0
         with self.claiming:
             more = True
-            while more and not self.stopping and self.loop is not None:
+            while more and not self.stopping and self.control is not None:
                 claimed, more = self._claim()
                 total += len(claimed)
-                if claimed:
-                    self.loop.call_soon_threadsafe(self._start_all, claimed)
+                for run in claimed:
+                    run.start(self.loops.of(run.read.agent) if run.is_async else self.control, self._ended)
         return total
 
     def _claim(self) -> tuple[list[Execution], bool]:
@@ -104,17 +100,15 @@ class Runner:
         return runs, any(sum(read.agent in want.agents for read in claimed) >= want.limit for want in wants)
 
     def _counted(self, run: Execution) -> Execution:
-        self.quiet.clear()
-        if (former := self.running.get(run.task_id)) and self.loop:
-            self.loop.call_soon_threadsafe(self._replaced, former)
-        self.running[run.task_id] = run
+        with self.changed:
+            self.quiet.clear()
+            former = self.running.get(run.task_id)
+            if former is not None and former.task is not None and not former.task.done():
+                # Its lease ended, and no heartbeat will speak of it: they are about the new run.
+                self.former.add(former)
+                former.lose()
+            self.running[run.task_id] = run
         return run
-
-    def _replaced(self, run: Execution) -> None:
-        """Its lease ended, and no heartbeat will speak of it: they are about the new run."""
-        if run.task is not None and not run.task.done():
-            self.former.add(run)
-            run.lose()
 
     def _wants(self) -> list[Want]:
         """The tasks of each kind that there are slots for; a process that is alone has one for both."""
@@ -142,66 +136,47 @@ class Runner:
 
     def _at_work(self) -> list[Execution]:
         """Everything that takes a slot; on any thread."""
-        return [*list(self.running.values()), *list(self.former)]
-
-    def _start_all(self, claimed: list[Execution]) -> None:
-        for run in claimed:
-            run.start(self._ended)
+        with self.changed:
+            return [*self.running.values(), *self.former, *self.hanging]
 
     def _ended(self, run: Execution) -> None:
-        if self.running.get(run.task_id) is run:
-            del self.running[run.task_id]
-        self.former.discard(run)
-        if not self._at_work():
-            self.quiet.set()
+        """On the loop of the run."""
+        with self.changed:
+            if self.running.get(run.task_id) is run:
+                del self.running[run.task_id]
+            self.former.discard(run)
+            if (work := run.seat.work) is not None and run.seat.taken:
+                self.hanging.add(run)
+                work.add_done_callback(lambda _: self._left(run))
+            self.changed.notify_all()
+        self._freed()
+
+    def _left(self, run: Execution) -> None:
+        """The thread of a run that was over has come back."""
+        with self.changed:
+            self.hanging.discard(run)
+        self._freed()
+
+    def _freed(self) -> None:
+        with self.changed:
+            if not self._at_work():
+                self.quiet.set()
         if self.hungry and not self.stopping:
             self.hungry = False
             hints.offer()
 
     # ---------------------------------------------------------------- leases
 
-    async def _beat(self) -> None:
-        """Renews all leases with one statement; a run that lost its own is stopped."""
-        while True:
-            await asyncio.sleep(settings.A2A_LEASE_SECONDS / 3)
-            await self._renew()
-
-    async def _renew(self) -> None:
-        now = clock.now()
-        held = self.running.copy()  # in one step: claims are made on another thread
-        try:
-            attempts = tuple((task_id, run.read.attempt) for task_id, run in held.items())
-            kept = await bridge.ask(Renew(worker=self.worker, held=attempts)) if held else set()
-        except Exception:
-            log.exception("%d leases could not be renewed; trying again", len(held))
-            return
-        self.renewed = now
-        for task_id, run in held.items():
-            if self.running.get(task_id) is not run:
-                continue
-            if task_id in kept:
-                # Messages that came about in another process, or whose hint was lost.
-                run.look()
-            else:
-                run.lose()
-
     def renew(self) -> None:
-        """From any thread: a beat out of turn when one is late, as after the machine has slept or its clock was set. A
-        loop that hangs does not keep its leases by this."""
-        late = clock.now() - self.renewed > timedelta(seconds=settings.A2A_LEASE_SECONDS / 2)
-        if not late or not self.running or (loop := self.loop) is None:
-            return
-        beat = asyncio.run_coroutine_threadsafe(self._renew(), loop)
-        try:
-            beat.result(LATE_SECONDS)
-        except (TimeoutError, CancelledError):
-            beat.cancel()
+        """From any thread: a beat out of turn if one is late."""
+        if self.control is not None:
+            self.heartbeat.beat_if_late()
 
     def _heard(self, news: list[Reached]) -> None:
         """On the thread that committed."""
         mine = [item for item in news if item.task_id in self.running and (item.message or item.state in TERMINAL)]
-        if mine and self.loop is not None and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self._act, mine)
+        if mine and self.control is not None:
+            self.control.call(self._act, mine)
 
     def _act(self, news: list[Reached]) -> None:
         for item in news:
@@ -209,19 +184,9 @@ class Runner:
             if run is None or run.finishing:
                 continue
             if item.state in TERMINAL:
-                asyncio.get_running_loop().create_task(self._ask_whether_mine(run))
+                asyncio.get_running_loop().create_task(self.heartbeat.check(run))
             else:
                 run.look()
-
-    async def _ask_whether_mine(self, run: Execution) -> None:
-        """A hint says that the task has ended; only the row knows."""
-        try:
-            kept = await bridge.ask(Renew(worker=self.worker, held=((run.task_id, run.read.attempt),)))
-        except Exception:
-            log.exception("task %s: whether it has ended is not known; the heartbeat asks again", run.task_id)
-            return
-        if run.task_id not in kept:
-            run.lose()
 
     # -------------------------------------------------------------- shutdown
 
@@ -231,34 +196,38 @@ class Runner:
 
     def stop(self) -> None:
         """No more claims; runs get a grace, then those that may be tried again are given back, and the others fail."""
-        loop, self.stopping = self.loop, True
-        if loop is None:
+        control, self.stopping = self.control, True
+        if control is None:
             return
         hints.forget(self._heard)
         with self.claiming:
             pass  # Who is claiming has put all claims into `running`.
-        done = asyncio.run_coroutine_threadsafe(self._wind_down(), loop)
-        try:
-            done.result(settings.A2A_GRACE_SECONDS + 5)
-        except TimeoutError:
-            log.warning("%d runs did not end in time; their leases run out", len(self.running))
-        loop.call_soon_threadsafe(loop.stop)
-        self.loop = None
+        self._wind_down(control)
+        self.heartbeat.stop()
+        self.control = None
+        self.loops.stop()
+        control.stop()
         self.threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _wind_down(self) -> None:
-        tasks: list[asyncio.Task[Any]] = [run.task for run in self._at_work() if run.task]
-        if not tasks:
+    def _wind_down(self, control: RunLoop) -> None:
+        if not self._ends_within(0):
+            log.info("%d runs have %g s to end", len(self.running), settings.A2A_GRACE_SECONDS)
+        if self._ends_within(settings.A2A_GRACE_SECONDS):
             return
-        log.info("%d runs have %g s to end", len(tasks), settings.A2A_GRACE_SECONDS)
-        _, left = await asyncio.wait(tasks, timeout=settings.A2A_GRACE_SECONDS)
         for run in list(self.running.values()):
             run.release()
-        if left:
-            await asyncio.wait(left, timeout=1)
-        for run in list(self.running.values()):
-            # A thread cannot be stopped; its late writes are refused.
-            await run.give_back()
+        if self._ends_within(FAREWELL):
+            return
+        # Their loops are blocked; what they write later is refused.
+        left = [asyncio.run_coroutine_threadsafe(run.give_back(), control.loop) for run in self.running.values()]
+        _, late = wait(left, timeout=FAREWELL)
+        if late:
+            log.warning("%d runs could not be given back in time; their leases run out", len(late))
+
+    def _ends_within(self, seconds: float) -> bool:
+        """Whether all runs end in that time, leaving aside threads that do not."""
+        with self.changed:
+            return self.changed.wait_for(lambda: not self.running and not self.former, seconds)
 
 
 runner = Runner()

@@ -91,3 +91,24 @@ async def maker(run: Run, size: int = 0, pause: float = 0.0) -> AsyncIterator[An
     if size:
         yield run.artifact(Part(raw=os.urandom(size), filename="made.bin"), id="made")
         await asyncio.sleep(pause)
+
+
+@agent(timeout=1)
+def hung(run: Run, seconds: float = 600.0) -> str:
+    """Blocks its thread far beyond its timeout."""
+    time.sleep(seconds)
+    return "at last"
+
+
+@agent
+def brief(run: Run, seconds: float = 0.02) -> dict[str, int]:
+    """Takes a thread for a moment, and says of which process."""
+    time.sleep(seconds)
+    return {"pid": os.getpid()}
+
+
+@agent(timeout=60)
+async def blocker(run: Run, seconds: float = 45.0) -> str:
+    """Blocks its event loop, as a call that is not async does."""
+    time.sleep(seconds)  # noqa: ASYNC251  # that is the fault
+    return "at last"

@@ -346,7 +346,7 @@ def test_a_run_whose_task_the_same_process_has_taken_up_again_is_stopped(owner: 
 def test_a_run_that_has_lost_its_task_and_does_not_end_keeps_its_slot(owner: Person, settings: Any) -> None:
     MEMORY["let go"] = threading.Event()
     first, second = taken_up_again(owner, "stays-in-a-thread")
-    until(lambda: runner.former == {first}, "the first run is told")
+    until(lambda: runner.hanging == {first}, "the first run is over, and its thread is not")
     assert runner._free(is_async=False) == settings.A2A_SYNC_SLOTS - 2
     MEMORY["let go"].set()
     until(lambda: first.task.done() and second.task.done(), "both are over")
@@ -358,7 +358,7 @@ def test_a_slot_that_is_freed_while_the_slots_are_counted_is_offered(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.A2A_ASYNC_SLOTS = 1
-    full, run, offers = Runner(), Mock(task_id="t", is_async=True), []
+    full, run, offers = Runner(), Mock(task_id="t", is_async=True, **{"seat.taken": False}), []
     full.running["t"] = run
     count = full._free
 
