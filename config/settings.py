@@ -205,6 +205,10 @@ A2A_BODY_BYTES = whole("A2A_BODY_BYTES", 1_000_000, 1_000)
 A2A_BODY_SECONDS = number("A2A_BODY_SECONDS", 15, 0.1)
 """A request whose body takes longer to arrive is given up."""
 A2A_HEADER_SECONDS = number("A2A_HEADER_SECONDS", 15, 0.1)
+A2A_WRITE_SECONDS = number("A2A_WRITE_SECONDS", 30, 0.1)
+"""A client that reads next to nothing of its answer for so long is cut."""
+A2A_CONNECTIONS = whole("A2A_CONNECTIONS", 10_000, 1)
+"""Connections at the same time in a process; never more than 80 % of its file descriptors."""
 A2A_STREAM_SECONDS = number("A2A_STREAM_SECONDS", 900, 1)
 """The longest a stream stays open; its client comes back with Last-Event-ID."""
 A2A_POLL_SECONDS = number("A2A_POLL_SECONDS", 2, 0.05)

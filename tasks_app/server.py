@@ -12,65 +12,13 @@ from typing import Any
 import uvicorn
 from django.conf import settings
 from django.utils.module_loading import import_string
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tasks_app import services
+from tasks_app.connections import Connection
 
 log = logging.getLogger(__name__)
-
-
-HEAD_BYTES = 65_536
-"""The most that the headers of a request may have."""
 SILENCE_SECONDS = 1.0
 """How long, at the end, a client may take to read what it has been sent."""
-
-
-class PatientProtocol(HttpToolsProtocol):
-    """Closes a connection whose headers do not arrive: uvicorn would wait for ever."""
-
-    since: float | None = None
-    """When the headers under way began; None between requests' headers."""
-    look: asyncio.TimerHandle | None = None
-    head = 0
-    """Bytes received since then."""
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self.since = self.loop.time()
-        self._look_later()
-
-    def data_received(self, data: bytes) -> None:
-        # On a kept connection the clock starts with the first byte of the next request.
-        if self.since is None and (self.cycle is None or self.cycle.response_complete):
-            self.since = self.loop.time()
-            self.head = 0
-        if self.since is not None:
-            self.head += len(data)
-            # The first piece of a body may be among them.
-            if self.head > HEAD_BYTES + settings.A2A_BODY_BYTES or (self.head > HEAD_BYTES and b"\r\n\r\n" not in data):
-                self.transport.close()
-                return
-        super().data_received(data)
-
-    def on_headers_complete(self) -> None:
-        self.since = None
-        super().on_headers_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self.look is not None:
-            self.look.cancel()
-        super().connection_lost(exc)
-
-    def _look_later(self) -> None:
-        """One timer a connection and not one a request: it is late by half a period at most."""
-        self.look = self.loop.call_later(settings.A2A_HEADER_SECONDS / 2, self._look)
-
-    def _look(self) -> None:
-        late = self.since is not None and self.loop.time() - self.since >= settings.A2A_HEADER_SECONDS
-        if late and self.transport is not None and not self.transport.is_closing():
-            self.transport.close()
-        else:
-            self._look_later()
 
 
 class Server(uvicorn.Server):
@@ -93,7 +41,7 @@ def serve(on_ready: Callable[[], None] | None = None) -> int:
     """Serves until a signal, and ends the process, within the grace, open streams or not; 1 if it could not begin."""
     application = import_string(settings.ASGI_APPLICATION)
     config = uvicorn.Config(
-        application, host=settings.HOST, port=settings.PORT, http=PatientProtocol, ws="none", lifespan="on",
+        application, host=settings.HOST, port=settings.PORT, http=Connection, ws="none", lifespan="on",
         log_config=None, access_log=False, proxy_headers=False, server_header=False, backlog=4096,
         timeout_graceful_shutdown=2, loop="uvloop",
     )  # fmt: skip

@@ -3,8 +3,13 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from django.conf import settings
+from django.http import HttpResponse
+
 from tasks_app import services
 from tasks_app.paths import is_lean
+from tasks_app.transports.http import Refusal
+from tasks_app.transports.lean import Gone, read_body, send_refusal
 
 App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
@@ -22,7 +27,29 @@ class Application:
             return
         # Daphne has no lifespan; after the first call this is one look at a boolean.
         services.start()
-        await (self.lean if is_lean(scope["path"]) else self.stock)(scope, receive, send)
+        await (self.lean if is_lean(scope["path"]) else self._people)(scope, receive, send)
+
+    async def _people(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Give Django's own handler a body that is whole: it would write one of any size to a file before it asks."""
+        try:
+            body = await read_body(scope, receive, settings.A2A_BODY_BYTES, settings.A2A_BODY_SECONDS)
+        except Gone:
+            return
+        except Refusal as refusal:
+            sentence = HttpResponse(f"{refusal}\n", status=refusal.status, content_type="text/plain; charset=utf-8")
+            await send_refusal(sentence, receive, send)
+            return
+        await self.stock(scope, _again(body, receive), send)
+
+
+def _again(body: bytes, receive: Any) -> Any:
+    """Return a `receive` that begins with a body that was read already."""
+    first = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def received() -> Any:
+        return first.pop() if first else await receive()
+
+    return received
 
 
 async def lifespan(receive: Any, send: Any) -> None:

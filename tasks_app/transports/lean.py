@@ -73,7 +73,7 @@ class LeanHandler(ASGIHandler):
         except Gone:
             return
         except Refusal as refusal:
-            await self._send_refusal(_refused(ASGIRequest(scope, BytesIO()), refusal), receive, send)
+            await send_refusal(_refused(ASGIRequest(scope, BytesIO()), refusal), receive, send)
             return
         request = ASGIRequest(scope, BytesIO(body))
         request.left = partial(_disconnected, receive)  # type: ignore[attr-defined]  # for views that wait
@@ -83,20 +83,21 @@ class LeanHandler(ASGIHandler):
         elif isinstance(response, HttpResponse):
             await _send_whole(response, send)
 
-    async def _send_refusal(self, response: HttpResponse, receive: Receive, send: Send) -> None:
-        """Sends the answer at once and ends it when the client has stopped sending: else it sees a reset instead."""
-        response["Connection"] = "close"
-        await send(_start(response))
-        await send({"type": "http.response.body", "body": response.content, "more_body": True})
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LINGER_SECONDS):
-                left = LINGER_BYTES
-                while left > 0:
-                    message = await receive()
-                    left -= len(message.get("body", b"")) or 1
-                    if message["type"] == "http.disconnect" or not message.get("more_body"):
-                        break
-        await send({"type": "http.response.body", "body": b""})
+
+async def send_refusal(response: HttpResponse, receive: Receive, send: Send) -> None:
+    """Send the answer at once, and end it when the client has stopped sending: else it sees a reset instead."""
+    response["Connection"] = "close"
+    await send(_start(response))
+    await send({"type": "http.response.body", "body": response.content, "more_body": True})
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_SECONDS):
+            left = LINGER_BYTES
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b"")) or 1
+                if message["type"] == "http.disconnect" or not message.get("more_body"):
+                    break
+    await send({"type": "http.response.body", "body": b""})
 
 
 @lru_cache(maxsize=512)

@@ -1,0 +1,242 @@
+"""Heads, trailers and bodies that do not end, on every path of a real server: counted while they arrive."""
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tasks_app.connections import HEAD_BYTES, MAX_PIPELINE
+from tests.conftest import TIMES, Server
+
+pytestmark = pytest.mark.storage
+
+PATHS = ["/jsonrpc", "/admin/login/", "/static/x", "/nothing/here", "/v1/message:send", "/healthz"]
+SEVERAL_READS = 600_000
+"""Bytes that do not come at once: the parser keeps what is open at the end of each read."""
+ENOUGH = 3_000_000
+"""Bytes after which an attack is given up: nothing has stopped it."""
+
+
+@contextmanager
+def wire(server: Server) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+        yield connection
+
+
+def head(first: str, *fields: str, host: str = "Host: 127.0.0.1") -> bytes:
+    return "\r\n".join([first, *([host] if host else []), *fields, "", ""]).encode()
+
+
+def keyed(server: Server, *fields: str) -> bytes:
+    key = f"Authorization: Bearer {server.owner}"
+    return head("POST /jsonrpc HTTP/1.1", key, "Content-Type: application/json", *fields)
+
+
+def received(connection: socket.socket) -> bytes:
+    """Everything until the server closes."""
+    data = b""
+    with suppress(ConnectionError):
+        while chunk := connection.recv(65_536):
+            data += chunk
+    return data
+
+
+def poured(connection: socket.socket, piece: bytes, most: int = ENOUGH) -> int:
+    """How many bytes were taken before the connection was closed."""
+    sent = 0
+    with suppress(OSError):
+        while sent < most:
+            sent += connection.send(piece)
+            time.sleep(0.0005)  # the server shares the processors
+    return sent
+
+
+def status(answer: bytes) -> int:
+    assert answer.startswith(b"HTTP/1.1 "), answer[:200]
+    return int(answer.split()[1])
+
+
+def spooled(server: Server) -> int:
+    """Bytes of temporary files without a name that the server has open."""
+    total = 0
+    for link in Path(f"/proc/{server_pid(server)}/fd").iterdir():
+        with suppress(OSError):
+            if "(deleted)" in os.readlink(link):  # noqa: PTH115  # the target is no path
+                total += link.stat().st_size
+    return total
+
+
+def server_pid(server: Server) -> int:
+    """The process that listens on the server's port."""
+    inodes = set()
+    for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
+        columns = line.split()
+        if columns[1].endswith(f":{server.port:04X}") and columns[3] == "0A":
+            inodes.add(f"socket:[{columns[9]}]")
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if any(os.readlink(link) in inodes for link in (folder / "fd").iterdir()):  # noqa: PTH115
+                return int(folder.name)
+    raise AssertionError("nobody listens")
+
+
+# ------------------------------------------------------------------------ bodies
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_body_without_end_is_refused_on_every_path(server: Server, path: str) -> None:
+    with wire(server) as connection:
+        connection.sendall(head(f"POST {path} HTTP/1.1", "Transfer-Encoding: chunked"))
+        sent = poured(connection, b"10000\r\n" + b"x" * 65_536 + b"\r\n", 2_000_000)
+        assert status(received(connection)) in {401, 413}
+    assert sent >= 1_000_000 or path not in {"/admin/login/", "/static/x", "/nothing/here"}
+    assert spooled(server) == 0
+
+
+@pytest.mark.parametrize("path", ["/admin/login/", "/nothing/here"])
+def test_a_body_that_stalls_is_given_up_on_paths_of_django(server: Server, path: str) -> None:
+    began = time.monotonic()
+    with wire(server) as connection:
+        connection.sendall(head(f"POST {path} HTTP/1.1", "Content-Length: 100") + b"half")
+        answer = received(connection)
+    assert status(answer) == 408
+    assert b"did not arrive" in answer
+    assert time.monotonic() - began < 3 * TIMES["A2A_BODY_SECONDS"] + 1
+
+
+def test_a_form_of_the_admin_still_arrives(server: Server) -> None:
+    form = b"username=nobody&password=wrong&padding=" + b"x" * 200_000
+    with wire(server) as connection:
+        fields = [
+            f"Content-Length: {len(form)}",
+            "Content-Type: application/x-www-form-urlencoded",
+            "Connection: close",
+        ]
+        connection.sendall(head("POST /admin/login/ HTTP/1.1", *fields) + form)
+        assert status(received(connection)) == 403  # without a CSRF token
+
+
+# ---------------------------------------------------------------- heads and trailers
+
+
+def trailers(server: Server) -> bytes:
+    return head("POST /jsonrpc HTTP/1.1", "Transfer-Encoding: chunked") + b"2\r\n{}\r\n0\r\n"
+
+
+def behind_a_stream(server: Server) -> bytes:
+    """A stream of an agent that waits, and the beginning of the next head."""
+    message = {"messageId": f"m{time.monotonic()}", "role": "ROLE_USER", "parts": [{"text": "x"}]}
+    params = {"message": message, "metadata": {"agent": "waits"}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params}).encode()
+    return keyed(server, f"Content-Length: {len(body)}") + body + b"GET / HTTP/1.1\r\nHost: x\r\n"
+
+
+ENDLESS: dict[str, tuple[Callable[[Server], bytes], bytes]] = {
+    "fields": (lambda _: b"GET / HTTP/1.1\r\nHost: x\r\n", b"X-Filler: " + b"y" * 8_000 + b"\r\n"),
+    "empty fields": (lambda _: b"GET / HTTP/1.1\r\nHost: x\r\n", b"a:\r\n" * 2_000),
+    "a field": (lambda _: b"GET / HTTP/1.1\r\nHost: x\r\nX-Filler: ", b"y" * 8_000),
+    "a name": (lambda _: b"GET / HTTP/1.1\r\nHost: x\r\nX", b"y" * 8_000),
+    "a path": (lambda _: b"GET /", b"y" * 8_000),
+    "empty lines": (lambda _: b"", b"\r\n" * 4_000),
+    "trailers": (trailers, b"a:b\r\n" * 2_000),
+    "a trailer": (lambda server: trailers(server) + b"a:", b"b" * 8_000),
+    "a chunk's extension": (
+        lambda _: head("POST /jsonrpc HTTP/1.1", "Transfer-Encoding: chunked") + b"2;",
+        b"x" * 8_000,
+    ),
+    "a head behind a stream": (behind_a_stream, b"X-Filler: " + b"y" * 8_000 + b"\r\n"),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_what_has_no_end_is_not_taken(server: Server, name: str) -> None:
+    begin, piece = ENDLESS[name]
+    with wire(server) as connection:
+        connection.sendall(begin(server))
+        assert poured(connection, piece) < ENOUGH
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        (b"GET /" + b"y" * HEAD_BYTES + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * HEAD_BYTES + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a:\r\n" * 2_000 + b"\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * SEVERAL_READS, 431),
+        (head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + b"0\r\nX: " + b"y" * SEVERAL_READS, 431),
+    ],
+    ids=["path", "field", "many fields", "a field without end", "a trailer"],
+)  # fmt: skip
+def test_too_large_a_head_is_told_so(server: Server, start: bytes, expected: int) -> None:
+    with wire(server) as connection:
+        connection.sendall(start)
+        answer = received(connection)
+    assert status(answer) == expected
+    assert str(HEAD_BYTES).encode() in answer
+
+
+def test_a_head_of_thirty_thousand_bytes_is_taken(server: Server) -> None:
+    with wire(server) as connection:
+        connection.sendall(head("GET /healthz HTTP/1.1", "X: " + "y" * 30_000, "Connection: close"))
+        assert status(received(connection)) == 200
+
+
+@pytest.mark.parametrize("name", ["Authorization: Bearer", "X-API-Key:"])
+def test_a_key_in_a_trailer_opens_nothing(server: Server, name: str) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}).encode()
+    top = head(
+        "POST /jsonrpc HTTP/1.1", "Content-Type: application/json", "Transfer-Encoding: chunked", "Connection: close"
+    )
+    with wire(server) as connection:
+        connection.sendall(
+            top + b"%x\r\n%b\r\n0\r\n%b %b\r\n\r\n" % (len(body), body, name.encode(), server.owner.encode())
+        )
+        assert status(received(connection)) == 401
+
+
+def test_a_head_behind_a_stream_has_its_time(server: Server) -> None:
+    with wire(server) as connection:
+        began = time.monotonic()
+        connection.sendall(behind_a_stream(server))
+        assert b"text/event-stream" in received(connection)
+        assert time.monotonic() - began < 3 * TIMES["A2A_HEADER_SECONDS"] + 1
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        head("GET /healthz HTTP/1.1", host=""),
+        head("GET /healthz HTTP/1.1", "Host: evil.example"),
+        b"GET /healthz\r\n\r\n",
+        head("GET /healthz HTTP/0.9"),
+        head("POST /jsonrpc HTTP/1.0", "Transfer-Encoding: chunked") + b"2\r\n{}\r\n0\r\n\r\n",
+        head("GET /healthz HTTP/2.0"),
+        b"nonsense\r\n\r\n",
+    ],
+    ids=["no Host", "two Hosts", "HTTP/0.9", "it says 0.9", "chunks in HTTP/1.0", "HTTP/2.0", "nonsense"],
+)
+def test_a_head_that_can_be_read_in_two_ways_is_refused(server: Server, start: bytes) -> None:
+    with wire(server) as connection:
+        connection.sendall(start)
+        assert status(received(connection)) == 400
+
+
+def test_http_1_0_without_a_host_is_served(server: Server) -> None:
+    with wire(server) as connection:
+        connection.sendall(head("GET /healthz HTTP/1.0"))
+        assert status(received(connection)) == 200
+
+
+def test_requests_behind_each_other_are_answered_in_order_up_to_a_limit(server: Server) -> None:
+    one = head("GET /healthz HTTP/1.1")
+    with wire(server) as connection:
+        connection.sendall(one * 10 + head("GET /healthz HTTP/1.1", "Connection: close"))
+        assert received(connection).count(b"HTTP/1.1 200") == 11
+    with wire(server) as connection:
+        connection.sendall(one * 3 * MAX_PIPELINE)
+        assert received(connection).count(b"HTTP/1.1 200") < 2 * MAX_PIPELINE
