@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-from tasks_app import clock, services
+from tasks_app import clock, processes
 from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.deliveries import oldest_due, sender
 from tasks_app.models import Task
@@ -56,7 +56,7 @@ async def lags() -> list[str]:
             late: list[str] = await bridge.ask(DoSlowly(_late))
     except Exception:  # noqa: BLE001  # problems() says what is wrong with the database
         late = []
-    return services.troubles() + late
+    return processes.troubles() + late
 
 
 def _late() -> list[str]:

@@ -1,9 +1,10 @@
 """Ids: time-ordered UUIDs (version 7, RFC 9562), as text."""
 
 import os
-import time
 from collections import deque
 from datetime import datetime
+
+from tasks_app.clock import milliseconds
 
 _DIGITS = 20
 """Random hexadecimal digits an id."""
@@ -21,7 +22,7 @@ def uuid7() -> str:
         digits = os.urandom(_BLOCK * _DIGITS // 2).hex()
         _random.extend(digits[start : start + _DIGITS] for start in range(_DIGITS, len(digits), _DIGITS))
         random = digits[:_DIGITS]
-    head = f"{time.time_ns() // 1_000_000:012x}"
+    head = f"{milliseconds():012x}"
     # Version 7 in the 13th digit, variant 10 in the 17th.
     return f"{head[:8]}-{head[8:]}-7{random[:3]}-{_VARIANT[random[3]]}{random[4:7]}-{random[7:19]}"
 

@@ -17,6 +17,7 @@ from tasks_app.event_log import release_all
 from tasks_app.exchanges import recorder
 from tasks_app.hints.broadcast import broadcast
 from tasks_app.leases import take_up
+from tasks_app.processes import entry, sources
 from tasks_app.readers import readers
 from tasks_app.runner import runner
 from tasks_app.sweeper import sweeper
@@ -66,6 +67,8 @@ def start(role: Role = "web") -> None:
             return
         parts = parts_of(role)
         sweeper.renew = runner.renew
+        entry.begin(role)
+        _announce()
         for part in parts:
             part.start()
         atexit.register(stop)
@@ -87,6 +90,17 @@ def troubles() -> list[str]:
     return [trouble for trouble in (celery.trouble, broadcast.trouble, broadcast.deaf) if trouble]
 
 
+sources.append(troubles)
+
+
+def _announce(*, ended: bool = False) -> None:
+    """Writes the row of this process, and sets its clock by the database's before anything has a time from it."""
+    try:
+        entry.write(recorder.lost, ended=ended)
+    except Exception:
+        log.exception("the row of this process could not be written; the sweeper writes it")
+
+
 def drain() -> None:
     """On the loop of the doors: no new work, and every stream and waiting call is answered now."""
     readers.drain()
@@ -105,6 +119,7 @@ def stop() -> None:
     for part in reversed(early):
         part.stop()
     recorder.flush()
+    _announce(ended=True)
     bridge.stop()
     # What was given back is offered to other workers, and followers elsewhere hear of it.
     for part in reversed(parts):

@@ -16,6 +16,7 @@ from a2a.states import TERMINAL
 from tasks_app import clock, files
 from tasks_app.bridge import Do, bridge
 from tasks_app.event_log import Held
+from tasks_app.exchanges import recorder
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7_at
 from tasks_app.leases import take_up
@@ -32,6 +33,7 @@ from tasks_app.models import (
     Turn,
 )
 from tasks_app.models import Event as EventModel
+from tasks_app.processes import doubts, entry
 
 log = logging.getLogger(__name__)
 BATCH = 200
@@ -86,14 +88,21 @@ class Sweeper:
 
     def sweep(self) -> None:
         """Once, now."""
+        with suppress(Held):  # The next sweep writes it.
+            entry.write(recorder.lost)
         take_up(self.renew)
         hints.offer()
+        if not doubts():
+            self.forget()
+            self.delete_files()
+        self.last = time.monotonic()
+
+    def forget(self) -> None:
+        """Delete what is past its time, as far as a sweep's share of time goes."""
         started = time.monotonic()
         with suppress(Held):  # What is old can wait.
             while bridge.do(Do(forget), patience=0) and time.monotonic() - started < FORGETTING:
                 pass
-        self.delete_files()
-        self.last = time.monotonic()
 
     def delete_files(self) -> None:
         """Begins to, unless it is still at it from the last time."""

@@ -25,7 +25,7 @@ from tasks_app import access, exchanges, operations
 from tasks_app.admin import paging, text, timeline
 from tasks_app.admin.exchanges import STATUSES
 from tasks_app.ids import uuid7, uuid7_at
-from tasks_app.models import ApiKey, Exchange, ExchangeBody, Principal, Run, Task, Tenant
+from tasks_app.models import ApiKey, Exchange, ExchangeBody, Principal, Process, Run, Task, Tenant
 from tasks_app.models import Event as Row
 from tasks_app.paths import is_lean
 
@@ -816,3 +816,16 @@ def test_the_command_cancels_through_the_operation(owner: Principal, monkeypatch
     assert [line["canceled"] for line in lines] == [True, False]
     assert lines[1]["reason"] == "TASK_NOT_FOUND"
     assert sentence == "1: 1 of 2 not canceled."
+
+
+def test_the_processes_are_listed_with_their_troubles(admin: Client) -> None:
+    now = timezone.now()
+    Process.objects.create(
+        name="host:1:abc", role="worker", version="1", started_at=now, seen_at=now, clock_off=172_800.5,
+        troubles='["clock: <b>wrong</b>"]',
+    )  # fmt: skip
+    shown = admin.get(reverse("admin:tasks_app_process_changelist")).content.decode()
+    assert "host:1:abc" in shown
+    assert "172800.5" in shown
+    assert "clock: &lt;b&gt;wrong&lt;/b&gt;" in shown
+    assert admin.get(reverse("admin:tasks_app_process_add")).status_code == 403

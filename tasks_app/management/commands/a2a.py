@@ -7,17 +7,19 @@ from tasks_app.management.nouns import Noun
 from tasks_app.management.nouns.cardkey import CARDKEY
 from tasks_app.management.nouns.doctor import DOCTOR
 from tasks_app.management.nouns.keys import KEYS
+from tasks_app.management.nouns.processes import PROCESSES
 from tasks_app.management.operator import DatabaseCommand
 
 NOUNS: dict[str, Noun] = {
     "cardkey": CARDKEY,
     "doctor": DOCTOR,
     "keys": KEYS,
+    "processes": PROCESSES,
 }
 
 
 class Command(DatabaseCommand):
-    help = "API keys, a key that signs agent cards, and the doctor, who says what is wrong with a live system."
+    help = "Operate the platform: API keys, a key that signs agent cards, its processes, and the doctor."
     requires_migrations_checks = False  # not every noun has rows
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -1,0 +1,180 @@
+"""The row of a process, and the clock that it deletes by."""
+
+import time
+import tomllib
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+import tasks_app
+from tasks_app import clock, processes
+from tasks_app.ids import uuid7, uuid7_at
+from tasks_app.models import Exchange, Process
+from tasks_app.processes import Entry, confirm, doubts
+
+pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+DAY = 86_400
+REAL = time.time_ns
+
+
+@pytest.fixture(autouse=True)
+def clean_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has a clock and a row of its own."""
+    monkeypatch.setattr(clock, "anchor", clock.Anchor())
+    monkeypatch.setattr(processes, "entry", Entry())
+
+
+def shift_wall(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Set this machine's clock."""
+
+    def shifted() -> int:
+        return REAL() + int(seconds * 1e9)
+
+    monkeypatch.setattr(clock.time, "time_ns", shifted)
+
+
+def on_postgres() -> bool:
+    return connection.vendor == "postgresql"
+
+
+def test_the_time_is_the_databases_whatever_this_machine_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    shift_wall(monkeypatch, 40 * -DAY)
+    clock.anchor.measure()
+    off = abs((clock.now() - datetime.now(UTC)).total_seconds())
+    assert off < 2 if on_postgres() else off == pytest.approx(40 * DAY, abs=2)
+    assert uuid7_at(clock.now() - timedelta(seconds=2)) < uuid7() < uuid7_at(clock.now() + timedelta(seconds=2))
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(2 * DAY, "172800 s ahead of"), (40 * -DAY, "3456000 s behind")])
+def test_a_process_whose_clock_is_wrong_says_so(seconds: float, words: str) -> None:
+    clock.anchor.shift -= int(seconds * 1e9)  # as it is after a first measurement on PostgreSQL
+    (sentence,) = clock.anchor.doubts()
+    assert words in sentence
+    assert "deletes nothing" in sentence
+
+
+def test_a_clock_a_few_seconds_off_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    shift_wall(monkeypatch, 30)
+    clock.anchor.measure()
+    assert clock.anchor.doubts() == []
+
+
+def test_a_clock_that_jumps_is_not_trusted_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    processes.entry.write()
+    assert doubts() == []
+    shift_wall(monkeypatch, 3 * 3600)
+    processes.entry.write()
+    assert any("was set by +10800 s" in sentence for sentence in doubts())
+    shift_wall(monkeypatch, 0)  # and right again
+    processes.entry.write()
+    assert any("was set by -10800 s" in sentence for sentence in doubts())
+    assert clock.anchor.jumped is not None
+    clock.anchor.jumped -= int((clock.SETTLING + 1) * 1e9)
+    assert doubts() == []
+
+
+def test_the_row_says_who_runs_and_how(monkeypatch: pytest.MonkeyPatch) -> None:
+    processes.entry.begin("worker")
+    monkeypatch.setattr(processes, "sources", [*processes.sources, lambda: ["a part: it is late"]])
+    processes.entry.write(lost=3)
+    row = Process.objects.get(name=processes.entry.name)
+    assert (row.role, row.version, row.lost, row.ended_at) == ("worker", tasks_app.__version__, 3, None)
+    assert "a part: it is late" in orjson.loads(row.troubles)
+    assert abs(row.clock_off) < 1
+    assert row.steady_at == row.seen_at
+    assert processes.entry.written_age < 5
+    processes.entry.write(lost=4, ended=True)
+    row.refresh_from_db()
+    assert (row.lost, row.ended_at) == (4, row.seen_at)
+
+
+def test_rows_of_processes_that_are_gone_stay_for_a_day() -> None:
+    now = clock.now()
+    for name, age in (("gone", 25), ("recent", 23)):
+        then = now - timedelta(hours=age)
+        Process.objects.create(name=name, role="web", version="1", started_at=then, seen_at=then)
+    processes.entry.write()
+    assert set(Process.objects.values_list("name", flat=True)) == {"recent", processes.entry.name}
+
+
+def seen(ago: timedelta) -> None:
+    """A process that trusted its clock wrote its row then."""
+    then = clock.now() - ago
+    Process.objects.create(name="other", role="web", version="1", started_at=then, seen_at=then, steady_at=then)
+
+
+def test_after_a_long_gap_nothing_is_deleted_for_a_day() -> None:
+    seen(timedelta(days=365))
+    processes.entry.write()
+    (sentence,) = doubts()
+    assert "365 days ago" in sentence
+    row = Process.objects.get(name=processes.entry.name)
+    assert row.steady_at is None
+    assert orjson.loads(row.troubles) == [sentence]
+    assert Process.objects.filter(name="other").exists(), "it is the memory of the clock"
+    processes.entry.started -= processes.TRIAL + 1
+    processes.entry.write()
+    assert doubts() == []
+    row.refresh_from_db()
+    assert row.steady_at is not None
+
+
+def test_a_restart_does_not_end_the_doubt_about_a_gap() -> None:
+    seen(timedelta(days=30))
+    processes.entry.write()
+    processes.entry.begin("web")
+    processes.entry.write()
+    assert doubts()
+
+
+def test_a_weekend_is_no_gap() -> None:
+    seen(timedelta(days=2, hours=20))
+    processes.entry.write()
+    assert doubts() == []
+
+
+def test_rows_that_are_still_to_come_make_the_clock_doubtful_until_it_is_confirmed() -> None:
+    seen(timedelta(days=-200))
+    processes.entry.started -= processes.TRIAL + 1
+    processes.entry.write()
+    (sentence,) = doubts()
+    assert "still to come" in sentence
+    confirm("ann")
+    processes.entry.write()
+    assert doubts() == []
+
+
+def test_records_are_the_memory_where_there_is_no_row() -> None:
+    then = clock.now() + timedelta(days=365)
+    Exchange.objects.create(id=uuid7_at(then), rpc_id_type="absent", door="http", created_at=then)
+    processes.entry.write()
+    (sentence,) = doubts()
+    assert "still to come" in sentence
+
+
+def test_the_command_lists_the_processes_and_confirms_the_clock() -> None:
+    seen(timedelta(days=30))
+    processes.entry.write()
+
+    def lines(*arguments: str) -> list[dict[str, Any]]:
+        output = StringIO()
+        call_command("a2a", "processes", *arguments, stdout=output)
+        return [orjson.loads(line) for line in output.getvalue().splitlines()]
+
+    first, _ = lines()
+    assert first["name"] == processes.entry.name
+    assert "30 days ago" in first["troubles"][0]
+    assert "operator:ann" in {line["name"] for line in lines("--clock-is-right", "--operator", "ann")}
+    processes.entry.write()
+    assert doubts() == []
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert tasks_app.__version__ == project["project"]["version"]
