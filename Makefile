@@ -17,7 +17,7 @@ DEV_STAMP := .venv/dev.stamp
 # Says nothing when all is well, everything when not.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
 
-.PHONY: help run test bench check lock clean
+.PHONY: help run test faults bench check lock clean
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
@@ -27,6 +27,9 @@ run: $(RUN_STAMP) ## start the platform on this machine
 
 test: $(DEV_STAMP) ## run the tests, on SQLite and on PostgreSQL (PYTEST_ARGS="-k name")
 	@$(PY) -m tests $(PYTEST_ARGS)
+
+faults: $(DEV_STAMP) ## hurt real processes, the long tests too, and print what was measured (PYTEST_ARGS="-k name")
+	@exec $(PY) -m pytest -m fault --capture=no --durations=0 --durations-min=5 $(PYTEST_ARGS)
 
 bench: $(DEV_STAMP) ## measure it, alone and in its production shape (BENCH_ARGS="--only send --rounds 5")
 	@exec $(PY) -m tests.bench $(BENCH_ARGS)

@@ -11,6 +11,7 @@ import pytest
 from a2a.signatures import new_key
 from tests.clients.environments import CLIENTS, Client, drive, missing
 from tests.faults.nodes import KEY, Node
+from tests.workers import NOT_TRIED
 
 SETTINGS = {
     "A2A_AGENT_MODULES": "tests.conformance.agents,tests.agents",
@@ -20,9 +21,6 @@ SETTINGS = {
     "A2A_PROVIDER": "Prüf & Söhne, 株式会社 😀 \u2028 \u007f",
     "A2A_PROVIDER_URL": "https://example.com/",
 }
-NOT_TRIED: dict[str, str] = {}
-"""Why, by client."""
-
 Saw = Callable[[str], Any]
 Drive = Callable[[Client], dict[str, Any]]
 
@@ -56,8 +54,7 @@ def driven(conformance: Node, pytestconfig: pytest.Config) -> Drive:
 @pytest.fixture(scope="session", params=CLIENTS, ids=lambda client: client.name)
 def client(request: pytest.FixtureRequest) -> Client:
     if why := missing(request.param):
-        NOT_TRIED[request.param.name] = why
-        pytest.skip(why)
+        pytest.skip(f"{NOT_TRIED}: the official client {request.param.name}: {why}")
     return request.param  # type: ignore[no-any-return]
 
 
@@ -73,7 +70,9 @@ def saw(client: Client, driven: Drive) -> Saw:
     return look
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A client that could not be tried is said, not just counted."""
-    for name, why in NOT_TRIED.items():
-        terminalreporter.write_line(f"NOT TRIED: the official client {name}: {why}")
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a client in one worker, for which it goes through its steps once."""
+    for item in items:
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec") and "client" in item.callspec.params:
+            item.add_marker(pytest.mark.xdist_group(item.callspec.params["client"].name))

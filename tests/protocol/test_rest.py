@@ -174,15 +174,15 @@ def test_members_of_the_query_have_the_types_of_the_params() -> None:
 @pytest.mark.parametrize(
     ("family", "name", "text"),
     [
-        (NEW, "includeArtifacts", "yes"), (NEW, "includeArtifacts", "1"), (NEW, "includeArtifacts", ""),
-        (NEW, "includeArtifacts", "TRUE"), (OLD, "limit", "abc"), (OLD, "limit", "1.0"), (OLD, "limit", ""),
-        (OLD, "limit", "+1"), (OLD, "limit", "9" * 5_000), (OLD, "limit", "\u0661"), (OLD, "limit", "1 "),
-        (OLD, "historyLength", "null"), (NEW, "contextId", "a\0b"),
+        ("1.0", "includeArtifacts", "yes"), ("1.0", "includeArtifacts", "1"), ("1.0", "includeArtifacts", ""),
+        ("1.0", "includeArtifacts", "TRUE"), ("0.x", "limit", "abc"), ("0.x", "limit", "1.0"), ("0.x", "limit", ""),
+        ("0.x", "limit", "+1"), ("0.x", "limit", "9" * 5_000), ("0.x", "limit", "\u0661"), ("0.x", "limit", "1 "),
+        ("0.x", "historyLength", "null"), ("1.0", "contextId", "a\0b"),
     ],
     ids=repr,
 )  # fmt: skip
-def test_a_bad_member_of_the_query_is_named(family: Family, name: str, text: str) -> None:
-    assert wrong("GET", "/tasks", (name, text), family=family) == [name]
+def test_a_bad_member_of_the_query_is_named(family: str, name: str, text: str) -> None:
+    assert wrong("GET", "/tasks", (name, text), family=FAMILIES[family]) == [name]
 
 
 def test_a_member_that_nobody_knows_is_ignored_however_often_it_comes() -> None:

@@ -5,7 +5,6 @@ import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
@@ -41,20 +40,23 @@ def ask(owner: Person) -> Ask:
     return ask
 
 
+_made = iter(range(1, 1_000_000))
+
+
 def new(text: str = "hello", agent: str = "echo", task: str | None = None, **more: Any) -> dict[str, Any]:
-    said = {"messageId": str(uuid4()), "role": "ROLE_USER", "parts": [{"text": text}]} | (
+    said = {"messageId": f"m{next(_made)}", "role": "ROLE_USER", "parts": [{"text": text}]} | (
         {"taskId": task} if task else {}
     )
     return {"message": said, "metadata": {"agent": agent}, **more}
 
 
 def proto(agent: str = "echo", **more: Any) -> dict[str, Any]:
-    said = {"messageId": str(uuid4()), "role": "ROLE_USER", "content": [{"text": "hello"}]}
+    said = {"messageId": f"m{next(_made)}", "role": "ROLE_USER", "content": [{"text": "hello"}]}
     return {"message": said, "metadata": {"agent": agent}, **more}
 
 
 def kind(agent: str = "echo", **more: Any) -> dict[str, Any]:
-    said = {"messageId": str(uuid4()), "role": "user", "parts": [{"kind": "text", "text": "hello"}]}
+    said = {"messageId": f"m{next(_made)}", "role": "user", "parts": [{"kind": "text", "text": "hello"}]}
     return {"message": said, "metadata": {"agent": agent}, **more}
 
 
