@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from tests import servers
+from tests.faults import examiner
 from tests.faults.nodes import AGENTS, KEY, Node, Redis, Worker, manage
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # a line a call hides what matters
@@ -25,6 +26,10 @@ def nodes() -> Iterator[list[Node]]:
     yield made
     for node in made:
         node.kill()
+    # Of those on PostgreSQL the databases are gone by now, and have been examined before.
+    for file in sorted({node.folder / "taskdesk.sqlite3" for node in made}):
+        if file.exists():
+            assert examiner.findings(f"sqlite:///{file}") == []
 
 
 @pytest.fixture
@@ -47,9 +52,10 @@ def postgres_server() -> Iterator[str]:
 
 @pytest.fixture
 def postgres(postgres_server: str) -> Iterator[str]:
-    """An empty database."""
+    """An empty database; what is in it at the end is examined."""
     with servers.database(postgres_server) as url:
         yield url
+        assert examiner.findings(url) == []
 
 
 @pytest.fixture
@@ -119,3 +125,4 @@ def plant(nodes: list[Node], tmp_path: Path, postgres_server: str, migrated: str
         yield Plant(tmp_path, redis, nodes, settings)
         for node in nodes:
             node.kill()
+        assert examiner.findings(url) == []

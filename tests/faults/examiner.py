@@ -1,0 +1,58 @@
+"""The doctor for databases of fault tests: a process that has loaded everything forks one for each examination.
+
+To start Python and Django anew costs seconds of a core, which every fault test would pay.
+"""
+
+import multiprocessing
+import os
+from typing import Any
+
+import dj_database_url
+
+PATIENCE = 60.0
+"""Seconds that an examination may take."""
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload([__name__])
+
+
+def findings(database_url: str) -> list[str]:
+    """Return what the doctor finds in the database, all logs folded; nothing where it has no tables of ours."""
+    ours, theirs = _context.Pipe(duplex=False)
+    process = _context.Process(target=_examine, args=(database_url, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        assert ours.poll(PATIENCE), f"the doctor did not end within {PATIENCE:g} s"
+        answer = ours.recv()
+    finally:
+        process.kill()
+        process.join()
+    assert not isinstance(answer, str), answer
+    return list(answer)
+
+
+def _examine(database_url: str, answer: Any) -> None:
+    try:
+        answer.send(_found(database_url))
+    except BaseException as error:  # noqa: BLE001  # it is the answer
+        answer.send(f"the doctor failed: {error!r}")
+
+
+def _found(database_url: str) -> list[str]:
+    from django.db import connection, connections
+    from django.db.migrations.recorder import MigrationRecorder
+
+    from tasks_app.doctor import Examination, examine
+
+    # Not merged into the settings of the tests: those may be of the other database, with options of its own.
+    connections.settings = connections.configure_settings({"default": dict(dj_database_url.parse(database_url))})
+    connections["default"] = connections.create_connection("default")
+    if not MigrationRecorder(connection).applied_migrations():
+        return []
+    return [f"{found.kind}: {found.problem}" for found in examine(None, Examination())]
+
+
+if multiprocessing.parent_process() is None and os.environ.get("DJANGO_SETTINGS_MODULE"):
+    import django
+
+    django.setup()
