@@ -211,6 +211,16 @@ A2A_CONNECTIONS = whole("A2A_CONNECTIONS", 10_000, 1)
 """Connections at the same time in a process; never more than 80 % of its file descriptors."""
 A2A_STREAM_SECONDS = number("A2A_STREAM_SECONDS", 900, 1)
 """The longest a stream stays open; its client comes back with Last-Event-ID."""
+A2A_CALL_SECONDS = number("A2A_CALL_SECONDS", 10, 0.1)
+"""How long a call waits for the database; then it is told to come again."""
+A2A_LANE_CALLS = whole("A2A_LANE_CALLS", 2000, 1)
+"""Calls of one kind that may wait for the database in a process; more are told to come again at once."""
+A2A_READ_CONNECTIONS = whole("A2A_READ_CONNECTIONS", 3, 2)
+"""Connections of a process for lists and other reads that may take long; no owner has all of them."""
+A2A_READ_SECONDS = number("A2A_READ_SECONDS", 5, 0.1)
+"""How long a statement may take on one of those."""
+A2A_OWNER_READS = whole("A2A_OWNER_READS", 64, 1)
+"""Such reads of one owner that may wait in a process."""
 A2A_POLL_SECONDS = number("A2A_POLL_SECONDS", 2, 0.05)
 """How late a stream may be when a hint was lost, or came about in another process."""
 A2A_PING_SECONDS = number("A2A_PING_SECONDS", 15, 0.1)

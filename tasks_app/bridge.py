@@ -1,17 +1,16 @@
 """From async doors to synchronous, transactional work, in groups.
 
-Three lanes, each a thread with a database connection of its own that pulls from a queue: write, read, and slow for
-what is rare or long. While a lane is busy, items of one kind collect and are then performed together. Any thread may
-put work in: `await bridge.ask(item)` on a loop, `bridge.do(item)` elsewhere. The type of the item says what is done.
+Lanes (lanes.py), each with database connections of its own: write; read; slow for what is rare or long, where owners
+take turns; health, so that whoever looks after the service waits for nobody else. While a lane is busy, items of one
+kind collect and are then performed together. Any thread may put work in: `await bridge.ask(item)` on a loop,
+`bridge.do(item)` elsewhere. The type of the item says what is done.
 """
 
 import asyncio
 import logging
-import select
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -30,13 +29,25 @@ from msgspec import Struct
 from tasks_app import access, event_log
 from tasks_app.event_log import LOCKED, PUSHING, Append, Appended, Create, ReadTask, Refresh, pauses, refused
 from tasks_app.hints import Reached, hints
+from tasks_app.lanes import GROUP, Kind, Lane, Refusals, Turns, settle, take
+from tasks_app.sessions import overloaded, spent, too_slow
+from tasks_app.waits import UNLIMITED, Busy, Left, Ticket, Waits
 
+__all__ = [
+    "GROUP",
+    "KINDS",
+    "UNLIMITED",
+    "Busy",
+    "Do",
+    "DoApart",
+    "DoSlowly",
+    "Kind",
+    "Left",
+    "bridge",
+    "perform",
+    "take",
+]
 log = logging.getLogger(__name__)
-GROUP = 16
-"""The most items performed together. With more, the interpreter waits while the database works, and then the database
-while the interpreter does (measured at 32 callers: 64 is a tenth slower, 8 no faster)."""
-PATIENCE = 10.0
-"""Seconds for which a caller asks again for what somebody else holds; then its own caller is told to come back."""
 
 
 class Do(Struct, frozen=True):
@@ -47,22 +58,13 @@ class Do(Struct, frozen=True):
 
 
 class DoSlowly(Do, frozen=True):
-    """The same for what only reads and may take long."""
+    """The same for what only reads and may take long. Owners take turns; what has none waits for no turn."""
+
+    owner: int | None = None
 
 
-class Kind(Struct, frozen=True, kw_only=True):
-    """What is done with the items of one type."""
-
-    lane: str
-    perform: Callable[[Sequence[Any]], list[Any]]
-    unique: Callable[[Any], Hashable] | None = None
-    """Items equal in this may not be in one group: a statement that changes a row twice loses one change."""
-    repeatable: bool = False
-    """Doing it twice does no harm, should it not be known whether it was done."""
-    lighten: Callable[[Any], bool] | None = None
-    """Takes out of a refused item what is not its purpose, for another try; whether there was anything."""
-    told: Callable[[Sequence[Any], list[Any]], None] | None = None
-    """Called with items and results after the commit, on the lane."""
+class DoApart(Do, frozen=True):
+    """The same for what the service must know of itself: it waits for no caller's work."""
 
 
 def _each(items: Sequence[Do]) -> list[Any]:
@@ -77,7 +79,7 @@ def _each(items: Sequence[Do]) -> list[Any]:
                 continue
             if isinstance(error, DatabaseError | InterfaceError):
                 log.warning("a %s failed: %s", type(item).__name__, error)
-            results.append(error)
+            results.append(_told(error))
     return results
 
 
@@ -110,7 +112,7 @@ def _appended(items: Sequence[Append], results: list[Any]) -> None:
     event_log.told([Reached(item.task_id, result.seq, item.state, has_message(item)) for item, result in done])
     for item, result in done:
         if result.stale:
-            bridge.put(Refresh(task_id=item.task_id), None, None)
+            bridge.put(Refresh(task_id=item.task_id))
 
 
 def has_message(item: Append) -> bool:
@@ -141,110 +143,22 @@ KINDS: dict[type, Kind] = {
     event_log.FindKey: Kind(lane="read", repeatable=True, perform=event_log.find_key_many),
     event_log.LastEvents: Kind(lane="read", repeatable=True, perform=event_log.last_events_many),
     Refresh: Kind(lane="write", perform=event_log.refresh_many),
-    event_log.Claim: Kind(lane="write", perform=lambda items: [event_log.claim(item) for item in items], told=_claimed),
-    event_log.Renew: Kind(lane="write", perform=lambda items: [event_log.renew(item) for item in items]),
+    event_log.Claim: Kind(
+        lane="write", patient=True, perform=lambda items: [event_log.claim(item) for item in items], told=_claimed
+    ),
+    event_log.Renew: Kind(lane="write", patient=True, perform=lambda items: [event_log.renew(item) for item in items]),
     Do: Kind(lane="write", perform=_each),
     DoSlowly: Kind(lane="slow", perform=_each),
+    DoApart: Kind(lane="health", perform=_each),
 }
-
-Ticket = tuple[Any, "Future[Any] | asyncio.Future[Any] | None", asyncio.AbstractEventLoop | None]
-
-
-class Lane(threading.Thread):
-    """A thread with a connection, and what waits for it."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name=f"lane-{name}", daemon=True)
-        self.ready = threading.Condition()
-        self.waiting: dict[Kind, deque[Ticket]] = {}
-        self.idle = False
-        self.stopping = False
-
-    def put(self, tickets: Sequence[tuple[Kind, Ticket]]) -> None:
-        with self.ready:
-            for kind, ticket in tickets:
-                queue = self.waiting.get(kind)
-                if queue is None:
-                    queue = self.waiting[kind] = deque()
-                queue.append(ticket)
-            if self.idle:
-                # A wake-up is a system call, and the lane takes the interpreter from whoever made it.
-                self.ready.notify()
-
-    def stop(self) -> None:
-        """Ends the lane once nothing waits any more."""
-        with self.ready:
-            self.stopping = True
-            self.ready.notify()
-
-    def run(self) -> None:
-        while (group := self._next()) is not None:
-            kind, tickets = group
-            keep_connection_usable()
-            settle(tickets, perform(kind, [ticket[0] for ticket in tickets]))
-        connection.close()
-
-    def _next(self) -> tuple[Kind, list[Ticket]] | None:
-        with self.ready:
-            while not self.waiting:
-                if self.stopping:
-                    return None
-                self.idle = True
-                self.ready.wait()
-                self.idle = False
-            kind = next(iter(self.waiting))
-            queue = self.waiting.pop(kind)
-            tickets = take(queue, kind.unique)
-            if queue:
-                # Behind the other kinds, so that none of them starves.
-                self.waiting[kind] = queue
-            return kind, tickets
-
-
-def take(queue: deque[Ticket], unique: Callable[[Any], Hashable] | None) -> list[Ticket]:
-    """The next group; what may not be in it stays, in its order."""
-    if unique is None:
-        return [queue.popleft() for _ in range(min(GROUP, len(queue)))]
-    group: list[Ticket] = []
-    left: list[Ticket] = []
-    seen: set[Hashable] = set()
-    while queue and len(group) < GROUP:
-        ticket = queue.popleft()
-        key = unique(ticket[0])
-        (left if key in seen else group).append(ticket)
-        seen.add(key)
-    queue.extendleft(reversed(left))
-    return group
 
 
 def perform(kind: Kind, items: Sequence[Any], *, again: bool = True) -> list[Any]:
-    """Results in order; an item that fails has its exception as its result, one that was not begun has LOCKED.
-
-    When a group is refused for its data, the halves are tried, so that what is wrong with one item is that
-    item's error alone.
-    """
+    """Results in order; an item that fails has its exception as its result, one that was not begun has LOCKED."""
     try:
         results = kind.perform(items)
-    except (OperationalError, InterfaceError, NotSupportedError) as error:
-        if refused(error):
-            return [LOCKED] * len(items)
-        # A connection that was cut. Reads may be asked again, and so may creates, whose ids and keys are fixed. And
-        # anything that a plan refused, because its table was altered since: that was not begun.
-        repeatable = kind.repeatable or isinstance(error, NotSupportedError)
-        if again and repeatable and not connection.in_atomic_block:
-            connection.close()
-            return perform(kind, items, again=False)
-        log.warning("a group of %d %s failed: %s", len(items), type(items[0]).__name__, error)
-        return [error] * len(items)
-    except (DataError, IntegrityError, event_log.Full) as error:
-        if len(items) == 1:
-            return perform(kind, items) if kind.lighten and kind.lighten(items[0]) else [error]
-        half = len(items) // 2
-        return perform(kind, items[:half]) + perform(kind, items[half:])
     except Exception as error:  # noqa: BLE001  # it is the callers' answer
-        if isinstance(error, DatabaseError):
-            log.warning("a group of %d %s failed: %s", len(items), type(items[0]).__name__, error)
-        return [error] * len(items)
+        return _failed(kind, items, error, again)
     if kind.told:
         try:
             kind.told(items, results)
@@ -254,47 +168,45 @@ def perform(kind: Kind, items: Sequence[Any], *, again: bool = True) -> list[Any
     return results
 
 
-def settle(tickets: Sequence[Ticket], results: Sequence[Any]) -> None:
-    """Hands the results over, with one wake-up a loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
-    for (_, future, loop), result in zip(tickets, results, strict=True):
-        if loop is not None:
-            by_loop.setdefault(loop, []).append((future, result))  # type: ignore[arg-type]  # a loop's future has a loop
-        elif future is not None:
-            _set(future, result)
-        elif isinstance(result, Exception):
-            log.error("work that nobody waits for failed", exc_info=result)
-    for loop, pairs in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_set_all, pairs)
-        except RuntimeError:
-            log.info("%d results for a loop that has ended", len(pairs))
+def _failed(kind: Kind, items: Sequence[Any], error: Exception, again: bool) -> list[Any]:
+    """Try in another way what may succeed so; else return the error for each.
 
-
-def _set_all(pairs: Sequence[tuple[asyncio.Future[Any], Any]]) -> None:
-    for future, result in pairs:
-        _set(future, result)
-
-
-def _set(future: "Future[Any] | asyncio.Future[Any]", result: Any) -> None:
-    if future.done():
-        return
-    if isinstance(result, BaseException):
-        future.set_exception(result)
-    else:
-        future.set_result(result)
-
-
-def keep_connection_usable() -> None:
-    """Drops a connection that broke or that the server closed while it was idle (measured: without the look at the
-    socket the first group after a restart of PostgreSQL fails)."""
-    connection.close_if_unusable_or_obsolete()
-    if connection.vendor != "postgresql" or connection.connection is None:
-        return
-    poll = select.poll()
-    poll.register(connection.connection.fileno(), select.POLLIN)
-    if poll.poll(0) and not connection.is_usable():
+    When a group is refused for its data, or its size, the halves are tried, so that what is wrong with one item is that
+    item's error alone.
+    """
+    if refused(error):
+        return [LOCKED] * len(items)
+    if isinstance(error, DataError | IntegrityError | event_log.Full) or overloaded(error):
+        if len(items) > 1:
+            half = len(items) // 2
+            return perform(kind, items[:half]) + perform(kind, items[half:])
+        return perform(kind, items) if kind.lighten and kind.lighten(items[0]) else [_told(error)]
+    if again and _worth_another_session(kind, error) and not connection.in_atomic_block:
         connection.close()
+        return perform(kind, items, again=False)
+    if isinstance(error, DatabaseError | InterfaceError):
+        log.warning("a group of %d %s failed: %s", len(items), type(items[0]).__name__, error)
+    return [_told(error)] * len(items)
+
+
+def _worth_another_session(kind: Kind, error: Exception) -> bool:
+    """A connection was cut: reads may be asked again, and so may creates, whose ids and keys are fixed. Anything may be
+    that was not begun: a plan refused it, because its table was altered since, or the session was read-only."""
+    if isinstance(error, OperationalError | InterfaceError):
+        return kind.repeatable and not too_slow(error)
+    return isinstance(error, NotSupportedError) or spent(error)
+
+
+def _told(error: Exception) -> Exception:
+    """Return what the callers are told: of an error of the database that passes, to come again."""
+    if too_slow(error):
+        found = Busy(detail=f"it was given up after {settings.A2A_READ_SECONDS:g} s: ask for less at once")
+    elif spent(error) or overloaded(error):
+        found = Busy(detail="the database refuses it at the moment")
+    else:
+        return error
+    found.__cause__ = error
+    return found
 
 
 class Bridge:
@@ -305,15 +217,20 @@ class Bridge:
         self.starting = threading.Lock()
         self.collected: dict[asyncio.AbstractEventLoop, list[tuple[Kind, Ticket]]] = {}
         """What a loop has asked for in this turn: it goes to the lanes at once, in one group."""
+        self.waits: dict[asyncio.AbstractEventLoop, Waits] = {}
         self.inline = False
         """For tests inside a transaction, which no other thread could see: work is done on the spot."""
 
-    def put(self, item: Any, future: Any, loop: asyncio.AbstractEventLoop | None) -> None:
-        kind = KINDS[type(item)]
+    def put(self, item: Any) -> None:
+        """Has an item done that nobody waits for."""
+        self._put(Ticket(item, since=time.monotonic(), patient=True))
+
+    def _put(self, ticket: Ticket) -> None:
+        kind = KINDS[type(ticket.item)]
         if self.inline:
-            settle([(item, future, loop)], perform(kind, [item]))
-            return
-        self._lane(kind.lane).put([(kind, (item, future, loop))])
+            settle([ticket], perform(kind, [ticket.item]))
+        else:
+            _refuse(self._lane(kind.lane).put([(kind, ticket)]))
 
     def _lane(self, name: str) -> Lane:
         return self.lanes.get(name) or self._start(name)
@@ -321,33 +238,51 @@ class Bridge:
     def _start(self, name: str) -> Lane:
         with self.starting:
             if name not in self.lanes:
-                self.lanes[name] = Lane(name)
-                self.lanes[name].start()
+                self.lanes[name] = _started(name)
             return self.lanes[name]
 
-    async def ask(self, item: Any, patience: float = PATIENCE) -> Any:
-        """The result of the item, without blocking the loop. Raises what performing it raised, and Held when somebody
-        else holds what it needs for longer than the patience."""
-        loop, waits = asyncio.get_running_loop(), pauses(patience)
+    async def ask(
+        self, item: Any, patience: float | None = None, left: Callable[[], Awaitable[None]] | None = None
+    ) -> Any:
+        """The result of the item, without blocking the loop. Raises what performing it raised; Held when somebody else
+        holds what it needs for longer than the patience; Busy when there is no room, or no result in time; Left when
+        `left` ends before. Work of our own has its own patience: it is asked for whatever waits, and as long.
+        """
+        loop, waits, now = asyncio.get_running_loop(), _pauses(patience), time.monotonic()
+        ends = _ends(item, now, patience)
         while True:
             future: asyncio.Future[Any] = loop.create_future()
+            ticket = Ticket(item, future, loop, since=now, ends=ends, patient=patience is not None, left=left)
             if self.inline:
                 from asgiref.sync import sync_to_async  # tests only
 
-                await sync_to_async(self.put)(item, future, loop)
+                await sync_to_async(self._put)(ticket)
+                result = await future
             else:
-                self._collect(item, future, loop)
-            result = await future
+                result = await self._result(ticket, future, loop)
             if (pause := again_after(item, result, waits)) is None:
                 return result
             await asyncio.sleep(pause)
 
-    def _collect(self, item: Any, future: "asyncio.Future[Any]", loop: asyncio.AbstractEventLoop) -> None:
+    async def _result(self, ticket: Ticket, future: "asyncio.Future[Any]", loop: asyncio.AbstractEventLoop) -> Any:
+        waits = self.waits.get(loop)
+        if waits is None:
+            waits = self.waits[loop] = Waits(loop)
+        waits.add(ticket)
+        try:
+            self._collect(ticket, loop)
+            return await future
+        finally:
+            waits.remove(ticket)
+            if not waits.tickets:
+                self.waits.pop(loop, None)
+
+    def _collect(self, ticket: Ticket, loop: asyncio.AbstractEventLoop) -> None:
         collected = self.collected.get(loop)
         if collected is None:
             collected = self.collected[loop] = []
             loop.call_soon(self._hand_over, loop)
-        collected.append((KINDS[type(item)], (item, future, loop)))
+        collected.append((KINDS[type(ticket.item)], ticket))
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         collected = self.collected.pop(loop)
@@ -355,18 +290,29 @@ class Bridge:
         for pair in collected:
             by_lane.setdefault(pair[0].lane, []).append(pair)
         for name, pairs in by_lane.items():
-            self._lane(name).put(pairs)
+            _refuse(self._lane(name).put(pairs))
 
-    def do(self, item: Any, patience: float = PATIENCE) -> Any:
-        """The same for threads without a loop."""
-        waits = pauses(patience)
+    def do(self, item: Any, patience: float | None = None) -> Any:
+        """The same for threads without a loop, which are all our own."""
+        waits, now = _pauses(patience), time.monotonic()
+        ends = _ends(item, now, patience)
         while True:
             future: Future[Any] = Future()
-            self.put(item, future, None)
-            result = future.result()
+            ticket = Ticket(item, future, since=now, ends=ends, patient=True)
+            self._put(ticket)
+            try:
+                result = future.result(None if ends == UNLIMITED else max(0.0, ends - time.monotonic()))
+            except TimeoutError:
+                if future.cancel():
+                    raise ticket.late(time.monotonic()) from None
+                result = future.result()  # It came at that moment, or the timeout is the work's own.
             if (pause := again_after(item, result, waits)) is None:
                 return result
             time.sleep(pause)
+
+    def troubles(self, seconds: float) -> list[str]:
+        """What is amiss with the lanes, in sentences; work that waits for longer than that is."""
+        return [trouble for lane in list(self.lanes.values()) if (trouble := lane.trouble(seconds))]
 
     def stop(self) -> None:
         """Ends the lanes when their queues are empty."""
@@ -376,6 +322,30 @@ class Bridge:
             lane.stop()
         for lane in lanes:
             lane.join(settings.A2A_GRACE_SECONDS + 20)
+
+
+def _refuse(refusals: Refusals) -> None:
+    if refusals:
+        settle([ticket for ticket, _ in refusals], [error for _, error in refusals])
+
+
+def _started(name: str) -> Lane:
+    most = settings.A2A_LANE_CALLS
+    lane = Lane(name, perform, most=most)
+    if name == "slow":
+        lane = Turns(name, perform, most=most, most_of_owner=settings.A2A_OWNER_READS)
+        lane.seconds = settings.A2A_READ_SECONDS
+    lane.start(settings.A2A_READ_CONNECTIONS if name == "slow" else 1)
+    return lane
+
+
+def _pauses(patience: float | None) -> Iterator[float]:
+    return pauses(settings.A2A_CALL_SECONDS if patience is None else patience)
+
+
+def _ends(item: Any, now: float, patience: float | None) -> float:
+    """Until when the result is waited for."""
+    return UNLIMITED if KINDS[type(item)].patient else now + max(settings.A2A_CALL_SECONDS, patience or 0.0)
 
 
 def again_after(item: Any, result: Any, waits: Iterator[float]) -> float | None:

@@ -5,6 +5,7 @@ A failure to record never changes an answer: it is counted and logged.
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -43,6 +44,10 @@ BEHIND = 0.05
 """Seconds by which recording may lag behind an answer."""
 BARE = "rest"
 """The door whose calls have no envelope: their params are recorded, and their answers as they are."""
+MOST_BEHIND = 16_000_000
+"""Characters of exchanges that may wait for the database."""
+ROW_SIZE = 2_000
+"""About what the row of an exchange takes in memory."""
 _KINDS_OF_ID = {str: "string", int: "number", type(None): "null", UnsetType: "absent"}
 _ENDINGS = (
     "outcome", "code", "http_status", "duration_us", "response_bytes", "frames", "first_seq", "last_seq", "task_id",
@@ -144,6 +149,15 @@ class Record(Struct, frozen=True):
     endings: list[Pair]
     doubtful: list[Pair] = []
 
+    @property
+    def pairs(self) -> list[Pair]:
+        return [*self.new, *self.endings, *self.doubtful]
+
+    @property
+    def size(self) -> int:
+        """About what it takes in memory."""
+        return sum(ROW_SIZE + len(body.request) + len(body.response) for _, body in self.pairs)
+
 
 class Recorder:
     """Collects closed exchanges and writes them in groups, behind the answers."""
@@ -152,6 +166,9 @@ class Recorder:
         self.waiting: list[OpenExchange] = []
         self.timer: asyncio.TimerHandle | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.behind = 0
+        """Characters that were handed over and are not written yet."""
+        self.counting = threading.Lock()
         self.lost = 0
         """Exchanges that could not be written, since the start."""
 
@@ -167,7 +184,7 @@ class Recorder:
 
     def open(self, exchange: OpenExchange) -> None:
         """A stream begins that changed nothing: its request half is written now, to be seen while it is open."""
-        bridge.put(Record([(exchange.row, exchange.body)], []), None, None)
+        self._hand_over(Record([(exchange.row, exchange.body)], []))
         exchange.written = True
 
     def flush(self) -> None:
@@ -181,7 +198,22 @@ class Recorder:
             for item in waiting:
                 group = record.doubtful if item.doubtful else record.endings if item.written else record.new
                 group.append((item.row, item.body))
-            bridge.put(record, None, None)
+            self._hand_over(record)
+
+    def _hand_over(self, record: Record) -> None:
+        """A database that is away for long must not fill the memory with what was refused meanwhile."""
+        if self.behind > MOST_BEHIND:
+            pairs = record.pairs
+            self.lost += len(pairs)
+            log.error("%d exchanges were not recorded: too many wait for the database already", len(pairs))
+            return
+        self.counts(record.size)
+        bridge.put(record)
+
+    def counts(self, size: int) -> None:
+        """Note that so much more, or less, waits; on any thread."""
+        with self.counting:
+            self.behind += size
 
 
 recorder = Recorder()
@@ -193,6 +225,7 @@ def record_many(items: Sequence[Record]) -> list[None]:
     new = [pair for item in items for pair in item.new]
     endings = [pair for item in items for pair in item.endings]
     doubtful = [pair for item in items for pair in item.doubtful]
+    recorder.counts(-sum(item.size for item in items))
     try:
         _write(new, endings, doubtful)
     except Exception:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from datetime import timedelta
 from functools import cache
 
@@ -9,9 +10,10 @@ from django.conf import settings
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
+from msgspec import Struct
 
 from tasks_app import clock, processes
-from tasks_app.bridge import DoSlowly, bridge
+from tasks_app.bridge import DoApart, bridge
 from tasks_app.deliveries import oldest_due, sender
 from tasks_app.models import Task
 from tasks_app.readers import readers
@@ -21,8 +23,42 @@ from tasks_app.sweeper import sweeper
 log = logging.getLogger(__name__)
 PATIENCE = 2.0
 """Seconds the database may take to answer."""
+FRESH = 1.0
+"""Seconds for which a report is good."""
 OVERDUE = timedelta(seconds=60)
 """By how much deliveries and runs may be late before it is said."""
+
+
+class Report(Struct, frozen=True):
+    """What /readyz says."""
+
+    problems: list[str]
+    lags: list[str]
+
+
+class Reports:
+    """The report of the last second, made once for all who ask: however many do, it costs the database nothing."""
+
+    def __init__(self) -> None:
+        self.at = float("-inf")
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.look: asyncio.Task[Report] | None = None
+
+    async def latest(self) -> Report:
+        """Return a report that was begun a second ago at most."""
+        loop = asyncio.get_running_loop()
+        if self.look is None or self.loop is not loop or (self.look.done() and time.monotonic() - self.at > FRESH):
+            self.at, self.loop, self.look = time.monotonic(), loop, loop.create_task(_report())
+        # Who asked first may leave before the others.
+        return await asyncio.shield(self.look)
+
+
+reports = Reports()
+"""Of this process."""
+
+
+async def _report() -> Report:
+    return Report(*await asyncio.gather(problems(), lags()))
 
 
 async def problems() -> list[str]:
@@ -37,9 +73,10 @@ async def problems() -> list[str]:
         found.append("runner: the loop on which agents run has ended; restart the process")
     if not sender.alive:
         found.append("deliveries: the thread that sends has ended; restart the process")
+    found += bridge.troubles(settings.A2A_CALL_SECONDS)
     try:
         async with asyncio.timeout(PATIENCE):
-            if await bridge.ask(DoSlowly(lacking)):
+            if await bridge.ask(DoApart(lacking)):
                 found.append("database: migrations are missing, run manage.py migrate")
     except TimeoutError:
         found.append(f"database: no answer within {PATIENCE:g} s")
@@ -53,7 +90,7 @@ async def lags() -> list[str]:
     """What makes things late, while the process can do its work."""
     try:
         async with asyncio.timeout(PATIENCE):
-            late: list[str] = await bridge.ask(DoSlowly(_late))
+            late: list[str] = await bridge.ask(DoApart(_late))
     except Exception:  # noqa: BLE001  # problems() says what is wrong with the database
         late = []
     return processes.troubles() + late

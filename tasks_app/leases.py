@@ -7,7 +7,7 @@ from functools import partial
 
 from a2a.states import TaskState
 from tasks_app import clock
-from tasks_app.bridge import Do, DoSlowly, bridge
+from tasks_app.bridge import Do, DoApart, bridge
 from tasks_app.event_log import Held, change
 from tasks_app.models import Task
 from tasks_app.retries import Attempt, Verdict, lost, overtime
@@ -26,7 +26,7 @@ def take_up(renew: Callable[[], None] = lambda: None) -> int:
     The time is read first, then this process renews what it holds: however long it was asleep, or its clock is set
     forward, and at whatever moment, what it works on has a lease that ends after that time.
     """
-    now: datetime = bridge.do(DoSlowly(clock.shared))
+    now: datetime = bridge.do(DoApart(clock.shared))
     renew()
     # A worker may lose more than a batch, and none of it should wait for the next sweep.
     done = more = _take_up_some(now)

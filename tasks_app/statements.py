@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import connection
+from django.db import DatabaseError, connection
 
 from tasks_app.rows import on_postgres
+from tasks_app.sessions import drop_if_spent
 
 FRESH = 1.0
 """Seconds that a plan is kept: one that was made for an almost empty table reads all of it when it has grown."""
@@ -29,8 +30,12 @@ def prepared() -> Iterator[Any]:
         return
     connection.ensure_connection()
     _keep_plans_fresh()
-    with connection.wrap_database_errors, _bound() as bound:
-        yield bound
+    try:
+        with connection.wrap_database_errors, _bound() as bound:
+            yield bound
+    except DatabaseError as error:
+        drop_if_spent(error)
+        raise
 
 
 def _bound() -> Any:

@@ -18,7 +18,7 @@ import httpx
 from django.conf import settings
 
 from tasks_app import clock, outbound
-from tasks_app.bridge import Do, DoSlowly, bridge
+from tasks_app.bridge import UNLIMITED, Do, DoApart, bridge
 from tasks_app.deliveries import turns
 from tasks_app.deliveries.posting import TRY_SECONDS, post
 from tasks_app.deliveries.turns import Busy, Turn
@@ -103,10 +103,10 @@ class Sender:
             return False  # The end of a try wakes.
         busy = Busy(self.running.values())
         # A look costs nobody the lane of the writers.
-        if not await bridge.ask(DoSlowly(lambda: turns.due(clock.shared(), busy).exists())):
+        if not await bridge.ask(DoApart(lambda: turns.due(clock.shared(), busy).exists())):
             return False
         # A lease begins when it is written, however long that lane was busy.
-        taken: list[Turn] = await bridge.ask(Do(lambda: turns.take(self.worker, free, busy)))
+        taken: list[Turn] = await bridge.ask(Do(lambda: turns.take(self.worker, free, busy)), UNLIMITED)
         for turn in taken:
             task = asyncio.get_running_loop().create_task(self._send(turn))
             self.running[task] = turn
@@ -123,16 +123,16 @@ class Sender:
         began = clock.now()
         if began + timedelta(seconds=TRY_SECONDS) > turn.until:
             # Another sender might begin before this one ends.
-            await bridge.ask(Do(partial(turns.release, turn)))
+            await bridge.ask(Do(partial(turns.release, turn)), UNLIMITED)
             return
         self.client = self.client or outbound.client(seconds=TRY_SECONDS)
         try:
             result = await post(self.client, turn, began)
         except asyncio.CancelledError:
-            await asyncio.shield(bridge.ask(Do(partial(turns.release, turn))))
+            await asyncio.shield(bridge.ask(Do(partial(turns.release, turn)), UNLIMITED))
             raise
         ended, chance = clock.now(), random.random()  # noqa: S311  # it spreads load, it hides nothing
-        await bridge.ask(Do(partial(turns.settle, turn, result, began, ended, chance)))
+        await bridge.ask(Do(partial(turns.settle, turn, result, began, ended, chance)), UNLIMITED)
         level = logging.INFO if result.status and result.status < 300 else logging.WARNING
         log.log(
             level, "delivery %s of event %s/%d, try %d: %s", turn.delivery, turn.task_id, turn.seq, turn.tries + 1,

@@ -8,6 +8,7 @@ from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
 from tasks_app import clock
+from tasks_app.event_log.locks import LOCKED, Locked
 from tasks_app.models import IdempotencyKey
 from tasks_app.rows import (
     BODIES,
@@ -62,8 +63,12 @@ class Known(Struct, frozen=True, kw_only=True):
     turn_id: str | None
 
 
-def create_many(items: Sequence[Create]) -> list[Known | None]:
-    """Stores each item whose key is new; for the others, what the key stands for. No key may be twice in a group."""
+def create_many(items: Sequence[Create]) -> list[Known | Locked | None]:
+    """Store each item whose key is new; for the others, return what the key stands for. No key may be twice in a group.
+
+    A key that was there at the insert and is gone at the look was forgotten in between: the item is LOCKED, to be asked
+    for again.
+    """
     won = _create_postgres(items) if on_postgres() else _create_sqlite(items)
     lost = [item for place, item in enumerate(items) if place not in won]
     if not lost:
@@ -92,9 +97,11 @@ def find_key_many(items: Sequence[FindKey]) -> list[Known | None]:
     return [found.get((item.owner_id, item.key)) for item in items]
 
 
-def _own(item: Create, found: Known | None) -> Known | None:
+def _own(item: Create, found: Known | None) -> Known | Locked | None:
+    if found is None:
+        return LOCKED
     # A group whose commit was in doubt is tried again; what it finds may be its own.
-    own = found is not None and (found.task_id, found.turn_id) == (item.key.task_id, item.key.turn_id)
+    own = (found.task_id, found.turn_id) == (item.key.task_id, item.key.turn_id)
     return None if own else found
 
 

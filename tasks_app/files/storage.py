@@ -17,6 +17,7 @@ class DoWithFiles(Do, frozen=True):
 KINDS[DoWithFiles] = Kind(
     lane="files",
     perform=KINDS[Do].perform,
+    patient=True,  # A large file takes its time.
     unique=lambda item: None,  # One at a time: nobody waits for the files of others, nor are all of them in memory.
 )
 

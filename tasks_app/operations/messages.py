@@ -169,7 +169,7 @@ def _quickly(plan: Plan):  # type: ignore[no-untyped-def]  # a part of a generat
     """Runs the agent first, then stores everything at once."""
     if plan.request.message.context_id is not None:
         owner, context_id = plan.context.caller.owner_id, plan.run.context_id
-        plan.run.conversation = yield DoSlowly(lambda: conversation_of(owner, context_id))
+        plan.run.conversation = yield DoSlowly(lambda: conversation_of(owner, context_id), owner)
     played: Played = yield RunQuick(plan.run)
     plan.files += played.files
     if played.reply is not None:
@@ -197,7 +197,9 @@ def _again(request: SendMessage, context: Context, known: Known, print_of: str) 
     if known.fingerprint != print_of:
         raise IdempotencyConflict(messageId=request.message.message_id[:MAX_ID])
     if known.turn_id is not None:
-        turn: Turn | None = yield DoSlowly(lambda: Turn.objects.filter(pk=known.turn_id).first())
+        turn: Turn | None = yield DoSlowly(
+            lambda: Turn.objects.filter(pk=known.turn_id).first(), context.caller.owner_id
+        )
         if turn is None:
             # Forgotten before its key, like a task.
             raise TaskNotFound
@@ -218,7 +220,7 @@ def _again(request: SendMessage, context: Context, known: Known, print_of: str) 
         return _wait_or_done(request, read)
     # Its stream begins, as the first time, where the message was stored: not before an older question.
     message_id = request.message.message_id
-    stored: int = yield DoSlowly(lambda: seq_of_message(task_id, message_id))
+    stored: int = yield DoSlowly(lambda: seq_of_message(task_id, message_id), context.caller.owner_id)
     seq = min(max(request.after or 1, stored), read.document.seq)
     first = yield ReadAsOf(task_id=task_id, context_id=read.document.context_id, seq=seq)
     return Follow(first=first or read.document, history_length=request.history_length)

@@ -54,7 +54,7 @@ async def perform(request: Request, context: Context) -> Result | Follow:
     """Grants a request. Raises the errors of a2a/errors.py, and Left."""
     # Before the work: it may be done before anybody waits for it.
     readers.bind()
-    outcome = await _drive(OPERATIONS[type(request)].steps(request, context))
+    outcome = await _drive(OPERATIONS[type(request)].steps(request, context), context)
     match outcome:
         case Done(result):
             return result
@@ -66,12 +66,14 @@ async def perform(request: Request, context: Context) -> Result | Follow:
             assert_never(outcome)
 
 
-async def _drive(steps: Steps) -> Done | Wait | Follow:
+async def _drive(steps: Steps, context: Context) -> Done | Wait | Follow:
     try:
         item = next(steps)
         while True:
             try:
-                value = await _result(item)
+                value = await _result(item, context)
+            except Left:
+                raise
             except Exception as error:  # noqa: BLE001  # the operation decides
                 item = steps.throw(error)
             else:
@@ -80,14 +82,14 @@ async def _drive(steps: Steps) -> Done | Wait | Follow:
         return end.value  # type: ignore[no-any-return]  # what the generator returned
 
 
-def _result(item: Any) -> Awaitable[Any]:
+def _result(item: Any, context: Context) -> Awaitable[Any]:
     match item:
         case RunQuick(run):
             return play_quickly(run)
         case Await(start):
             return start()
         case _:
-            return bridge.ask(item)
+            return bridge.ask(item, left=context.left)
 
 
 async def _wait(outcome: Wait, context: Context) -> Result:
@@ -96,7 +98,7 @@ async def _wait(outcome: Wait, context: Context) -> Result:
     async with readers.reader(outcome.task_id, outcome.context_id, outcome.after) as reader:
         # It also knows what happened just before it came; what no hint told of, the poll finds.
         await _quiet(reader, context)
-    read = await bridge.ask(look)
+    read = await bridge.ask(look, left=context.left)
     if read is None:
         raise TaskNotFound(taskId=outcome.task_id)
     if context.exchange:

@@ -10,7 +10,10 @@ from a2a.documents import TaskDocument
 from a2a.run import Run
 from a2a.types import Message
 from tasks_app.access import Caller
+from tasks_app.bridge import Left
 from tasks_app.exchanges import OpenExchange
+
+__all__ = ["Await", "Context", "Done", "Follow", "Left", "Operation", "RunQuick", "Steps", "Wait"]
 
 
 class Context(Struct, kw_only=True):
@@ -25,10 +28,6 @@ class Context(Struct, kw_only=True):
     """The agent's extensions that the message asked for; set by the operation, told in a header."""
     left: Callable[[], Awaitable[None]] | None = None
     """Ends when the caller has left; None where the door cannot tell."""
-
-
-class Left(Exception):
-    """The caller has left before its answer was due. The task goes on."""
 
 
 class RunQuick(Struct, frozen=True):

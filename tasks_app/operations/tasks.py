@@ -54,7 +54,7 @@ def get(request: GetTask, context: Context) -> Steps:
 def list_tasks(request: ListTasks, context: Context) -> Steps:
     """A2A 1.0, 3.1.4."""
     check_tenant(context.caller, request.tenant)
-    page = yield DoSlowly(lambda: page_of(request, context.caller, context.agent))
+    page = yield DoSlowly(lambda: page_of(request, context.caller, context.agent), context.caller.owner_id)
     return Done(page)
 
 

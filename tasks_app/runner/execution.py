@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import Literal
 
+from django.conf import settings
 from django.db import DatabaseError
 
 from a2a.agents import registry
@@ -193,7 +194,10 @@ class Execution:
         earlier = None
         if len(asked) > 1 or self.read.document.context_id != own_context(self.task_id):
             earlier = await bridge.ask(
-                DoSlowly(lambda: conversation_of(self.read.owner_id, task.context_id, self.task_id))
+                DoSlowly(
+                    lambda: conversation_of(self.read.owner_id, task.context_id, self.task_id), self.read.owner_id
+                ),
+                patience=settings.A2A_LEASE_SECONDS,
             )
         self.run = Run(
             agent, task_id=self.task_id, context_id=task.context_id, message=asked[-1], attempt=self.read.tries,

@@ -69,6 +69,8 @@ async def answered(
         exchange.encode = lambda result: wrapping.head + method.encode(result) + wrapping.tail
         result = await perform(request, context)
     except Left:
+        # Of a change that was asked for nobody knows whether it was begun.
+        exchange.failed()
         exchange.end("left", status=None)
         recorder.close(exchange)
         return Answered(exchange=exchange, wrapping=wrapping)
@@ -171,6 +173,10 @@ async def unreadable(request: HttpRequest, exchange: OpenExchange, wrapping: Wra
 
 def unknown_caller(exchange: OpenExchange, wrapping: Wrapping, cause: Exception) -> HttpResponse:
     """401 with a challenge, or a fault of ours on the way to it; recorded without the content."""
+    if isinstance(cause, Left):
+        exchange.end("left", status=None)
+        recorder.close(exchange)
+        return HttpResponse(status=204)
     error = cause if isinstance(cause, Error) else fault(exchange, cause)
     said = wrapping.tell(error, None, None)
     exchange.end("refused", said.payload, code=said.code, status=said.status)

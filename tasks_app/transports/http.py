@@ -88,7 +88,7 @@ async def authenticate(request: HttpRequest) -> Caller:
     known = _cache.get(key)
     if known is not None and known[0] > now:
         return known[1]
-    caller: Caller | None = await bridge.ask(FindCaller(digests(key)))
+    caller: Caller | None = await bridge.ask(FindCaller(digests(key)), left=getattr(request, "left", None))
     if caller is None:
         raise Unauthenticated
     if len(_cache) >= MAX_CACHED:

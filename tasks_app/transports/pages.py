@@ -1,10 +1,8 @@
 """Health: what anybody may get."""
 
-import asyncio
-
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from tasks_app.health import lags, problems
+from tasks_app.health import reports
 
 
 async def healthz(request: HttpRequest) -> HttpResponse:
@@ -14,6 +12,7 @@ async def healthz(request: HttpRequest) -> HttpResponse:
 
 async def readyz(request: HttpRequest) -> HttpResponse:
     """The process can do its work, if not always in time; else 503 and why not."""
-    reasons, late = await asyncio.gather(problems(), lags())
-    status = "unavailable" if reasons else "degraded" if late else "ok"
-    return JsonResponse({"status": status, "reasons": [*reasons, *late]}, status=503 if reasons else 200)
+    report = await reports.latest()
+    status = "unavailable" if report.problems else "degraded" if report.lags else "ok"
+    said = {"status": status, "reasons": [*report.problems, *report.lags]}
+    return JsonResponse(said, status=503 if report.problems else 200)

@@ -31,6 +31,7 @@ from tasks_app.ids import uuid7_at
 from tasks_app.models import Delivery, Event, IdempotencyKey, PushConfig, Task
 from tasks_app.operations import Context, perform_now
 from tasks_app.sweeper import Sweeper
+from tasks_app.waits import Ticket
 from tests.conftest import PATIENCE, Person, on_postgres, until
 from tests.operations.asking import ask, message, page, sent
 from tests.operations.rows import LONG_AGO, addition, chunk, creation, expire, status, together, wish
@@ -52,14 +53,14 @@ def made(owner: Person, key: str = "k", **more: Any) -> str:
 
 
 def test_a_group_holds_equal_items_once_and_keeps_the_order_of_the_rest() -> None:
-    queue: Any = deque((text, None, None) for text in ("a1", "a2", "b1", "a3", "c1"))
+    queue: Any = deque(Ticket(text) for text in ("a1", "a2", "b1", "a3", "c1"))
     first = take(queue, lambda item: item[0])
-    assert [item for item, *_ in first] == ["a1", "b1", "c1"]
-    assert [item for item, *_ in queue] == ["a2", "a3"]
+    assert [ticket.item for ticket in first] == ["a1", "b1", "c1"]
+    assert [ticket.item for ticket in queue] == ["a2", "a3"]
 
 
 def test_a_group_is_bounded() -> None:
-    queue: Any = deque((number, None, None) for number in range(100))
+    queue: Any = deque(map(Ticket, range(100)))
     assert len(take(queue, None)) == GROUP
     assert len(take(queue, lambda item: item)) == GROUP
     assert len(queue) == 100 - 2 * GROUP
@@ -123,7 +124,7 @@ def test_a_slow_call_holds_up_no_quick_one(owner: Person) -> None:
 def test_a_stopped_bridge_finishes_what_waits_and_starts_again(owner: Person) -> None:
     done: list[int] = []
     for number in range(100):
-        bridge.put(Do(lambda number=number: done.append(number)), None, None)
+        bridge.put(Do(lambda number=number: done.append(number)))
     bridge.stop()
     assert done == list(range(100))
     assert bridge.do(Do(lambda: "again")) == "again"

@@ -331,7 +331,7 @@ def test_a_storage_that_hangs_holds_up_no_task(owner: Person, monkeypatch: pytes
     monkeypatch.setattr(settings, "A2A_LEASE_SECONDS", 30)
     sweeper.sweeper.stop()
     gate, ours = Event(), sweeper.Sweeper()
-    bridge.put(DoWithFiles(lambda: gate.wait(PATIENCE)), None, None)  # somebody's large file, on a slow disk
+    bridge.put(DoWithFiles(lambda: gate.wait(PATIENCE)))  # somebody's large file, on a slow disk
     bridge.do(creation(owner, "k", agent="nobody"))
     try:
         for _ in range(3):

@@ -1,0 +1,96 @@
+"""How long is waited for the database: deadlines of what was asked for, and callers who leave."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from typing import Any
+
+from django.db import OperationalError
+from msgspec import Struct
+
+from a2a.errors import Unavailable
+
+LOOK = 0.25
+"""Seconds between two looks at who waits."""
+UNWATCHED = 0.5
+"""Seconds before it is looked whether a caller is still there: by then most have their answer."""
+UNLIMITED = float("inf")
+"""The patience of work whose result must not be lost: a claim that nobody hears of is a task without a worker."""
+
+
+class Busy(Unavailable, OperationalError):
+    """The database did not do it in time. Callers are told to come again; to work of our own it is a database that does
+    not answer."""
+
+
+class Left(Exception):
+    """The caller has left before the answer was due."""
+
+
+AnyFuture = Future[Any] | asyncio.Future[Any]
+
+
+class Ticket(Struct, eq=False):
+    """An item, who is to hear of its result, and until when it may be begun."""
+
+    item: Any
+    future: AnyFuture | None = None
+    loop: asyncio.AbstractEventLoop | None = None
+    since: float = 0.0
+    ends: float = UNLIMITED
+    patient: bool = False
+    """Put in whatever waits already: there is only so much of it, and its work is done otherwise."""
+    left: Callable[[], Awaitable[None]] | None = None
+    """Ends when the caller has left."""
+    leaving: "asyncio.Future[None] | None" = None
+
+    @property
+    def over(self) -> bool:
+        """Nobody waits for it any more."""
+        return self.future is not None and self.future.done()
+
+    def late(self, now: float) -> Busy:
+        """What its caller is told after the deadline."""
+        return Busy(detail=f"no answer from the database within {now - self.since:.0f} s")
+
+
+class Waits:
+    """What one event loop waits for. One timer looks at everything: a timer for each call would cost every call."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.tickets: dict[int, Ticket] = {}
+        self.timer: asyncio.TimerHandle | None = None
+
+    def add(self, ticket: Ticket) -> None:
+        self.tickets[id(ticket)] = ticket
+        if self.timer is None:
+            self.timer = self.loop.call_later(LOOK, self._look)
+
+    def remove(self, ticket: Ticket) -> None:
+        """Forget a ticket whose result is there; the timer ends with the last of them."""
+        self.tickets.pop(id(ticket), None)
+        if ticket.leaving is not None:
+            ticket.leaving.cancel()
+        if not self.tickets and self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+    def _look(self) -> None:
+        self.timer = self.loop.call_later(LOOK, self._look)
+        now = time.monotonic()
+        for ticket in list(self.tickets.values()):
+            future = ticket.future
+            if future is None or future.done():
+                continue
+            if now >= ticket.ends:
+                future.set_exception(ticket.late(now))
+            elif ticket.left is not None and ticket.leaving is None and now - ticket.since >= UNWATCHED:
+                ticket.leaving = asyncio.ensure_future(_watch(ticket.left, future))
+
+
+async def _watch(left: Callable[[], Awaitable[None]], future: AnyFuture) -> None:
+    await left()
+    if not future.done():
+        future.set_exception(Left())
