@@ -1,12 +1,14 @@
 """All examinations, in one order."""
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from msgspec import Struct
 
 from tasks_app import clock
 from tasks_app.doctor.finding import Finding
 from tasks_app.doctor.logs import examine_logs
+from tasks_app.doctor.machines import examine_machines
 from tasks_app.doctor.work import examine_work
 
 
@@ -23,7 +25,8 @@ def examine(
 ) -> Iterator[Finding]:
     """Yield what is wrong, counting in the examination. The logs are those of the newest tasks: at most so many, or all
     of them for None. The progress is told after each page of them."""
-    for finding in examine_work(clock.shared()):
+    now = clock.shared()
+    for finding in chain(examine_machines(now), examine_work(now)):
         examination.findings += 1
         yield finding
     for step in examine_logs(limit):

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.bridge import bridge
-from tasks_app.models import Delivery, Event, PushConfig, Task
+from tasks_app.models import Delivery, Event, Process, PushConfig, Task
 from tests.conftest import Person
 from tests.operations.rows import addition, chunk, creation, status, wish
 from tests.operations.webhooks import hooked, task
@@ -169,6 +169,43 @@ def test_deliveries_that_no_time_is_set_for_are_found(owner: Person, settings: A
     (found,) = doctor()[0]
     assert (found["kind"], found["subject"]) == ("delivery", PushConfig.objects.get().pk)
     assert "retry" in found["remedy"]
+
+
+def process(**values: Any) -> str:
+    """The name of a process that has just been seen."""
+    now = clock.now()
+    fields = {"name": "host:1:ab", "role": "worker", "version": "1", "started_at": now - AGO, "seen_at": now}
+    return Process.objects.create(**fields | values).name
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "words"),
+    [
+        ({"clock_off": 90.0}, "clock", "differs from the database's by +90 s"),
+        ({"clock_off": -3600.0}, "clock", "-3600 s"),
+        ({"clock_off": -90.0, "troubles": '["clock: it is said twice"]'}, "clock", "-90 s"),
+        ({"lag": 36_000.0}, "retention", "deleted 10.0 h late"),
+        ({"troubles": '["runner: agent x hangs in x.py:3"]'}, "process", "agent x hangs in x.py:3"),
+    ],
+)
+def test_what_a_process_says_of_itself_is_found(
+    transactional_db: None, values: dict[str, Any], kind: str, words: str
+) -> None:
+    name = process(**values)
+    (found,), _, code = doctor()
+    assert (found["kind"], found["subject"], code) == (kind, name, 1)
+    assert words in found["problem"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{}, {"clock_off": 30.0, "lag": 5.0}, {"clock_off": 90.0, "ended_at": clock.now()},
+     {"clock_off": 90.0, "seen_at": clock.now() - AGO}],
+    ids=["well", "a little off", "ended", "long gone"],
+)  # fmt: skip
+def test_a_process_that_is_well_or_gone_is_no_finding(transactional_db: None, values: dict[str, Any]) -> None:
+    process(**values)
+    assert doctor()[0] == []
 
 
 def test_the_doctor_takes_no_lock_and_writes_nothing(owner: Person) -> None:

@@ -1,0 +1,45 @@
+"""What the processes of the platform say of themselves: clocks that are apart, troubles, deleting that is behind."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import orjson
+from django.conf import settings
+
+from tasks_app import clock
+from tasks_app.doctor.finding import Finding
+from tasks_app.models import Process
+
+BEHIND = 3600.0
+"""Seconds by which deleting may be behind: it is done in the quiet moments of writers."""
+
+
+def examine_machines(now: datetime) -> Iterator[Finding]:
+    """Yield what processes that are alive at that time, by the clock of the database, have written about themselves."""
+    alive = now - timedelta(seconds=60 + 3 * settings.A2A_SWEEP_SECONDS)
+    for row in Process.objects.filter(ended_at=None, seen_at__gt=alive).order_by("name"):
+        yield from _examine(row)
+
+
+def _examine(row: Process) -> Iterator[Finding]:
+    who = f"Process {row.name} ({row.role})"
+    if abs(row.clock_off) > clock.APART:
+        yield Finding(
+            kind="clock",
+            subject=row.name,
+            problem=f"{who}: its machine's clock differs from the database's by {row.clock_off:+.0f} s.",
+            remedy="Set the clock that is wrong; until then this process deletes nothing.",
+        )
+    if row.lag is not None and row.lag > BEHIND:
+        yield Finding(
+            kind="retention",
+            subject=row.name,
+            problem=f"{who}: rows that are past their time are deleted {row.lag / 3600:.1f} h late.",
+            remedy="Delete them at a quiet time: manage.py a2a purge; or keep less: A2A_EXCHANGE_DAYS, A2A_TASK_DAYS.",
+        )
+    for sentence in orjson.loads(row.troubles):
+        if sentence.startswith("clock:") and abs(row.clock_off) > clock.APART:
+            continue  # It has been said.
+        yield Finding(
+            kind="process", subject=row.name, problem=f"{who}: {sentence}.", remedy="See the log of that process."
+        )
