@@ -1,9 +1,9 @@
 """From async doors to synchronous, transactional work, in groups.
 
 Lanes (lanes.py), each with database connections of its own: write; read; slow for what is rare or long, where owners
-take turns; health, so that whoever looks after the service waits for nobody else. While a lane is busy, items of one
-kind collect and are then performed together. Any thread may put work in: `await bridge.ask(item)` on a loop,
-`bridge.do(item)` elsewhere. The type of the item says what is done.
+take turns; bodies for the deliveries to webhooks; health, so that whoever looks after the service waits for nobody
+else. While a lane is busy, items of one kind collect and are then performed together. Any thread may put work in:
+`await bridge.ask(item)` on a loop, `bridge.do(item)` elsewhere. The type of the item says what is done.
 """
 
 import asyncio
@@ -140,6 +140,7 @@ KINDS: dict[type, Kind] = {
     ReadTask: Kind(lane="read", repeatable=True, perform=event_log.read_many),
     event_log.ReadEvents: Kind(lane="read", repeatable=True, perform=event_log.read_events_many),
     event_log.ReadAsOf: Kind(lane="slow", perform=lambda items: [event_log.read_as_of(item) for item in items]),
+    event_log.MakeBody: Kind(lane="bodies", repeatable=True, perform=event_log.make_bodies),
     event_log.FindKey: Kind(lane="read", repeatable=True, perform=event_log.find_key_many),
     event_log.LastEvents: Kind(lane="read", repeatable=True, perform=event_log.last_events_many),
     Refresh: Kind(lane="write", perform=event_log.refresh_many),

@@ -273,7 +273,15 @@ class PushConfig(models.Model):
     secret = models.TextField(default="", help_text="Sealed: what deliveries are signed with.")
     state = models.CharField(max_length=16, choices=STATES, default="active")
     reason = models.CharField(max_length=255, default="", help_text="Why it is not active.")
-    due_at = models.DateTimeField(null=True, help_text="When its oldest waiting delivery is tried next.")
+    due_at = models.DateTimeField(null=True, help_text="When a waiting delivery is tried next.")
+    rests_until = models.DateTimeField(
+        null=True, help_text="Interim deliveries wait until then, or until the task has grown enough."
+    )
+    grown = models.BigIntegerField(
+        default=0, db_default=0, help_text="Bytes of the task's events since its last whole body."
+    )
+    body_bytes = models.BigIntegerField(default=0, db_default=0, help_text="The size of that body.")
+    sent_bytes = models.BigIntegerField(default=0, db_default=0, help_text="Of all bodies that were sent to it.")
     lease_owner = models.CharField(max_length=64, null=True, help_text="The try that is under way.")
     lease_until = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
@@ -289,9 +297,15 @@ class PushConfig(models.Model):
 
 
 class Delivery(models.Model):
-    """One event for one webhook. The body is as it was when the event was written."""
+    """One event for one webhook. Its body is made from the log when it is tried, the same with every try."""
 
-    STATES: ClassVar = [("waiting", "waiting"), ("delivered", "delivered"), ("dead", "dead"), ("dropped", "dropped")]
+    STATES: ClassVar = [
+        ("waiting", "waiting"),
+        ("delivered", "delivered"),
+        ("dead", "dead"),
+        ("dropped", "dropped"),
+        ("superseded", "superseded"),
+    ]
 
     id = models.CharField(max_length=36, primary_key=True, help_text="Sent as webhook-id, the same with every try.")
     config = models.ForeignKey(
@@ -300,7 +314,12 @@ class Delivery(models.Model):
     task = models.ForeignKey(Task, models.CASCADE, db_constraint=False, db_index=False, related_name="deliveries")
     seq = models.PositiveIntegerField(help_text="Of the event.")
     version = models.CharField(max_length=8, help_text="The A2A version of the body.")
-    body = models.TextField()
+    body = models.TextField(
+        null=True, help_text="Of a row that was written before bodies were made from the log; else null."
+    )
+    interim = models.BooleanField(
+        default=False, db_default=False, help_text="A later delivery of the webhook says all that it says."
+    )
     state = models.CharField(max_length=16, choices=STATES, default="waiting")
     tries = models.PositiveIntegerField(default=0)
     status = models.PositiveSmallIntegerField(null=True, help_text="The HTTP status of the last answer.")

@@ -167,8 +167,8 @@ class DeliveryRow(Row, kw_only=True, gc=False):
     task_id: str
     seq: int
     version: str
-    body: str
     created_at: datetime
+    interim: bool = False
     state: str = "waiting"
     tries: int = 0
     error: str = ""

@@ -149,7 +149,7 @@ def forget() -> bool:
 
 def _forget_deliveries(tasks: list[str], before: datetime) -> bool:
     """The same of the deliveries of these tasks, and of those that arrived before then."""
-    sent = _ids(Delivery.objects.filter(id__lt=uuid7_at(before), state="delivered"))
+    sent = _ids(Delivery.objects.filter(id__lt=uuid7_at(before), state__in=["delivered", "superseded"]))
     theirs = _ids(Delivery.objects.filter(task_id__in=tasks)) if tasks else []
     DeliveryTry.objects.filter(delivery_id__in=[*sent, *theirs]).delete()
     Delivery.objects.filter(id__in=[*sent, *theirs]).delete()

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from a2a.documents import EventDocument, TaskDocument
+from a2a.documents import EventDocument, EventKind, TaskDocument
 from a2a.errors import Error
 from a2a.requests import Request
 from a2a.types import Card, Json, Message, PushConfig, Task
@@ -94,6 +94,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """One event of a stream (the second value cuts the history) to JSON; None if this dialect hides it."""
     encode_push: Callable[[EventDocument, Callable[[], TaskDocument]], bytes | None]
     """The body of a webhook's delivery for an event, given how to get the task as of it; None if it has none."""
+    pushes: Callable[[EventKind, str | None], bool]
+    """Whether an event of that kind, which sets that state, has a delivery."""
     push_type: str
     """The media type of that body."""
     encode_card: Callable[[Card], dict[str, Any]]
@@ -102,6 +104,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The header that names the extensions which an answer was made with."""
     on_cards: bool = True
     """Cards list it among what is spoken at their URL; else it has a card of its own."""
+    pushes_task: bool = False
+    """The body of a delivery is the whole task: a later one says all that an earlier one says."""
     default_webhook: bool = False
     """A webhook that is registered without an id is its task's default, known by the task's id."""
     words: Callable[[Error], Error] = same

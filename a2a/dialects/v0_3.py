@@ -18,7 +18,7 @@ from a2a.dialects.protojson import decode_task, event_of
 from a2a.dialects.shape import Answer, CardAnswer, Dialect, Frame, Method, TaskPage
 from a2a.dialects.v1_0 import CODES as CODES_1_0
 from a2a.dialects.v1_0 import MAX_PAGE, encode_extension
-from a2a.documents import EventDocument, TaskDocument
+from a2a.documents import EventDocument, EventKind, TaskDocument
 from a2a.errors import Error, ExtensionSupportRequired, InvalidParams, InvalidRequest
 from a2a.extensions import OLD_HEADER
 from a2a.requests import (
@@ -207,7 +207,12 @@ def encode_frame(frame: Frame, history_length: int | None) -> bytes | None:
 
 def encode_push(event: EventDocument, task: Callable[[], TaskDocument]) -> bytes | None:
     """The whole task on each change of its status (fact sheet 7.2)."""
-    return None if event.state is None else encode_frame(task(), None)
+    return encode_frame(task(), None) if pushes(event.kind, event.state) else None
+
+
+def pushes(kind: EventKind, state: str | None) -> bool:
+    """Return whether the event changes the status (fact sheet 7.2)."""
+    return state is not None
 
 
 def words(error: Error) -> Error:
@@ -311,6 +316,8 @@ DIALECT = Dialect(
     words=words,
     encode_frame=encode_frame,
     encode_push=encode_push,
+    pushes=pushes,
+    pushes_task=True,
     push_type="application/json",
     encode_card=encode_card,
     encode_task=encode_task,

@@ -20,7 +20,7 @@ from a2a.dialects.protojson import (
     status_frame,
 )
 from a2a.dialects.shape import Answer, CardAnswer, Dialect, Frame, Method, Route, TaskPage
-from a2a.documents import EventDocument, TaskDocument
+from a2a.documents import EventDocument, EventKind, TaskDocument
 from a2a.errors import Error, InvalidParams
 from a2a.extensions import HEADER
 from a2a.requests import (
@@ -249,6 +249,11 @@ def encode_push(event: EventDocument, task: Callable[[], TaskDocument]) -> bytes
     return encode_frame(event, None)
 
 
+def pushes(kind: EventKind, state: str | None) -> bool:
+    """Return whether a stream shows the event: of a caller's message it shows the status, if there is one."""
+    return kind != "message" or state is not None
+
+
 def encode_error(error: Error, code: int) -> Json:
     """The details are a list of objects that each name their type (fact sheet 4.2)."""
     details = error_details(error)
@@ -372,6 +377,7 @@ DIALECT = Dialect(
     encode_error=encode_error,
     encode_frame=encode_frame,
     encode_push=encode_push,
+    pushes=pushes,
     push_type="application/a2a+json",
     encode_card=encode_card,
     encode_task=encode_task,

@@ -40,13 +40,13 @@ class DeliveryAdmin(Acting[Delivery]):
         return visible(row.error)
 
     def page(self, request: HttpRequest, row: Delivery) -> dict[str, Any]:
-        pane = Pane()
+        pane, body = Pane(), deliveries.shown_body(row, "")
         tries, more = held(DeliveryTry.objects.filter(delivery_id=row.pk).order_by("-id"), SHOWN)
         return {
             "mark": row.state,
             "state": row.state,
-            "facts": delivery_facts(row),
-            "body": pane.json(deliveries.with_files(row.body, "")),
+            "facts": [*delivery_facts(row), Fact("Size", size(len(body.encode())))],
+            "body": pane.json(body),
             "body_cut": pane.cut,
             "tries": [try_line(one) for one in tries],
             "more_tries": SHOWN if more else 0,
@@ -77,7 +77,6 @@ def delivery_facts(row: Delivery) -> list[Fact]:
         Fact("Tries", str(row.tries)),
         Fact("Last answer", "" if row.status is None else f"HTTP {row.status}"),
         Fact("Error", visible(row.error)),
-        Fact("Size", size(len(row.body))),
         Fact("Written (UTC)", moment(row.created_at)),
         Fact("Done (UTC)", moment(row.done_at)),
     ]

@@ -13,6 +13,7 @@ from tasks_app.deliveries.acts import (
     secret_of,
     send_again,
     shown_address,
+    shown_body,
 )
 from tasks_app.deliveries.posting import with_files
 from tasks_app.deliveries.sender import sender
@@ -30,5 +31,6 @@ __all__ = [
     "send_again",
     "sender",
     "shown_address",
+    "shown_body",
     "with_files",
 ]

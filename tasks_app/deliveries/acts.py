@@ -1,17 +1,22 @@
 """What operators do about webhooks and deliveries; the admin and the commands call these. And what they should know."""
 
+import logging
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.db import transaction
+from django.db import DatabaseError, InterfaceError, transaction
 
 from tasks_app import clock
 from tasks_app.bridge import Do, bridge
+from tasks_app.deliveries.posting import with_files
 from tasks_app.deliveries.turns import end, locked
+from tasks_app.event_log import MakeBody, body_of
 from tasks_app.hints import hints
 from tasks_app.models import Delivery, PushConfig
 from tasks_app.sealing import Unreadable, opened
+
+log = logging.getLogger(__name__)
 
 
 class ActRefused(Exception):
@@ -57,6 +62,20 @@ def shown_address(url: str) -> str:
     return f"{address}?…" if query else address
 
 
+def shown_body(row: Delivery, base: str | None = None) -> str:
+    """Return the body as it is sent, with links to its files; empty if the log cannot give it."""
+    if row.body is not None:
+        return with_files(row.body, base)
+    try:
+        body = body_of(MakeBody(task_id=row.task_id, seq=row.seq, version=row.version))
+    except (DatabaseError, InterfaceError):
+        raise
+    except Exception:
+        log.exception("the body of delivery %s cannot be made", row.pk)
+        body = None
+    return with_files((body or b"").decode(), base)
+
+
 def oldest_due(patience: timedelta) -> datetime | None:
     """Since when a delivery has been due, if that is longer than the patience: nobody sends."""
     late = PushConfig.objects.filter(state="active", due_at__lt=clock.shared() - patience).order_by("due_at")
@@ -86,7 +105,8 @@ def _locked(act: Any, delivery_id: str) -> None:
 def _send_again(delivery: Delivery, config: PushConfig) -> None:
     if config.state != "active":
         raise ActRefused(f"Its webhook is {config.state}: {config.reason or 'nothing is sent to it'}.")
-    Delivery.objects.filter(pk=delivery.pk).update(state="waiting", done_at=None)
+    # It is wanted for itself now: no later one supersedes it.
+    Delivery.objects.filter(pk=delivery.pk).update(state="waiting", done_at=None, interim=False)
     PushConfig.objects.filter(pk=config.pk).update(due_at=clock.shared())
 
 

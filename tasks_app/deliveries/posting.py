@@ -31,7 +31,7 @@ def with_files(body: str, base: str | None = None) -> str:
     return with_links(content, public() if base is None else base).decode()
 
 
-def headers(turn: Turn, now: datetime) -> dict[str, str]:
+def headers(turn: Turn, body: str, now: datetime) -> dict[str, str]:
     """Who sends, what it is, and how the receiver knows that it is true. Raises Unreadable."""
     found = {
         "Content-Type": BY_VERSION[turn.version].push_type,
@@ -43,7 +43,7 @@ def headers(turn: Turn, now: datetime) -> dict[str, str]:
         # Standard Webhooks 1.0: the id stays, the time and with it the signature are those of the try.
         "webhook-id": turn.delivery,
         "webhook-timestamp": str(int(now.timestamp())),
-        "webhook-signature": Webhook(opened(turn.secret)).sign(turn.delivery, now, turn.body),
+        "webhook-signature": Webhook(opened(turn.secret)).sign(turn.delivery, now, body),
     }
     scheme = turn.schemes.partition(" ")[0]
     if turn.credentials and scheme.lower() != SIGNED:
@@ -54,26 +54,27 @@ def headers(turn: Turn, now: datetime) -> dict[str, str]:
     return found
 
 
-async def post(client: httpx.AsyncClient, turn: Turn, now: datetime) -> TryResult:
-    """Makes the try. Never raises, unless it is cancelled."""
+async def post(client: httpx.AsyncClient, turn: Turn, body: str, now: datetime) -> TryResult:
+    """Make the try. Never raises, unless it is cancelled."""
     try:
         outbound.target(turn.url)
-        turn = replace(turn, body=with_files(turn.body))
-        sent = headers(turn, now)
+        body = with_files(body)
+        sent = headers(turn, body, now)
     except outbound.Blocked as blocked:
         return _blocked(blocked)
     except Unreadable:
         sentence = "Its secrets cannot be read: SECRET_KEY was changed, and the former one is no fallback."
         return TryResult(error=sentence)
-    return await _tried(client, turn, sent)
+    content = body.encode()
+    return replace(await _tried(client, turn, content, sent), size=len(content))
 
 
-async def _tried(client: httpx.AsyncClient, turn: Turn, sent: dict[str, str]) -> TryResult:
+async def _tried(client: httpx.AsyncClient, turn: Turn, content: bytes, sent: dict[str, str]) -> TryResult:
     result = TryResult(error=f"No answer within {TRY_SECONDS:g} s.")
     try:
         async with (
             asyncio.timeout(TRY_SECONDS),
-            client.stream("POST", turn.url, content=turn.body.encode(), headers=sent) as response,
+            client.stream("POST", turn.url, content=content, headers=sent) as response,
         ):
             result = _read(response)
             await _drain(response)

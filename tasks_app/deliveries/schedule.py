@@ -24,6 +24,8 @@ class TryResult(Struct, frozen=True, kw_only=True):
     retry_after: str = ""
     hopeless: bool = False
     """Another try would end the same way."""
+    size: int = 0
+    """Bytes of the body that was sent."""
 
 
 def verdict(result: TryResult) -> Verdict:

@@ -11,7 +11,7 @@ import os
 import random
 import socket
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import httpx
@@ -21,7 +21,9 @@ from tasks_app import clock, outbound
 from tasks_app.bridge import UNLIMITED, Do, DoApart, bridge
 from tasks_app.deliveries import turns
 from tasks_app.deliveries.posting import TRY_SECONDS, post
+from tasks_app.deliveries.schedule import TryResult
 from tasks_app.deliveries.turns import Busy, Turn
+from tasks_app.event_log import MakeBody, NoBody
 from tasks_app.hints import hints
 
 log = logging.getLogger(__name__)
@@ -127,7 +129,7 @@ class Sender:
             return
         self.client = self.client or outbound.client(seconds=TRY_SECONDS)
         try:
-            result = await post(self.client, turn, began)
+            result = await self._try(self.client, turn, began)
         except asyncio.CancelledError:
             await asyncio.shield(bridge.ask(Do(partial(turns.release, turn)), UNLIMITED))
             raise
@@ -138,6 +140,15 @@ class Sender:
             level, "delivery %s of event %s/%d, try %d: %s", turn.delivery, turn.task_id, turn.seq, turn.tries + 1,
             result.error or result.status,
         )  # fmt: skip
+
+    async def _try(self, client: httpx.AsyncClient, turn: Turn, began: datetime) -> TryResult:
+        if (body := turn.body) is None:
+            item = MakeBody(task_id=turn.task_id, seq=turn.seq, version=turn.version)
+            try:
+                body = (await bridge.ask(item)).decode()
+            except NoBody as error:
+                return TryResult(error=str(error), hopeless=True)
+        return await post(client, turn, body, began)
 
     async def _wind_down(self) -> None:
         if self.running:

@@ -15,6 +15,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from msgspec import Struct
 
 from tasks_app import clock
+from tasks_app.deliveries.heads import count_body, due_after, heads, supersede
 from tasks_app.deliveries.schedule import TryResult, next_try, verdict
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
 
@@ -22,6 +23,10 @@ LEASE = timedelta(seconds=20)
 """Longer than a try may take: after it the sender must be gone."""
 AT_A_HOST = 8
 """Tries of one owner at one host at the same time: what is slow there leaves slots, and the host, to others."""
+WRITTEN = (
+    "lease_owner", "lease_until", "state", "reason", "due_at", "updated_at", "rests_until", "body_bytes", "sent_bytes",
+)  # fmt: skip
+"""Columns of a webhook that the end of a try may change."""
 OF_SLOTS = 2
 """One owner, who may know many slow hosts, gets one in so many slots; and so does one host, which many may know."""
 
@@ -38,7 +43,8 @@ class Turn(Struct, frozen=True, kw_only=True):
     task_id: str
     seq: int
     version: str
-    body: str
+    body: str | None
+    """Of a row that was written with its body; None: it is made from the log."""
     tries: int
     url: str
     host: str
@@ -98,28 +104,37 @@ def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:
 
 
 def take(worker: str, limit: int, busy: Busy) -> list[Turn]:
-    """Leases so many turns at most, and counts them; nobody else gets them until they are settled, or the lease is
-    over."""
-    turns: list[Turn] = []
+    """Lease so many turns at most, and count them in busy.
+
+    No other sender gets them until they are settled, or the lease is over. However many there are, the number of
+    statements is the same.
+    """
     # This machine's clock first: the lease must not seem to last longer than it does.
     lease, until = f"{worker[:48]}:{token_hex(6)}", clock.now() + LEASE
     with transaction.atomic():
         now = clock.shared()
         found = due(now, busy).annotate(owner_id=F("task__owner_id"))
-        for config in found.select_for_update(of=("self",), skip_locked=True, no_key=True)[:limit]:
-            if not busy.has_room(config.owner_id, config.host):
-                continue
-            head = Delivery.objects.filter(config_id=config.pk, state="waiting").order_by("seq").first()
-            if head is None:
-                PushConfig.objects.filter(pk=config.pk).update(due_at=None)
-                continue
-            turn = _turn(config, config.owner_id, head, lease, until)
-            busy.add(turn)
-            turns.append(turn)
-        PushConfig.objects.filter(pk__in=[turn.config for turn in turns]).update(
-            lease_owner=lease, lease_until=now + LEASE
-        )
+        configs = list(found.select_for_update(of=("self",), skip_locked=True, no_key=True)[:limit])
+        chosen = heads(configs)
+        turns: list[Turn] = []
+        for config in configs:
+            if config.pk in chosen and busy.has_room(config.owner_id, config.host):
+                turns.append(_turn(config, config.owner_id, chosen[config.pk], lease, until))
+                busy.add(turns[-1])
+        _write(turns, [config.pk for config in configs if config.pk not in chosen], lease, now)
+        supersede([chosen[turn.config] for turn in turns], now)
     return turns
+
+
+def _write(turns: list[Turn], idle: list[str], lease: str, now: datetime) -> None:
+    """Write the leases; webhooks for which nothing waits are due no more."""
+    if idle:
+        PushConfig.objects.filter(pk__in=idle).update(due_at=None)
+    if turns:
+        # The log grows from the event of this body on.
+        PushConfig.objects.filter(pk__in=[turn.config for turn in turns]).update(
+            lease_owner=lease, lease_until=now + LEASE, grown=0
+        )
 
 
 def _turn(config: PushConfig, owner_id: int, head: Delivery, lease: str, until: datetime) -> Turn:
@@ -140,16 +155,15 @@ def settle(turn: Turn, result: TryResult, began: datetime, ended: datetime, chan
     """Writes down the try, and what it means. Whoever took over after the lease decides instead of a late one."""
     with transaction.atomic():
         config = locked(turn.config)
-        delivery = Delivery.objects.filter(pk=turn.delivery).first()
+        delivery = Delivery.objects.defer("body").filter(pk=turn.delivery).first()
         if config is None or delivery is None:
             return  # Forgotten together with its task.
         DeliveryTry.objects.create(
             delivery_id=turn.delivery, number=delivery.tries + 1, at=began, status=result.status, error=result.error,
             duration_ms=max(0, int((ended - began).total_seconds() * 1_000)),
         )  # fmt: skip
-        Delivery.objects.filter(pk=turn.delivery).update(
-            tries=delivery.tries + 1, status=result.status, error=result.error
-        )
+        delivery.tries, delivery.status, delivery.error = delivery.tries + 1, result.status, result.error
+        delivery.save(update_fields=["tries", "status", "error"])
         if config.lease_owner == turn.lease:
             _decide(turn, config, delivery, result, clock.shared(), chance)
 
@@ -159,27 +173,26 @@ def _decide(
 ) -> None:
     mine = Delivery.objects.filter(config_id=config.pk, state="waiting")
     decision = verdict(result)
+    delivered = decision == "delivered"
     late = now - delivery.created_at >= timedelta(hours=settings.A2A_DELIVERY_HOURS)
     # Registered again while this was under way: that something arrived is true, all else is about the former address.
-    outdated = config.updated_at != turn.updated_at and decision != "delivered"
-    if outdated:
-        again = now
-    elif delivery.state == "waiting" and decision == "again" and not late:
-        again = next_try(result, delivery.tries + 1, now, chance)
-    else:
-        if decision == "delivered":
-            # One that was dropped, or given up, while it was under way has arrived even so.
-            Delivery.objects.filter(pk=delivery.pk).update(state="delivered", done_at=now)
-        else:
-            end(mine.filter(pk=delivery.pk), now)
-        again = now
+    outdated = config.updated_at != turn.updated_at and not delivered
+    again = now
+    if not outdated and delivery.state == "waiting" and decision == "again" and not late:
+        again = next_try(result, delivery.tries, now, chance)
+    elif delivered:
+        # One that was dropped, or given up, while it was under way has arrived even so.
+        Delivery.objects.filter(pk=delivery.pk).update(state="delivered", done_at=now)
+    elif not outdated:
+        end(mine.filter(pk=delivery.pk), now)
     config.lease_owner = config.lease_until = None
     if decision == "gone" and not outdated and config.state == "active":
         config.state, config.reason = "disabled", "its receiver answered 410 Gone"
         end(mine, now, error="The webhook was disabled before this was tried.")
-    config.due_at = again if config.state == "active" and mine.exists() else None
+    count_body(config, result.size, now, delivered=delivered)
+    config.due_at = due_after(config, mine, again, delivered=delivered) if config.state == "active" else None
     config.updated_at = now
-    config.save(update_fields=["lease_owner", "lease_until", "state", "reason", "due_at", "updated_at"])
+    config.save(update_fields=WRITTEN)
 
 
 def end(waiting: QuerySet[Delivery], now: datetime, **error: str) -> None:

@@ -14,10 +14,11 @@ from tasks_app.event_log.append import (
     change,
     sources,
 )
+from tasks_app.event_log.bodies import MakeBody, NoBody, body_of, make_bodies
 from tasks_app.event_log.claim import Claim, Refresh, Renew, Want, claim, refresh_many, release_all, renew
 from tasks_app.event_log.create import Create, FindKey, Known, create_many, find_key_many
 from tasks_app.event_log.locks import LOCKED, Held, Locked, pauses, refused
-from tasks_app.event_log.outbox import deliveries
+from tasks_app.event_log.outbox import GROWTH, deliveries
 from tasks_app.event_log.read import (
     PAGE,
     Head,
@@ -40,6 +41,7 @@ from tasks_app.event_log.webhooks import MOST, Full, Register, Remove, UnderWay,
 from tasks_app.hints import Reached, hints
 
 __all__ = [
+    "GROWTH",
     "LOCKED",
     "MOST",
     "PAGE",
@@ -55,6 +57,8 @@ __all__ = [
     "Known",
     "LastEvents",
     "Locked",
+    "MakeBody",
+    "NoBody",
     "Pushing",
     "ReadAsOf",
     "ReadEvents",
@@ -68,6 +72,7 @@ __all__ = [
     "UnderWay",
     "Want",
     "append_many",
+    "body_of",
     "change",
     "claim",
     "create_many",
@@ -75,6 +80,7 @@ __all__ = [
     "find_key_many",
     "fold",
     "last_events_many",
+    "make_bodies",
     "pauses",
     "read_as_of",
     "read_events_many",

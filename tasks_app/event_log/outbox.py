@@ -1,160 +1,175 @@
-"""What leaves the log: deliveries, written in the transaction of their events, for the webhooks that a task has.
+"""Deliveries are written in the transaction of their events, for the webhooks that a task has.
 
-A task says in its row whether it has any. Only then is there anything to do here, under the row's lock, which every
-change of its webhooks takes too: an event before a registration has no delivery (but the one that was the end), an
-event after it has one.
+A task's row says whether it has webhooks. Only then is there anything to do here, under the row's lock, which every
+change of its webhooks takes too: an event before a registration has no delivery (except the end), an event after it
+has one. A row says only which event goes to which webhook: bodies.py makes the body when it is tried.
 """
 
-import logging
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
 
-from django.db import DatabaseError, InterfaceError, transaction
+from django.db import transaction
 from django.db.backends.utils import CursorWrapper
-from msgspec.structs import replace
+from django.db.models import QuerySet
+from msgspec import Struct
+from msgspec.json import encode
+from msgspec.structs import astuple
 
 from a2a.dialects import BY_VERSION
-from a2a.dialects.protojson import document, event_of, task_of
-from a2a.documents import EventDocument, TaskDocument
-from a2a.events import apply
-from a2a.types import Task as TaskValue
+from a2a.documents import EventKind
+from a2a.states import QUIET
 from tasks_app import clock
 from tasks_app.event_log.locks import Held
-from tasks_app.event_log.read import ReadAsOf, one_of, read_as_of, read_snapshot, read_tails
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7
-from tasks_app.models import Delivery, PushConfig, Task
+from tasks_app.models import Delivery, DeliveryTry, Event, PushConfig
 from tasks_app.rows import DELIVERIES, DeliveryRow, EventRow, WebhookRow, on_postgres, sqlite_time
 
-log = logging.getLogger(__name__)
+GROWTH = 4
+"""A whole body is sent for an interim event once the log has grown by one in so many of the bytes of the last body.
+So all bodies together are linear in the size of the log."""
+TELLINGS = 10
+"""Addresses that one webhook of an ended task may tell the end to, one after the other."""
 _CONFIG = PushConfig._meta.db_table
 
 
-def deliveries(
-    webhooks: Sequence[tuple[str, str]],
-    events: Sequence[EventDocument],
-    as_of: Callable[[int], TaskDocument],
-    now: datetime,
-) -> list[DeliveryRow]:
-    """A row for each event and each (config, version) whose version has something to say about it."""
-    rows = []
+def deliveries(webhook: str, version: str, events: Sequence[EventRow], now: datetime) -> list[DeliveryRow]:
+    """Return a row for each event of which webhooks of the version hear."""
+    dialect, rows = BY_VERSION[version], []
     for event in events:
-        for config_id, version in webhooks:
-            body = _body(version, event, as_of)
-            if body is not None:
-                rows.append(
-                    DeliveryRow(
-                        id=uuid7(), config_id=config_id, task_id=event.task_id, seq=event.seq, version=version,
-                        body=body.decode(), created_at=now,
-                    )
-                )  # fmt: skip
+        kind: EventKind = event.kind  # type: ignore[assignment]  # the column is text
+        if dialect.pushes(kind, event.state):
+            interim = dialect.pushes_task and kind == "statusUpdate" and event.state not in QUIET
+            rows.append(
+                DeliveryRow(
+                    id=uuid7(), config_id=webhook, task_id=event.task_id, seq=event.seq, version=version,
+                    created_at=now, interim=interim,
+                )
+            )  # fmt: skip
     return rows
 
 
-def _body(version: str, event: EventDocument, as_of: Callable[[int], TaskDocument]) -> bytes | None:
-    """What cannot be told must not undo what happened."""
-    try:
-        return BY_VERSION[version].encode_push(event, partial(as_of, event.seq))
-    except (DatabaseError, InterfaceError):
-        raise
-    except Exception:
-        log.exception("event %s/%d cannot be told in A2A %s: it is not delivered", event.task_id, event.seq, version)
-        return None
+class _News(Struct, kw_only=True):
+    """What the new events of a task mean for its webhooks of one version."""
+
+    task_id: str
+    version: str
+    bytes: int
+    pushed: bool
+    """There is a delivery."""
+    firm: bool
+    """There is one that no later one supersedes."""
 
 
-# The rows are locked before the deliveries are written: a webhook that is switched off at this moment either
-# comes first and is not found, or comes after them and finds them.
-_DUE_SQLITE = (
-    f"update {_CONFIG} set due_at = coalesce(due_at, %s) where {{where}} and state = 'active' "
-    "returning id, task_id, version"
-)
-# One that somebody else holds has no version here.
+def _news(task_id: str, version: str, events: Sequence[EventRow], now: datetime) -> _News:
+    rows = deliveries("", version, events, now)
+    firm = not all(row.interim for row in rows)
+    size = sum(event.size for event in events)
+    return _News(task_id=task_id, version=version, bytes=size, pushed=bool(rows), firm=firm)
+
+
+# 1. Lock the webhooks before their deliveries are written: a webhook that is switched off at this moment either comes
+#    first and is not found, or comes after the deliveries and finds them. A row that another transaction has locked
+#    has no version in the result.
+# 2. Count what the log has grown by.
+# 3. Make the webhook due. A gap after a failed try stays as it is. A rest (due_at = rests_until) ends early for a
+#    delivery that nothing supersedes, and once the log has grown enough.
+_LOUD = f"(n.firm or c.rests_until is null or {GROWTH} * (c.grown + n.bytes) >= c.body_bytes)"
+_SET = f"""grown = c.grown + n.bytes,
+    due_at = case when not n.pushed then c.due_at
+        when c.due_at is null and {_LOUD} then %s
+        when c.due_at is null then {{greatest}}(%s, c.rests_until)
+        when c.due_at = c.rests_until and {_LOUD} then {{least}}(c.due_at, %s)
+        else c.due_at end"""
 _DUE_POSTGRES = f"""
-with w as (select id, task_id from {_CONFIG} where task_id = any(%(tasks)s) and state = 'active'),
-    l as materialized (select id from {_CONFIG} where task_id = any(%(tasks)s) and state = 'active'
+with n as (select * from jsonb_to_recordset(%s::jsonb)
+        as x(task_id text, version text, bytes bigint, pushed boolean, firm boolean)),
+    w as (select id, task_id from {_CONFIG} where task_id = any(%s) and state = 'active'),
+    l as materialized (select id from {_CONFIG} where task_id = any(%s) and state = 'active'
         order by id for no key update skip locked),
-    u as (update {_CONFIG} c set due_at = coalesce(c.due_at, %(now)s) from l where c.id = l.id
-        returning c.id, c.version)
-select w.id, w.task_id, u.version from w left join u using (id)
+    u as (update {_CONFIG} c set {_SET.format(greatest="greatest", least="least")}
+        from l, n where c.id = l.id and n.task_id = c.task_id and n.version = c.version
+        returning c.id, c.version, c.due_at)
+select w.id, w.task_id, u.version, u.due_at <= %s from w left join u using (id)
+"""
+_DUE_SQLITE = f"""
+update {_CONFIG} as c set {_SET.format(greatest="max", least="min")}
+from (select column1 as task_id, column2 as version, column3 as bytes, column4 as pushed, column5 as firm
+    from (values {{rows}})) as n
+where c.task_id = n.task_id and c.version = n.version and c.state = 'active'
+returning id, task_id, version, due_at <= %s
 """
 
 
 def write_deliveries(cursor: CursorWrapper, events: Mapping[str, Sequence[EventRow]]) -> None:
-    """In the transaction of these events, which are in the log with their numbers, task by task. Raises Held."""
+    """Write the deliveries of these events, task by task, in the transaction that gave the events their numbers.
+
+    Raises Held.
+    """
     if not events:
         return
     now = clock.shared()
-    webhooks: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for config_id, task_id, version in _due(cursor, list(events), now):
-        webhooks[task_id].append((config_id, version))
     rows: list[DeliveryRow] = []
-    contexts = dict(Task.objects.filter(id__in=list(webhooks)).values_list("id", "context_id"))
-    for task_id, own in webhooks.items():
-        documents = [
-            EventDocument(
-                task_id=task_id, context_id=contexts[task_id], seq=row.seq, kind=row.kind, payload=row.payload,  # type: ignore[arg-type]
-                state=row.state,
-            )
-            for row in events[task_id]
-        ]  # fmt: skip
-        rows += deliveries(own, documents, _Past(task_id).as_of, now)
+    soon = False
+    for config_id, task_id, version, due in _due(cursor, events, now):
+        own = deliveries(config_id, version, events[task_id], now)
+        soon = soon or bool(own and due)
+        rows += own
     DELIVERIES.write(cursor, rows)
-    # A delivery that nobody hears of waits for the next look.
-    transaction.on_commit(hints.due)
+    if soon:
+        # A lost hint costs latency only: the sender looks by itself.
+        transaction.on_commit(hints.due)
 
 
-def _due(cursor: CursorWrapper, task_ids: list[str], now: datetime) -> list[tuple[str, str, str]]:
-    """The webhooks of the tasks, each locked and due: (id, task, version). Raises Held."""
+_Due = tuple[str, str, str, bool]
+
+
+def _due(cursor: CursorWrapper, events: Mapping[str, Sequence[EventRow]], now: datetime) -> list[_Due]:
+    """Lock the webhooks of the tasks and make them due: (id, task, version, whether it is due now). Raises Held."""
+    news = [_news(task_id, version, own, now) for task_id, own in events.items() for version in BY_VERSION]
+    rows: list[_Due]
     if not on_postgres():
-        where, ids = one_of("task_id", task_ids)
-        cursor.execute(_DUE_SQLITE.format(where=where), [sqlite_time(now), *ids])
-        return list(cursor.fetchall())
-    cursor.execute(_DUE_POSTGRES, {"tasks": task_ids, "now": now})
+        stamp = sqlite_time(now)
+        marks = ", ".join(["(%s, %s, %s, %s, %s)"] * len(news))
+        values = [value for one in news for value in astuple(one)]
+        cursor.execute(_DUE_SQLITE.format(rows=marks), [stamp, stamp, stamp, *values, stamp])
+        rows = list(cursor.fetchall())
+        return rows
+    tasks = list(events)
+    cursor.execute(_DUE_POSTGRES, [encode(news).decode(), tasks, tasks, now, now, now, now])
     rows = list(cursor.fetchall())
-    if held := {task_id for _, task_id, version in rows if version is None}:
-        raise Held("somebody else holds a webhook", held)
+    if held := {task_id for _, task_id, version, _ in rows if version is None}:
+        raise Held("another transaction has locked a webhook", held)
     return rows
 
 
-def write_end(cursor: CursorWrapper, webhook: WebhookRow, context_id: str, seq: int, *, moved: bool) -> None:
-    """The event with which the task has ended, for a webhook that came after it, or has another address since. The
-    task's row is locked."""
+def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, moved: bool) -> None:
+    """Write the delivery of the event that ended the task, for a webhook that was registered, or has moved, since.
+
+    The task's row is locked. An address hears of an end once, however often and under whatever id it is registered.
+    """
     known = Delivery.objects.filter(config_id=webhook.id, seq=seq)
     if known.filter(state__in=["waiting"] if moved else ["waiting", "delivered"]).exists():
         return
     task_id, now = webhook.task_id, clock.shared()
-    end = [replace(event, context_id=context_id) for event in read_tails([(task_id, seq - 1, seq)])[task_id]]
-    for row in deliveries([(webhook.id, webhook.version)], end, _Past(task_id).as_of, now):
+    if _has_heard(task_id, seq, webhook) or _tellings(known) >= TELLINGS:
+        return
+    event = Event.objects.values("kind", "state").get(task_id=task_id, seq=seq)
+    end = EventRow(task_id=task_id, seq=seq, payload="", actor="", created_at=now, **event)
+    for row in deliveries(webhook.id, webhook.version, [end], now):
         # An event has one delivery for each id: what became of it with the webhook that had the id before is over.
-        if not known.update(state="waiting", done_at=None, created_at=now, version=row.version, body=row.body):
+        if not known.update(state="waiting", done_at=None, created_at=now, version=row.version, body=None):
             DELIVERIES.write(cursor, [row])
     PushConfig.objects.filter(pk=webhook.id).update(due_at=now)
     transaction.on_commit(hints.due)
 
 
-class _Past:
-    """A task as it was after each of its newest events, read when it is first asked for."""
+def _has_heard(task_id: str, seq: int, webhook: WebhookRow) -> bool:
+    """Return whether another webhook of the task has brought the event to this address, or is about to."""
+    others = Delivery.objects.filter(task_id=task_id, seq=seq, config__url=webhook.url, version=webhook.version)
+    return others.filter(state__in=["waiting", "delivered"]).exclude(config_id=webhook.id).exists()
 
-    def __init__(self, task_id: str) -> None:
-        self.task_id = task_id
-        self.known: dict[int, TaskValue] = {}
 
-    def as_of(self, seq: int) -> TaskDocument:
-        if not self.known:
-            self._read()
-        if seq in self.known:
-            return document(self.known[seq], seq)
-        # A run that was short has brought its snapshot with these events; its log is short too.
-        found = read_as_of(ReadAsOf(task_id=self.task_id, context_id="", seq=seq))
-        if found is None:
-            raise LookupError(f"task {self.task_id} has no event {seq}")
-        return found
-
-    def _read(self) -> None:
-        """The snapshot, and what comes after it."""
-        stored, last = read_snapshot(self.task_id)
-        task = self.known[stored.seq] = task_of(stored)
-        for event in read_tails([(self.task_id, stored.seq, last)]).get(self.task_id, ()):
-            self.known[event.seq] = task = apply(task, event_of(event))
+def _tellings(known: QuerySet[Delivery]) -> int:
+    """Return how often the delivery was acknowledged: each time at another address of the webhook."""
+    return DeliveryTry.objects.filter(delivery_id__in=known.values("pk"), status__gte=200, status__lt=300).count()

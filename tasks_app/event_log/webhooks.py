@@ -60,17 +60,16 @@ def register(wish: Register) -> bool:
     with transaction.atomic(), connection.cursor() as cursor:
         _lock(wish.row.task_id)
         cursor.execute(
-            f"update {_TASK} as t set pushes = %s where id = %s and %s = {VISIBLE} "
-            "returning context_id, state, last_seq",
+            f"update {_TASK} as t set pushes = %s where id = %s and %s = {VISIBLE} returning state, last_seq",
             [True, wish.row.task_id, wish.sight],
         )
         found = cursor.fetchone()
         if found is None:
             return False
         known = put(cursor, wish.row)
-        context_id, state, last = found
+        state, last = found
         if TaskState(state) in TERMINAL:
-            write_end(cursor, wish.row, context_id, last, moved=known is not None and known.url != wish.row.url)
+            write_end(cursor, wish.row, last, moved=known is not None and known.url != wish.row.url)
     return True
 
 

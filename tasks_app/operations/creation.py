@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from functools import reduce
 
 from msgspec import Struct
 
@@ -65,25 +64,17 @@ def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None = Non
         exchange=exchange, body=body, files=_held(plan, run.task_id),
     )  # fmt: skip
     if plan.request.push_config:
-        _push(plan.request.push_config, item, events, plan)
+        _push(plan.request.push_config, item, plan)
     known: Known | None = yield item
     if isinstance(plan.request, StreamMessage):
         plan.created = document(apply(None, events[0]), 1) if later else final
     return _stored(context, item, known, answer)
 
 
-def _push(config: PushConfig, item: Create, events: Sequence[Event], plan: Plan) -> None:
+def _push(config: PushConfig, item: Create, plan: Plan) -> None:
     """Adds the webhook that came with the message, and the deliveries of what has happened already."""
-    task_id, context_id = plan.run.task_id, plan.run.context_id
-    item.webhook = webhook_row(config, task_id, plan.now)
-    documents = [
-        event_document(event, task_id=task_id, context_id=context_id, seq=seq) for seq, event in enumerate(events, 1)
-    ]
-
-    def as_of(seq: int) -> TaskDocument:
-        return document(reduce(apply, events[:seq], None), seq)  # type: ignore[arg-type]  # there is a first event
-
-    item.deliveries = deliveries([(item.webhook.id, config.version)], documents, as_of, plan.now)
+    item.webhook = webhook_row(config, plan.run.task_id, plan.now)
+    item.deliveries = deliveries(item.webhook.id, config.version, item.events, plan.now)
     if item.deliveries:
         item.webhook.due_at = plan.now
     if item.task:

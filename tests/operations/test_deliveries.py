@@ -19,7 +19,17 @@ from a2a.types import Part
 from tasks_app import clock, outbound, sweeper
 from tasks_app import statements as prepared_ones
 from tasks_app.bridge import KINDS, Do, bridge, perform
-from tasks_app.deliveries import ActRefused, disable, enable, give_up, oldest_due, secret_of, send_again, turns
+from tasks_app.deliveries import (
+    ActRefused,
+    disable,
+    enable,
+    give_up,
+    oldest_due,
+    secret_of,
+    send_again,
+    shown_body,
+    turns,
+)
 from tasks_app.deliveries.posting import headers
 from tasks_app.deliveries.schedule import GAPS, JITTER, TryResult
 from tasks_app.deliveries.sender import Sender
@@ -169,7 +179,7 @@ def test_after_three_days_it_is_dead_and_kept_and_the_next_one_goes_on(
     hand.on(hours=9)
     pump()
     assert states() == [(2, "dead", 2), (3, "delivered", 2)]
-    assert Delivery.objects.get(seq=2).body
+    assert "statusUpdate" in shown_body(Delivery.objects.get(seq=2))
 
 
 @pytest.mark.parametrize("code", [301, 400, 404])
@@ -645,7 +655,7 @@ def test_a_former_key_still_opens_and_without_it_a_delivery_waits(
 def test_the_headers_of_a_turn_say_what_it_is(lanes: None, owner: Person) -> None:
     happens(hooked(owner, "http://127.0.0.1:65001/", "0.3"), WORKS)
     (turn,) = turns.take("one", 1, turns.Busy())
-    told = headers(turn, clock.now())
+    told = headers(turn, "{}", clock.now())
     assert told["Content-Type"] == "application/json"
     assert "Authorization" not in told
     assert {told["A2A-Version"], told["A2A-Event-Sequence"]} == {"0.3", "2"}
@@ -707,15 +717,18 @@ def test_an_event_that_cannot_be_told_happens_even_so(
 ) -> None:
     task_id = hooked(owner, there.url, "0.3")
 
-    def broken(self: Any, seq: int) -> Any:
+    def broken(*_: Any) -> Any:
         raise LookupError
 
-    monkeypatch.setattr("tasks_app.event_log.outbox._Past.as_of", broken)
+    monkeypatch.setattr("tasks_app.event_log.bodies._task_as_of", broken)
     happens(task_id, WORKS)
+    pump()
     monkeypatch.undo()
     happens(task_id, DONE)
     pump()
     assert seqs(there) == [3]
+    assert states() == [(2, "dead", 1), (3, "delivered", 1)]
+    assert "the log of the process" in Delivery.objects.get(seq=2).error
 
 
 # ------------------------------------------------------------- with a message

@@ -84,11 +84,12 @@ class Command(DatabaseCommand):
             self.line(named(row))
 
     def show(self, id: str) -> None:
-        found = Delivery.objects.filter(pk=id).values(*HEAD, "body").first()
-        if found is None:
+        found = Delivery.objects.filter(pk=id).values(*HEAD).first()
+        row = Delivery.objects.filter(pk=id).first()
+        if found is None or row is None:
             raise CommandError(str(deliveries.no_delivery(id)))
         tries = DeliveryTry.objects.filter(delivery_id=id).order_by("id").values(*TRY)
-        self.line(named(found) | {"body": deliveries.with_files(found["body"]), "log": list(tries)})
+        self.line(named(found) | {"body": deliveries.shown_body(row), "log": list(tries)})
 
     def each(self, name: str, ids: Any, act: Callable[[str], dict[str, Any]]) -> None:
         """Every id is tried; the exit code is 1 if one of them was refused."""

@@ -1,0 +1,103 @@
+"""Which of the deliveries that wait for a webhook is tried, and when.
+
+A webhook of 1.0 gets every event in its turn. The body of 0.x is the whole task, so a later one says all that an
+earlier one says: step by step while the task is small, then only the newest of the interim ones, at gaps that keep the
+bytes on the wire linear in the size of the log.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
+
+from django.db.models import OuterRef, Q, QuerySet, Subquery
+from msgspec import Struct
+
+from a2a.dialects import BY_VERSION
+from tasks_app.event_log import GROWTH
+from tasks_app.models import Delivery, PushConfig
+
+STEPS_BYTES = 1_048_576
+"""Bytes of whole bodies that a webhook gets with one for each change of status."""
+REST_RATE = 4_096
+"""Bytes a second of the rest after a whole body: an interim one waits as long, unless the log has grown enough."""
+SUPERSEDED = "A later delivery of the webhook says all that this one would have said."
+
+
+class _Bounds(Struct, frozen=True):
+    """The numbers of the events whose deliveries wait for a webhook."""
+
+    config: str
+    first: int | None
+    firm: int | None
+    """The first that may not be left out: no interim one, or one that was tried, which its receiver may have seen."""
+    newest: int | None
+
+
+def whole(version: str) -> bool:
+    """Return whether bodies of the version are whole tasks."""
+    return BY_VERSION[version].pushes_task
+
+
+def step_by_step(config: PushConfig) -> bool:
+    """Return whether the webhook still gets a body for each change of status."""
+    return config.sent_bytes + config.body_bytes <= STEPS_BYTES
+
+
+def heads(configs: Sequence[PushConfig]) -> dict[str, Delivery]:
+    """Return the delivery that is tried next for each webhook that has one, in two statements.
+
+    The rows of the webhooks are locked: what is written for them from now on comes later.
+    """
+    bounds = {found.config: found for found in _bounds([config.pk for config in configs])}
+    targets = {config.pk: seq for config in configs if (seq := _target(config, bounds[config.pk])) is not None}
+    if not targets:
+        return {}
+    these = reduce(or_, (Q(config_id=config, seq=seq) for config, seq in targets.items()))
+    return {row.config_id: row for row in Delivery.objects.filter(these)}
+
+
+def _bounds(configs: Sequence[str]) -> list[_Bounds]:
+    waiting = Delivery.objects.filter(config_id=OuterRef("pk"), state="waiting")
+    firm = waiting.filter(Q(interim=False) | Q(tries__gt=0))
+    orders = (waiting.order_by("seq"), firm.order_by("seq"), waiting.order_by("-seq"))
+    first, kept, newest = (Subquery(rows.values("seq")[:1]) for rows in orders)
+    found = PushConfig.objects.filter(pk__in=configs).annotate(first=first, firm=kept, newest=newest)
+    return [_Bounds(*row) for row in found.values_list("pk", "first", "firm", "newest")]
+
+
+def _target(config: PushConfig, bounds: _Bounds) -> int | None:
+    if not whole(config.version) or step_by_step(config):
+        return bounds.first
+    return bounds.newest if bounds.firm is None else bounds.firm
+
+
+def supersede(chosen: Sequence[Delivery], now: datetime) -> None:
+    """End the interim deliveries before these, of the same webhooks, in one statement."""
+    before = [Q(config_id=head.config_id, seq__lt=head.seq) for head in chosen if whole(head.version)]
+    if not before:
+        return
+    waiting = Delivery.objects.filter(state="waiting", interim=True, tries=0)
+    waiting.filter(reduce(or_, before)).update(state="superseded", done_at=now, error=SUPERSEDED)
+
+
+def count_body(config: PushConfig, size: int, now: datetime, *, delivered: bool) -> None:
+    """Add what was sent to the columns of the webhook; after a whole body it rests for interim ones."""
+    config.sent_bytes += size
+    if delivered and whole(config.version):
+        config.body_bytes = size
+        config.rests_until = None if step_by_step(config) else now + timedelta(seconds=size / REST_RATE)
+
+
+def due_after(config: PushConfig, waiting: QuerySet[Delivery], again: datetime, *, delivered: bool) -> datetime | None:
+    """Return when a try is due if the next may be made from then on; None if nothing waits."""
+    if not whole(config.version):
+        return again if waiting.exists() else None
+    # False sorts first: one that is not interim.
+    interim = waiting.order_by("interim").values_list("interim", flat=True).first()
+    if interim is None:
+        return None
+    grown = GROWTH * config.grown >= config.body_bytes
+    if not interim or not delivered or config.rests_until is None or grown:
+        return again
+    return max(again, config.rests_until)

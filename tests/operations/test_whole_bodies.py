@@ -1,0 +1,305 @@
+"""Bodies are made from the log when they are sent; those that are whole tasks stay linear in its size."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from a2a.events import Event, MessageAdded
+from a2a.states import TaskState
+from a2a.types import Message, Part, Role, Status
+from tasks_app import clock
+from tasks_app.bridge import bridge
+from tasks_app.deliveries import give_up, send_again, shown_body, turns
+from tasks_app.deliveries.heads import REST_RATE, STEPS_BYTES
+from tasks_app.event_log import GROWTH
+from tasks_app.event_log.bodies import Folds, MakeBody, body_of
+from tasks_app.models import Delivery, PushConfig
+from tasks_app.models import Event as Row
+from tests.conftest import Person
+from tests.operations.rows import addition, chunk, status
+from tests.operations.webhooks import Hand, happens, hook, hooked, pump, task
+from tests.receiver import Receiver, Reply, receiver
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+WORKS, DONE = status(TaskState.WORKING), status(TaskState.COMPLETED)
+LARGE = STEPS_BYTES // 4
+"""Characters of an update after a few of which a webhook does not get every step."""
+
+
+@pytest.fixture(autouse=True)
+def loopback(settings: Any) -> None:
+    settings.A2A_OUTBOUND_LOOPBACK = True
+
+
+@pytest.fixture
+def there() -> Any:
+    with receiver() as found:
+        yield found
+
+
+@pytest.fixture
+def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
+    moved = Hand()
+    monkeypatch.setattr(clock, "now", moved)
+    monkeypatch.setattr(clock, "shared", moved)
+    return moved
+
+
+def says(text: str) -> Event:
+    return status(TaskState.WORKING, text)
+
+
+def answers(text: str) -> Event:
+    """The caller's next message, which makes the task runnable again."""
+    said = Message(message_id=text, role=Role.USER, parts=(Part(text=text),))
+    return MessageAdded(message=said, status=Status(state=TaskState.SUBMITTED, timestamp=clock.now()))
+
+
+def posted(there: Receiver) -> int:
+    return sum(len(got.raw) for got in there.got)
+
+
+def logged(task_id: str) -> int:
+    return sum(Row.objects.filter(task_id=task_id).values_list("size", flat=True))
+
+
+def seqs(there: Receiver) -> list[int]:
+    return [got.seq for got in there.got]
+
+
+def states() -> dict[int, str]:
+    return dict(Delivery.objects.order_by("seq").values_list("seq", "state"))
+
+
+@pytest.fixture
+def large(lanes: None, owner: Person, there: Receiver, hand: Hand) -> str:
+    """A task whose webhook has had its share of small steps."""
+    task_id = hooked(owner, there.url, "0.3")
+    happens(task_id, WORKS)
+    for place in range(4):
+        happens(task_id, says(f"{place}" * LARGE))
+        pump()
+    assert PushConfig.objects.get().rests_until is not None
+    there.got.clear()
+    return task_id
+
+
+# ----------------------------------------------------------------- what is sent
+
+
+def test_what_is_stored_of_a_delivery_does_not_grow_with_its_task(lanes: None, owner: Person) -> None:
+    task_id = hooked(owner, "http://127.0.0.1:65001/", "0.3", id="old")
+    hook(owner, task_id, "http://127.0.0.1:65001/", "1.0", id="new")
+    happens(task_id, chunk("x" * 100_000), WORKS, DONE)
+    assert set(Delivery.objects.values_list("body", flat=True)) == {None}
+
+
+@pytest.mark.parametrize("version", ["0.2", "0.3"])
+def test_the_bodies_of_a_chatty_task_are_linear_in_its_log(
+    lanes: None, owner: Person, there: Receiver, hand: Hand, version: str
+) -> None:
+    task_id = hooked(owner, there.url, version)
+    happens(task_id, WORKS)
+    for place in range(60):
+        happens(task_id, says(f"{place} " + "x" * 50_000))
+        pump()
+    happens(task_id, DONE)
+    pump()
+    log, most = logged(task_id), max(len(got.raw) for got in there.got)
+    # Each but the first few and the end comes after the log has grown by a part of the one before.
+    assert posted(there) <= STEPS_BYTES + (GROWTH + 3) * log
+    assert most >= log * 0.8
+    assert there.got[-1].json["status"]["state"] == "completed"
+    assert len(there.got[-1].json["history"]) == 60
+    assert seqs(there) == sorted(seqs(there))
+    assert set(states().values()) == {"delivered", "superseded"}
+
+
+def test_a_small_task_is_told_step_by_step(lanes: None, owner: Person, there: Receiver) -> None:
+    task_id = hooked(owner, there.url, "0.3")
+    happens(task_id, WORKS, says("one"), says("two"), DONE)
+    pump()
+    assert seqs(there) == [2, 3, 4, 5]
+
+
+def test_an_interim_update_of_a_large_task_waits_and_the_newest_is_sent(
+    large: str, there: Receiver, hand: Hand
+) -> None:
+    happens(large, says("six"), says("seven"))
+    pump()
+    assert there.got == []
+    row = PushConfig.objects.get()
+    assert row.due_at == row.rests_until
+    hand.on(seconds=row.body_bytes / REST_RATE)
+    pump()
+    assert seqs(there) == [8]
+    assert there.got[0].json["status"]["message"]["parts"][0]["text"] == "seven"
+    left_out = Delivery.objects.get(seq=7)
+    assert (left_out.state, left_out.tries, "later delivery" in left_out.error) == ("superseded", 0, True)
+
+
+def test_an_update_does_not_wait_once_the_log_has_grown(large: str, there: Receiver, hand: Hand) -> None:
+    happens(large, says("six"))
+    pump()
+    assert there.got == []
+    happens(large, chunk("x" * (PushConfig.objects.get().body_bytes // GROWTH)), says("eight"))
+    pump()
+    assert seqs(there) == [9]
+
+
+@pytest.mark.parametrize("state", [TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED, TaskState.COMPLETED])
+def test_the_end_and_a_question_of_a_large_task_are_told_at_once(large: str, there: Receiver, state: TaskState) -> None:
+    happens(large, says("six"), status(state))
+    pump()
+    assert seqs(there) == [8]
+    assert states()[7] == "superseded"
+
+
+def test_a_question_and_its_answer_are_both_told_although_the_end_is_there(large: str, there: Receiver) -> None:
+    happens(large, says("six"), status(TaskState.INPUT_REQUIRED), answers("yes"), WORKS, says("ten"), DONE)
+    pump()
+    assert [(got.seq, got.json["status"]["state"]) for got in there.got] == [
+        (8, "input-required"), (9, "submitted"), (12, "completed"),
+    ]  # fmt: skip
+
+
+def test_an_update_that_was_tried_is_not_superseded_for_its_receiver_may_have_seen_it(
+    large: str, there: Receiver, hand: Hand
+) -> None:
+    there.default = Reply(503)
+    hand.on(hours=1)
+    happens(large, says("six"))
+    pump()
+    there.default = Reply()
+    happens(large, says("seven"), DONE)
+    hand.on(minutes=1)
+    pump()
+    assert seqs(there) == [7, 7, 9]
+    assert there.got[0].raw == there.got[1].raw
+    assert there.got[0].headers["webhook-id"] == there.got[1].headers["webhook-id"]
+
+
+def test_a_gap_after_a_failed_try_is_not_cut_short_by_the_end(large: str, there: Receiver, hand: Hand) -> None:
+    there.default = Reply(503)
+    hand.on(hours=1)
+    happens(large, says("six"))
+    pump()
+    due = PushConfig.objects.get().due_at
+    happens(large, DONE)
+    assert PushConfig.objects.get().due_at == due
+
+
+def test_webhooks_of_1_0_get_every_event_of_a_large_task(
+    lanes: None, owner: Person, there: Receiver, hand: Hand
+) -> None:
+    task_id = hooked(owner, there.url)
+    happens(task_id, *(says("x" * LARGE) for _ in range(8)), DONE)
+    pump()
+    assert seqs(there) == list(range(2, 11))
+    assert posted(there) <= 1.1 * logged(task_id)
+
+
+def test_what_was_superseded_is_sent_if_an_operator_wants_it(large: str, there: Receiver) -> None:
+    happens(large, says("six"), DONE)
+    pump()
+    there.got.clear()
+    send_again(Delivery.objects.get(seq=7).pk)
+    happens_not = Delivery.objects.get(seq=7)
+    assert (happens_not.state, happens_not.interim) == ("waiting", False)
+    pump()
+    assert seqs(there) == [7]
+
+
+def test_to_give_up_the_end_leaves_the_interim_update_before_it(large: str, there: Receiver, hand: Hand) -> None:
+    happens(large, says("six"), DONE)
+    give_up(Delivery.objects.get(seq=8).pk)
+    hand.on(hours=1)
+    pump()
+    assert seqs(there) == [7]
+
+
+# ------------------------------------------------------------ how it is made
+
+
+def test_a_body_is_the_same_whether_folded_on_or_from_the_beginning(lanes: None, owner: Person) -> None:
+    task_id = task(owner)
+    happens(task_id, WORKS, chunk("one", append=False), says("two"), chunk("three"), says("four"), DONE)
+    folds = Folds()
+    for seq in (2, 4, 6, 7, 4):
+        item = MakeBody(task_id=task_id, seq=seq, version="0.3")
+        assert body_of(item, folds) == body_of(item), seq
+
+
+def test_a_fold_goes_on_from_the_last_body(lanes: None, owner: Person) -> None:
+    task_id, folds = task(owner), Folds()
+    happens(task_id, WORKS, *(says(str(place)) for place in range(20)))
+    body_of(MakeBody(task_id=task_id, seq=20, version="0.3"), folds)
+    with CaptureQueriesContext(connection) as captured:
+        body_of(MakeBody(task_id=task_id, seq=22, version="0.3"), folds)
+    (folded,) = [query["sql"] for query in captured if '"seq" >' in query["sql"]]
+    assert '"seq" > 20' in folded
+
+
+def test_the_tasks_that_are_kept_have_an_end(lanes: None, owner: Person) -> None:
+    folds, tasks = Folds(most=5_000), [task(owner) for _ in range(6)]
+    for task_id in tasks:
+        happens(task_id, says("x" * 1_000))
+        body_of(MakeBody(task_id=task_id, seq=2, version="0.3"), folds)
+    assert folds.size <= 5_000
+    assert list(folds.tasks) == tasks[-len(folds.tasks) :]
+    happens(tasks[-1], says("x" * 6_000))
+    body_of(MakeBody(task_id=tasks[-1], seq=3, version="0.3"), folds)
+    assert (folds.size, len(folds.tasks)) == (0, 0)
+
+
+def test_a_row_with_a_body_of_its_own_is_sent_as_it_is(lanes: None, owner: Person, there: Receiver) -> None:
+    task_id = hooked(owner, there.url, "0.3")
+    happens(task_id, WORKS, DONE)
+    # As the version before wrote them.
+    Delivery.objects.filter(seq=2).update(body='{"kind":"task"}')
+    assert shown_body(Delivery.objects.get(seq=2)) == '{"kind":"task"}'
+    pump()
+    assert [got.json.get("status", {}).get("state") for got in there.got] == [None, "completed"]
+
+
+def test_turns_are_taken_in_the_same_number_of_statements_however_many(lanes: None, owner: Person, hand: Hand) -> None:
+    def taken(number: int) -> int:
+        for place in range(number):
+            happens(hooked(owner, "http://127.0.0.1:65001/", "0.3" if place % 2 else "1.0"), WORKS)
+        with CaptureQueriesContext(connection) as captured:
+            assert len(turns.take("w", 64, turns.Busy())) == number
+        hand.on(minutes=1)
+        PushConfig.objects.all().delete()
+        return len(captured)
+
+    assert taken(8) == taken(2)
+
+
+def test_deliveries_of_a_group_are_written_at_once(lanes: None, owner: Person) -> None:
+    def written(*events: Event) -> int:
+        task_id = hooked(owner, "http://127.0.0.1:65001/", "0.3")
+        item = addition(task_id, *events, pushing=True)
+        before, bridge.inline = bridge.inline, True
+        try:
+            with CaptureQueriesContext(connection) as captured:
+                bridge.do(item)
+        finally:
+            bridge.inline = before
+        return len([query for query in captured if "tasks_app_delivery" in query["sql"]])
+
+    assert written(WORKS) == 1
+    assert written(*(says(str(place)) for place in range(20))) == 1
+
+
+def test_a_rest_ends(lanes: None, owner: Person, there: Receiver, hand: Hand) -> None:
+    """What waits is due some time, and told of while nobody asks."""
+    task_id = hooked(owner, there.url, "0.3")
+    happens(task_id, says("x" * STEPS_BYTES))
+    pump()
+    happens(task_id, says("next"))
+    row = PushConfig.objects.get()
+    assert row.due_at
+    assert row.due_at - clock.now() <= timedelta(seconds=row.body_bytes / REST_RATE)
