@@ -70,7 +70,9 @@ async def problems() -> list[str]:
         due = f"one is due every {settings.A2A_SWEEP_SECONDS:g} s"
         found.append(f"sweeper: the last sweep was {sweeper.age:.0f} s ago, {due}")
     if not runner.alive:
-        found.append("runner: the loop on which agents run has ended; restart the process")
+        found.append("runner: its loop or its heartbeat has ended; restart the process")
+    if runner.helpless:
+        found.append(runner.helpless)
     if not sender.alive:
         found.append("deliveries: the thread that sends has ended; restart the process")
     found += bridge.troubles(settings.A2A_CALL_SECONDS)

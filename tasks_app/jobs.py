@@ -127,7 +127,7 @@ def end_child(**_: Any) -> None:
 def end(sender: Any = None, **_: Any) -> None:
     """A sync agent's thread cannot be stopped, and Python would wait for it: everything is written by now."""
     services.stop()
-    if any(thread.name.startswith("agent") for thread in threading.enumerate()):
-        log.warning("sync agents do not end: leaving without them")
+    if runner.exit_code or any(thread.name.startswith("agent") for thread in threading.enumerate()):
+        log.warning("agents do not end: leaving without them")
         logging.shutdown()
-        os._exit(sender.exitcode or 0)
+        os._exit(sender.exitcode or runner.exit_code)

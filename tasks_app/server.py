@@ -15,6 +15,7 @@ from django.utils.module_loading import import_string
 
 from tasks_app import services
 from tasks_app.connections import Connection
+from tasks_app.runner import runner
 
 log = logging.getLogger(__name__)
 SILENCE_SECONDS = 1.0
@@ -56,7 +57,7 @@ def serve(on_ready: Callable[[], None] | None = None) -> int:
     # A sync agent's thread cannot be stopped, and Python would wait for it. Everything is written by now.
     sys.stdout.flush()
     logging.shutdown()
-    os._exit(0)
+    os._exit(runner.exit_code)
 
 
 def cut_silent(server: uvicorn.Server) -> None:

@@ -87,7 +87,7 @@ def take_over() -> None:
 
 def troubles() -> list[str]:
     """What is amiss and makes things late, without keeping the process from its work."""
-    return [trouble for trouble in (celery.trouble, broadcast.trouble, broadcast.deaf) if trouble]
+    return [trouble for trouble in (celery.trouble, broadcast.trouble, broadcast.deaf) if trouble] + runner.troubles()
 
 
 sources.append(troubles)

@@ -12,6 +12,7 @@ from typing import Literal
 
 from django.conf import settings
 from django.db import DatabaseError
+from msgspec.structs import replace
 
 from a2a.agents import registry
 from a2a.dialects.protojson import event_of, task_of
@@ -66,6 +67,8 @@ class Execution:
         self.called = False
         """The agent's function was called, so that this attempt counts."""
         self.finishing = False
+        self.ending = False
+        """It is ended from outside, for its own loop is blocked."""
         self.run: Run | None = None
         self.writer: Writer | None = None
         self.seen = read.document.seq
@@ -176,7 +179,8 @@ class Execution:
                 # It was told to end: what it raises about that is no failure of its own.
                 raise asyncio.CancelledError from error
             if isinstance(error, TimeoutError) and limit.expired():
-                return overtime(self._attempt, self.read.timeout).event, self._row("failed")
+                row = replace(self._row("failed"), traceback=self.seat.stack())
+                return overtime(self._attempt, self.read.timeout).event, row
             return self._failed(scribe, error)
         if writer.ended is not None:
             return None, self._row(writer.ended)
@@ -222,16 +226,28 @@ class Execution:
         if self.finishing:
             return  # The agent has ended, and its last write is under way.
         verdict = interrupted(self._attempt) if self.called else uncalled(self._attempt)
+        await self._end_outside(verdict.event, self._row(verdict.outcome), tries=verdict.tries)
+
+    async def overrun(self, sentence: str, stack: str) -> None:
+        """Fail the run on a loop that is not its own, which its agent blocks beyond its timeout."""
+        if self.finishing or self.stop:
+            return
+        event = Scribe(self.task_id, self.read.document.context_id, 1, uuid7).said(
+            TaskState.FAILED, clock.now(), sentence
+        )
+        await self._end_outside(event, replace(self._row("failed"), traceback=stack))
+        self.lose()
+
+    async def _end_outside(self, event: Event, row: RunRow, tries: int = 0) -> None:
         document, writer = self.read.document, self.writer
         said = writer.buffer if writer else []
         item = change(
-            document.id, document.context_id, [*said, verdict.event], now=clock.now(), actor="runner",
-            attempt=self.read.attempt, tries=verdict.tries, run=self._row(verdict.outcome),
-            files=writer.files if writer else [],
+            document.id, document.context_id, [*said, event], now=clock.now(), actor="runner",
+            attempt=self.read.attempt, tries=tries, run=row, files=writer.files if writer else [],
         )  # fmt: skip
         try:
             if await bridge.ask(item, patience=FAREWELL):
-                log.info("task %s attempt %d: %s", self.task_id, self.read.attempt, verdict.outcome)
+                log.info("task %s attempt %d: %s", self.task_id, self.read.attempt, row.outcome)
         except DatabaseError as error:
             log.warning(
                 "task %s attempt %d: could not be given back, its lease runs out: %s",

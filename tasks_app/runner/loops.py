@@ -9,6 +9,8 @@ from collections.abc import Callable
 LOST = 8
 """Loops of a process that may be stuck at the same time. Beyond it no agent gets another loop: its tasks are left to
 other processes."""
+LATE = 0.75
+"""Seconds without a pulse after which a loop counts as stuck."""
 
 
 class RunLoop:
@@ -20,8 +22,6 @@ class RunLoop:
         self.thread = threading.Thread(target=self._live, name=f"loop-{name}", daemon=True)
         self.asked: float | None = None
         """When the pulse that has not come yet was asked for; None if none is due."""
-        self.replaced = False
-        """Another loop takes the agent's new runs."""
 
     def start(self) -> "RunLoop":
         self.thread.start()
@@ -83,19 +83,23 @@ class Loops:
         with self.lock:
             return [*self.current.values(), *self.replaced]
 
-    def replace(self, stuck: RunLoop) -> RunLoop | None:
-        """Give the agent a fresh loop beside its stuck one; None if it has one, or if too many are stuck."""
+    def is_shut(self, agent: str) -> bool:
+        """Whether the agent's loop is stuck, and there are too many such loops for another."""
+        place = self.current.get(agent)
+        return place is not None and len(self.replaced) >= LOST and place.silence > LATE
+
+    def replace(self, stuck: RunLoop) -> None:
+        """Give the agent a fresh loop beside its stuck one, unless it has one or too many are stuck."""
         with self.lock:
-            if self.current.get(stuck.name) is not stuck or len(self.replaced) >= LOST:
-                return None
-            stuck.replaced = True
-            self.replaced.append(stuck)
-            fresh = self.current[stuck.name] = RunLoop(stuck.name).start()
-            return fresh
+            if self.current.get(stuck.name) is stuck and len(self.replaced) < LOST:
+                self.replaced.append(stuck)
+                self.current[stuck.name] = RunLoop(stuck.name).start()
 
     def forget(self, place: RunLoop) -> None:
         """End a loop that was replaced: it goes on again, and no run is left on it."""
         with self.lock:
+            if place not in self.replaced:
+                return
             self.replaced.remove(place)
         place.stop()
 

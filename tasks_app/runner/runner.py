@@ -22,6 +22,7 @@ from tasks_app.hints import ANY, Reached, hints
 from tasks_app.runner.execution import Execution
 from tasks_app.runner.heartbeat import Heartbeat
 from tasks_app.runner.loops import Loops, RunLoop
+from tasks_app.runner.watchdog import Watchdog
 
 log = logging.getLogger(__name__)
 BATCH = 64
@@ -49,6 +50,7 @@ class Runner:
         self.loops = Loops()
         self.threads = ThreadPoolExecutor(1)
         self.heartbeat = Heartbeat(self.worker, self.running)
+        self.watchdog = Watchdog(self.loops, self.hanging, self._at_work, self._ended)
         self.stopping = False
         self.hungry = False
         """The last claim left tasks behind, for want of slots."""
@@ -67,6 +69,7 @@ class Runner:
         self.threads = ThreadPoolExecutor(settings.A2A_SYNC_SLOTS, thread_name_prefix="agent")
         self.control = RunLoop("runner").start()
         self.heartbeat.start()
+        self.watchdog.start(self.control, 1 if self.alone else settings.A2A_SYNC_SLOTS)
         hints.listen(self._heard)
 
     @property
@@ -74,6 +77,20 @@ class Runner:
         """What keeps the runs going has not ended by itself."""
         control, beating = self.control, self.heartbeat.thread
         return control is None or (control.thread.is_alive() and beating is not None and beating.is_alive())
+
+    def troubles(self) -> list[str]:
+        """Which agents hang, and where, a sentence each."""
+        return self.watchdog.troubles()
+
+    @property
+    def helpless(self) -> str:
+        """Why this process cannot run agents any more, in a sentence; empty if it can."""
+        return self.watchdog.helpless
+
+    @property
+    def exit_code(self) -> int:
+        """What the process ends with: 1 if it ended itself, for it was beyond help."""
+        return int(self.watchdog.ended)
 
     # ---------------------------------------------------------------- claims
 
@@ -113,6 +130,7 @@ class Runner:
     def _wants(self) -> list[Want]:
         """The tasks of each kind that there are slots for; a process that is alone has one for both."""
         mine = [agent for agent in registry if not self.queues or agent.queue in self.queues]
+        mine = [agent for agent in mine if not self.loops.is_shut(agent.name)]
         # Before the slots are counted: one that is freed in the meantime offers, or nobody would.
         self.hungry, full = True, False
         if self.alone:
@@ -204,6 +222,7 @@ class Runner:
             pass  # Who is claiming has put all claims into `running`.
         self._wind_down(control)
         self.heartbeat.stop()
+        self.watchdog.stop()
         self.control = None
         self.loops.stop()
         control.stop()

@@ -1,7 +1,9 @@
 """The thread of a run that is not async. A thread cannot be stopped: until it ends it keeps its slot, whatever has
 become of the run."""
 
+import sys
 import threading
+import traceback
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
@@ -23,6 +25,11 @@ class Seat:
     def _sit(self, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         self.ident = threading.get_ident()
         function(*arguments)
+
+    def stack(self) -> str:
+        """Where the thread is at work just now, the innermost call last; empty when it is not."""
+        frame = sys._current_frames().get(self.ident or 0) if self.taken else None
+        return "".join(traceback.format_stack(frame)) if frame else ""
 
     @property
     def taken(self) -> bool:

@@ -112,3 +112,12 @@ async def blocker(run: Run, seconds: float = 45.0) -> str:
     """Blocks its event loop, as a call that is not async does."""
     time.sleep(seconds)  # noqa: ASYNC251  # that is the fault
     return "at last"
+
+
+@agent(timeout=2)
+async def blocks_too_long(run: Run, seconds: float = 8.0) -> AsyncIterator[Any]:
+    """Blocks its event loop beyond its timeout."""
+    yield "begun"
+    await asyncio.sleep(0.1)
+    time.sleep(seconds)  # noqa: ASYNC251  # that is the fault
+    yield " and ended"

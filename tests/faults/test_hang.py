@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from tests.faults.clients import PATIENCE, TERMINAL, Client, client
 from tests.faults.conftest import Plant, Start
 
 pytestmark = pytest.mark.fault
+AGENTS_FILE = Path(__file__).with_name("agents.py")
+"""Loaded by the nodes only."""
 
 
 async def ended(caller: Client, task_id: str, seconds: float = PATIENCE) -> dict[str, Any]:
@@ -85,3 +88,62 @@ async def test_who_blocks_an_event_loop_delays_no_run_of_another_agent(start: St
         assert state(await ended(caller, blocked)) == "TASK_STATE_COMPLETED"
     task = await node.shown(blocked)
     assert [run["outcome"] for run in task["runs"]] == ["completed"], "nobody else has taken it up"
+
+
+def line_of(name: str, text: str) -> str:
+    """The file and line of the text in the function of tests/faults/agents.py."""
+    lines = AGENTS_FILE.read_text(encoding="utf-8").splitlines()
+    first = next(number for number, line in enumerate(lines) if f"def {name}(" in line)
+    return f"agents.py:{next(number for number in range(first, len(lines)) if text in lines[number]) + 1}"
+
+
+async def readiness(caller: Client) -> tuple[int, str]:
+    response = await caller.http.get(f"{caller.node.base}/readyz")
+    return response.status_code, response.text
+
+
+async def test_who_blocks_an_event_loop_is_named_and_alone_fails_at_its_timeout(start: Start) -> None:
+    node = await start(A2A_LEASE_SECONDS="2", A2A_SWEEP_SECONDS="0.5")
+    where = line_of("blocks_too_long", "time.sleep")
+    async with client(node) as caller:
+        blocked = await caller.send("blocks-too-long")
+        await node.logs("blocks its event loop")
+        code, text = await readiness(caller)
+        assert (code, f"agent blocks-too-long at {where} (task {blocked})" in text) == (200, True), text
+        neighbour = await caller.send("blocks-too-long", seconds=0)
+        assert state(await ended(caller, neighbour)) == "TASK_STATE_COMPLETED", "on another loop"
+        task = await ended(caller, blocked)
+        assert words(task).endswith("its timeout of 2 s, in a call that blocks its event loop.")
+        assert (await readiness(caller))[1].count("runner:") == 1, "it is at it still"
+        await node.logs("no longer blocks its event loop")
+        assert "runner:" not in (await readiness(caller))[1]
+        assert await caller.get(blocked) == task, "late words are refused"
+    (run,) = (await node.shown(blocked))["runs"]
+    assert where.partition(":")[2] in run["traceback"]
+    assert "in blocks_too_long" in run["traceback"]
+
+
+async def test_a_worker_whose_threads_all_hang_says_so_and_ends_with_grace(plant: Plant) -> None:
+    web = await plant.web()
+    worker = await plant.worker(A2A_SYNC_SLOTS="2", A2A_HELPLESS_SECONDS="1", A2A_GRACE_SECONDS="5")
+    async with client(web) as caller:
+        for _ in range(2):
+            await caller.send("hung")
+        other = await caller.send("sleeper", seconds=9)
+        assert await worker.ended() == 1
+        assert "all 2 threads for sync agents hang beyond their time (hung)" in worker.log
+        assert state(await caller.get(other)) == "TASK_STATE_COMPLETED", "it had its grace"
+
+
+async def test_a_development_server_beyond_help_says_so_and_stays(start: Start) -> None:
+    node = await start(A2A_SYNC_SLOTS="1")
+    async with client(node) as caller:
+        hung = await caller.send("hung")
+        await ended(caller, hung)
+        await node.logs("restart the process")
+        code, text = await readiness(caller)
+        assert (code, line_of("hung", "time.sleep") in node.log) == (503, True), text
+        assert "all 1 threads for sync agents hang beyond their time (hung)" in text
+        assert state(await ended(caller, await caller.send("sleeper", seconds=0))) == "TASK_STATE_COMPLETED"
+    (run,) = (await node.shown(hung))["runs"]
+    assert "in hung" in run["traceback"]

@@ -1,0 +1,61 @@
+"""Where another thread is at work just now: which run, and which line of its agent's file."""
+
+import inspect
+import sys
+import traceback
+from asyncio.events import Handle
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from msgspec import Struct
+
+from tasks_app.runner.execution import CURRENT, Execution
+
+
+class Spot(Struct, frozen=True):
+    """A line of source that a thread is in."""
+
+    file: str
+    line: int
+    stack: str
+    """All of the thread's stack, the innermost call last."""
+
+    @property
+    def short(self) -> str:
+        """The file's name and the line, without the folders of this machine."""
+        return f"{self.file.rpartition('/')[2]}:{self.line}"
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def spot_of(thread: int | None, function: Callable[..., Any] | None) -> Spot | None:
+    """Return the innermost line of the function's own file that the thread is in, else its innermost line; None if the
+    thread has ended."""
+    frames = list(_frames(thread))
+    if not frames:
+        return None
+    file = inspect.unwrap(function).__code__.co_filename if function is not None else ""
+    frame = next((frame for frame in frames if frame.f_code.co_filename == file), frames[0])
+    stack = "".join(traceback.format_stack(frames[0]))
+    return Spot(frame.f_code.co_filename, frame.f_lineno or 0, stack)
+
+
+def run_on(thread: int | None) -> Execution | None:
+    """Return the run whose agent the thread of an event loop is at, also in a task or callback that the agent made."""
+    for frame in _frames(thread):
+        if frame.f_code is Handle._run.__code__:
+            # asyncio runs each step in the context of its task, which no public function gives before Python 3.12.
+            context = getattr(frame.f_locals.get("self"), "_context", {})
+            run: Execution | None = context.get(CURRENT)
+            return run
+    return None
+
+
+def _frames(thread: int | None) -> Iterator[FrameType]:
+    """The thread's frames, innermost first."""
+    frame = sys._current_frames().get(thread or 0)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

@@ -1,0 +1,224 @@
+"""Finds agents that block an event loop or keep a thread beyond their time, names them to operators, and fails the one
+that blocks a loop at its timeout: the loop itself cannot. Says when a process is beyond help, and ends it."""
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
+
+from django.conf import settings
+from msgspec import Struct
+
+from a2a.agents import registry
+from tasks_app.runner.execution import Execution
+from tasks_app.runner.loops import LATE, LOST, Loops, RunLoop
+from tasks_app.runner.stacks import Spot, run_on, spot_of
+
+log = logging.getLogger(__name__)
+LOOK = 0.25
+"""Seconds between two looks."""
+OVERDUE = 0.5
+"""Seconds that a run has beyond its timeout to end by itself."""
+SAID = 60.0
+"""Seconds after which the same agent is named in the log again."""
+HOPELESS = 5.0
+"""Seconds after which what hangs is not expected back."""
+ADVICE = 'Call it through asyncio.to_thread, define the agent without async, or give it isolation="process".'
+Ended = Callable[[Execution], None]
+
+
+class Blocking(Struct, frozen=True):
+    """A run that blocks a loop or keeps a thread, since when, and where it is."""
+
+    run: Execution
+    since: float
+    spot: Spot | None
+
+    @property
+    def name(self) -> str:
+        where = f" at {self.spot.short}" if self.spot else ""
+        return f"agent {self.run.read.agent}{where} (task {self.run.task_id})"
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.since
+
+
+class Watchdog:
+    """A thread that looks at the loops and threads of the runner."""
+
+    def __init__(
+        self, loops: Loops, hanging: Collection[Execution], at_work: Callable[[], list[Execution]], ended: Ended
+    ) -> None:
+        self.loops = loops
+        self.hanging = hanging
+        """The runner's own set of runs that are over, and whose threads are not."""
+        self.at_work = at_work
+        self.run_ended = ended
+        """What a run calls at its end."""
+        self.control: RunLoop | None = None
+        self.slots = 1
+        self.suspects: dict[RunLoop, Execution | None] = {}
+        """Loops without a pulse, and what they were at in the last look."""
+        self.stuck: dict[RunLoop, Blocking] = {}
+        """Loops that were at the same run in two looks."""
+        self.free: dict[RunLoop, float] = {}
+        """Loops that were stuck and replaced, and since when they go on again."""
+        self.threads: dict[Execution, Blocking] = {}
+        """Runs that keep their threads."""
+        self.said: dict[str, float] = {}
+        self.since: float | None = None
+        """When the process began to be beyond help."""
+        self.ended = False
+        """It was told to end because of that."""
+        self.stopping = threading.Event()
+        self.thread: threading.Thread | None = None
+
+    def start(self, control: RunLoop, slots: int) -> None:
+        """Watch; the control loop writes what stuck loops cannot, and so many threads are all there are."""
+        self.control, self.slots, self.since, self.ended = control, slots, None, False
+        self.stopping.clear()
+        self.thread = threading.Thread(target=self._live, name="watchdog", daemon=True)
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        self.suspects, self.stuck, self.free, self.threads = {}, {}, {}, {}
+
+    def _live(self) -> None:
+        while not self.stopping.wait(LOOK):
+            try:
+                self.look()
+            except Exception:
+                log.exception("the watchdog could not look at everything; it looks again")
+
+    def look(self) -> None:
+        """Once, now."""
+        runs: defaultdict[RunLoop | None, list[Execution]] = defaultdict(list)
+        for run in self.at_work():
+            runs[run.place].append(run)
+        for place in self.loops.all():
+            if place.silence > LATE:
+                self._suspect(place, runs[place])
+            else:
+                self._clear(place, runs[place])
+            if runs[place]:
+                place.ask()
+        self._look_at_threads()
+        self._look_for_help()
+
+    # ------------------------------------------------------------------ loops
+
+    def _suspect(self, place: RunLoop, runs: list[Execution]) -> None:
+        """A loop that is only slow is at another run in the next look."""
+        run, thread = run_on(place.thread.ident), place.thread.ident
+        if run is None or self.suspects.get(place) is not run:
+            self.suspects[place] = run
+            return
+        blocking = self.stuck.get(place)
+        if blocking is None or blocking.run is not run:
+            blocking = self.stuck[place] = self._found(run, thread, time.monotonic() - place.silence)
+            self._say(blocking, "blocks its event loop: other runs of this agent wait, other agents go on. " + ADVICE)
+        self.loops.replace(place)
+        fresh = self.loops.of(place.name)
+        for waiting in runs:
+            if fresh is not place and waiting.task is None:
+                waiting.start(fresh, self.run_ended)
+        self._end_in_time(blocking)
+
+    def _clear(self, place: RunLoop, runs: list[Execution]) -> None:
+        self.suspects.pop(place, None)
+        if (blocking := self.stuck.pop(place, None)) is not None:
+            self.free[place] = time.monotonic()
+            log.warning("%s no longer blocks its event loop", blocking.name)
+        if runs or time.monotonic() - self.free.get(place, time.monotonic()) < SAID:
+            return
+        if self.free.pop(place, None) is not None:
+            self.loops.forget(place)
+
+    def _end_in_time(self, blocking: Blocking) -> None:
+        """Fail the run at its timeout, which its own loop cannot."""
+        run, control = blocking.run, self.control
+        if control is None or run.ending or run.deadline is None or time.monotonic() < run.deadline + OVERDUE:
+            return
+        run.ending = True
+        sentence = (
+            f"The agent took longer than its timeout of {run.read.timeout:g} s, in a call that blocks its event loop."
+        )
+        stack = blocking.spot.stack if blocking.spot else ""
+        asyncio.run_coroutine_threadsafe(run.overrun(sentence, stack), control.loop)
+
+    # ---------------------------------------------------------------- threads
+
+    def _look_at_threads(self) -> None:
+        hanging = list(self.hanging)
+        for run in hanging:
+            if run not in self.threads:
+                self.threads[run] = self._found(run, run.seat.ident, time.monotonic())
+            elif self.threads[run].seconds > LATE:
+                self._say(self.threads[run], "is over and does not end: it keeps one of the threads for sync agents")
+        for run in self.threads.keys() - set(hanging):
+            del self.threads[run]
+
+    # ---------------------------------------------------------------- reports
+
+    def _found(self, run: Execution, thread: int | None, since: float) -> Blocking:
+        agent = registry.get(run.read.agent)
+        return Blocking(run, since, spot_of(thread, agent.function if agent else None))
+
+    def _say(self, blocking: Blocking, what: str) -> None:
+        """In the log, once a minute for an agent."""
+        agent, now = blocking.run.read.agent, time.monotonic()
+        if now - self.said.get(agent, -SAID) < SAID:
+            return
+        self.said[agent] = now
+        log.warning("%s %s It is at %s", blocking.name, what, blocking.spot or "no line that can be seen")
+
+    def troubles(self) -> list[str]:
+        """Who hangs, a sentence each."""
+        blocks = [
+            f"runner: {item.name} has blocked its event loop for {item.seconds:.0f} s; its other runs wait"
+            for item in list(self.stuck.values())
+        ]
+        keeps = [
+            f"runner: {item.name} is over, and has kept a thread for {item.seconds:.0f} s"
+            for item in list(self.threads.values())
+            if item.seconds > LATE
+        ]
+        return blocks + keeps
+
+    # ------------------------------------------------------------ beyond help
+
+    @property
+    def helpless(self) -> str:
+        """Why this process cannot do its work any more, in a sentence; empty if it can."""
+        threads = [item for item in list(self.threads.values()) if item.seconds > HOPELESS]
+        if len(threads) >= self.slots:
+            what = f"all {self.slots} threads for sync agents hang beyond their time"
+            return f"runner: {what} ({_agents(threads)}); restart the process"
+        loops = [item for item in list(self.stuck.values()) if item.seconds > HOPELESS]
+        if len(loops) >= LOST:
+            return f"runner: {len(loops)} event loops are blocked ({_agents(loops)}); restart the process"
+        return ""
+
+    def _look_for_help(self) -> None:
+        """End the process when it has been beyond help for too long, with the grace of any end."""
+        if not (sentence := self.helpless):
+            self.since = None
+            return
+        if self.since is None:
+            self.since = time.monotonic()
+            log.error("%s", sentence)
+        seconds = settings.A2A_HELPLESS_SECONDS
+        if seconds and not self.ended and time.monotonic() - self.since > seconds:
+            self.ended = True
+            log.critical("this process ends, so that it is started anew: %s", sentence)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _agents(hanging: Iterable[Blocking]) -> str:
+    return ", ".join(sorted({item.run.read.agent for item in hanging}))
