@@ -222,9 +222,9 @@ class Bridge:
         self.inline = False
         """For tests inside a transaction, which no other thread could see: work is done on the spot."""
 
-    def put(self, item: Any) -> None:
-        """Has an item done that nobody waits for."""
-        self._put(Ticket(item, since=time.monotonic(), patient=True))
+    def put(self, item: Any, future: Future[Any] | None = None) -> None:
+        """Has an item done that no caller waits for; the future, if there is one, gets its result."""
+        self._put(Ticket(item, future, since=time.monotonic(), patient=True))
 
     def _put(self, ticket: Ticket) -> None:
         kind = KINDS[type(ticket.item)]

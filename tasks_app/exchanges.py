@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -164,23 +165,27 @@ class Recorder:
 
     def __init__(self) -> None:
         self.waiting: list[OpenExchange] = []
-        self.timer: asyncio.TimerHandle | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
+        """The loop that will call flush; None if none will. A loop that has ended never does."""
         self.behind = 0
         """Characters that were handed over and are not written yet."""
         self.counting = threading.Lock()
         self.lost = 0
         """Exchanges that could not be written, since the start."""
+        self._collecting = threading.Lock()
+        """Without it, an exchange closed on one loop could be added to a list that another thread has handed over."""
+        self._unwritten: set[Future[None]] = set()
 
     def close(self, exchange: OpenExchange) -> None:
-        """The answer has been given; on the loop of the door."""
+        """Record an exchange whose answer has been given; on the loop of the door."""
         if exchange.written and exchange.answer is not None:
             return
-        self.waiting.append(exchange)
         loop = asyncio.get_running_loop()
-        if self.timer is None or self.loop is not loop:
-            # A timer of a loop that has ended would never fire.
-            self.loop, self.timer = loop, loop.call_later(BEHIND, self.flush)
+        with self._collecting:
+            self.waiting.append(exchange)
+            if self.loop is not loop:
+                self.loop = loop
+                loop.call_later(BEHIND, self.flush)
 
     def open(self, exchange: OpenExchange) -> None:
         """A stream begins that changed nothing: its request half is written now, to be seen while it is open."""
@@ -189,16 +194,24 @@ class Recorder:
 
     def flush(self) -> None:
         """Hands everything collected to the write lane."""
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
-        waiting, self.waiting = self.waiting, []
+        with self._collecting:
+            waiting, self.waiting = self.waiting, []
+            self.loop = None
         if waiting:
             record = Record([], [], [])
             for item in waiting:
                 group = record.doubtful if item.doubtful else record.endings if item.written else record.new
                 group.append((item.row, item.body))
             self._hand_over(record)
+
+    def drain(self, seconds: float) -> bool:
+        """Hand everything over and wait until it is written; False if the seconds pass before that.
+
+        Work put into the lane behind it is no sign: a lane takes the kinds of work in turn, so another item of a kind
+        that waits already is done earlier.
+        """
+        self.flush()
+        return not wait(list(self._unwritten), seconds).not_done
 
     def _hand_over(self, record: Record) -> None:
         """A database that is away for long must not fill the memory with what was refused meanwhile."""
@@ -208,7 +221,17 @@ class Recorder:
             log.error("%d exchanges were not recorded: too many wait for the database already", len(pairs))
             return
         self.counts(record.size)
-        bridge.put(record)
+        future: Future[None] = Future()
+        self._unwritten.add(future)
+        future.add_done_callback(partial(self._settled, len(record.pairs)))
+        bridge.put(record, future)
+
+    def _settled(self, number: int, future: Future[None]) -> None:
+        """Count exchanges that no lane took up; record_many counts those that it could not write."""
+        self._unwritten.discard(future)
+        if error := future.exception():
+            self.lost += number
+            log.error("%d exchanges were not recorded", number, exc_info=error)
 
     def counts(self, size: int) -> None:
         """Note that so much more, or less, waits; on any thread."""

@@ -118,7 +118,8 @@ def stop() -> None:
     early = [part for part in parts if part not in (broadcast, celery)]
     for part in reversed(early):
         part.stop()
-    recorder.flush()
+    if not recorder.drain(settings.A2A_GRACE_SECONDS + settings.A2A_CALL_SECONDS):
+        log.error("the process ends before all exchanges are recorded")
     _announce(ended=True)
     bridge.stop()
     # What was given back is offered to other workers, and followers elsewhere hear of it.

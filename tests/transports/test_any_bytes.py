@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tasks_app.exchanges import recorder
 from tasks_app.transports import http
 from tasks_app.transports.jsonrpc import jsonrpc
-from tests.conftest import Person
+from tests.conftest import PATIENCE, Person
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 
@@ -60,7 +60,7 @@ VALUES = st.recursive(
 def written_behind(lanes: None) -> Iterator[None]:
     http._cache.clear()
     yield
-    recorder.flush()
+    assert recorder.drain(PATIENCE)
     http._cache.clear()
 
 

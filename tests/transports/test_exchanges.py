@@ -3,8 +3,10 @@
 import asyncio
 import json
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ from tasks_app.models import Event, Exchange, ExchangeBody, Task
 from tasks_app.readers import readers
 from tasks_app.redaction import MASK, TEXT_BYTES, redacted
 from tasks_app.transports import jsonrpc
-from tests.conftest import Person, Server, until
+from tests.conftest import PATIENCE, Person, Server, until
 from tests.story import LiveDoor, NewSpeaker
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
@@ -48,8 +50,7 @@ def post(owner: Person) -> Post:
 
 def recorded(number: int) -> list[Exchange]:
     """So many exchanges, all with an answer, in the order of the calls; no more than these."""
-    recorder.flush()  # the loop that would do it has ended
-    bridge.do(Do(lambda: None))  # behind everything that was to be written
+    assert recorder.drain(PATIENCE)
     found = list(Exchange.objects.select_related("body").order_by("id"))
     assert len(found) == number
     assert ExchangeBody.objects.count() == number
@@ -397,6 +398,37 @@ def test_what_is_no_secret_stays() -> None:
 
 
 # ---------------------------------------------------- failures to record
+
+
+def test_the_recorder_is_drained_once_all_is_written_whatever_waits_before_it(post: Post) -> None:
+    begun, going_on = threading.Event(), threading.Event()
+
+    def keep_the_lane_busy() -> None:
+        begun.set()
+        assert going_on.wait(PATIENCE)
+
+    try:
+        bridge.put(Do(keep_the_lane_busy))
+        assert begun.wait(PATIENCE)
+        bridge.put(Do(lambda: None))  # as the sweeper does
+        post(call("ListTasks", {}))
+        assert not recorder.drain(0)
+        seen: Future[int] = Future()
+        bridge.put(Do(Exchange.objects.count), seen)
+    finally:
+        going_on.set()
+    assert recorder.drain(PATIENCE)
+    assert seen.result(PATIENCE) == 0, "work put behind a record is done before it"
+    recorded(1)
+
+
+def test_exchanges_closed_on_several_loops_at_once_are_all_recorded(post: Post) -> None:
+    threads = [threading.Thread(target=post, args=(call("GetTask", {"id": "missing"}),)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    recorded(8)
 
 
 def test_a_failure_to_record_is_counted_and_changes_no_answer(

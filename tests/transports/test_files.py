@@ -17,14 +17,13 @@ import pytest
 from django.core.signing import Signer
 
 from tasks_app import clock
-from tasks_app.bridge import Do, bridge
 from tasks_app.exchanges import recorder, response_text
 from tasks_app.files import path_of
 from tasks_app.models import Exchange
 from tasks_app.redaction import without_files
 from tests.agents import GEO
 from tests.chapters import files_of
-from tests.conftest import NO_TLS, Person, Server
+from tests.conftest import NO_TLS, PATIENCE, Person, Server
 from tests.story import StockDoor
 
 pytestmark = pytest.mark.storage
@@ -393,8 +392,7 @@ def test_an_answer_with_files_is_derived_with_the_id_that_was_asked_for(service:
         await asked("POST", "/jsonrpc", json.dumps(wish).encode(), **headers)
 
     asyncio.run(ask())
-    recorder.flush()
-    bridge.do(Do(lambda: None))  # what was put in the lane before is written
+    assert recorder.drain(PATIENCE)
     row = Exchange.objects.get(rpc_id="who asked")
     derived = json.loads(response_text(row))
     assert derived["id"] == "who asked"
