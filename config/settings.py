@@ -204,6 +204,10 @@ A2A_OWNER_STREAMS = whole("A2A_OWNER_STREAMS", 2_000, 1)
 A2A_STREAMS = whole("A2A_STREAMS", 10_000, 1)
 """Streams that may be open in a process."""
 A2A_BODY_BYTES = whole("A2A_BODY_BYTES", 1_000_000, 1_000)
+A2A_OWNER_BODY_BYTES = whole("A2A_OWNER_BODY_BYTES", max(16_000_000, A2A_BODY_BYTES), A2A_BODY_BYTES)
+"""Bytes of large or slow bodies of one owner that a process holds; all strangers together count as one."""
+A2A_BODIES_BYTES = whole("A2A_BODIES_BYTES", 4 * A2A_OWNER_BODY_BYTES, A2A_OWNER_BODY_BYTES)
+"""The same of all owners."""
 A2A_BODY_SECONDS = number("A2A_BODY_SECONDS", 15, 0.1)
 """A request whose body takes longer to arrive is given up."""
 A2A_HEADER_SECONDS = number("A2A_HEADER_SECONDS", 15, 0.1)

@@ -8,8 +8,9 @@ from django.http import HttpResponse
 
 from tasks_app import services
 from tasks_app.paths import is_lean
+from tasks_app.transports.bodies import Gone, Intake, strangers
 from tasks_app.transports.http import Refusal
-from tasks_app.transports.lean import Gone, read_body, send_refusal
+from tasks_app.transports.lean import send_refusal
 
 App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
@@ -31,15 +32,17 @@ class Application:
 
     async def _people(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Give Django's own handler a body that is whole: it would write one of any size to a file before it asks."""
+        intake = Intake(scope, receive, settings.A2A_BODY_BYTES, settings.A2A_BODY_SECONDS, strangers)
         try:
-            body = await read_body(scope, receive, settings.A2A_BODY_BYTES, settings.A2A_BODY_SECONDS)
+            body = await intake.read()
+            await self.stock(scope, _again(body, receive), send)
         except Gone:
             return
         except Refusal as refusal:
             sentence = HttpResponse(f"{refusal}\n", status=refusal.status, content_type="text/plain; charset=utf-8")
             await send_refusal(sentence, receive, send)
-            return
-        await self.stock(scope, _again(body, receive), send)
+        finally:
+            intake.release()
 
 
 def _again(body: bytes, receive: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.db import DatabaseError, InterfaceError
@@ -21,6 +22,7 @@ from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.operations import OPERATIONS, Context, Follow, Left, perform
 from tasks_app.readers import readers
 from tasks_app.transports.http import answer, authenticate, error_answer, extensions_of, fault, key_of, linked
+from tasks_app.transports.off_loop import LARGE, off_loop
 from tasks_app.transports.streams import Stream
 from tasks_app.transports.wrapping import Wrapping
 
@@ -54,18 +56,31 @@ Understood = tuple[Dialect, Method, Any]
 """Who speaks, what is meant, and the params."""
 
 
+class Meaning(Struct):
+    """What a call turned out to be, as far as it was understood: a failure is told in its dialect."""
+
+    dialect: Dialect | None = None
+    method: Method | None = None
+
+    @property
+    def streams_in_0_x(self) -> bool:
+        return (
+            self.dialect is not None
+            and self.method is not None
+            and self.method.request.streaming
+            and self.dialect.version != "1.0"
+        )
+
+
 async def answered(
     call: HttpCall, exchange: OpenExchange, wrapping: Wrapping, understand: Callable[[], Understood]
 ) -> Answered:
     """The call, performed and recorded. Never raises: this is the one catch of the doors."""
-    exchange.asked_by(call.caller)
-    dialect: Dialect | None = None
+    meaning = Meaning()
     context = Context(caller=call.caller, exchange=exchange, agent=call.agent, left=getattr(call.request, "left", None))
     try:
-        dialect, method, params = understand()
-        exchange.row.dialect = dialect.name
-        check_scope(call.caller, OPERATIONS[method.request].scope)
-        request = _wish(call, method.request, method.decode(params))
+        read = partial(_read, call, exchange, understand, meaning)
+        dialect, method, request = await off_loop(read) if exchange.row.request_bytes > LARGE else read()
         exchange.encode = lambda result: wrapping.head + method.encode(result) + wrapping.tail
         result = await perform(request, context)
     except Left:
@@ -77,12 +92,13 @@ async def answered(
     except Refused as refused:
         return _failed(exchange, wrapping, refused.error, refused.dialect)
     except Error as error:
-        said = dialect.words(error) if dialect else error
-        streaming = dialect is not None and method.request.streaming and dialect.version != "1.0"
-        return replace(_failed(exchange, wrapping, said, dialect), headers=_echo(dialect, context), streaming=streaming)
+        said = meaning.dialect.words(error) if meaning.dialect else error
+        failed = _failed(exchange, wrapping, said, meaning.dialect)
+        return replace(failed, headers=_echo(meaning.dialect, context), streaming=meaning.streams_in_0_x)
     except Exception as error:  # noqa: BLE001  # the doors' one catch; logged with its reference
-        return replace(_failed(exchange, wrapping, fault(exchange, error), dialect), headers=_echo(dialect, context))
-    headers = _echo(dialect, context)
+        failed = _failed(exchange, wrapping, fault(exchange, error), meaning.dialect)
+        return replace(failed, headers=_echo(meaning.dialect, context))
+    headers = _echo(meaning.dialect, context)
     if isinstance(result, Follow):
         return replace(_followed(call, exchange, wrapping, result, dialect), headers=headers)
     payload = exchange.answer or exchange.encode(result)
@@ -94,6 +110,18 @@ async def answered(
     recorder.close(exchange)
     shown = None if wrapping.silent else linked(payload, call.request)
     return Answered(exchange=exchange, wrapping=wrapping, payload=shown, headers=headers)
+
+
+def _read(
+    call: HttpCall, exchange: OpenExchange, understand: Callable[[], Understood], meaning: Meaning
+) -> tuple[Dialect, Method, Any]:
+    """Return what is asked for. Of a large call it is done off the loop."""
+    exchange.asked_by(call.caller)
+    dialect, method, params = understand()
+    meaning.dialect, meaning.method = dialect, method
+    exchange.row.dialect = dialect.name
+    check_scope(call.caller, OPERATIONS[method.request].scope)
+    return dialect, method, _wish(call, method.request, method.decode(params))
 
 
 def _echo(dialect: Dialect | None, context: Context) -> dict[str, str]:

@@ -37,7 +37,7 @@ class Refusal(Exception):
     """The call does not reach the RPC layer."""
 
     def __init__(self, status: int, detail: str, *, allow: str = "POST", error: Error | None = None) -> None:
-        super().__init__(detail)
+        super().__init__(detail or str(error))
         self.status = status
         self.allow = allow
         """The verbs that may be used, for a 405."""
@@ -171,10 +171,22 @@ def error_answer(
     return response
 
 
+def fault_of_key(cause: Exception) -> Refusal:
+    """Return how a call is refused whose caller cannot be found out: it has no good key, or the database is away."""
+    if isinstance(cause, Unauthenticated):
+        return Refusal(401, "a body of this size needs a key", error=cause)
+    error = _fault("the key of a request could not be looked up", cause)
+    return Refusal(503 if isinstance(error, Unavailable) else 500, "", error=error)
+
+
 def fault(exchange: OpenExchange, cause: Exception) -> Error:
     """What a caller is told of a fault: the cause goes to the log. A database that is away may be back soon."""
+    return _fault(f"exchange {exchange.row.id} failed", cause)
+
+
+def _fault(what: str, cause: Exception) -> Error:
     reference = secrets.token_hex(6)
-    log.error("exchange %s failed, reference %s", exchange.row.id, reference, exc_info=cause)
+    log.error("%s, reference %s", what, reference, exc_info=cause)
     if isinstance(cause, OperationalError | InterfaceError):
         return Unavailable(reference=reference)
     return Internal(reference=reference)
@@ -193,7 +205,7 @@ def refuse(request: HttpRequest, refusal: Refusal, wrapping: Wrapping = IN_ENVEL
     exchange.keep(said.payload)
     exchange.end("refused", said.payload, code=said.code, status=said.status)
     recorder.close(exchange)
-    response = answer(said.payload, exchange.request_id, said.status, wrapping.media)
+    response = error_answer(refusal.error, said.payload, exchange.request_id, said.status, wrapping.media)
     if refusal.status == 405:
         response["Allow"] = refusal.allow
     return response

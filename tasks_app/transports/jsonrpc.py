@@ -15,6 +15,7 @@ from a2a.dialects import Refused, choose
 from a2a.errors import Error, InvalidRequest, ParseError
 from a2a.jsonrpc import BadCall, Member
 from a2a.sse import frame
+from tasks_app.transports.bodies import SMALL
 from tasks_app.transports.calls import (
     Answered,
     HttpCall,
@@ -26,6 +27,7 @@ from tasks_app.transports.calls import (
     unreadable,
 )
 from tasks_app.transports.http import Refusal, answer, authenticate, body_of, exchange_of, refuse, version_of
+from tasks_app.transports.off_loop import LARGE, off_loop
 from tasks_app.transports.wrapping import STATUSES, in_envelope
 
 BATCH_BYTES = 16_000_000
@@ -41,8 +43,14 @@ async def jsonrpc(request: HttpRequest, agent: str | None = None) -> HttpRespons
         body = body_of(request)
     except Refusal as refusal:
         return refuse(request, refusal)
+    if len(body) > SMALL:
+        # What a stranger sends is not worth reading. A small body is, for its id: it comes back with the refusal.
+        try:
+            await authenticate(request)
+        except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
+            return unknown_caller(exchange_of(request, None, body), in_envelope(None), error)
     try:
-        members = envelope.parse(body)
+        members = await _parsed(body)
     except (ParseError, InvalidRequest) as error:
         return await _unreadable(request, body, error)
     batch = isinstance(members, list)
@@ -58,6 +66,10 @@ async def jsonrpc(request: HttpRequest, agent: str | None = None) -> HttpRespons
     if isinstance(members, list):
         return await _answer_batch(call, members)
     return _response(call, await _answer(call, members, body))
+
+
+async def _parsed(body: bytes) -> Member | list[Member]:
+    return await off_loop(envelope.parse, body) if len(body) > LARGE else envelope.parse(body)
 
 
 def _response(call: HttpCall, answered: Answered) -> HttpResponseBase:

@@ -7,7 +7,7 @@ Nothing synchronous may be on these paths: it would share one thread with everyt
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import lru_cache, partial
 from io import BytesIO
 from typing import Any
@@ -20,21 +20,16 @@ from django.http.response import HttpResponseBase
 from django.urls import Resolver404, ResolverMatch, resolve, set_script_prefix
 from django.utils.module_loading import import_string
 
-from tasks_app.transports.http import Refusal, refuse, too_large
+from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
+from tasks_app.transports.http import Refusal, authenticate, fault_of_key, refuse
 
 log = logging.getLogger(__name__)
-Message = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 LINGER_BYTES, LINGER_SECONDS = 16_000_000, 1.0
 """What a refused client may still send before the connection is closed: it reads the answer only then."""
 
 
 LONGEST_KNOWN = 128
-
-
-class Gone(Exception):
-    """The client has left before its request was whole."""
 
 
 class LeanHandler(ASGIHandler):
@@ -68,20 +63,33 @@ class LeanHandler(ASGIHandler):
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if root := scope.get("root_path", ""):
             set_script_prefix(root)
+        intake = Intake(scope, receive, self.limit, self.seconds, partial(_owner_of, scope))
         try:
-            body = await read_body(scope, receive, self.limit, self.seconds)
+            body = await intake.read()
+            request = ASGIRequest(scope, BytesIO(body))
+            request.left = partial(_disconnected, receive)  # type: ignore[attr-defined]  # for views that wait
+            response = await self.get_response_async(request)
         except Gone:
             return
         except Refusal as refusal:
             await send_refusal(_refused(ASGIRequest(scope, BytesIO()), refusal), receive, send)
             return
-        request = ASGIRequest(scope, BytesIO(body))
-        request.left = partial(_disconnected, receive)  # type: ignore[attr-defined]  # for views that wait
-        response = await self.get_response_async(request)
+        finally:
+            intake.release()
         if isinstance(response, StreamingHttpResponse):
             await _send_stream(response, receive, send)
         elif isinstance(response, HttpResponse):
             await _send_whole(response, send)
+
+
+async def _owner_of(scope: dict[str, Any], must_be_known: bool) -> int:
+    """Return who sends a request, by its head alone. Raises Refusal."""
+    try:
+        return (await authenticate(ASGIRequest(scope, BytesIO()))).owner_id
+    except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
+        if must_be_known:
+            raise fault_of_key(error) from None
+        return STRANGERS
 
 
 async def send_refusal(response: HttpResponse, receive: Receive, send: Send) -> None:
@@ -117,29 +125,6 @@ def _refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
         response: HttpResponse = getattr(view, "refuse", refuse)(request, refusal)
         return response
     return refuse(request, refusal)
-
-
-async def read_body(scope: Mapping[str, Any], receive: Receive, limit: int, seconds: float) -> bytes:
-    """The whole body. Raises Refusal: 413 as soon as it is too large, 408 when it does not arrive; Gone."""
-    for name, value in scope["headers"]:
-        if name == b"content-length" and value.isdigit() and int(value[:18]) > limit:
-            raise too_large()
-    chunks: list[bytes] = []
-    size, more = 0, True
-    try:
-        async with asyncio.timeout(seconds):
-            while more:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise Gone
-                chunks.append(message.get("body", b""))
-                size += len(chunks[-1])
-                if size > limit:
-                    raise too_large()
-                more = message.get("more_body", False)
-    except TimeoutError:
-        raise Refusal(408, f"the body did not arrive within {seconds:g} s") from None
-    return b"".join(chunks)
 
 
 def _start(response: HttpResponseBase) -> dict[str, Any]:

@@ -14,13 +14,15 @@ from django.http.response import HttpResponseBase
 
 from a2a.dialects import Refused
 from a2a.errors import Error, InvalidParams, InvalidRequest, MethodNotFound, ParseError
-from a2a.jsonrpc import path_of_nul, read_json
+from a2a.jsonrpc import holds_nul, path_of_nul, read_json
 from a2a.rest import Family, Found, NoSuchVerb, check_version, find, params_of
 from tasks_app.access import check_scope
 from tasks_app.exchanges import OpenExchange
 from tasks_app.operations import OPERATIONS
+from tasks_app.transports.bodies import SMALL
 from tasks_app.transports.calls import HttpCall, Understood, answered, response_to, unknown_caller, unreadable
 from tasks_app.transports.http import Refusal, authenticate, exchange_of, read, refuse, version_of, wrong_type
+from tasks_app.transports.off_loop import LARGE, off_loop
 from tasks_app.transports.wrapping import bare
 
 KINDS = frozenset({"application/json", "application/a2a+json"})
@@ -45,11 +47,12 @@ def rest(family: Family) -> View:
         exchange = exchange_of(request, None, body, wrapping.door)
         exchange.row.rpc_id_type, exchange.row.method = "absent", found.route.method
         try:
-            parsed = read_json(body) if body else {}
+            if len(body) > SMALL:
+                await authenticate(request)
+            parsed = await _parsed(body)
+            caller = await authenticate(request)
         except (ParseError, InvalidRequest) as error:
             return await unreadable(request, exchange, wrapping, error)
-        try:
-            caller = await authenticate(request)
         except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
             return unknown_caller(exchange, wrapping, error)
 
@@ -57,7 +60,7 @@ def rest(family: Family) -> View:
         given = {} if tenant is None else {"tenant": tenant}
 
         def understand() -> Understood:
-            if b"\\u0000" in body and (place := path_of_nul(parsed)) is not None:
+            if holds_nul(body) and (place := path_of_nul(parsed)) is not None:
                 raise InvalidParams((place or "body", "must not hold the character U+0000"))
             return _understood(family, call, exchange, found, given, parsed)
 
@@ -69,6 +72,13 @@ def rest(family: Family) -> View:
     view.csrf_exempt = True  # type: ignore[attr-defined]  # as Django's decorator does it
     view.refuse = view_refuse  # type: ignore[attr-defined]  # for the handler, which refuses before the view is called
     return view
+
+
+async def _parsed(body: bytes) -> Any:
+    """Raises ParseError and InvalidRequest."""
+    if len(body) > LARGE:
+        return await off_loop(read_json, body)
+    return read_json(body) if body else {}
 
 
 def _found(family: Family, request: HttpRequest, path: str) -> Found:

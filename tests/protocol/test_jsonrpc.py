@@ -11,7 +11,19 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from a2a.errors import InvalidRequest, ParseError
-from a2a.jsonrpc import MAX_BATCH, MAX_DEPTH, BadCall, Call, failure, nul_in, parse, read_json, reply
+from a2a.jsonrpc import (
+    MAX_BATCH,
+    MAX_DEPTH,
+    MAX_NODES,
+    BadCall,
+    Call,
+    failure,
+    holds_nul,
+    nul_in,
+    parse,
+    read_json,
+    reply,
+)
 
 ONE = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "t"}}
 
@@ -275,3 +287,51 @@ def test_any_object_is_a_call_or_a_bad_call(changes: dict[str, object], right: b
     assert isinstance(member, Call | BadCall)
     if isinstance(member, BadCall):
         assert orjson.loads(reply(member.id, b"1"))["id"] == member.id
+
+
+@pytest.mark.parametrize("piece", [b"1", b"[]", b"{}", b'""', b'{"a":1}'], ids=repr)
+def test_more_values_than_are_allowed_are_refused(piece: bytes) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        read_json(b"[" + b",".join([piece] * (MAX_NODES + 1)) + b"]")
+    assert "50000 values" in refused.value.facts["detail"]
+
+
+def test_as_many_values_as_are_allowed_are_read() -> None:
+    assert len(read_json(b"[" + b",".join([b"1"] * (MAX_NODES - 1)) + b"]")) == MAX_NODES - 1
+
+
+@pytest.mark.parametrize("text", [",[{", '\\",', "a,b\n", "\\\\,"], ids=repr)
+def test_commas_and_brackets_of_a_text_are_no_values(text: str) -> None:
+    table = text * (2 * MAX_NODES)
+    assert read_json(json.dumps({"a": table}).encode()) == {"a": table}
+
+
+@pytest.mark.parametrize(
+    "body", [b'"' + b'\\"' * 500_000, b'"' * 999_999, b"\\" * 1_000_000, b'[",' * 300_000], ids=len
+)
+def test_what_is_no_json_is_counted_in_one_pass(body: bytes) -> None:
+    with pytest.raises((ParseError, InvalidRequest)):
+        read_json(body)
+
+
+@given(
+    st.recursive(
+        st.text(alphabet='[]{},"\\a\0', max_size=5) | st.none(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet='[{"\\\0', max_size=3), inner),
+    )
+)
+def test_depth_and_zero_characters_are_found_in_the_bytes(value: object) -> None:
+    def depth(inner: object) -> int:
+        below = inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list) else None
+        return 0 if below is None else 1 + max(map(depth, below), default=0)
+
+    body = orjson.dumps(value)
+    for extra in (MAX_DEPTH - depth(value), MAX_DEPTH - depth(value) + 1):
+        wrapped = b"[" * extra + body + b"]" * extra
+        if extra + depth(value) > MAX_DEPTH:
+            with pytest.raises(InvalidRequest) as refused:
+                read_json(wrapped)
+            assert "deeper" in refused.value.facts["detail"]
+        else:
+            read_json(wrapped)
+    assert holds_nul(body) == (nul_in(value) is not None)

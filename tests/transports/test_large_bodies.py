@@ -1,0 +1,156 @@
+"""Large bodies: read for callers with a key only, bounded in number, and never on the loop for long."""
+
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from a2a.errors import Unavailable
+from tasks_app.account import account
+from tasks_app.transports.bodies import SMALL, STRANGERS, Gone, Intake, strangers
+from tasks_app.transports.http import Refusal
+from tests.conftest import NO_TLS, Server
+from tests.transports.test_bad_input import call, refusal
+from tests.transports.test_connections import head, received, status, wire
+
+DOORS = ["/jsonrpc", "/v1/message:send", "/message:send", "/agents/echo/jsonrpc"]
+NESTED = b'{"method":"x","params":' + b"[" * 40 + b"],[".join([b"[" * 10 + b"]" * 10] * 40_000) + b"]" * 40 + b"}"
+
+
+@pytest.mark.storage
+@pytest.mark.usefixtures("unchanged")
+class TestOnAServer:
+    @pytest.mark.parametrize("key", [None, "nonsense"])
+    @pytest.mark.parametrize("path", DOORS)
+    def test_a_stranger_is_refused_by_the_head_alone(self, server: Server, path: str, key: str | None) -> None:
+        fields = ["Content-Type: application/json", "Content-Length: 900000"]
+        with wire(server) as connection:
+            connection.sendall(head(f"POST {path} HTTP/1.1", *fields, *([f"X-API-Key: {key}"] if key else [])))
+            answer = received(connection)
+        assert status(answer) == 401
+        assert b"www-authenticate: bearer" in answer.lower()
+
+    def test_a_stranger_is_refused_when_a_body_of_unknown_size_becomes_large(self, server: Server) -> None:
+        with wire(server) as connection:
+            fields = ["Content-Type: application/json", "Transfer-Encoding: chunked"]
+            connection.sendall(
+                head("POST /jsonrpc HTTP/1.1", *fields) + b"%x\r\n" % (SMALL + 1) + b" " * (SMALL + 1) + b"\r\n"
+            )
+            assert status(received(connection)) == 401
+
+    @pytest.mark.parametrize("path", DOORS[:2])
+    def test_what_a_stranger_sends_is_not_parsed(self, server: Server, path: str) -> None:
+        assert len(NESTED) < 1_000_000
+        response = httpx.post(
+            server.url + path, content=NESTED, headers={"Content-Type": "application/json"}, verify=NO_TLS
+        )
+        assert response.status_code == 401
+
+    def test_a_caller_is_told_of_too_many_values(self, caller: httpx.Client) -> None:
+        assert len(NESTED) < 1_000_000
+        error = refusal(caller.post("/jsonrpc", content=NESTED), 200, -32600)
+        assert "50000 values" in error["message"]
+        assert "50000 values" in caller.post("/v1/message:send", content=NESTED).text
+
+    def test_a_small_body_is_answered_with_its_id_and_its_errors_first(self, server: Server) -> None:
+        def post(body: bytes) -> httpx.Response:
+            return httpx.post(
+                f"{server.url}/jsonrpc", content=body, headers={"Content-Type": "application/json"}, verify=NO_TLS
+            )
+
+        refusal(post(call("nope", {"a": "x" * (SMALL - 200)})), 401, -38009, 7)
+        refusal(post(b"{"), 200, -32700)
+        refusal(post(call("nope", {"a": "x" * SMALL})), 401, -38009, None)
+
+    def test_strangers_share_what_arrives_slowly(self, server: Server, caller: httpx.Client) -> None:
+        """Twenty forms of a megabyte that never end are more than strangers may have at once."""
+        connections: list[socket.socket] = []
+        try:
+            for _ in range(20):
+                connections.append(socket.create_connection(("127.0.0.1", server.port), timeout=10))
+                connections[-1].sendall(head("POST /admin/login/ HTTP/1.1", "Content-Length: 1000000"))
+            refused = [connection for connection in connections if status(received_now(connection)) == 429]
+            assert len(refused) == 4
+            refusal(caller.post("/jsonrpc", content=call("nope", {"a": "x" * 900_000})), 200, -32601, 7)
+        finally:
+            for connection in connections:
+                connection.close()
+
+
+def received_now(connection: socket.socket) -> bytes:
+    return connection.recv(65_536)
+
+
+# --------------------------------------------------------------------- one body
+
+
+def feed(*pieces: bytes, gone: bool = False) -> Callable[[], Awaitable[dict[str, Any]]]:
+    """A `receive` that gives these pieces."""
+    left = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
+    left[-1]["more_body"] = gone
+
+    async def receive() -> dict[str, Any]:
+        return left.pop(0) if left else {"type": "http.disconnect"}
+
+    return receive
+
+
+def intake(receive: Any, owner: int = 7, *, declared: int | None = None, limit: int = 1_000_000) -> Intake:
+    async def owner_of(must_be_known: bool) -> int:
+        return owner
+
+    headers = [] if declared is None else [(b"content-length", str(declared).encode())]
+    return Intake({"headers": headers}, receive, limit, 5, owner_of)
+
+
+def held() -> dict[int | None, int]:
+    return {owner: amount for kind, owner, amount in account.holdings() if kind == "bodies"}
+
+
+async def test_a_small_body_that_comes_at_once_is_in_no_account() -> None:
+    body = intake(feed(b"x" * SMALL), declared=SMALL)
+    assert await body.read() == b"x" * SMALL
+    assert held() == {}
+
+
+@pytest.mark.parametrize("declared", [None, 60_000])
+async def test_a_large_body_counts_until_it_is_released(declared: int | None) -> None:
+    body = intake(feed(b"x" * 20_000, b"y" * 20_000, b"z" * 20_000), declared=declared)
+    await body.read()
+    assert held() == {7: 60_000}
+    body.release()
+    body.release()
+    assert held() == {}
+
+
+async def test_an_owner_has_a_share_and_all_have_a_sum(settings: Any) -> None:
+    settings.A2A_OWNER_BODY_BYTES, settings.A2A_BODIES_BYTES = 100_000, 150_000
+    first, second, other = (intake(feed(b"x"), owner, declared=60_000) for owner in (1, 1, 2))
+    third = intake(feed(b"x"), 3, declared=60_000)
+    await first.read()
+    with pytest.raises(Refusal) as refused:
+        await second.read()
+    assert refused.value.status == 429
+    await other.read()
+    with pytest.raises(Refusal) as refused:
+        await third.read()
+    assert refused.value.status == 503
+    assert isinstance(refused.value.error, Unavailable)
+    for body in (first, second, other, third):
+        body.release()
+    assert held() == {}
+
+
+async def test_a_body_of_somebody_who_left_is_in_no_account() -> None:
+    body = intake(feed(b"x" * 20_000, gone=True))
+    with pytest.raises(Gone):
+        await body.read()
+    assert held() == {7: 20_000}
+    body.release()
+    assert held() == {}
+
+
+async def test_strangers_are_one_owner() -> None:
+    assert await strangers(True) == await strangers(False) == STRANGERS
