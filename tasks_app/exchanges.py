@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from django.db import transaction
+from django.db import InterfaceError, InternalError, OperationalError, connection, transaction
 from msgspec import UNSET, Struct, UnsetType
 
 from a2a.dialects import BY_NAME
@@ -23,6 +23,7 @@ from a2a.errors import InvalidParams, InvalidRequest, ParseError
 from a2a.jsonrpc import Call, Id, parse, read_json, reply
 from tasks_app import clock
 from tasks_app.access import Caller
+from tasks_app.backlog import Backlog, Pair
 from tasks_app.bridge import KINDS, Kind, bridge
 from tasks_app.event_log import ReadAsOf, read_as_of
 from tasks_app.ids import uuid7
@@ -139,9 +140,6 @@ def _id_text(rpc_id: Id | UnsetType) -> str | None:
     return str(rpc_id)[:255].replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-Pair = tuple[ExchangeRow, BodyRow]
-
-
 class Record(Struct, frozen=True):
     """Exchanges to write: new ones whole, the endings of those whose request half is there, and both of those of which
     nobody knows."""
@@ -149,6 +147,8 @@ class Record(Struct, frozen=True):
     new: list[Pair]
     endings: list[Pair]
     doubtful: list[Pair] = []
+    again: bool = False
+    """They are from the backlog."""
 
     @property
     def pairs(self) -> list[Pair]:
@@ -158,6 +158,10 @@ class Record(Struct, frozen=True):
     def size(self) -> int:
         """About what it takes in memory."""
         return sum(ROW_SIZE + len(body.request) + len(body.response) for _, body in self.pairs)
+
+
+AWAY = (OperationalError, InterfaceError, InternalError)
+"""Errors of a database that may take the same rows later."""
 
 
 class Recorder:
@@ -170,11 +174,17 @@ class Recorder:
         self.behind = 0
         """Characters that were handed over and are not written yet."""
         self.counting = threading.Lock()
-        self.lost = 0
-        """Exchanges that could not be written, since the start."""
+        self.backlog = Backlog()
+        self.offering = threading.Lock()
+        """Locked while exchanges of the backlog are at the lane."""
         self._collecting = threading.Lock()
         """Without it, an exchange closed on one loop could be added to a list that another thread has handed over."""
         self._unwritten: set[Future[None]] = set()
+
+    @property
+    def lost(self) -> int:
+        """Exchanges that could not be written, since the start."""
+        return self.backlog.lost
 
     def close(self, exchange: OpenExchange) -> None:
         """Record an exchange whose answer has been given; on the loop of the door."""
@@ -216,27 +226,49 @@ class Recorder:
     def _hand_over(self, record: Record) -> None:
         """A database that is away for long must not fill the memory with what was refused meanwhile."""
         if self.behind > MOST_BEHIND:
-            pairs = record.pairs
-            self.lost += len(pairs)
-            log.error("%d exchanges were not recorded: too many wait for the database already", len(pairs))
+            # The lane's queue has no bound for what nobody waits for. The backlog has.
+            self.backlog.keep(record.pairs)
             return
+        self._put(record)
+
+    def _put(self, record: Record) -> None:
         self.counts(record.size)
         future: Future[None] = Future()
         self._unwritten.add(future)
-        future.add_done_callback(partial(self._settled, len(record.pairs)))
+        future.add_done_callback(partial(self._settled, record))
         bridge.put(record, future)
 
-    def _settled(self, number: int, future: Future[None]) -> None:
-        """Count exchanges that no lane took up; record_many counts those that it could not write."""
+    def _settled(self, record: Record, future: Future[None]) -> None:
+        """Keep exchanges that no lane took up; record_many sees to those that it could not write."""
         self._unwritten.discard(future)
         if error := future.exception():
-            self.lost += number
-            log.error("%d exchanges were not recorded", number, exc_info=error)
+            self.backlog.keep(record.pairs)
+            log.warning("%d exchanges wait, for no lane took them up", len(record.pairs), exc_info=error)
+            if record.again:
+                self.offering.release()
 
     def counts(self, size: int) -> None:
         """Note that so much more, or less, waits; on any thread."""
         with self.counting:
             self.behind += size
+
+    def offer(self) -> None:
+        """Hand exchanges of the backlog to the write lane again. One offer is under way at a time."""
+        if len(self.backlog) and self.offering.acquire(blocking=False):
+            self._put(Record([], [], self.backlog.take(), again=True))
+
+    def refused(self, pairs: Sequence[Pair], error: Exception, *, again: bool) -> None:
+        """Keep exchanges that the database did not take because it is away, full or read-only."""
+        if again:
+            self.backlog.refused(pairs)
+        else:
+            self.backlog.keep(pairs)
+            log.warning("%d exchanges wait for the database, which refused them: %s", len(self.backlog), error)
+
+    def troubles(self) -> list[str]:
+        """Return a sentence while exchanges wait for the database."""
+        waiting = len(self.backlog)
+        return [f"record: {waiting} calls wait to be recorded, see the log for why"] if waiting else []
 
 
 recorder = Recorder()
@@ -244,13 +276,23 @@ recorder = Recorder()
 
 
 def record_many(items: Sequence[Record]) -> list[None]:
-    """Writes the exchanges of all items; if the database refuses them together, one by one, and counts what is lost."""
+    """Write the exchanges of all items.
+
+    What the database does not take because it is away is kept for later. What it refuses for another reason is tried
+    one by one, and what is refused then is lost, and counted.
+    """
     new = [pair for item in items for pair in item.new]
     endings = [pair for item in items for pair in item.endings]
     doubtful = [pair for item in items for pair in item.doubtful]
     recorder.counts(-sum(item.size for item in items))
+    again = any(item.again for item in items)
     try:
         _write(new, endings, doubtful)
+    except AWAY as error:
+        if not connection.in_atomic_block:
+            connection.close()  # Its session may be read-only for ever.
+        recorder.refused([*new, *endings, *doubtful], error, again=again)
+        again = False
     except Exception:
         log.exception("%d exchanges could not be recorded together", len(new) + len(endings) + len(doubtful))
         for pair in new:
@@ -259,6 +301,12 @@ def record_many(items: Sequence[Record]) -> list[None]:
             _write_one([], [pair], [])
         for pair in doubtful:
             _write_one([], [], [pair])
+    finally:
+        if any(item.again for item in items):
+            recorder.offering.release()
+    if again:
+        recorder.backlog.taken()
+        recorder.offer()
     return [None for _ in items]
 
 
@@ -266,7 +314,7 @@ def _write_one(*groups: list[Pair]) -> None:
     try:
         _write(*groups)
     except Exception:
-        recorder.lost += 1
+        recorder.backlog.lose()
         ((row, _),) = (pair for group in groups for pair in group)
         log.exception("exchange %s was not recorded", row.id)
 

@@ -90,7 +90,7 @@ def troubles() -> list[str]:
     return [trouble for trouble in (celery.trouble, broadcast.trouble, broadcast.deaf) if trouble] + runner.troubles()
 
 
-sources.append(troubles)
+sources.extend((troubles, recorder.troubles))
 
 
 def _announce(*, ended: bool = False) -> None:
@@ -118,6 +118,7 @@ def stop() -> None:
     early = [part for part in parts if part not in (broadcast, celery)]
     for part in reversed(early):
         part.stop()
+    recorder.offer()
     if not recorder.drain(settings.A2A_GRACE_SECONDS + settings.A2A_CALL_SECONDS):
         log.error("the process ends before all exchanges are recorded")
     _announce(ended=True)

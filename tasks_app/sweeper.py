@@ -90,6 +90,7 @@ class Sweeper:
         """Once, now."""
         with suppress(Held):  # The next sweep writes it.
             entry.write(recorder.lost)
+        recorder.offer()
         take_up(self.renew)
         hints.offer()
         if not doubts():

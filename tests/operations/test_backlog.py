@@ -1,0 +1,130 @@
+"""Exchanges that the database does not take: kept, bounded, written when it is back."""
+
+from typing import Any
+
+import pytest
+from django.db import DataError, OperationalError
+
+from tasks_app import backlog, clock, exchanges
+from tasks_app.backlog import Backlog, Pair
+from tasks_app.exchanges import Record, Recorder, record_many
+from tasks_app.ids import uuid7
+from tasks_app.models import Exchange, ExchangeBody
+from tasks_app.rows import BodyRow, ExchangeRow
+
+pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+
+
+def pair(outcome: str = "error", request: str = "{}") -> Pair:
+    row = ExchangeRow(
+        id=uuid7(), request_id="r", rpc_id="1", rpc_id_type="number", door="http", trace="", created_at=clock.now(),
+        request_bytes=2,
+    )  # fmt: skip
+    row.outcome = outcome
+    return row, BodyRow(exchange_id=row.id, request=request)
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """One of the test's own."""
+    own = Recorder()
+    monkeypatch.setattr(exchanges, "recorder", own)
+    return own
+
+
+def away(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """The database refuses everything, until the patch is undone."""
+
+    def refuse(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(exchanges, "_write", refuse)
+
+
+def test_what_comes_while_the_database_is_away_is_written_when_it_is_back(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, changed = pair("stream"), pair("")
+    record_many([Record([changed], [])])
+    changed[0].outcome = "result"
+    with monkeypatch.context() as patch:
+        away(patch, OperationalError("the connection is lost"))
+        record_many([Record([stored], [changed], [pair()]), Record([pair()], [])])
+        assert len(recorder.backlog) == 4
+        (sentence,) = recorder.troubles()
+        assert "4 calls wait to be recorded" in sentence
+        recorder.offer()
+        assert len(recorder.backlog) == 4
+    recorder.offer()
+    assert recorder.troubles() == []
+    assert sorted(Exchange.objects.values_list("outcome", flat=True)) == ["error", "error", "result", "stream"]
+    assert ExchangeBody.objects.count() == 4
+    assert recorder.lost == 0
+
+
+def test_what_was_stored_before_its_connection_broke_is_there_once(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = pair()
+    record_many([Record([both], [])])
+    with monkeypatch.context() as patch:
+        away(patch, OperationalError("nobody knows whether it was committed"))
+        record_many([Record([both], [])])
+    recorder.offer()
+    assert Exchange.objects.get().outcome == "error"
+
+
+def test_what_the_database_will_never_take_is_lost_and_counted(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away(monkeypatch, DataError("too long"))
+    record_many([Record([pair(), pair()], [])])
+    assert (recorder.lost, len(recorder.backlog)) == (2, 0)
+
+
+def test_one_that_is_always_refused_holds_up_no_other(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad, good = pair(), [pair() for _ in range(9)]
+    write = exchanges._write
+
+    def choosy(new: Any, endings: Any, doubtful: Any) -> None:
+        if any(row is bad[0] for row, _ in doubtful):
+            raise OperationalError("not this one")
+        write(new, endings, doubtful)
+
+    recorder.backlog.keep([bad, *good])
+    monkeypatch.setattr(exchanges, "_write", choosy)
+    for _ in range(2 * backlog.AT_ONCE.bit_length()):
+        recorder.offer()
+    assert Exchange.objects.count() == 9
+    assert [row.id for row, _ in recorder.backlog.pairs] == [bad[0].id]
+
+
+def test_the_backlog_is_bounded_in_number_and_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backlog, "MOST", 3)
+    queue, pairs = Backlog(), [pair() for _ in range(5)]
+    queue.keep(pairs)
+    assert (list(queue.pairs), queue.lost) == (pairs[2:], 2)
+    monkeypatch.setattr(backlog, "MOST_BYTES", 3000)
+    queue.keep([pair(request="x" * 2000)])
+    assert (len(queue), queue.lost) == (1, 5)
+    assert queue.bytes == 2000 + backlog.OVERHEAD
+    queue.take()
+    assert (len(queue), queue.bytes) == (0, 0)
+
+
+def test_a_lane_that_hangs_collects_no_more_than_the_backlog_holds(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Waiting:
+        """An exchange that is closed."""
+
+        doubtful = written = False
+
+        def __init__(self) -> None:
+            self.row, self.body = pair()
+
+    recorder.behind = exchanges.MOST_BEHIND + 1  # and the lane has not come to any of it
+    recorder.waiting = [Waiting()]  # type: ignore[list-item]
+    recorder.flush()
+    assert len(recorder.backlog) == 1
+    assert not Exchange.objects.exists()
