@@ -265,6 +265,10 @@ A2A_DELIVERY_SLOTS = whole("A2A_DELIVERY_SLOTS", 64, 1)
 """Deliveries at the same time in a process."""
 A2A_DELIVERY_HOURS = number("A2A_DELIVERY_HOURS", 72)
 """How long a delivery that fails is tried again."""
+A2A_OWNER_DELIVERY_BYTES = whole("A2A_OWNER_DELIVERY_BYTES", 67_108_864, 1)
+"""Bytes of deliveries that a process sends for one owner in a minute; what is more waits."""
+A2A_OWNER_WEBHOOKS = whole("A2A_OWNER_WEBHOOKS", 300, 1)
+"""Webhooks that one owner may register in a minute, each with a call of its own, in a process; more are refused."""
 
 # ----------------------------------------------------------- language model
 

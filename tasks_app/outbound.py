@@ -7,7 +7,8 @@ must be allowed, and one of those very answers is dialled. So a name that change
 import asyncio
 import re
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any, NamedTuple
@@ -56,6 +57,18 @@ class Blocked(Exception):
 
 class Unknown(Exception):
     """The name leads nowhere at the moment."""
+
+
+class Crowded(Exception):
+    """As many calls as may be are under way at every address of the name."""
+
+
+def _anybody(number: str) -> None:
+    """Let every call in."""
+
+
+arrival: ContextVar[Callable[[str], None]] = ContextVar("arrival", default=_anybody)
+"""Called in the caller's own context with an address before it is dialled; it may raise Crowded."""
 
 
 class Target(NamedTuple):
@@ -237,8 +250,9 @@ class Dialler(httpcore.AsyncNetworkBackend):
         failed: Exception | None = None
         for number in await addresses(host, port, sending):
             try:
+                arrival.get()(number)
                 return Bounded(await self.inner.connect_tcp(number, port, timeout, local_address, socket_options))
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+            except (httpcore.ConnectError, httpcore.ConnectTimeout, Crowded) as error:
                 failed = error
         raise failed or httpcore.ConnectError("nothing to connect to")
 

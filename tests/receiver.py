@@ -45,8 +45,8 @@ class Receiver(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
+    def __init__(self, address: str) -> None:
+        super().__init__((address, 0), _Answer)
         self.got: list[Got] = []
         self.script: list[Reply] = []
         self.default = Reply()
@@ -110,8 +110,8 @@ class _Answer(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def receiver() -> Iterator[Receiver]:
-    with Receiver() as found:
+def receiver(address: str = "127.0.0.1") -> Iterator[Receiver]:
+    with Receiver(address) as found:
         thread = threading.Thread(target=found.serve_forever, args=(0.05,), daemon=True)
         thread.start()
         try:

@@ -55,7 +55,7 @@ def headers(turn: Turn, body: str, now: datetime) -> dict[str, str]:
 
 
 async def post(client: httpx.AsyncClient, turn: Turn, body: str, now: datetime) -> TryResult:
-    """Make the try. Never raises, unless it is cancelled."""
+    """Make the try. Raises Crowded, and nothing else unless it is cancelled."""
     try:
         outbound.target(turn.url)
         body = with_files(body)

@@ -16,17 +16,22 @@ from functools import partial
 
 import httpx
 from django.conf import settings
+from django.db import DatabaseError, InterfaceError
 
 from tasks_app import clock, outbound
 from tasks_app.bridge import UNLIMITED, Do, DoApart, bridge
+from tasks_app.buckets import Buckets
 from tasks_app.deliveries import turns
+from tasks_app.deliveries.limits import CROWDED_SECONDS, Busy, Places, Postponed
 from tasks_app.deliveries.posting import TRY_SECONDS, post
 from tasks_app.deliveries.schedule import TryResult
-from tasks_app.deliveries.turns import Busy, Turn
+from tasks_app.deliveries.turns import Turn
 from tasks_app.event_log import MakeBody, NoBody
 from tasks_app.hints import hints
 
 log = logging.getLogger(__name__)
+UNMADE_SECONDS = 5.0
+"""After so long a body is asked for again that the database did not give."""
 FAREWELL = 1.0
 """Seconds that tries under way have when the process ends; they are made again by the next one."""
 
@@ -42,6 +47,8 @@ class Sender:
         self.stopping = False
         self.client: httpx.AsyncClient | None = None
         self.running: dict[asyncio.Task[None], Turn] = {}
+        self.places = Places()
+        self.sent = Buckets(lambda: settings.A2A_OWNER_DELIVERY_BYTES)
 
     @property
     def alive(self) -> bool:
@@ -103,7 +110,7 @@ class Sender:
         free = settings.A2A_DELIVERY_SLOTS - len(self.running)
         if free <= 0:
             return False  # The end of a try wakes.
-        busy = Busy(self.running.values())
+        busy = Busy(self.running.values(), self.sent)
         # A look costs nobody the lane of the writers.
         if not await bridge.ask(DoApart(lambda: turns.due(clock.shared(), busy).exists())):
             return False
@@ -127,12 +134,16 @@ class Sender:
             # Another sender might begin before this one ends.
             await bridge.ask(Do(partial(turns.release, turn)), UNLIMITED)
             return
-        self.client = self.client or outbound.client(seconds=TRY_SECONDS)
         try:
-            result = await self._try(self.client, turn, began)
+            result = await self._try(turn, began)
+        except Postponed as error:
+            await bridge.ask(Do(partial(turns.postpone, turn, error.seconds, str(error))), UNLIMITED)
+            return
         except asyncio.CancelledError:
             await asyncio.shield(bridge.ask(Do(partial(turns.release, turn)), UNLIMITED))
             raise
+        finally:
+            self.places.leave(turn)
         ended, chance = clock.now(), random.random()  # noqa: S311  # it spreads load, it hides nothing
         await bridge.ask(Do(partial(turns.settle, turn, result, began, ended, chance)), UNLIMITED)
         level = logging.INFO if result.status and result.status < 300 else logging.WARNING
@@ -141,14 +152,24 @@ class Sender:
             result.error or result.status,
         )  # fmt: skip
 
-    async def _try(self, client: httpx.AsyncClient, turn: Turn, began: datetime) -> TryResult:
-        if (body := turn.body) is None:
-            item = MakeBody(task_id=turn.task_id, seq=turn.seq, version=turn.version)
-            try:
-                body = (await bridge.ask(item)).decode()
-            except NoBody as error:
-                return TryResult(error=str(error), hopeless=True)
-        return await post(client, turn, body, began)
+    async def _try(self, turn: Turn, began: datetime) -> TryResult:
+        """Raises Postponed."""
+        try:
+            body = await _body(turn)
+        except NoBody as error:
+            return TryResult(error=str(error), hopeless=True)
+        size = len(body.encode())
+        if not self.sent.use(turn.owner_id, size, began):
+            raise Postponed(self.sent.wait(turn.owner_id, began), turns.too_much_sent())
+        self.client = self.client or outbound.client(seconds=TRY_SECONDS)
+        # A task has a context of its own: what is set here is for this try.
+        outbound.arrival.set(partial(self.places.enter, turn))
+        try:
+            return await post(self.client, turn, body, began)
+        except outbound.Crowded:
+            self.sent.give_back(turn.owner_id, size, began)
+            seconds = CROWDED_SECONDS * (0.5 + random.random())  # noqa: S311  # it spreads load, it hides nothing
+            raise Postponed(seconds, "held back: as many tries as may be are under way at its address") from None
 
     async def _wind_down(self) -> None:
         if self.running:
@@ -160,6 +181,19 @@ class Sender:
         if self.client is not None:
             await self.client.aclose()
             self.client = None
+
+
+async def _body(turn: Turn) -> str:
+    """Return the body of the delivery. Raises NoBody, and Postponed while the database cannot give it."""
+    if turn.body is not None:
+        return turn.body
+    item = MakeBody(task_id=turn.task_id, seq=turn.seq, version=turn.version)
+    try:
+        made: bytes = await bridge.ask(item)
+    except (DatabaseError, InterfaceError) as error:
+        log.warning("the body of delivery %s was not made: %s", turn.delivery, error)
+        raise Postponed(UNMADE_SECONDS, "held back: the database did not give its body") from error
+    return made.decode()
 
 
 sender = Sender()

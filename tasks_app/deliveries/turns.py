@@ -4,31 +4,26 @@ All of it is in transactions of the write lane. Leases, and when a delivery is d
 share.
 """
 
-from collections import Counter
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from secrets import token_hex
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Case, DateTimeField, Exists, F, OuterRef, Q, QuerySet, Value, When
 from msgspec import Struct
 
 from tasks_app import clock
 from tasks_app.deliveries.heads import count_body, due_after, heads, supersede
+from tasks_app.deliveries.limits import Busy
 from tasks_app.deliveries.schedule import TryResult, next_try, verdict
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
 
 LEASE = timedelta(seconds=20)
 """Longer than a try may take: after it the sender must be gone."""
-AT_A_HOST = 8
-"""Tries of one owner at one host at the same time: what is slow there leaves slots, and the host, to others."""
 WRITTEN = (
     "lease_owner", "lease_until", "state", "reason", "due_at", "updated_at", "rests_until", "body_bytes", "sent_bytes",
 )  # fmt: skip
 """Columns of a webhook that the end of a try may change."""
-OF_SLOTS = 2
-"""One owner, who may know many slow hosts, gets one in so many slots; and so does one host, which many may know."""
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -54,39 +49,6 @@ class Turn(Struct, frozen=True, kw_only=True):
     secret: str
     updated_at: datetime
     """Of the webhook as it is tried."""
-
-
-class Busy:
-    """How many tries are under way, of whom and where."""
-
-    def __init__(self, running: Iterable[Turn] = ()) -> None:
-        self.pairs: Counter[tuple[int, str]] = Counter()
-        self.hosts: Counter[str] = Counter()
-        self.owners: Counter[int] = Counter()
-        for turn in running:
-            self.add(turn)
-
-    def add(self, turn: Turn) -> None:
-        self.pairs[turn.owner_id, turn.host] += 1
-        self.hosts[turn.host] += 1
-        self.owners[turn.owner_id] += 1
-
-    @property
-    def most(self) -> int:
-        """Tries of one owner, and at one host."""
-        return max(1, int(settings.A2A_DELIVERY_SLOTS) // OF_SLOTS)
-
-    def full(self) -> tuple[list[tuple[int, str]], list[str], list[int]]:
-        """The owners at a host, the hosts and the owners with as many tries as they may have."""
-        most = self.most
-        return (
-            [pair for pair, tries in self.pairs.items() if tries >= AT_A_HOST],
-            [host for host, tries in self.hosts.items() if tries >= most],
-            [owner for owner, tries in self.owners.items() if tries >= most],
-        )
-
-    def has_room(self, owner_id: int, host: str) -> bool:
-        return self.pairs[owner_id, host] < AT_A_HOST and max(self.hosts[host], self.owners[owner_id]) < self.most
 
 
 def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:
@@ -117,10 +79,16 @@ def take(worker: str, limit: int, busy: Busy) -> list[Turn]:
         configs = list(found.select_for_update(of=("self",), skip_locked=True, no_key=True)[:limit])
         chosen = heads(configs)
         turns: list[Turn] = []
+        held_back: dict[str, datetime] = {}
         for config in configs:
-            if config.pk in chosen and busy.has_room(config.owner_id, config.host):
+            if config.pk not in chosen:
+                continue
+            if seconds := busy.sent.wait(config.owner_id, clock.now()) if busy.sent else 0.0:
+                held_back[config.pk] = now + timedelta(seconds=seconds)
+            elif busy.has_room(config.owner_id, config.host):
                 turns.append(_turn(config, config.owner_id, chosen[config.pk], lease, until))
                 busy.add(turns[-1])
+        _hold_back(held_back)
         _write(turns, [config.pk for config in configs if config.pk not in chosen], lease, now)
         supersede([chosen[turn.config] for turn in turns], now)
     return turns
@@ -133,8 +101,20 @@ def _write(turns: list[Turn], idle: list[str], lease: str, now: datetime) -> Non
     if turns:
         # The log grows from the event of this body on.
         PushConfig.objects.filter(pk__in=[turn.config for turn in turns]).update(
-            lease_owner=lease, lease_until=now + LEASE, grown=0
+            lease_owner=lease, lease_until=now + LEASE, grown=0, reason=""
         )
+
+
+def _hold_back(times: dict[str, datetime]) -> None:
+    """Make webhooks due later whose owners have had too much sent."""
+    if times:
+        later = Case(*(When(pk=pk, then=Value(at)) for pk, at in times.items()), output_field=DateTimeField())
+        PushConfig.objects.filter(pk__in=times).update(due_at=later, reason=too_much_sent())
+
+
+def too_much_sent() -> str:
+    """Return what operators read of a webhook whose owner waits for the next minute."""
+    return f"held back: its owner has had more than {settings.A2A_OWNER_DELIVERY_BYTES} bytes sent in a minute"
 
 
 def _turn(config: PushConfig, owner_id: int, head: Delivery, lease: str, until: datetime) -> Turn:
@@ -207,6 +187,16 @@ def release(turn: Turn) -> None:
     with transaction.atomic():
         locked(turn.config)
         PushConfig.objects.filter(pk=turn.config, lease_owner=turn.lease).update(lease_owner=None, lease_until=None)
+
+
+def postpone(turn: Turn, seconds: float, sentence: str) -> None:
+    """Give the turn back, and make its webhook due after so many seconds. The sentence is for operators."""
+    with transaction.atomic():
+        locked(turn.config)
+        due_at = clock.shared() + timedelta(seconds=seconds)
+        mine = PushConfig.objects.filter(pk=turn.config, lease_owner=turn.lease)
+        mine.filter(state="active").update(due_at=due_at, reason=sentence[:255])
+        mine.update(lease_owner=None, lease_until=None)
 
 
 def release_all() -> int:

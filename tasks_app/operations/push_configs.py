@@ -4,20 +4,23 @@ import asyncio
 import secrets
 from base64 import b64encode
 from datetime import datetime, timedelta
+from math import ceil
 from uuid import uuid4
 
+from django.conf import settings
 from django.core import signing
 from django.db.models import Q
 
 from a2a.dialects import BY_VERSION
 from a2a.dialects.shape import PushConfigPage
 from a2a.dialects.webhooks import SIGNED
-from a2a.errors import InvalidParams, TaskNotFound
+from a2a.errors import InvalidParams, RateLimited, TaskNotFound
 from a2a.requests import CreatePushConfig, DeletePushConfig, GetPushConfig, ListPushConfigs
 from a2a.types import PushConfig
 from tasks_app import clock, outbound
 from tasks_app.access import sight
 from tasks_app.bridge import Do, DoSlowly
+from tasks_app.buckets import Buckets
 from tasks_app.event_log import MOST, Full, Register, Remove, UnderWay, register, remove
 from tasks_app.ids import uuid7
 from tasks_app.models import PushConfig as Row
@@ -31,6 +34,8 @@ LOOKS = 0.2
 LONGEST_TRY = timedelta(seconds=15)
 """How long a removal waits for it."""
 _SALT = "webhooks"
+registrations = Buckets(lambda: settings.A2A_OWNER_WEBHOOKS)
+"""Those that each owner makes in this process."""
 
 
 def create(request: CreatePushConfig, context: Context) -> Steps:
@@ -39,6 +44,7 @@ def create(request: CreatePushConfig, context: Context) -> Steps:
     What a task that has ended takes is undecided in A2A 1.0, 3.1.7: it takes webhooks, and they hear of its end.
     """
     head = yield from find(context, request.task_id, request.tenant)
+    _count_registration(context.caller.owner_id)
     yield from check_address(request.config)
     row = webhook_row(request.config, head.task_id, clock.now())
     item = Register(row=row, sight=sight(context.caller, head.task_id))
@@ -50,6 +56,14 @@ def create(request: CreatePushConfig, context: Context) -> Steps:
         # It was forgotten since it was looked at.
         raise TaskNotFound(taskId=request.task_id)
     return _told(context, _shown(row, request.config, token=request.config.token))
+
+
+def _count_registration(owner_id: int) -> None:
+    """Raises RateLimited: a registration has a name looked up, and on a task that has ended something sent."""
+    now = clock.now()
+    if not registrations.use(owner_id, 1, now):
+        seconds = ceil(registrations.wait(owner_id, now))
+        raise RateLimited(seconds, limit="webhooks registered in a minute", most=str(settings.A2A_OWNER_WEBHOOKS))
 
 
 def check_address(config: PushConfig):  # type: ignore[no-untyped-def]  # a part of a generator

@@ -1,7 +1,6 @@
 """Bodies are made from the log when they are sent; those that are whole tasks stay linear in its size."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -14,38 +13,19 @@ from tasks_app import clock
 from tasks_app.bridge import bridge
 from tasks_app.deliveries import give_up, send_again, shown_body, turns
 from tasks_app.deliveries.heads import REST_RATE, STEPS_BYTES
+from tasks_app.deliveries.limits import Busy
 from tasks_app.event_log import GROWTH
 from tasks_app.event_log.bodies import Folds, MakeBody, body_of
 from tasks_app.models import Delivery, PushConfig
 from tasks_app.models import Event as Row
 from tests.conftest import Person
 from tests.operations.rows import addition, chunk, status
-from tests.operations.webhooks import Hand, happens, hook, hooked, pump, task
-from tests.receiver import Receiver, Reply, receiver
+from tests.operations.webhooks import DONE, WORKS, Hand, happens, hook, hooked, pump, seqs, task
+from tests.receiver import Receiver, Reply
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
-WORKS, DONE = status(TaskState.WORKING), status(TaskState.COMPLETED)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
 LARGE = STEPS_BYTES // 4
 """Characters of an update after a few of which a webhook does not get every step."""
-
-
-@pytest.fixture(autouse=True)
-def loopback(settings: Any) -> None:
-    settings.A2A_OUTBOUND_LOOPBACK = True
-
-
-@pytest.fixture
-def there() -> Any:
-    with receiver() as found:
-        yield found
-
-
-@pytest.fixture
-def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
-    moved = Hand()
-    monkeypatch.setattr(clock, "now", moved)
-    monkeypatch.setattr(clock, "shared", moved)
-    return moved
 
 
 def says(text: str) -> Event:
@@ -66,11 +46,7 @@ def logged(task_id: str) -> int:
     return sum(Row.objects.filter(task_id=task_id).values_list("size", flat=True))
 
 
-def seqs(there: Receiver) -> list[int]:
-    return [got.seq for got in there.got]
-
-
-def states() -> dict[int, str]:
+def outcomes() -> dict[int, str]:
     return dict(Delivery.objects.order_by("seq").values_list("seq", "state"))
 
 
@@ -115,7 +91,7 @@ def test_the_bodies_of_a_chatty_task_are_linear_in_its_log(
     assert there.got[-1].json["status"]["state"] == "completed"
     assert len(there.got[-1].json["history"]) == 60
     assert seqs(there) == sorted(seqs(there))
-    assert set(states().values()) == {"delivered", "superseded"}
+    assert set(outcomes().values()) == {"delivered", "superseded"}
 
 
 def test_a_small_task_is_told_step_by_step(lanes: None, owner: Person, there: Receiver) -> None:
@@ -155,7 +131,7 @@ def test_the_end_and_a_question_of_a_large_task_are_told_at_once(large: str, the
     happens(large, says("six"), status(state))
     pump()
     assert seqs(there) == [8]
-    assert states()[7] == "superseded"
+    assert outcomes()[7] == "superseded"
 
 
 def test_a_question_and_its_answer_are_both_told_although_the_end_is_there(large: str, there: Receiver) -> None:
@@ -270,7 +246,7 @@ def test_turns_are_taken_in_the_same_number_of_statements_however_many(lanes: No
         for place in range(number):
             happens(hooked(owner, "http://127.0.0.1:65001/", "0.3" if place % 2 else "1.0"), WORKS)
         with CaptureQueriesContext(connection) as captured:
-            assert len(turns.take("w", 64, turns.Busy())) == number
+            assert len(turns.take("w", 64, Busy())) == number
         hand.on(minutes=1)
         PushConfig.objects.all().delete()
         return len(captured)

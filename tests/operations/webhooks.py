@@ -7,15 +7,20 @@ from typing import Any
 
 from a2a.events import Event
 from a2a.requests import CreatePushConfig
+from a2a.states import TaskState
 from a2a.types import PushConfig
 from tasks_app import clock
 from tasks_app.bridge import bridge
 from tasks_app.deliveries.sender import Sender
+from tasks_app.models import Delivery
 from tests.conftest import Person
 from tests.operations.asking import ask
-from tests.operations.rows import addition, creation
+from tests.operations.rows import addition, creation, status
+from tests.receiver import Receiver, Reply
 
 _keys = count(1)
+NOTHING = Reply(503)
+WORKS, DONE = status(TaskState.WORKING), status(TaskState.COMPLETED)
 
 
 def config(url: str, version: str = "1.0", **more: Any) -> PushConfig:
@@ -49,17 +54,18 @@ def happens(task_id: str, *events: Event) -> None:
         assert bridge.do(addition(task_id, event)), "the log took it"
 
 
-def pump() -> None:
+def pump(sender: Sender | None = None) -> None:
     """Sends all that is due, and waits for what becomes of it."""
+    sender = sender or Sender()
 
     async def go() -> None:
-        sender = Sender()
         try:
             while await sender.look() or sender.running:
                 await asyncio.gather(*sender.running)
         finally:
             if sender.client is not None:
                 await sender.client.aclose()
+                sender.client = None
 
     asyncio.run(go())
 
@@ -75,3 +81,13 @@ class Hand:
 
     def on(self, **by: float) -> None:
         self.time += timedelta(**by)
+
+
+def states() -> list[tuple[int, str, int]]:
+    """Sequence number, state and tries of each delivery, webhook by webhook."""
+    return list(Delivery.objects.order_by("config_id", "seq").values_list("seq", "state", "tries"))
+
+
+def seqs(there: Receiver) -> list[int]:
+    """The sequence numbers in the order in which they arrived."""
+    return [got.seq for got in there.got]

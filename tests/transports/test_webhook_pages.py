@@ -16,6 +16,7 @@ from django.urls import reverse
 from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.deliveries import turns
+from tasks_app.deliveries.limits import Busy
 from tasks_app.deliveries.schedule import TryResult
 from tasks_app.management.operator import account
 from tasks_app.models import Delivery, PushConfig
@@ -42,7 +43,7 @@ def webhook(owner: Person, settings: Any) -> PushConfig:
     url = url.replace("<b>", "%3Cb%3E")
     task_id = hooked(owner, url, token=SECRETS[0], schemes=("Bearer",), credentials=SECRETS[1])
     happens(task_id, status(TaskState.WORKING), chunk("one <script>"))
-    (turn,) = turns.take("w", 1, turns.Busy())
+    (turn,) = turns.take("w", 1, Busy())
     turns.settle(turn, TryResult(status=404, error="The receiver answered 404."), clock.now(), clock.now(), 0.5)
     return PushConfig.objects.get()
 

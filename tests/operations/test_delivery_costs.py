@@ -1,0 +1,85 @@
+"""What webhooks cost the writers."""
+
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection
+from django.test.utils import CaptureQueriesContext
+
+from tasks_app import statements as prepared_ones
+from tasks_app.bridge import KINDS, bridge, perform
+from tasks_app.event_log import PUSHING, Append, Appended
+from tasks_app.models import Delivery
+from tests.conftest import Person, on_postgres
+from tests.operations.rows import addition, chunk, creation
+from tests.operations.webhooks import DONE, WORKS, happens, hooked, pump, seqs, states, task
+from tests.receiver import Receiver
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
+
+
+def statements(work: Any) -> int:
+    """How many the write lane needs for it."""
+    before, bridge.inline = bridge.inline, True
+    try:
+        with CaptureQueriesContext(connection) as captured:
+            work()
+    finally:
+        bridge.inline = before
+    return len(captured)
+
+
+def test_a_task_without_webhooks_pays_nothing(lanes: None, owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    def seen() -> Any:
+        return connection.cursor()
+
+    # Statements that PostgreSQL prepares pass by Django, which counts; and one a second is about their plans.
+    monkeypatch.setattr(prepared_ones, "_bound", seen)
+    monkeypatch.setattr(prepared_ones, "_keep_plans_fresh", lambda: None)
+    item = addition(task(owner), WORKS)
+    # SQLite: begin, update, insert, commit.
+    assert statements(lambda: bridge.do(item)) == (1 if on_postgres() else 4)
+
+
+def test_in_a_group_tasks_with_and_without_webhooks_get_their_own(lanes: None, owner: Person, there: Receiver) -> None:
+    plain, with_one = task(owner), hooked(owner, there.url)
+    items = [addition(plain, WORKS), addition(with_one, WORKS)]
+    first, second = perform(KINDS[Append], items)
+    assert isinstance(first, Appended)
+    assert isinstance(second, Appended) if not on_postgres() else second is PUSHING
+    if on_postgres():
+        items = [addition(plain, chunk("x")), items[1]]
+        items[1].pushing = True
+        assert [type(result) for result in perform(KINDS[Append], items)] == [Appended, Appended]
+    pump()
+    assert seqs(there) == [2]
+
+
+def test_an_item_that_is_tried_again_in_a_smaller_group_keeps_its_numbers(lanes: None, owner: Person) -> None:
+    one, other = task(owner), task(owner)
+    taken = creation(owner, "taken")
+    bridge.do(taken)
+    wrong = addition(other, WORKS, key=taken.key)
+    first, second = perform(KINDS[Append], [addition(one, WORKS), wrong])
+    assert isinstance(first, Appended)
+    assert isinstance(second, IntegrityError)
+    # The replay of all logs, at the end, finds no gap.
+
+
+def test_an_event_that_cannot_be_told_happens_even_so(
+    lanes: None, owner: Person, there: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_id = hooked(owner, there.url, "0.3")
+
+    def broken(*_: Any) -> Any:
+        raise LookupError
+
+    monkeypatch.setattr("tasks_app.event_log.bodies._task_as_of", broken)
+    happens(task_id, WORKS)
+    pump()
+    monkeypatch.undo()
+    happens(task_id, DONE)
+    pump()
+    assert seqs(there) == [3]
+    assert states() == [(2, "dead", 1), (3, "delivered", 1)]
+    assert "the log of the process" in Delivery.objects.get(seq=2).error

@@ -1,0 +1,305 @@
+"""Nobody waits for another: tries at the same time, of one owner and at one address, and bytes in a minute."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from a2a.errors import RateLimited
+from a2a.requests import DeletePushConfig
+from tasks_app import clock, outbound
+from tasks_app.buckets import Buckets
+from tasks_app.deliveries import turns
+from tasks_app.deliveries.limits import AT_A_HOST, OF_SLOTS, Busy, Places, place_of
+from tasks_app.deliveries.sender import Sender
+from tasks_app.event_log.outbox import TELLINGS
+from tasks_app.models import PushConfig
+from tests.conftest import Person
+from tests.operations.asking import ask
+from tests.operations.rows import chunk
+from tests.operations.webhooks import DONE, Hand, happens, hook, hooked, pump, states, task
+from tests.receiver import Receiver, Reply, receiver
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
+
+
+def test_a_slow_receiver_holds_up_neither_another_nor_the_order(service: None, owner: Person, there: Receiver) -> None:
+    gate = threading.Event()
+    there.paths["/slow"] = Reply(until=gate)
+    slow, fast = hooked(owner, f"{there.url}/slow"), hooked(owner, f"{there.url}/fast")
+    for one in (slow, fast):
+        happens(one, chunk("one"), chunk("two"), chunk("three"))
+    fast_ones = there.wait(3, "/fast")
+    assert [got.seq for got in fast_ones] == sorted(got.seq for got in fast_ones)
+    assert len(there.wait(1, "/slow")) == 1
+    gate.set()
+    slow_ones = there.wait(3, "/slow")
+    assert [got.seq for got in slow_ones] == sorted(got.seq for got in slow_ones)
+
+
+def so_many_at_once(there: Receiver, number: int, slow: Sequence[str], fast: str) -> None:
+    """Of the tasks whose webhooks are slow so many are told of at once, and of the other one beside them."""
+    gate = threading.Event()
+    there.paths["/slow"] = Reply(until=gate)
+    for task_id in slow:
+        happens(task_id, chunk("x"))
+    there.wait(number, "/slow")
+    happens(fast, chunk("x"))
+    there.wait(1, "/fast")
+    assert len(there.at("/slow")) == number
+    gate.set()
+    there.wait(len(slow), "/slow")
+
+
+@pytest.fixture
+def there() -> Iterator[Receiver]:
+    """A receiver at every address of this machine: 127.0.0.1, 127.0.0.2 and so on."""
+    with receiver("0.0.0.0") as found:  # noqa: S104  # Linux has a network of loopback addresses
+        yield found
+
+
+Names = Callable[[str, str], list[str]]
+
+
+@pytest.fixture
+def names(there: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Names:
+    """Gives URLs of twelve hosts, each of which has the address in which its number replaces the braces."""
+
+    def given(name: str, address: str) -> list[str]:
+        settings.A2A_OUTBOUND_HOSTS = [name.format(number) for number in range(12)]
+        numbers = {name.format(number): address.format(number + 1) for number in range(12)}
+
+        async def lookup(host: str, port: int, _: Any) -> outbound.Found:
+            return [(2, 1, 6, "", (numbers[host], port))]
+
+        monkeypatch.setattr(outbound, "lookup", lookup)
+        return [f"http://{host}:{there.server_address[1]}" for host in settings.A2A_OUTBOUND_HOSTS]
+
+    return given
+
+
+@pytest.fixture
+def hosts(names: Names) -> list[str]:
+    """Addresses of six hosts, all of which are the receiver."""
+    return names("{}.internal", "127.0.0.{}")[:6]
+
+
+def test_a_slow_host_leaves_slots_to_other_hosts(service: None, owner: Person, there: Receiver, settings: Any) -> None:
+    settings.A2A_DELIVERY_SLOTS = OF_SLOTS * (AT_A_HOST + 2)
+    slow = [hooked(owner, f"{there.url}/slow") for _ in range(AT_A_HOST + 4)]
+    fast = hooked(owner, f"http://127.0.0.2:{there.server_address[1]}/fast")
+    so_many_at_once(there, AT_A_HOST, slow, fast)
+
+
+def test_an_owner_of_many_slow_hosts_leaves_slots_to_other_owners(
+    service: None, owner: Person, stranger: Person, there: Receiver, hosts: list[str], settings: Any
+) -> None:
+    settings.A2A_DELIVERY_SLOTS = 4
+    slow = [hooked(owner, f"{host}/slow") for host in hosts]
+    so_many_at_once(there, 4 // OF_SLOTS, slow, hooked(stranger, f"{hosts[0]}/fast"))
+
+
+def test_an_owner_whose_webhooks_are_slow_leaves_their_host_to_other_owners(
+    service: None, owner: Person, stranger: Person, there: Receiver, settings: Any
+) -> None:
+    settings.A2A_DELIVERY_SLOTS = OF_SLOTS * (AT_A_HOST + 2)
+    slow = [hooked(owner, f"{there.url}/slow") for _ in range(AT_A_HOST + 1)]
+    so_many_at_once(there, AT_A_HOST, slow, hooked(stranger, f"{there.url}/fast"))
+
+
+def test_a_host_of_many_owners_leaves_slots_to_other_hosts(
+    service: None, owner: Person, stranger: Person, there: Receiver, settings: Any
+) -> None:
+    settings.A2A_DELIVERY_SLOTS = 4
+    slow = [hooked(person, f"{there.url}/slow") for person in (owner, stranger, owner, stranger)]
+    fast = hooked(stranger, f"http://127.0.0.2:{there.server_address[1]}/fast")
+    so_many_at_once(there, 4 // OF_SLOTS, slow, fast)
+
+
+def test_as_many_tries_are_under_way_as_there_are_slots(
+    lanes: None, owner: Person, colleague: Person, stranger: Person, there: Receiver, hosts: list[str], settings: Any
+) -> None:
+    settings.A2A_DELIVERY_SLOTS = 4
+    gate = threading.Event()
+    there.default = Reply(until=gate)
+    for place, host in enumerate(hosts):
+        happens(hooked((owner, colleague, stranger)[place // 2], host), chunk("x"))
+
+    async def looked() -> list[int]:
+        sender = Sender()
+        await sender.look()
+        await sender.look()
+        under_way = [len(sender.running)]
+        gate.set()
+        await asyncio.gather(*sender.running)
+        await sender.look()
+        under_way.append(len(sender.running))
+        await asyncio.gather(*sender.running)
+        assert sender.client
+        await sender.client.aclose()
+        return under_way
+
+    assert asyncio.run(looked()) == [4, 2]
+    assert {state for _, state, _ in states()} == {"delivered"}
+
+
+# ------------------------------------------------------------------ addresses
+
+
+def test_names_of_one_address_get_no_more_tries_than_the_address(
+    service: None, owner: Person, stranger: Person, there: Receiver, names: Names
+) -> None:
+    wild = names("{}.wild.internal", "127.0.0.1")
+    slow = [hooked(owner, f"{host}/slow") for host in wild]
+    so_many_at_once(there, AT_A_HOST, slow, hooked(stranger, f"{wild[0]}/fast"))
+    assert there.most_at_once <= AT_A_HOST + 1
+
+
+def test_a_try_that_an_address_has_no_room_for_is_not_made_and_its_webhook_says_why(
+    lanes: None, owner: Person, there: Receiver
+) -> None:
+    task_id = hooked(owner, there.url)
+    happens(task_id, chunk("x"))
+    sender = Sender()
+    (turn,) = turns.take("w", 1, Busy())
+    for place in range(AT_A_HOST):
+        sender.places.enter(replace(turn, config=f"another {place}"), "127.0.0.1")
+
+    async def tried() -> None:
+        await sender._send(turn)
+        assert sender.client
+        await sender.client.aclose()
+
+    asyncio.run(tried())
+    row = PushConfig.objects.get()
+    assert (there.got, states()) == ([], [(2, "waiting", 0)])
+    assert "at its address" in row.reason
+    assert row.due_at
+    assert row.lease_owner is None
+
+
+@pytest.mark.parametrize(
+    ("number", "place"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+    ],
+)
+def test_who_has_one_address_of_a_network_of_ipv6_has_them_all(number: str, place: str) -> None:
+    assert place_of(number) == place
+
+
+class Attempt(NamedTuple):
+    """A try, as far as limits go."""
+
+    config: str
+    owner_id: int
+    host: str
+
+
+def test_what_has_left_is_counted_no_more(owner: Person) -> None:
+    places, turn = Places(), Attempt(config="a", owner_id=1, host="h")
+    places.enter(turn, "192.0.2.1")
+    places.enter(turn, "192.0.2.2")
+    places.leave(turn)
+    places.leave(turn)
+    assert (places.tries, places.of_owners, places.entered) == ({}, {}, {})
+
+
+# ---------------------------------------------------------------------- bytes
+
+
+def test_what_an_owner_has_sent_beyond_a_number_of_bytes_waits_and_is_not_lost(
+    lanes: None, owner: Person, stranger: Person, there: Receiver, hand: Hand, settings: Any
+) -> None:
+    settings.A2A_OWNER_DELIVERY_BYTES = 60_000
+    tasks = [hooked(owner, f"{there.url}/mine") for _ in range(6)]
+    sender = Sender()
+    for task_id in tasks:
+        happens(task_id, chunk("x" * 30_000))
+    pump(sender)
+    # The last of them took what was left.
+    assert len(there.at("/mine")) == 2
+    waiting = PushConfig.objects.filter(due_at__isnull=False)
+    assert {row.reason for row in waiting} == {turns.too_much_sent()}
+    happens(hooked(stranger, f"{there.url}/other"), chunk("x"))
+    pump(sender)
+    assert len(there.at("/other")) == 1
+    for half in range(1, 5):
+        hand.on(seconds=31)
+        pump(sender)
+        assert sum(len(got.raw) for got in there.at("/mine")) <= 60_000 + half * 31_000 + 31_000
+    assert {state for _, state, _ in states()} == {"delivered"}
+    assert set(PushConfig.objects.values_list("reason", flat=True)) == {""}
+
+
+def test_a_webhook_is_no_cannon(lanes: None, owner: Person, there: Receiver, hand: Hand, settings: Any) -> None:
+    settings.A2A_OWNER_DELIVERY_BYTES, settings.A2A_OWNER_WEBHOOKS = 3_000_000, 40
+    task_id, sender = task(owner), Sender()
+    refused: list[RateLimited] = []
+    happens(task_id, chunk("x" * 900_000), DONE)
+    for place in range(100):
+        config_id = f"{place}"
+        try:
+            hook(owner, task_id, f"{there.url}/{place}", "0.3", id=config_id)
+        except RateLimited as error:
+            refused.append(error)
+            continue
+        pump(sender)
+        ask(owner, DeletePushConfig(task_id=task_id, id=config_id))
+    assert len(refused) == 60
+    assert refused[0].facts == {"limit": "webhooks registered in a minute", "most": "40"}
+    assert 1 <= refused[0].retry_after <= 60
+    assert sum(len(got.raw) for got in there.got) <= 3_000_000 + 1_000_000
+
+
+def test_an_address_hears_of_the_end_once_under_however_many_ids(lanes: None, owner: Person, there: Receiver) -> None:
+    task_id = task(owner)
+    happens(task_id, DONE)
+    for place in range(5):
+        hook(owner, task_id, there.url, "0.3", id=f"{place}")
+        pump()
+        ask(owner, DeletePushConfig(task_id=task_id, id=f"{place}"))
+    hook(owner, task_id, f"{there.url}/another", "0.3")
+    pump()
+    assert [got.path for got in there.got] == ["/", "/another"]
+
+
+def test_a_webhook_that_moves_to_and_fro_hears_of_the_end_ten_times(
+    lanes: None, owner: Person, there: Receiver
+) -> None:
+    task_id = task(owner)
+    happens(task_id, DONE)
+    for place in range(15):
+        hook(owner, task_id, f"{there.url}/{place}", "0.3")
+        pump()
+    assert len(there.got) == TELLINGS
+
+
+def test_a_bucket_fills_evenly_and_its_debt_is_paid_first() -> None:
+    buckets, now = Buckets(lambda: 60.0), clock.now()
+    assert buckets.use(1, 50, now)
+    assert buckets.use(1, 40, now)
+    assert (buckets.use(1, 1, now), buckets.wait(1, now)) == (False, 30)
+    assert buckets.use(2, 1, now)
+    assert not buckets.use(1, 1, now + timedelta(seconds=30))
+    assert buckets.use(1, 1, now + timedelta(seconds=31))
+    # A clock that goes back fills nothing.
+    assert buckets.wait(1, now) == 0.1
+    buckets.give_back(1, 1, now)
+    assert buckets.use(1, 1, now)
+
+
+def test_buckets_that_are_full_again_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks_app.buckets.MOST_KEPT", 3)
+    buckets, now = Buckets(lambda: 60.0), clock.now()
+    for owner_id in range(3):
+        assert buckets.use(owner_id, 60 * owner_id + 1, now)
+    assert buckets.use(9, 1, now + timedelta(seconds=70))
+    assert set(buckets.levels) == {2, 9}
