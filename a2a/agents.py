@@ -7,7 +7,7 @@
 
 Sync or async, generator or plain return: all work. Yield or return text, bytes, dicts and lists (data), a Part, an
 Artifact, or what run.status, run.ask, run.artifact, run.reply and run.reject make. Raise a2a.run.Failure to fail with
-a sentence for the caller; whatever else is raised gives a reference only.
+a sentence for the caller, a2a.run.Retry to be called again; whatever else is raised gives a reference only.
 """
 
 import difflib
@@ -26,7 +26,9 @@ from a2a.media import DEFAULT, Modes, is_mode, modes
 from a2a.types import Extension, Json, Message, Skill
 
 Form = Literal["coroutine", "async generator", "function", "generator"]
-YEAR = 31_536_000
+YEAR, HOUR = 31_536_000, 3600
+TRANSIENT = (ConnectionError, TimeoutError)
+"""Exceptions that are worth another attempt where an agent does not say which are."""
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 
 
@@ -47,7 +49,11 @@ class Agent(Struct, frozen=True, kw_only=True):
     timeout: float
     """Seconds that one attempt may take."""
     attempts: int
-    """How often an interrupted task is begun again; 1 means that it fails instead."""
+    """How often it may be called for one message; with 1 an interrupted task fails."""
+    retry_on: tuple[type[Exception], ...]
+    """Exceptions that are worth another attempt."""
+    backoff: float
+    """Seconds before the second attempt; twice as many before each further one."""
     queue: str
     priority: int
     """Higher goes first."""
@@ -150,6 +156,10 @@ def _modes(value: Any) -> bool:
     return isinstance(value, list | tuple) and len(value) > 0 and all(map(is_mode, value))
 
 
+def _exceptions(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(v, type) and issubclass(v, Exception) for v in value)
+
+
 def _extensions(value: Any) -> bool:
     if not _list(value, str | Extension):
         return False
@@ -184,6 +194,8 @@ _OPTIONS: dict[str, Option] = {
         300.0, lambda v: _number(v) and 0 < v <= YEAR, f"a number of seconds above 0, at most {YEAR} (a year)"
     ),
     "attempts": Option(1, lambda v: _whole(v, 1, 100), "a whole number from 1 to 100"),
+    "retry_on": Option(TRANSIENT, _exceptions, "a list of exception classes, such as [ConnectionError]"),
+    "backoff": Option(1.0, lambda v: _number(v) and 0 <= v <= HOUR, f"a number of seconds from 0 to {HOUR} (an hour)"),
     "queue": Option("default", _name, "a lower-case name"),
     "priority": Option(0, lambda v: _whole(v, -1000, 1000), "a whole number from -1000 to 1000"),
     "scopes": Option((), lambda v: _list(v, str), "a list of scope names"),
@@ -209,9 +221,9 @@ def agent(**options: Any) -> Callable[[Function], Function]: ...
 
 
 def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Registers a function as an agent; with or without options (name, description, skills, timeout, attempts, queue,
-    priority, scopes, cost, quick, version, listed, extensions, input_modes, output_modes). Raises AgentDefinitionError,
-    which names the file and line."""
+    """Registers a function as an agent; with or without options (name, description, skills, timeout, attempts,
+    retry_on, backoff, queue, priority, scopes, cost, quick, version, listed, extensions, input_modes, output_modes).
+    Raises AgentDefinitionError, which names the file and line."""
     if function is None:
         return lambda decorated: agent(decorated, **options)
     if not callable(function) or not hasattr(inspect.unwrap(function), "__code__"):
@@ -233,6 +245,7 @@ def define(function: Callable[..., Any], options: Json) -> Agent:
     if values["quick"] is True and values["attempts"] != 1:
         raise mistake(function, name, "quick agents run once, inside the call: leave attempts= out")
     values |= {"name": name, "description": description, "scopes": tuple(values["scopes"])}
+    values["retry_on"] = tuple(values["retry_on"])
     values["skills"] = skills = _skills(name, description, values["skills"])
     if values["listed"] and not any(skill.listed for skill in skills):
         raise mistake(function, name, "has no skill that is listed, and a card needs one: set listed=False")

@@ -1,4 +1,4 @@
-"""What an agent is given, the actions it may yield, and how it fails in its own words."""
+"""What an agent is given, the actions it may yield, and how it fails or asks to be called again in its own words."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -71,6 +71,18 @@ class Failure(Exception):
         self.text = text
 
 
+class Retry(Failure):
+    """What an agent raises when another attempt is worth it: a model that is overloaded, a quota that is used up for
+    now. Callers read the text. It is called again after so many seconds, or else after its own backoff, as long as its
+    option `attempts` allows."""
+
+    def __init__(self, text: str = "The agent cannot do it at the moment.", *, after: float | None = None) -> None:
+        super().__init__(text)
+        if after is not None and not 0 <= after < float("inf"):
+            raise ValueError(f"Retry(after=...) takes a number of seconds from 0, not {after!r}")
+        self.after = after
+
+
 class Wants(Struct, frozen=True, omit_defaults=True):
     """How the caller of a message wants it answered; kept with the task until the next message."""
 
@@ -112,7 +124,7 @@ class Run:
         self.message = message
         """The one that this run answers."""
         self.attempt = attempt
-        """1, or more when an earlier attempt was interrupted."""
+        """How often the agent was called for this message, this call included."""
         self.history = history
         """The task's messages so far, oldest first, with the one above."""
         self.conversation = conversation

@@ -48,6 +48,10 @@ async def interview(run: Run) -> AsyncIterator[Any]:
         yield run.artifact(f"{answers[1]} wishes: {answers[2]}", id="summary", name="summary", last=True)
 
 
+BACKOFF = 2.0
+"""Seconds until a model that was overloaded or away is asked again, doubled after that."""
+
+
 async def llm(run: Run) -> AsyncIterator[Any]:
     """Answers with a language model, which knows what was said in the context before."""
     if not words(run.message):
@@ -64,7 +68,10 @@ def offer_llm() -> None:
     """Registers the llm agent if there is a model to ask."""
     if configured():
         takes = ["text/*", "application/json"]
-        agent(skills=["chat"], timeout=600, attempts=3, input_modes=takes, output_modes=["text/plain"])(llm)
+        offer = agent(
+            skills=["chat"], timeout=600, attempts=3, backoff=BACKOFF, input_modes=takes, output_modes=["text/plain"]
+        )  # fmt: skip
+        offer(llm)
 
 
 offer_llm()

@@ -111,6 +111,8 @@ def _appended(items: Sequence[Append], results: list[Any]) -> None:
     done = [(item, result) for item, result in zip(items, results, strict=True) if isinstance(result, Appended)]
     event_log.told([Reached(item.task_id, result.seq, item.state, has_message(item)) for item, result in done])
     for item, result in done:
+        if item.delay is not None:
+            hints.offer_in(item.delay)
         if result.stale:
             bridge.put(Refresh(task_id=item.task_id))
 

@@ -105,6 +105,7 @@ def _late() -> list[str]:
         found.append(f"deliveries: the oldest that is due waits for {age:.0f} s already")
     # Any one: there may be a great many, and no index has them by age.
     waiting = Task.objects.filter(state="submitted", status_at__lt=clock.now() - OVERDUE)
+    waiting = waiting.exclude(not_before__gt=clock.now())
     for agent, queue in waiting.values_list("agent", "queue")[:1]:
         found.append(
             f"tasks: one of agent {agent} waits for more than {OVERDUE.total_seconds():.0f} s to be run; "

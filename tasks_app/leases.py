@@ -1,9 +1,12 @@
 """Leases that ended: their tasks are taken up again, or fail with the reason."""
 
 import logging
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
+
+from django.conf import settings
 
 from a2a.states import TaskState
 from tasks_app import clock
@@ -16,6 +19,8 @@ from tasks_app.rows import RunRow
 log = logging.getLogger(__name__)
 BATCH = 200
 """Tasks that are judged together."""
+SLOW = 2.0
+"""Seconds that the database may take to say what time it is."""
 LATE = timedelta(seconds=5)
 """After its deadline a run has this long to end by itself."""
 
@@ -26,7 +31,11 @@ def take_up(renew: Callable[[], None] = lambda: None) -> int:
     The time is read first, then this process renews what it holds: however long it was asleep, or its clock is set
     forward, and at whatever moment, what it works on has a lease that ends after that time.
     """
+    began = time.monotonic()
     now: datetime = bridge.do(DoApart(clock.shared))
+    if time.monotonic() - began > max(settings.A2A_LEASE_SECONDS / 3, SLOW):
+        log.warning("the database hung for %.0f s: leases are judged by the next sweep", time.monotonic() - began)
+        return 0  # Others could not renew theirs meanwhile.
     renew()
     # A worker may lose more than a batch, and none of it should wait for the next sweep.
     done = more = _take_up_some(now)
@@ -53,6 +62,7 @@ def _taken_up(task: Task, now: datetime) -> bool:
             started_at=task.deadline and task.deadline - timedelta(seconds=task.timeout), ended_at=now,
             outcome=verdict.outcome,
         ),
+        delay=verdict.delay,
     )  # fmt: skip
     try:
         # The next sweep comes; the others that are lost do not wait for this one.
@@ -68,13 +78,14 @@ def _taken_up(task: Task, now: datetime) -> bool:
 def _expired(now: datetime) -> list[Task]:
     """The working tasks whose lease or deadline is before that time."""
     working = Task.objects.filter(state=TaskState.WORKING.value).only(
-        "id", "context_id", "attempt", "tries", "max_attempts", "lease_owner", "lease_until", "deadline", "timeout"
-    )
+        "id", "context_id", "agent", "attempt", "tries", "max_attempts", "lease_owner", "lease_until", "deadline",
+        "timeout",
+    )  # fmt: skip
     expired = working.filter(lease_until__lt=now).order_by("lease_until")[:BATCH]
     overdue = working.filter(lease_until__isnull=False, deadline__lt=now - LATE)[:BATCH]
     return list({task.id: task for task in [*expired, *overdue]}.values())
 
 
 def _verdict(task: Task, *, is_overdue: bool) -> Verdict:
-    attempt = Attempt(task.id, task.context_id, task.tries, task.max_attempts)
+    attempt = Attempt(task.id, task.context_id, task.agent, task.tries, task.max_attempts)
     return overtime(attempt, task.timeout) if is_overdue else lost(attempt)

@@ -1,6 +1,7 @@
 """The streaming client of a chat endpoint that speaks the OpenAI wire format. The agent that uses it is in agents.py.
 
-What goes wrong is a Failure in words that tell nothing of the endpoint's address, its answers, or the key.
+What goes wrong is a Failure, or a Retry if it passes, in words that tell nothing of the endpoint's address, its
+answers, or the key.
 """
 
 import functools
@@ -17,7 +18,7 @@ import orjson
 from django.conf import settings
 from msgspec import UNSET, Struct
 
-from a2a.run import Failure
+from a2a.run import Failure, Retry
 from a2a.types import Json, Message, Role
 
 CONNECT_SECONDS = 5.0
@@ -34,6 +35,10 @@ _REFUSALS = {
     413: "found the conversation too long",
     429: "has too much to do or its quota is used up; try again later",
 }
+
+
+_PASSING = {408, 409, 425, 429}
+"""Statuses below 500 after which another attempt may go well."""
 
 
 class Delta(Struct):
@@ -100,20 +105,20 @@ def words(message: Message) -> str:
 
 async def answer(messages: list[Json]) -> AsyncGenerator[str, None]:
     """The model's answer as it comes. Closing this, or canceling who waits for it, closes the connection.
-    Raises Failure, also after some of the answer has been given."""
+    Raises Failure and Retry, also after some of the answer has been given."""
     if misconfigured():
         raise Failure("The language model is not configured properly on this server.")
     begun = False
     try:
         async with _client() as client, client.stream("POST", _url(), **_question(messages)) as response:
             if response.status_code != httpx.codes.OK:
-                raise Failure(_refusal(response.status_code))
+                raise _refusal(response)
             async with aclosing(_texts(response)) as texts:
                 async for text in texts:
                     begun = begun or bool(text.strip())
                     yield text
     except httpx.HTTPError as error:
-        raise Failure(_breakdown(error)) from error
+        raise Retry(_breakdown(error)) from error
     if not begun:
         raise Failure("The language model gave an empty answer.")
 
@@ -159,7 +164,7 @@ async def _texts(response: httpx.Response) -> AsyncGenerator[str, None]:
             if text:
                 yield text
     if not finished:  # Some endpoints say no [DONE], but all give a reason for the end.
-        raise Failure("The language model's answer broke off.")
+        raise Retry("The language model's answer broke off.")
 
 
 def _read(line: bytes) -> tuple[str | None, str | None]:
@@ -209,9 +214,15 @@ def _senseless() -> Failure:
     return Failure("The language model's endpoint answered with something that is not a stream of text.")
 
 
-def _refusal(status: int) -> str:
+def _refusal(response: httpx.Response) -> Failure:
+    """What it raises of another status than 200; of those that pass, with the time that the endpoint asks for."""
+    status = response.status_code
     words = _REFUSALS.get(status) or ("is out of order" if status >= 500 else "did not accept the request")
-    return f"The language model's endpoint {words} (HTTP {status})."
+    sentence = f"The language model's endpoint {words} (HTTP {status})."
+    if status not in _PASSING and status < 500:
+        return Failure(sentence)
+    after = response.headers.get("Retry-After", "")
+    return Retry(sentence, after=float(after) if after.isascii() and after.isdigit() and len(after) < 9 else None)
 
 
 def _breakdown(error: httpx.HTTPError) -> str:

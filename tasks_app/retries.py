@@ -1,12 +1,26 @@
-"""What becomes of a task whose attempt ended before its agent did: called again, or failed with the true reason."""
+"""What becomes of a task whose attempt ended without a result: another attempt after a pause, or a failure that says
+truly why."""
+
+import random
 
 from msgspec import Struct
 
+from a2a.agents import TRANSIENT, registry
 from a2a.events import Event
+from a2a.run import Failure, Retry
 from a2a.scribe import Scribe
 from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.ids import uuid7
+
+BACKOFF = 1.0
+"""Seconds before the second attempt of an agent that this process does not have."""
+LONGEST = 300.0
+"""Seconds that a pause may last, unless the agent's own backoff is longer."""
+DAY = 86_400.0
+"""Seconds that an agent may ask for with Retry(after=...)."""
+JITTER = 0.2
+"""The part of a pause by which it is longer or shorter: what failed together does not come back together."""
 
 
 class Attempt(Struct, frozen=True):
@@ -14,6 +28,7 @@ class Attempt(Struct, frozen=True):
 
     task_id: str
     context_id: str
+    agent: str
     tries: int
     """How often the agent was called for this message, this attempt included."""
     most: int
@@ -34,12 +49,13 @@ class Verdict(Struct, frozen=True):
     outcome: str
     tries: int = 0
     """Added to the tries of the task: -1 where the agent was not called."""
+    delay: float | None = None
+    """Seconds before the next attempt."""
 
 
-def uncalled(attempt: Attempt) -> Verdict:
-    """Release a task that was claimed by a process that ends, and whose agent was not called."""
-    sentence = "The server is going down. The task goes on when it is back."
-    return Verdict(_status(attempt, TaskState.SUBMITTED, sentence), "released", tries=-1)
+def uncalled(attempt: Attempt, why: str) -> Verdict:
+    """Release a task that was claimed, but whose agent was not called."""
+    return Verdict(_status(attempt, TaskState.SUBMITTED, f"{why} The task goes on later."), "released", tries=-1)
 
 
 def interrupted(attempt: Attempt) -> Verdict:
@@ -54,10 +70,21 @@ def interrupted(attempt: Attempt) -> Verdict:
 def lost(attempt: Attempt) -> Verdict:
     """Judge an attempt whose lease ended: its process died, froze, or was cut off from the database."""
     if not attempt.is_last:
-        sentence = f"The worker was lost in {attempt}. The agent is called again."
-        return Verdict(_status(attempt, TaskState.SUBMITTED, sentence), "lost")
+        delay = pause(attempt)
+        sentence = f"The worker was lost in {attempt}. The agent is called again in {_seconds(delay)}."
+        return Verdict(_status(attempt, TaskState.SUBMITTED, sentence), "lost", delay=delay)
     sentence = f"The worker was lost while the agent was at work{_no_more(attempt)}"
     return Verdict(_status(attempt, TaskState.FAILED, sentence), "lost")
+
+
+def cut_off(attempt: Attempt, seconds: float) -> Verdict:
+    """Judge an attempt whose agent was stopped because the database took nothing of what it said."""
+    if not attempt.is_last:
+        delay = pause(attempt)
+        sentence = f"The database was away in {attempt}. The agent is called again in {_seconds(delay)}."
+        return Verdict(_status(attempt, TaskState.SUBMITTED, sentence), "cut off", delay=delay)
+    sentence = f"The database was away for {seconds:g} s while the agent was at work{_no_more(attempt)}"
+    return Verdict(_status(attempt, TaskState.FAILED, sentence), "cut off")
 
 
 def overtime(attempt: Attempt, timeout: float) -> Verdict:
@@ -66,11 +93,50 @@ def overtime(attempt: Attempt, timeout: float) -> Verdict:
     return Verdict(_status(attempt, TaskState.FAILED, sentence), "overdue")
 
 
+def raised(attempt: Attempt, error: Exception, words: str, *, transient: bool) -> Verdict:
+    """Judge an attempt whose agent raised; the words are what the caller may read of it."""
+    if not transient:
+        return Verdict(_status(attempt, TaskState.FAILED, words), "failed")
+    numbered = f"Attempt {attempt.tries} of {attempt.most}"
+    if attempt.is_last:
+        sentence = words if attempt.most == 1 else f"{numbered} failed: {words}"
+        return Verdict(_status(attempt, TaskState.FAILED, sentence), "failed")
+    delay = pause(attempt, error.after if isinstance(error, Retry) else None)
+    sentence = (
+        f"Attempt {attempt.tries} of {attempt.most} failed: {words.rstrip('.')}; tried again in {_seconds(delay)}."
+    )
+    return Verdict(_status(attempt, TaskState.SUBMITTED, sentence), "failed", delay=delay)
+
+
+def is_transient(agent: str, error: Exception) -> bool:
+    """Whether the agent says that this is worth another attempt."""
+    if isinstance(error, Failure):
+        return isinstance(error, Retry)
+    found = registry.get(agent)
+    return isinstance(error, found.retry_on if found else TRANSIENT)
+
+
+def pause(attempt: Attempt, after: float | None = None) -> float:
+    """Return the seconds before the next attempt: what the agent asked for, never less; else its backoff, doubled with
+    every attempt."""
+    chance = random.random()  # noqa: S311  # nobody gains by guessing it
+    if after is not None:
+        return min(max(after, 0.0), DAY) * (1 + JITTER * chance)
+    agent = registry.get(attempt.agent)
+    first = agent.backoff if agent else BACKOFF
+    doubled = first * 2.0 ** min(attempt.tries - 1, 30)
+    return float(min(doubled, max(first, LONGEST)) * (1 - JITTER + 2 * JITTER * chance))
+
+
 def _no_more(attempt: Attempt) -> str:
     """Return the end of a sentence: why the agent is not called again, and what its author can do."""
     if attempt.most == 1:
         return ", and it is tried once only. Define it with attempts=2 to have it called again."
     return f" in the last of its {attempt.most} attempts."
+
+
+def _seconds(delay: float) -> str:
+    return f"{delay:.0f} s" if delay >= 10 else f"{delay:.1f} s"
 
 
 def _status(attempt: Attempt, state: TaskState, sentence: str) -> Event:

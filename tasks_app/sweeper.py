@@ -50,6 +50,8 @@ class Sweeper:
     def __init__(self) -> None:
         self.last = 0.0
         """When the last sweep ended, on the monotonic clock; 0 before the first."""
+        self.judges_at: float | None = None
+        """On the same clock: when leases are judged again after a sweep that was late."""
         self.stopping = threading.Event()
         self.thread: threading.Thread | None = None
         self.deleting: threading.Thread | None = None
@@ -91,7 +93,10 @@ class Sweeper:
         with suppress(Held):  # The next sweep writes it.
             entry.write(recorder.lost)
         recorder.offer()
-        take_up(self.renew)
+        if self._is_calm():
+            take_up(self.renew)
+        else:
+            self.renew()
         hints.offer()
         if not doubts():
             self.forget()
@@ -104,6 +109,18 @@ class Sweeper:
         with suppress(Held):  # What is old can wait.
             while bridge.do(Do(forget), patience=0) and time.monotonic() - started < FORGETTING:
                 pass
+
+    def _is_calm(self) -> bool:
+        """Whether leases may be judged. A sweep that comes late is one after the database was away, or this process
+        asleep: for a third of a lease every process renews what it holds before any of it is judged."""
+        now, third = time.monotonic(), settings.A2A_LEASE_SECONDS / 3
+        if self.judges_at is None and self.last and now - self.last > settings.A2A_SWEEP_SECONDS + third:
+            self.judges_at = now + third
+            log.warning("the last sweep was %.0f s ago: leases are judged in %.1f s", now - self.last, third)
+        if self.judges_at is not None and now < self.judges_at:
+            return False
+        self.judges_at = None
+        return True
 
     def delete_files(self) -> None:
         """Begins to, unless it is still at it from the last time."""

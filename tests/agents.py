@@ -241,7 +241,7 @@ def waits_in_a_thread(run: Run) -> Iterator[Any]:
         MEMORY[run.task_id] = "stopped"
 
 
-@agent(attempts=2)
+@agent(attempts=2, backoff=0)
 async def tries_twice(run: Run) -> AsyncIterator[Any]:
     """Waits at its first try, completes at its second."""
     yield f"try {run.attempt}"

@@ -74,6 +74,7 @@ def facts(task: Task) -> list[Fact]:
         Fact("Priority", str(task.priority)),
         Fact("Attempt", str(task.attempt)),
         Fact("Tries", f"{task.tries} of {task.max_attempts}"),
+        Fact("Not before (UTC)", moment(task.not_before)),
         Fact("Lease (UTC)", lease),
         Fact("Deadline (UTC)", moment(task.deadline)),
         Fact("Timeout", f"{task.timeout:g} s"),

@@ -48,7 +48,7 @@ def _leases(now: datetime) -> Iterator[Finding]:
 
 def _waiting(now: datetime) -> Iterator[Finding]:
     waiting = Task.objects.filter(state=TaskState.SUBMITTED.value, status_at__lt=now - LATE)
-    for task in _some(waiting):
+    for task in _some(waiting.exclude(not_before__gt=now)):
         since = f"for {(now - task.status_at).total_seconds():.0f} s"
         if registry.get(task.agent) is None:
             problem = f"Task {task.id} waits {since} for agent {task.agent}, which this installation does not have."

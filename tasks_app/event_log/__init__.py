@@ -35,6 +35,7 @@ from tasks_app.event_log.read import (
     read_heads_many,
     read_many,
     read_tails,
+    run_seq,
     seq_of_message,
 )
 from tasks_app.event_log.webhooks import MOST, Full, Register, Remove, UnderWay, register, remove
@@ -93,6 +94,7 @@ __all__ = [
     "release_all",
     "remove",
     "renew",
+    "run_seq",
     "seq_of_message",
     "sources",
     "told",

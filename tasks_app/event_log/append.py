@@ -5,7 +5,7 @@ next sequence numbers, and the events, the run and the exchange are inserted wit
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection, transaction
@@ -18,6 +18,7 @@ from a2a.documents import TaskDocument
 from a2a.events import Event, status_of
 from a2a.states import QUIET, TERMINAL, TRANSITIONS, TaskState
 from a2a.types import Status
+from tasks_app import clock
 from tasks_app.event_log.locks import LOCKED, Held, Locked
 from tasks_app.event_log.outbox import write_deliveries
 from tasks_app.event_log.webhooks import put
@@ -65,7 +66,12 @@ class Append(Struct, kw_only=True):
     frees: bool = False
     """The lease ends: nobody works on the task any more."""
     tries: int = 0
-    """Added to the tries: -1 gives one back, as a shutdown does."""
+    """Added to the tries: -1 gives back the try of an agent that was not called."""
+    delay: float | None = None
+    """Seconds before the task may be claimed, of a task that becomes runnable."""
+    after: int | None = None
+    """The run's own last event: the item is refused if the run has written another since. So it can be asked for again
+    when its connection was lost: it is never written twice."""
     wants: str | None = None
     """Of a new message; None leaves those of the last one."""
     lease_before: datetime | None = None
@@ -201,7 +207,8 @@ def stale(seq: int, snapshot_seq: int, state: str | None) -> bool:
 _APPEND = f"""
 with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, count bigint, sources text[], state text,
         status text, status_at timestamptz, attempt bigint, sight text, frees boolean, tries bigint,
-        lease_before timestamptz, wants text, snapshot bigint, artifacts text, history text, pushing boolean)),
+        delay double precision, after bigint, lease_before timestamptz, wants text, snapshot bigint, artifacts text,
+        history text, pushing boolean)),
     l as materialized (
         select id, pushes from {_TASK} where id = any(%s) order by id for no key update skip locked),
     u as (update {_TASK} t set last_seq = t.last_seq + r.count, state = coalesce(r.state, t.state),
@@ -210,6 +217,8 @@ with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, c
             lease_owner = case when r.frees then null else t.lease_owner end,
             lease_until = case when r.frees then null else t.lease_until end,
             deadline = case when r.frees then null else t.deadline end,
+            not_before = case when r.frees then now() + make_interval(secs => r.delay) else t.not_before end,
+            run_seq = case when r.after is null then t.run_seq else t.last_seq + r.count end,
             snapshot_seq = case when {{known}} then r.snapshot else t.snapshot_seq end,
             snapshot_status = case when {{known}} then coalesce(r.status, t.status) else t.snapshot_status end,
             artifacts = case when {{known}} then r.artifacts else t.artifacts end,
@@ -217,6 +226,7 @@ with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, c
         from r join l on l.id = r.id
         where t.id = r.id and t.id = any(%s) and t.state = any(r.sources)
             and (r.attempt is null or t.attempt = r.attempt) and (r.sight is null or r.sight = {VISIBLE})
+            and (r.after is null or t.run_seq = r.after)
             and (r.lease_before is null or t.lease_until < r.lease_before)
             and (r.pushing or not t.pushes)
         returning r.n, t.last_seq, t.snapshot_seq, t.last_seq - r.count as base),
@@ -251,7 +261,8 @@ def _append_postgres(items: Sequence[Append]) -> list[Outcome]:
             {
                 "n": place, "id": item.task_id, "count": len(item.events), "sources": item.sources, "state": item.state,
                 "status": item.status, "status_at": item.status_at, "attempt": item.attempt, "sight": item.sight,
-                "frees": item.frees, "tries": item.tries, "lease_before": item.lease_before,
+                "frees": item.frees, "tries": item.tries, "delay": item.delay,
+                "after": item.after, "lease_before": item.lease_before,
                 "wants": item.wants, "pushing": item.pushing,
             }
             | _snapshot(item.snapshot)
@@ -285,8 +296,10 @@ _UPDATE = f"""
 update {_TASK} as t set last_seq = last_seq + %s, state = coalesce(%s, state), status = coalesce(%s, status),
     status_at = coalesce(%s, status_at), tries = tries + %s, wants = coalesce(%s, wants),
     lease_owner = case when %s then null else lease_owner end,
-    lease_until = case when %s then null else lease_until end, deadline = case when %s then null else deadline end
-where id = %s and (%s is null or attempt = %s) and (%s is null or %s = {VISIBLE})
+    lease_until = case when %s then null else lease_until end, deadline = case when %s then null else deadline end,
+    not_before = case when %s then %s else not_before end,
+    run_seq = case when %s is null then run_seq else last_seq + %s end
+where id = %s and (%s is null or attempt = %s) and (%s is null or run_seq = %s) and (%s is null or %s = {VISIBLE})
     and (%s is null or lease_until < %s) and state in ({{marks}})
 returning last_seq, snapshot_seq, pushes
 """
@@ -300,11 +313,14 @@ def _append_sqlite(items: Sequence[Append]) -> list[Outcome]:
 def _append_one(cursor: CursorWrapper, item: Append) -> Appended | None:
     at = item.status_at and sqlite_time(item.status_at)
     before = item.lease_before and sqlite_time(item.lease_before)
+    due = None if item.delay is None else sqlite_time(clock.now() + timedelta(seconds=item.delay))
     cursor.execute(
         _UPDATE.format(marks=", ".join(["%s"] * len(item.sources))),
         (
             len(item.events), item.state, item.status, at, item.tries, item.wants, item.frees, item.frees, item.frees,
-            item.task_id, item.attempt, item.attempt, item.sight, item.sight, before, before, *item.sources,
+            item.frees, due, item.after, len(item.events),
+            item.task_id, item.attempt, item.attempt, item.after, item.after, item.sight, item.sight, before, before,
+            *item.sources,
         ),
     )  # fmt: skip
     found = cursor.fetchone()

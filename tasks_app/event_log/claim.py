@@ -58,6 +58,7 @@ class Refresh(Struct, frozen=True, kw_only=True):
 # The database's clock decides about leases, since workers' clocks may differ; SQLite is on the one machine.
 _WANTED = f"""
 (select id, pushes from {_TASK} where state = 'submitted' and agent = any(%s) and queue = any(%s)
+    and (not_before is null or not_before <= now())
     order by priority desc, created_at limit %s for no key update skip locked)
 """
 _THESE = f"""
@@ -68,7 +69,7 @@ _CLAIM_POSTGRES = f"""
 with {{wanted}},
 u as (update {_TASK} t set attempt = attempt + 1, tries = tries + 1, state = 'working', status = %s, status_at = %s,
         last_seq = last_seq + 1, lease_owner = %s, lease_until = now() + make_interval(secs => %s),
-        deadline = now() + make_interval(secs => timeout)
+        deadline = now() + make_interval(secs => timeout), not_before = null, run_seq = last_seq + 1
     from ({{all}}) c where t.id = c.id and not c.pushes returning {COLUMNS}),
 e as (insert into {EVENTS.name} ({EVENTS.list})
     select t.id, t.last_seq, x.kind, x.payload, x.state, x.actor, x.created_at, x.exchange_id, t.attempt, x.size
@@ -78,8 +79,9 @@ select c.id, {COLUMNS} from ({{all}}) c left join u t on t.id = c.id
 _CLAIM_SQLITE = f"""
 update {_TASK} set attempt = attempt + 1, tries = tries + 1, state = 'working', status = %s, status_at = %s,
     last_seq = last_seq + 1, lease_owner = %s, lease_until = %s,
-    deadline = strftime('%%Y-%%m-%%d %%H:%%M:%%f000', 'now', '+' || timeout || ' seconds')
-where id in (select id from {_TASK} where state = 'submitted' and {{where}}
+    deadline = strftime('%%Y-%%m-%%d %%H:%%M:%%f000', 'now', '+' || timeout || ' seconds'),
+    not_before = null, run_seq = last_seq + 1
+where id in (select id from {_TASK} where state = 'submitted' and {{where}} and (not_before is null or not_before <= %s)
         order by priority desc, created_at limit %s)
 returning {COLUMNS.replace("t.", "")}
 """
@@ -153,14 +155,15 @@ def _claim_chosen(
 
 def _claim_sqlite(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[Any]:
     until = sqlite_time(status.timestamp + timedelta(seconds=settings.A2A_LEASE_SECONDS))
-    head = [_text(status), sqlite_time(status.timestamp), worker, until]
+    now = sqlite_time(status.timestamp)
+    head = [_text(status), now, worker, until]
     rows = []
     with transaction.atomic():
         for want in wants:
             agents, names = one_of("agent", want.agents)
             queues, more = one_of("queue", want.queues)
             statement = _CLAIM_SQLITE.format(where=f"{agents} and {queues}")
-            cursor.execute(statement, [*head, *names, *more, want.limit])
+            cursor.execute(statement, [*head, *names, *more, now, want.limit])
             rows += cursor.fetchall()
         events = [_working(status, row[0], row[2], row[13]) for row in rows]
         EVENTS.write(cursor, events)

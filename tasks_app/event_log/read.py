@@ -43,6 +43,8 @@ class TaskRead(Struct, frozen=True, kw_only=True):
     timeout: float
     wants: str
     pushes: bool
+    run_seq: int
+    """The last event that the newest run wrote, or was claimed with; 0 before the first."""
 
 
 class ReadHead(ReadTask, frozen=True, kw_only=True):
@@ -78,7 +80,8 @@ class LastEvents(Struct, frozen=True, kw_only=True):
 
 COLUMNS = (
     "t.id, t.context_id, t.last_seq, t.state, t.status, t.metadata, t.snapshot_seq, t.snapshot_status, t.artifacts, "
-    "t.history, t.agent, t.owner_id, t.tenant_id, t.attempt, t.tries, t.max_attempts, t.timeout, t.wants, t.pushes"
+    "t.history, t.agent, t.owner_id, t.tenant_id, t.attempt, t.tries, t.max_attempts, t.timeout, t.wants, t.pushes, "
+    "t.run_seq"
 )
 _TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 
@@ -89,6 +92,11 @@ def read_many(items: Sequence[ReadTask]) -> list[TaskRead | None]:
     tails = read_tails([(row[0], row[6], row[2]) for row in rows if row[6] < row[2]])
     found = {row[0]: task_read(row, tails.get(row[0], ())) for row in rows}
     return [_seen(found.get(item.task_id), item) for item in items]
+
+
+def run_seq(task_id: str, attempt: int) -> int | None:
+    """The last event that this attempt wrote, or was claimed with; None if another was begun."""
+    return Task.objects.filter(pk=task_id, attempt=attempt).values_list("run_seq", flat=True).first()
 
 
 def read_heads_many(items: Sequence[ReadHead]) -> list[Head | None]:
@@ -176,7 +184,7 @@ def task_read(row: tuple[Any, ...], tail: Sequence[EventDocument]) -> TaskRead:
         stored = fold(replace(stored, status=row[7]), tail)
     return TaskRead(
         document=stored, agent=row[10], owner_id=row[11], tenant_id=row[12], attempt=row[13], tries=row[14],
-        max_attempts=row[15], timeout=row[16], wants=row[17], pushes=bool(row[18]),
+        max_attempts=row[15], timeout=row[16], wants=row[17], pushes=bool(row[18]), run_seq=row[19] or 0,
     )  # fmt: skip
 
 

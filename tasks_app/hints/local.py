@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from tasks_app.hints.alarm import Alarm
+
 
 class Reached(Struct, frozen=True, array_like=True):
     """A task has a new last event."""
@@ -34,6 +36,7 @@ class Hints:
         self._relays: tuple[Listener, ...] = ()
         self._offers: tuple[Offer, ...] = ()
         self._dues: tuple[Due, ...] = ()
+        self._alarm = Alarm(self.offer)
 
     def listen(self, listener: Listener) -> None:
         """Calls the listener for every committed group from now on, of this process and of others."""
@@ -70,6 +73,10 @@ class Hints:
     def offer(self, queues: frozenset[str] = ANY) -> None:
         for offer in self._offers:
             offer(queues)
+
+    def offer_in(self, seconds: float) -> None:
+        """Offers then: a task may be claimed when its pause is over."""
+        self._alarm.set(seconds)
 
     def on_due(self, due: Due) -> None:
         """Calls this whenever this process has written a delivery; others find it when they look."""

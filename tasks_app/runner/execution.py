@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Literal
+from typing import Literal, cast
 
 from django.conf import settings
 from django.db import DatabaseError
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from a2a.agents import registry
 from a2a.dialects.protojson import event_of, task_of
+from a2a.documents import EventDocument
 from a2a.errors import InvalidParams
 from a2a.events import Event, MessageAdded
 from a2a.run import Run, wants_of
@@ -28,17 +29,18 @@ from tasks_app.conversation import conversation_of
 from tasks_app.event_log import ReadEvents, TaskRead, change
 from tasks_app.files import run_files
 from tasks_app.ids import own_context, uuid7
-from tasks_app.retries import Attempt, interrupted, overtime, uncalled
+from tasks_app.retries import Attempt, Verdict, cut_off, interrupted, is_transient, overtime, raised, uncalled
 from tasks_app.rows import RunRow
 from tasks_app.runner.loops import RunLoop
-from tasks_app.runner.play import play
+from tasks_app.runner.play import AgentCrashed, play
 from tasks_app.runner.quick import explained, failed_row
 from tasks_app.runner.seat import Seat
 from tasks_app.runner.stopped import LostLease, WriteFailed
-from tasks_app.runner.writer import Writer
+from tasks_app.runner.store import AWAY
+from tasks_app.runner.writer import Ending, Writer
 
 log = logging.getLogger(__name__)
-Stop = Literal["lost", "released"]
+Stop = Literal["lost", "released", "cut off"]
 FAREWELL = 0.5
 """Seconds for which a process that ends asks for a row that somebody else holds."""
 CURRENT: ContextVar["Execution | None"] = ContextVar("CURRENT", default=None)
@@ -114,6 +116,10 @@ class Execution:
         else:
             function(*arguments)
 
+    def cut_off(self) -> None:
+        """The database takes nothing for longer than a lease: stop, and write that as soon as it does."""
+        self._stop("cut off")
+
     def _stop(self, why: Stop) -> None:
         if self.finishing or self.stop:
             return
@@ -132,59 +138,76 @@ class Execution:
             asyncio.get_running_loop().create_task(self._fill_inbox())
 
     async def _fill_inbox(self) -> None:
-        context_id = self.read.document.context_id
-        while page := await bridge.ask(ReadEvents(task_id=self.task_id, after=self.seen, context_id=context_id)):
+        while page := await self._news():
             for row in page:
                 if row.seq > self.seen:
                     self.seen = row.seq
                     if row.kind == "message" and self.run and isinstance(event := event_of(row), MessageAdded):
                         self.run.inbox.append(event.message)
 
+    async def _news(self) -> list[EventDocument]:
+        """A page of events that it has not seen; none while the database is away, for the heartbeat looks again."""
+        context_id = self.read.document.context_id
+        wish = ReadEvents(task_id=self.task_id, after=self.seen, context_id=context_id)
+        try:
+            return cast(list[EventDocument], await bridge.ask(wish))
+        except AWAY as error:
+            log.warning("task %s attempt %d: its messages were not read: %s", self.task_id, self.read.attempt, error)
+            return []
+
     # --------------------------------------------------------------- its life
 
     async def _live(self) -> None:
         CURRENT.set(self)
         scribe = Scribe(self.task_id, self.read.document.context_id, 1, uuid7)
-        self.writer = writer = Writer(self.read, scribe, self.lose)
+        self.writer = writer = Writer(self.read, scribe, self.lose, self.cut_off)
         try:
-            event, row = await self._outcome(scribe, writer)
-            self.finishing = True
-            await writer.finish(event, row)
-            log.info("task %s attempt %d: %s", self.task_id, self.read.attempt, row.outcome)
+            if ending := await self._ending(scribe, writer):
+                self.finishing = True
+                await writer.finish(ending)
+                log.info("task %s attempt %d: %s", self.task_id, self.read.attempt, ending.run.outcome)
         except LostLease:
             log.info("task %s attempt %d: the lease is gone, its result is dropped", self.task_id, self.read.attempt)
-        except asyncio.CancelledError:
-            if self.stop == "released":
-                await asyncio.shield(self.give_back())
-            else:
-                log.info("task %s attempt %d: stopped", self.task_id, self.read.attempt)
         except (WriteFailed, Exception):
             # The lease runs out and the task is taken up again.
             log.exception("task %s attempt %d could not be finished", self.task_id, self.read.attempt)
 
-    async def _outcome(self, scribe: Scribe, writer: Writer) -> tuple[Event | None, RunRow]:
-        """Runs the agent; the last event, and the row of the run."""
-        limit = asyncio.timeout(self.read.timeout)
-        run = await self._prepare(scribe)
+    async def _ending(self, scribe: Scribe, writer: Writer) -> Ending | None:
+        """How it ends; None if that is written already, or for others to say."""
         try:
+            return await self._outcome(scribe, writer)
+        except asyncio.CancelledError:
+            if self.stop == "cut off":
+                return self._judged(cut_off(self._attempt, settings.A2A_LEASE_SECONDS))
+            if self.stop == "released":
+                await asyncio.shield(self.give_back())
+            else:
+                log.info("task %s attempt %d: stopped", self.task_id, self.read.attempt)
+            return None
+
+    async def _outcome(self, scribe: Scribe, writer: Writer) -> Ending:
+        """Runs the agent; how that ended."""
+        limit = asyncio.timeout(self.read.timeout)
+        try:
+            run = await self._prepare(scribe)
             async with limit:
                 self.called = True
                 self.deadline = time.monotonic() + self.read.timeout
                 await play(run, writer.accept, self.seat)
         except InvalidParams as error:
             problem = "; ".join(f"{field}: {sentence}" for field, sentence in error.violations)
-            return scribe.said(TaskState.REJECTED, clock.now(), problem), self._row("rejected")
+            return Ending(scribe.said(TaskState.REJECTED, clock.now(), problem), self._row("rejected"))
         except Exception as error:  # an agent may raise anything; logged with its reference
             if self.stop:
                 # It was told to end: what it raises about that is no failure of its own.
                 raise asyncio.CancelledError from error
             if isinstance(error, TimeoutError) and limit.expired():
                 row = replace(self._row("failed"), traceback=self.seat.stack())
-                return overtime(self._attempt, self.read.timeout).event, row
-            return self._failed(scribe, error)
+                return Ending(overtime(self._attempt, self.read.timeout).event, row)
+            return self._failed(error)
         if writer.ended is not None:
-            return None, self._row(writer.ended)
-        return scribe.status(TaskState.COMPLETED, clock.now()), self._row("completed")
+            return Ending(None, self._row(writer.ended))
+        return Ending(scribe.status(TaskState.COMPLETED, clock.now()), self._row("completed"))
 
     async def _prepare(self, scribe: Scribe) -> Run:
         agent = registry.get(self.read.agent)
@@ -216,16 +239,33 @@ class Execution:
             ended_at=clock.now(), outcome=outcome,
         )  # fmt: skip
 
-    def _failed(self, scribe: Scribe, error: Exception) -> tuple[Event, RunRow]:
-        sentence, reference = explained(f"task {self.task_id} attempt {self.read.attempt}", error)
-        event = scribe.said(TaskState.FAILED, clock.now(), sentence)
-        return event, failed_row(self.task_id, self.read.attempt, self.worker, self.started, reference, error)
+    def _failed(self, error: Exception) -> Ending:
+        """What the agent raised: the end of the task, or a pause before the next attempt."""
+        if not self.called and isinstance(error, AWAY):
+            log.warning(
+                "task %s attempt %d: not begun, the database is away: %s", self.task_id, self.read.attempt, error
+            )
+            return self._judged(uncalled(self._attempt, "The database was away before the agent was called."))
+        words, reference = explained(f"task {self.task_id} attempt {self.read.attempt}", error)
+        # An agent that ends its thread or loop is like one that kills its process: another attempt may go well.
+        transient = isinstance(error, AgentCrashed) or is_transient(self.read.agent, error)
+        verdict = raised(self._attempt, error, words, transient=transient)
+        row = failed_row(self.task_id, self.read.attempt, self.worker, self.started, reference, error)
+        return Ending(verdict.event, row, verdict.delay)
+
+    def _judged(self, verdict: Verdict) -> Ending:
+        return Ending(verdict.event, self._row(verdict.outcome), verdict.delay, verdict.tries)
 
     async def give_back(self) -> None:
         """End the attempt because the process ends: what the agent has said so far is kept, and a call counts."""
         if self.finishing:
             return  # The agent has ended, and its last write is under way.
-        verdict = interrupted(self._attempt) if self.called else uncalled(self._attempt)
+        # A thread that has not begun with it will not.
+        unbegun = self.seat.work is not None and self.seat.work.cancel()
+        if self.called and not unbegun:
+            verdict = interrupted(self._attempt)
+        else:
+            verdict = uncalled(self._attempt, "The server is going down.")
         await self._end_outside(verdict.event, self._row(verdict.outcome), tries=verdict.tries)
 
     async def overrun(self, sentence: str, stack: str) -> None:
@@ -256,7 +296,8 @@ class Execution:
 
     @property
     def _attempt(self) -> Attempt:
-        return Attempt(self.task_id, self.read.document.context_id, self.read.tries, self.read.max_attempts)
+        read = self.read
+        return Attempt(self.task_id, read.document.context_id, read.agent, read.tries, read.max_attempts)
 
 
 def _said(task: Task) -> tuple[Message, ...]:

@@ -5,9 +5,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 from functools import reduce
-
-from django.conf import settings
-from django.db import InterfaceError, OperationalError
+from typing import NamedTuple
 
 from a2a.dialects.protojson import document, encodable
 from a2a.documents import TaskDocument
@@ -16,11 +14,11 @@ from a2a.run import Action
 from a2a.scribe import Scribe, ends_run, merged
 from a2a.types import Task
 from tasks_app import clock
-from tasks_app.bridge import bridge
-from tasks_app.event_log import Appended, TaskRead, change
+from tasks_app.event_log import TaskRead, change
 from tasks_app.files import any_large, kept
 from tasks_app.rows import FileRow, RunRow
 from tasks_app.runner.stopped import LostLease, WriteFailed
+from tasks_app.runner.store import store
 
 log = logging.getLogger(__name__)
 PAUSE = 0.025
@@ -31,14 +29,32 @@ SHORT = 64
 """Events up to which a run keeps the task in mind."""
 
 
+class Ending(NamedTuple):
+    """How a run ends."""
+
+    event: Event | None
+    """None where an action of the agent was the end; it is in the buffer."""
+    run: RunRow
+    delay: float | None = None
+    """Seconds before the next attempt."""
+    tries: int = 0
+    """-1 where the agent was not called."""
+
+
 class Writer:
     """Of one run, on the runner's loop."""
 
-    def __init__(self, read: TaskRead, scribe: Scribe, lost: Callable[[], None]) -> None:
+    def __init__(self, read: TaskRead, scribe: Scribe, lost: Callable[[], None], cut_off: Callable[[], None]) -> None:
         self.read = read
         self.scribe = scribe
         self.lost = lost
         """Called when a write in the background finds the lease gone."""
+        self.cut_off = cut_off
+        """Called when a write has been refused for as long as a lease."""
+        self.seq = read.run_seq
+        """The last event of the task that is this run's."""
+        self.ends = asyncio.get_running_loop().time() + read.timeout
+        """On the loop's clock: when the run must have ended."""
         self.buffer: list[Event] = []
         self.files: list[FileRow] = []
         """Of the parts in the buffer that are stored apart."""
@@ -54,7 +70,7 @@ class Writer:
         """The task after what was written, as long as there is little of it."""
         self.written = 0
         self.failed: BaseException | None = None
-        """What a write in the background ended with."""
+        """What a write ended with that was not done."""
 
     async def accept(self, action: Action) -> None:
         """Takes an action of the agent. Raises LostLease, WriteFailed and TooLarge."""
@@ -70,7 +86,8 @@ class Writer:
             self.ended = status.state.value  # Written by finish, together with the run's row.
             return
         if self.size >= FULL:
-            await self.flush()
+            # An agent that is stopped meanwhile leaves the write alone: the next one must know what became of it.
+            await asyncio.shield(asyncio.create_task(self.flush()))
         elif self.timer is None or self.timer.done():
             # Not awaited even when it is due: an agent that ends in the same turn has one write instead of two.
             wait = self.last + PAUSE - asyncio.get_running_loop().time()
@@ -90,27 +107,26 @@ class Writer:
             if not self.hurry.is_set():
                 self.lost()
 
-    async def flush(self, run: RunRow | None = None) -> None:
-        """Writes what is buffered, and the run's row with it. Raises LostLease."""
+    async def flush(self, ending: Ending | None = None) -> None:
+        """Writes what is buffered, and with the last of it the run's row. Raises LostLease and WriteFailed."""
         async with self.lock:
             events, self.buffer, self.size = self.buffer, [], 0
             files, self.files = self.files, []
             if not events:
                 return
-            claimed = self.read.document
+            claimed, run = self.read.document, ending.run if ending else None
             item = change(
                 claimed.id, claimed.context_id, events, now=clock.now(), actor="agent",
                 attempt=self.read.attempt, run=run, snapshot=self._snapshot(events, last=run is not None), files=files,
-                pushing=self.read.pushes,
+                pushing=self.read.pushes, after=self.seq, delay=ending.delay if ending else None,
+                tries=ending.tries if ending else 0,
             )  # fmt: skip
             try:
-                # As long as the lease: afterwards somebody else may do the work over.
-                result = await bridge.ask(item, patience=settings.A2A_LEASE_SECONDS)
-            except (OperationalError, InterfaceError) as error:
-                raise WriteFailed from error
+                self.seq = await store(item, self.ends, self.cut_off)
+            except (LostLease, WriteFailed) as error:
+                self.failed = error  # What comes after it has no place in the log.
+                raise
             self.last = asyncio.get_running_loop().time()
-            if not isinstance(result, Appended):
-                raise LostLease
 
     def _snapshot(self, events: list[Event], *, last: bool) -> TaskDocument | None:
         """The task after the last write, as far as this run knows: folding it from the log would be a read and a write
@@ -124,19 +140,21 @@ class Writer:
         found = document(self.known, self.read.document.seq + self.written)
         return found if len(found.artifacts or "") + len(found.history or "") <= FULL else None
 
-    async def finish(self, event: Event | None, run: RunRow) -> None:
-        """The last write of the run. Raises LostLease."""
+    async def finish(self, ending: Ending) -> None:
+        """The last write of the run. Raises LostLease and WriteFailed."""
         if self.timer is not None and not self.lock.locked():
             self.timer.cancel()  # What it would write goes with the last write.
         elif self.timer is not None:
             # A write under way is waited for: what became of it decides about this one.
             self.hurry.set()
             await self.timer
+        async with self.lock:
+            pass  # Or a write whose caller was stopped is under way.
         if self.failed is not None:
             raise self.failed
-        if event is not None:
-            self.buffer.append(event)
-        await self.flush(run)
+        if ending.event is not None:
+            self.buffer.append(ending.event)
+        await self.flush(ending)
 
 
 def _size(event: Event) -> int:

@@ -9,16 +9,18 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 from django.test import Client
+from msgspec.structs import replace
 
 from a2a.agents import registry
 from a2a.requests import CancelTask, GetTask
 from a2a.types import Part, Task
-from tasks_app import agents, llm, models
+from tasks_app import agents, clock, llm, models
 from tasks_app.cards import forget
 from tasks_app.checks import check_llm
 from tasks_app.runner import runner
@@ -29,6 +31,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 KEY = "sk-the-key-that-nobody-may-see"
 INSIDE = "an internal sentence of the endpoint"
 DONE = "data: [DONE]\n\n"
+BUSY = "has too much to do or its quota is used up; try again later"
 LINK = Part(url="https://example.org/a.txt", media_type="text/plain")
 """A model is not shown what is behind it."""
 
@@ -141,13 +144,24 @@ class Endpoint:
 
 @pytest.fixture
 def endpoint(settings: Any) -> Iterator[Endpoint]:
-    """An endpoint, and the agent that asks it."""
+    """An endpoint, and the agent that asks it; once, so that what goes wrong is seen at once."""
     with Endpoint() as found:
         settings.LLM_BASE_URL, settings.LLM_MODEL, settings.LLM_API_KEY = found.url, "small-model", KEY
         agents.offer_llm()
+        offered = registry.get("llm")
+        assert offered
+        registry.add(replace(offered, attempts=1))
         yield found
         registry._agents.pop("llm")
     assert found.faults == []
+
+
+@pytest.fixture
+def asked_again(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
+    """An endpoint that is asked as often as usual, without a pause."""
+    monkeypatch.setattr(agents, "BACKOFF", 0)
+    agents.offer_llm()
+    return endpoint
 
 
 def seen(person: Person, task_id: str) -> Task:
@@ -299,7 +313,10 @@ def test_cancel_closes_the_call(owner: Person, endpoint: Endpoint, streaming: bo
     assert models.Task.objects.get().state == "canceled"
 
 
-def test_an_interrupted_answer_is_asked_for_again_without_our_notice_of_it(owner: Person, endpoint: Endpoint) -> None:
+def test_an_interrupted_answer_is_asked_for_again_without_our_notice_of_it(
+    owner: Person, asked_again: Endpoint
+) -> None:
+    endpoint = asked_again
     endpoint.script = Call.wait_for_close
     task = sent(owner, "count", "llm", return_immediately=True)
     until(lambda: endpoint.calls, "the call")
@@ -311,6 +328,40 @@ def test_an_interrupted_answer_is_asked_for_again_without_our_notice_of_it(owner
     assert text_of(done) == "Again"
     assert done.history[-1].text.startswith("Interrupted")
     assert endpoint.calls[1].body == endpoint.calls[0].body
+
+
+def test_an_endpoint_that_is_busy_for_a_while_is_asked_again(owner: Person, asked_again: Endpoint) -> None:
+    answers = iter([talks(INSIDE, status=429), talks(piece("So far")), talks(piece("Hello"), DONE)])
+    asked_again.script = lambda call: next(answers)(call)  # noqa: PLW0108  # the next one with each call
+    task = sent(owner, "hello", "llm")
+    assert (task.status.state, text_of(task)) == ("completed", "Hello")
+    assert [message.text for message in task.history[1:]] == [
+        f"Attempt 1 of 3 failed: The language model's endpoint {BUSY} (HTTP 429); tried again in 0.0 s.",
+        "Attempt 2 of 3 failed: The language model's answer broke off; tried again in 0.0 s.",
+    ]
+    assert asked_again.calls[0].body == asked_again.calls[2].body
+
+
+def test_an_endpoint_that_says_when_to_come_back_is_asked_then(owner: Person, asked_again: Endpoint) -> None:
+    asked_again.script = busy_for_an_hour
+    sent(owner, "hello", "llm", return_immediately=True)
+    until(models.Run.objects.exists, "the first attempt")
+    row = models.Task.objects.get()
+    assert row.not_before
+    assert timedelta(minutes=59) < row.not_before - clock.now() < timedelta(minutes=73)
+
+
+def busy_for_an_hour(call: Call) -> None:
+    call.handler.send_response(503)
+    call.handler.send_header("Retry-After", "3600")
+    call.handler.send_header("Content-Length", "0")
+    call.handler.end_headers()
+
+
+def test_an_endpoint_that_refuses_for_good_is_asked_once(owner: Person, asked_again: Endpoint) -> None:
+    asked_again.script = talks("{}", status=401)
+    assert sentence(sent(owner, "hello", "llm")).endswith("(HTTP 401).")
+    assert len(asked_again.calls) == 1
 
 
 # ------------------------------------------------------------------- it fails
@@ -327,7 +378,7 @@ REFUSED = "refused this server's credentials"
         (403, REFUSED),
         (404, "does not know the model, or is not a chat endpoint"),
         (413, "found the conversation too long"),
-        (429, "has too much to do or its quota is used up; try again later"),
+        (429, BUSY),
         (500, "is out of order"),
         (503, "is out of order"),
     ],

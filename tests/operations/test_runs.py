@@ -309,7 +309,7 @@ def test_a_hint_that_is_not_true_ends_no_run(owner: Person) -> None:
 # ---------------------------------------------------- the slots of a process
 
 
-@agent(attempts=2)
+@agent(attempts=2, backoff=0)
 def stays_in_a_thread(run: Given) -> str:
     """Cannot be stopped, but ends when it is let go."""
     assert MEMORY["let go"].wait(PATIENCE)

@@ -18,7 +18,7 @@ from tasks_app.models import Event, Run, Task
 
 HEAD = (
     "id", "tenant__name", "owner__name", "context_id", "agent", "state", "status_at", "last_seq", "queue", "priority",
-    "attempt", "tries", "max_attempts", "timeout", "lease_owner", "lease_until", "deadline", "created_at",
+    "attempt", "tries", "max_attempts", "not_before", "timeout", "lease_owner", "lease_until", "deadline", "created_at",
 )  # fmt: skip
 
 

@@ -1,0 +1,83 @@
+"""A database that is away while agents talk: what they said is written once, and no run fails by it."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from django.db import InterfaceError, InternalError, OperationalError
+from msgspec.structs import replace
+
+from a2a.errors import Unavailable
+from a2a.requests import GetTask
+from tasks_app.bridge import KINDS
+from tasks_app.event_log import Append
+from tasks_app.models import Event, Run, Task
+from tests.conftest import Person, until
+from tests.operations.asking import ask, sent, shown, text_of
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+Perform = Callable[[Sequence[Any]], list[Any]]
+Outage = Callable[[Perform, Sequence[Any]], list[Any]]
+
+
+def before_the_commit(perform: Perform, items: Sequence[Any]) -> list[Any]:
+    raise OperationalError("the connection is closed")
+
+
+def after_the_commit(perform: Perform, items: Sequence[Any]) -> list[Any]:
+    perform(items)
+    raise OperationalError("the connection is closed")
+
+
+@pytest.fixture
+def away(monkeypatch: pytest.MonkeyPatch) -> Callable[[Outage, set[int]], None]:
+    """Lets those writes of agents that have these numbers meet an outage; all others go well."""
+
+    def meet(outage: Outage, which: set[int]) -> None:
+        kind, number = KINDS[Append], itertools.count(1)
+
+        def perform(items: Sequence[Any]) -> list[Any]:
+            if any(event.actor == "agent" for item in items for event in item.events) and next(number) in which:
+                return outage(kind.perform, items)
+            return kind.perform(items)
+
+        monkeypatch.setitem(KINDS, Append, replace(kind, perform=perform))
+
+    return meet
+
+
+@pytest.mark.parametrize("outage", [before_the_commit, after_the_commit])
+@pytest.mark.parametrize("which", [{1}, {1, 2, 3}, {2}, {2, 4}], ids=str)
+def test_what_an_agent_said_is_written_once(owner: Person, away: Any, outage: Outage, which: set[int]) -> None:
+    away(outage, which)
+    task = sent(owner, "hello", "chatty", return_immediately=True)
+    until(lambda: Task.objects.get().state == "completed", "the end")
+    assert text_of(shown(ask(owner, GetTask(id=task.id)))) == "".join(f"{number} " for number in range(200))
+    assert list(Run.objects.values_list("number", "outcome")) == [(1, "completed")]
+    numbers = list(Event.objects.order_by("seq").values_list("seq", flat=True))
+    assert numbers == list(range(1, Task.objects.get().last_seq + 1))
+
+
+@pytest.mark.parametrize(
+    "error", [InterfaceError("closed"), InternalError("read-only"), Unavailable(retry_after=1)], ids=repr
+)
+def test_whatever_a_database_that_is_away_answers_no_run_fails_by_it(owner: Person, away: Any, error: Any) -> None:
+    def refuses(perform: Perform, items: Sequence[Any]) -> list[Any]:
+        raise error
+
+    away(refuses, {1, 2})
+    task = sent(owner, "hello", "form-coroutine", return_immediately=True)
+    until(lambda: Task.objects.get().state == "completed", "the end")
+    assert text_of(shown(ask(owner, GetTask(id=task.id)))) == "hello"
+
+
+def test_an_agent_is_stopped_after_a_lease_without_the_database_and_its_task_says_why(
+    owner: Person, away: Any, settings: Any
+) -> None:
+    settings.A2A_LEASE_SECONDS = 0.5
+    away(before_the_commit, set(range(1, 8)))
+    sent(owner, "hello", "gate", return_immediately=True)
+    until(lambda: Task.objects.get().state == "failed", "the end")
+    assert "The database was away for 0.5 s while the agent was at work" in Task.objects.get().status
+    assert list(Run.objects.values_list("number", "outcome")) == [(1, "cut off")]
