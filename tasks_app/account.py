@@ -39,7 +39,7 @@ class Kind(Struct, frozen=True, kw_only=True):
 
 KINDS = {
     "streams": Kind(noun="open streams", of_owner="A2A_OWNER_STREAMS", of_all="A2A_STREAMS", retry_after=5),
-    "bodies": Kind(noun="bytes of bodies", of_owner="A2A_OWNER_BODY_BYTES", of_all="A2A_BODIES_BYTES"),
+    "bodies": Kind(noun="bytes of requests and answers", of_owner="A2A_OWNER_BODY_BYTES", of_all="A2A_BODIES_BYTES"),
 }
 
 

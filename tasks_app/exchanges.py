@@ -13,11 +13,12 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+import orjson
 from django.db import InterfaceError, InternalError, OperationalError, connection, transaction
 from msgspec import UNSET, Struct, UnsetType
 
 from a2a.dialects import BY_NAME
-from a2a.dialects.shape import Answer, Dialect, Result
+from a2a.dialects.shape import Answer, Dialect, Result, TaskPage
 from a2a.documents import EventDocument
 from a2a.errors import InvalidParams, InvalidRequest, ParseError
 from a2a.jsonrpc import Call, Id, parse, read_json, reply
@@ -50,6 +51,8 @@ MOST_BEHIND = 16_000_000
 """Characters of exchanges that may wait for the database."""
 ROW_SIZE = 2_000
 """About what the row of an exchange takes in memory."""
+LIST_BYTES = 16_384
+"""Answers to lists up to this are recorded as they are."""
 _KINDS_OF_ID = {str: "string", int: "number", type(None): "null", UnsetType: "absent"}
 _ENDINGS = (
     "outcome", "code", "http_status", "duration_us", "response_bytes", "frames", "first_seq", "last_seq", "task_id",
@@ -132,6 +135,19 @@ class OpenExchange:
     def keep(self, answer: bytes) -> None:
         """Stores the answer as it is: it cannot be derived from the log."""
         self.body.response = redacted(answer)
+
+    def keep_list(self, answer: bytes, page: TaskPage) -> None:
+        """Store the answer to a list; of a large one the ids of its tasks, which are stored themselves."""
+        if len(answer) <= LIST_BYTES:
+            self.keep(answer)
+            return
+        ids = [task.id for task in page.tasks]
+        shown = {
+            "tasks": ids,
+            "totalSize": page.total_size,
+            "omitted": f"the other members, of {len(answer)} bytes in all",
+        }
+        self.body.response = orjson.dumps(shown).decode()
 
 
 def _id_text(rpc_id: Id | UnsetType) -> str | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from msgspec import Struct
 
@@ -16,8 +17,9 @@ from a2a.states import TaskState
 from a2a.types import Message, PushConfig, Status, Task
 from tasks_app.event_log import Create, Known, deliveries
 from tasks_app.ids import uuid7
+from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations.push_configs import webhook_row
-from tasks_app.operations.shape import Context
+from tasks_app.operations.shape import Await, Context
 from tasks_app.rows import EventRow, FileRow, KeyRow, RunRow, TaskRow, TurnRow
 
 
@@ -90,8 +92,12 @@ def create_turn(plan: Plan, reply: Message):  # type: ignore[no-untyped-def]  # 
     if context.exchange:
         context.exchange.about(None, plan.run.context_id)
         exchange, body = context.exchange.halves(None if isinstance(plan.request, StreamMessage) else answer)
-        if context.exchange.answer is not None:
-            context.exchange.keep(context.exchange.answer)
+        if (whole := context.exchange.answer) is not None:
+            keep = partial(context.exchange.keep, whole)
+            if len(whole) > LARGE:
+                yield Await(lambda: off_loop(keep))
+            else:
+                keep()
     item = Create(
         key=plan.key, exchange=exchange, body=body, files=_held(plan, turn_id),
         turn=TurnRow(

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -12,17 +13,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from a2a.dialects import Refused
-from a2a.dialects.shape import Dialect, Method
+from a2a.dialects.shape import Answer, Dialect, Method, Result, TaskPage
 from a2a.errors import Error, InvalidRequest, Unauthenticated, Unavailable
 from a2a.requests import GetExtendedCard, Request, SendMessage
 from a2a.sse import last_seen
 from tasks_app.access import Caller, check_scope, digests
+from tasks_app.account import account
 from tasks_app.addresses import address_of
 from tasks_app.exchanges import OpenExchange, recorder
+from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS, Context, Follow, Left, perform
 from tasks_app.readers import readers
 from tasks_app.transports.http import answer, authenticate, error_answer, extensions_of, fault, key_of, linked
-from tasks_app.transports.off_loop import LARGE, off_loop
 from tasks_app.transports.streams import Stream
 from tasks_app.transports.wrapping import Wrapping
 
@@ -48,6 +50,8 @@ class Answered(Struct, kw_only=True):
     status: int = 200
     streaming: bool = False
     """A stream of 0.x was asked for."""
+    weight: int = 0
+    """Bytes of the payload that are in the account of the caller until it is sent."""
     headers: dict[str, str] = {}
     """Those that this answer adds: the extensions that it was made with."""
 
@@ -83,6 +87,11 @@ async def answered(
         dialect, method, request = await off_loop(read) if exchange.row.request_bytes > LARGE else read()
         exchange.encode = lambda result: wrapping.head + method.encode(result) + wrapping.tail
         result = await perform(request, context)
+        if isinstance(result, Follow):
+            return replace(_followed(call, exchange, wrapping, result, dialect), headers=_echo(dialect, context))
+        payload, weight = await _encoded(
+            call, exchange, result, counts=not method.request.changes and not wrapping.silent
+        )
     except Left:
         # Of a change that was asked for nobody knows whether it was begun.
         exchange.failed()
@@ -98,18 +107,46 @@ async def answered(
     except Exception as error:  # noqa: BLE001  # the doors' one catch; logged with its reference
         failed = _failed(exchange, wrapping, fault(exchange, error), meaning.dialect)
         return replace(failed, headers=_echo(meaning.dialect, context))
-    headers = _echo(meaning.dialect, context)
-    if isinstance(result, Follow):
-        return replace(_followed(call, exchange, wrapping, result, dialect), headers=headers)
-    payload = exchange.answer or exchange.encode(result)
     if exchange.answer is None or wrapping.silent:
         exchange.answer = None
         exchange.end("notified" if wrapping.silent else "result", payload, status=204 if wrapping.silent else 200)
-        if exchange.row.task_id is None and not wrapping.silent:
-            exchange.keep(payload)
+        await _keep(exchange, payload, result, wrapping)
     recorder.close(exchange)
     shown = None if wrapping.silent else linked(payload, call.request)
-    return Answered(exchange=exchange, wrapping=wrapping, payload=shown, headers=headers)
+    headers = _echo(meaning.dialect, context)
+    return Answered(exchange=exchange, wrapping=wrapping, payload=shown, headers=headers, weight=weight)
+
+
+async def _encoded(call: HttpCall, exchange: OpenExchange, result: Result, *, counts: bool) -> tuple[bytes, int]:
+    """Return the whole answer, and how many bytes of it are in the account of its caller. Raises RateLimited and
+    Unavailable where only something large was read; what was done is answered."""
+    if exchange.answer is not None or exchange.encode is None:
+        return exchange.answer or b"", 0
+    payload = await off_loop(exchange.encode, result) if size_of(result) > LARGE else exchange.encode(result)
+    if not counts or len(payload) <= LARGE:
+        return payload, 0
+    # An answer that is larger than the share of an owner goes out while nothing else does.
+    weight = min(len(payload), settings.A2A_OWNER_BODY_BYTES)
+    account.take(call.caller.owner_id, "bodies", weight)
+    return payload, weight
+
+
+def size_of(result: Result) -> int:
+    """Return about how many bytes the tasks of a result have."""
+    tasks = result.tasks if isinstance(result, TaskPage) else [result.task] if isinstance(result, Answer) else []
+    return sum(len(task.artifacts or "") + len(task.history or "") for task in tasks if task)
+
+
+async def _keep(exchange: OpenExchange, payload: bytes, result: Result, wrapping: Wrapping) -> None:
+    """Record an answer that cannot be derived from the log."""
+    if exchange.row.task_id is not None or wrapping.silent:
+        return
+    if isinstance(result, TaskPage):
+        exchange.keep_list(payload, result)
+    elif len(payload) > LARGE:
+        await off_loop(exchange.keep, payload)
+    else:
+        exchange.keep(payload)
 
 
 def _read(
@@ -179,7 +216,16 @@ def response_to(answered: Answered) -> HttpResponseBase:
     if answered.error is not None:
         media, headers = answered.wrapping.media, answered.headers
         return error_answer(answered.error, answered.payload, request_id, answered.status, media, headers)
-    return answer(answered.payload, request_id, media=answered.wrapping.media, headers=answered.headers)
+    response = answer(answered.payload, request_id, media=answered.wrapping.media, headers=answered.headers)
+    release_after(response, answered)
+    return response
+
+
+def release_after(response: HttpResponseBase, answered: Answered) -> None:
+    """Take a large answer out of its caller's account when the response is closed."""
+    if answered.weight:
+        owner_id = answered.exchange.row.caller_id
+        response._resource_closers.append(partial(account.give, owner_id, "bodies", answered.weight))  # type: ignore[attr-defined]  # Django has it
 
 
 def stream_headers(answered: Answered) -> dict[str, str]:
@@ -191,7 +237,11 @@ def stream_headers(answered: Answered) -> dict[str, str]:
 async def unreadable(request: HttpRequest, exchange: OpenExchange, wrapping: Wrapping, error: Error) -> HttpResponse:
     """A body that cannot be read; its content is kept only for callers who are known."""
     with contextlib.suppress(Unauthenticated, DatabaseError, InterfaceError):
-        exchange.asked_by(await authenticate(request))
+        caller = await authenticate(request)
+        if exchange.row.request_bytes > LARGE:
+            await off_loop(exchange.asked_by, caller)
+        else:
+            exchange.asked_by(caller)
     said = wrapping.tell(error, None, None)
     exchange.end("refused", said.payload, code=said.code, status=said.status)
     exchange.keep(said.payload)

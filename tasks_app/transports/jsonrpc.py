@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import orjson
@@ -14,23 +15,25 @@ from a2a import jsonrpc as envelope
 from a2a.dialects import Refused, choose
 from a2a.errors import Error, InvalidRequest, ParseError
 from a2a.jsonrpc import BadCall, Member
+from a2a.requests import ListTasks
 from a2a.sse import frame
+from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.bodies import SMALL
 from tasks_app.transports.calls import (
     Answered,
     HttpCall,
     Understood,
     answered,
+    release_after,
     response_to,
     stream_headers,
     unknown_caller,
     unreadable,
 )
 from tasks_app.transports.http import Refusal, answer, authenticate, body_of, exchange_of, refuse, version_of
-from tasks_app.transports.off_loop import LARGE, off_loop
 from tasks_app.transports.wrapping import STATUSES, in_envelope
 
-BATCH_BYTES = 16_000_000
+BATCH_BYTES = 8_000_000
 """Members whose turn comes after so much has been answered are refused, undone."""
 AT_ONCE = 16
 """Members of a batch that are worked on at the same time."""
@@ -94,14 +97,14 @@ def _is_plain(error: Error | None) -> bool:
 
 async def _answer_batch(call: HttpCall, members: list[Member]) -> HttpResponse:
     """Replies in the order of the requests; 204 when all are notifications (JSON-RPC 2.0, section 6)."""
-    slots = asyncio.Semaphore(AT_ONCE)
+    slots, lists = asyncio.Semaphore(AT_ONCE), asyncio.Lock()
     shared = exchange_of(call.request, None, b"").request_id
-
     size = 0
 
     async def one(member: Member) -> Answered:
         nonlocal size
-        async with slots:
+        # Lists come one after another: what they have in flight is as large as a page each.
+        async with slots, lists if _is_list(call, member) else nullcontext():
             if size > BATCH_BYTES:
                 error = InvalidRequest(
                     detail=f"the answers of a batch may have {BATCH_BYTES} bytes in all; send the rest anew"
@@ -115,7 +118,19 @@ async def _answer_batch(call: HttpCall, members: list[Member]) -> HttpResponse:
     replies = [answered.payload for answered in answers if answered.payload is not None]
     if not replies:
         return HttpResponse(status=204, headers={"X-Request-ID": shared})
-    return answer(b"[" + b",".join(replies) + b"]", shared, headers=_joined(answers))
+    response = answer(b"[" + b",".join(replies) + b"]", shared, headers=_joined(answers))
+    for one_answer in answers:
+        release_after(response, one_answer)
+    return response
+
+
+def _is_list(call: HttpCall, member: Member) -> bool:
+    if isinstance(member, BadCall):
+        return False
+    try:
+        return choose(member.method, call.version)[1].request is ListTasks
+    except Refused:
+        return False
 
 
 def _joined(answers: Sequence[Answered]) -> dict[str, str]:

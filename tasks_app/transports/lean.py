@@ -27,9 +27,10 @@ log = logging.getLogger(__name__)
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 LINGER_BYTES, LINGER_SECONDS = 16_000_000, 1.0
 """What a refused client may still send before the connection is closed: it reads the answer only then."""
-
-
+PIECE = 65_536
+"""Bytes of an answer that are sent at once."""
 LONGEST_KNOWN = 128
+"""Characters of a path that is remembered."""
 
 
 class LeanHandler(ASGIHandler):
@@ -79,7 +80,10 @@ class LeanHandler(ASGIHandler):
         if isinstance(response, StreamingHttpResponse):
             await _send_stream(response, receive, send)
         elif isinstance(response, HttpResponse):
-            await _send_whole(response, send)
+            try:
+                await _send_whole(response, send)
+            finally:
+                _release(response)
 
 
 async def _owner_of(scope: dict[str, Any], must_be_known: bool) -> int:
@@ -139,7 +143,19 @@ async def _send_whole(response: HttpResponse, send: Send) -> None:
     if not response.has_header("Content-Length"):
         start["headers"].append((b"content-length", str(len(body)).encode()))
     await send(start)
-    await send({"type": "http.response.body", "body": body})
+    # In pieces, each of which waits until the one before is on its way: else an answer is copied as a whole into the
+    # buffer of a client who may not read it.
+    place = 0
+    while len(body) - place > PIECE:
+        await send({"type": "http.response.body", "body": body[place : place + PIECE], "more_body": True})
+        place += PIECE
+    await send({"type": "http.response.body", "body": body[place:]})
+
+
+def _release(response: HttpResponse) -> None:
+    """Do what Django's close() does, but for the signal, at which every thread looks after its connections."""
+    for close in response._resource_closers:  # type: ignore[attr-defined]  # Django has it
+        close()
 
 
 async def _send_stream(response: StreamingHttpResponse, receive: Receive, send: Send) -> None:

@@ -18,11 +18,11 @@ from a2a.jsonrpc import holds_nul, path_of_nul, read_json
 from a2a.rest import Family, Found, NoSuchVerb, check_version, find, params_of
 from tasks_app.access import check_scope
 from tasks_app.exchanges import OpenExchange
+from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS
 from tasks_app.transports.bodies import SMALL
 from tasks_app.transports.calls import HttpCall, Understood, answered, response_to, unknown_caller, unreadable
 from tasks_app.transports.http import Refusal, authenticate, exchange_of, read, refuse, version_of, wrong_type
-from tasks_app.transports.off_loop import LARGE, off_loop
 from tasks_app.transports.wrapping import bare
 
 KINDS = frozenset({"application/json", "application/a2a+json"})

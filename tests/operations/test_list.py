@@ -4,9 +4,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from a2a.errors import InvalidParams, TaskNotFound
-from a2a.requests import ListTasks
+from a2a.requests import GetTask, ListTasks
 from a2a.states import TaskState
 from tasks_app.models import Task
 from tests.conftest import Person
@@ -130,3 +132,29 @@ def test_totals_are_bounded_but_never_below_what_is_there(owner: Person, monkeyp
     monkeypatch.setattr("tasks_app.operations.pages.EXACT", 2)
     made(owner, 4)
     assert ask(owner, ListTasks(page_size=1)).total_size >= 3
+
+
+def test_a_page_ends_at_two_million_bytes(owner: Person) -> None:
+    ids = [sent(owner, message(char * 900_000), "echo", return_immediately=True).id for char in "abc"][::-1]
+    first = ask(owner, ListTasks())
+    assert (page(first), bool(first.next_page_token)) == (ids[:2], True)
+    second = ask(owner, ListTasks(page_token=first.next_page_token))
+    assert (page(second), second.next_page_token, second.total_size) == (ids[2:], "", 3)
+    whole = ask(owner, ListTasks(include_artifacts=True))
+    assert page(whole) == ids[:1]
+    assert whole.tasks[0] == ask(owner, GetTask(id=ids[0])).task
+
+
+def test_large_and_small_tasks_of_a_page_are_whole(owner: Person) -> None:
+    ids = [sent(owner, message("x" * size), "echo", return_immediately=True).id for size in (10, 30_000, 20, 50_000)]
+    listed = ask(owner, ListTasks(include_artifacts=True))
+    assert page(listed) == ids[::-1]
+    assert list(listed.tasks) == [ask(owner, GetTask(id=id)).task for id in ids[::-1]]
+
+
+def test_a_history_that_is_not_shown_does_not_end_a_page(owner: Person) -> None:
+    ids = [sent(owner, message("x" * 900_000), "echo", return_immediately=True).id for _ in range(3)][::-1]
+    with CaptureQueriesContext(connection) as queries:
+        listed = ask(owner, ListTasks(history_length=0))
+    assert (page(listed), listed.next_page_token) == (ids, "")
+    assert not any('"history"' in query["sql"] for query in queries)

@@ -15,6 +15,7 @@ from django.test import AsyncClient
 from msgspec.structs import replace
 
 from tasks_app import event_log, exchanges
+from tasks_app.account import account
 from tasks_app.bridge import KINDS, Do, bridge
 from tasks_app.exchanges import OpenExchange, recorder, response_text
 from tasks_app.models import Event, Exchange, ExchangeBody, Task
@@ -272,6 +273,55 @@ def test_members_whose_turn_comes_when_enough_was_answered_are_refused_undone(
     assert Task.objects.count() == 1
     outcomes = {exchange.rpc_id: exchange.outcome for exchange in recorded(4)}
     assert outcomes == {"1": "result", "2": "error", "3": "error", None: "notified"}
+
+
+def test_a_large_list_is_recorded_by_its_ids(post: Post) -> None:
+    ids = [json.loads(post(new("x" * 6_000))[1])["result"]["task"]["id"] for _ in range(4)]
+    _, content = post(call("ListTasks", {}))
+    *_, listed = recorded(5)
+    kept = json.loads(response_text(listed))
+    assert (kept["tasks"], kept["totalSize"]) == (ids[::-1], 4)
+    assert listed.response_bytes == len(content) > 20_000 > len(response_text(listed))
+
+
+def test_a_small_list_is_recorded_as_it_was(post: Post) -> None:
+    post(new())
+    _, content = post(call("ListTasks", {"pageSize": 1}))
+    *_, listed = recorded(2)
+    assert json.loads(response_text(listed)) == json.loads(content)
+
+
+def test_lists_of_a_batch_come_one_after_another(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonrpc, "BATCH_BYTES", 30_000)
+    post(new("x" * 20_000))
+    post(new("x" * 20_000))
+    _, content = post([call("ListTasks", {}, number) for number in range(8)])
+    answers = json.loads(content)
+    assert ["result" in answer for answer in answers] == [True] + [False] * 7
+    assert "30000 bytes in all" in answers[-1]["error"]["message"]
+
+
+def test_what_was_read_counts_in_the_account_of_its_caller_until_it_is_sent(
+    post: Post, owner: Person, settings: Any
+) -> None:
+    settings.A2A_OWNER_BODY_BYTES = 100_000
+    task = json.loads(post(new("x" * 60_000))[1])["result"]["task"]["id"]
+    weighed: list[int] = []
+    take = account.take
+
+    def spy(owner_id: int | None, kind: str, amount: int = 1) -> None:
+        weighed.append(amount)
+        take(owner_id, kind, amount)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(account, "take", spy)
+        for _ in range(3):
+            assert "result" in json.loads(post(call("GetTask", {"id": task}))[1])
+        first, second = json.loads(post([call("GetTask", {"id": task}, 1), call("GetTask", {"id": task}, 2)])[1])
+    assert sorted("result" in answer for answer in (first, second)) == [False, True]
+    assert [answer["error"]["code"] for answer in (first, second) if "error" in answer] == [-38008]
+    assert len(weighed) == 5
+    assert not account.held["bodies", owner.caller.owner_id]
 
 
 @pytest.mark.parametrize("agent", ["echo", "replies", "form-coroutine"])
@@ -540,3 +590,10 @@ def test_a_webhook_is_recorded_without_its_secrets(post: Post, owner: Person, se
         assert "canary" not in row.body.request + row.body.response + response_text(row)
     assert json.loads(response_text(found[1]))["result"]["id"] == "mine"
     assert json.loads(response_text(found[4]))["result"] == {}
+
+
+def test_a_page_token_is_no_secret_that_is_looked_for() -> None:
+    body = b'{ "nextPageToken": "eyx", "next": {"page_token": 1} }'
+    assert redacted(b'{ "nextPageToken": "x" }') == '{ "nextPageToken": "x" }', "it was parsed"
+    assert MASK not in redacted(body)
+    assert MASK in redacted(b'{"nextPageToken": "x", "token": "y"}')

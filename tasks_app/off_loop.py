@@ -7,7 +7,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-LARGE = 65_536
+LARGE = 16_384
 """Bytes above which JSON is read, understood and redacted off the loop."""
 _threads = ThreadPoolExecutor(2, thread_name_prefix="large")
 """Not asyncio's own: agents may block those."""
