@@ -121,3 +121,12 @@ async def blocks_too_long(run: Run, seconds: float = 8.0) -> AsyncIterator[Any]:
     await asyncio.sleep(0.1)
     time.sleep(seconds)  # noqa: ASYNC251  # that is the fault
     yield " and ended"
+
+
+@agent
+async def reporter(run: Run, updates: int = 300, size: int = 300, pause: float = 0.0) -> AsyncIterator[Any]:
+    """Reports its progress again and again."""
+    for place in range(updates):
+        yield run.status(f"{place} ".ljust(size, "x"))
+        if pause:
+            await asyncio.sleep(pause)
