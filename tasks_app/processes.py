@@ -67,10 +67,15 @@ class Entry:
         bridge.do(Do(partial(self._write, ended)), patience=0)
         self.last_written = time.monotonic()
 
-    def _write(self, ended: bool) -> None:
+    def look(self) -> datetime:
+        """Measure the clock, on this thread's connection, and compare it with the rows; return the time."""
         clock.anchor.measure()
         now = clock.now()
         self.gap = self._gap(now)
+        return now
+
+    def _write(self, ended: bool) -> None:
+        now = self.look()
         steady = not doubts()
         began = now - timedelta(seconds=time.monotonic() - self.started)
         row = Process(

@@ -19,6 +19,7 @@ from tasks_app.hints.broadcast import broadcast
 from tasks_app.leases import take_up
 from tasks_app.processes import entry, sources
 from tasks_app.readers import readers
+from tasks_app.retention import keeper
 from tasks_app.runner import runner
 from tasks_app.sweeper import sweeper
 
@@ -45,14 +46,14 @@ def parts_of(role: Role) -> list[Part]:
     joined: list[Part] = [broadcast] if settings.REDIS_URL else []
     match role:
         case "web" if settings.CELERY_BROKER_URL:
-            return [*joined, celery, sender, sweeper]
+            return [*joined, celery, sender, sweeper, keeper]
         case "web":
-            return [*joined, runner, local, sender, sweeper]
+            return [*joined, runner, local, sender, sweeper, keeper]
         case "worker":
             # Its own offers it takes up itself: without a broker it still finds what there is to do.
-            return [*joined, celery, runner, local, sender, sweeper]
+            return [*joined, celery, runner, local, sender, sweeper, keeper]
         case "child":
-            # What it has to deliver, others send when they look.
+            # What it has to deliver or to delete, others see to when they look.
             return [*joined, celery, runner, local, sweeper]
         case _:
             assert_never(role)

@@ -15,6 +15,7 @@ from a2a.types import Artifact, Message, Part, Role, Status, Task
 from tasks_app.event_log import Append, Claim, Create, TaskRead, Want, change
 from tasks_app.ids import uuid7
 from tasks_app.models import Task as Row
+from tasks_app.retention import Keeper
 from tasks_app.rows import EventRow, KeyRow, TaskRow
 from tests.conftest import PATIENCE, Person
 
@@ -90,3 +91,8 @@ def together(number: int, work: Callable[[int], Any]) -> list[Any]:
         thread.join(PATIENCE)
         assert not thread.is_alive()
     return results
+
+
+def forget() -> None:
+    """Delete all that is past its time."""
+    Keeper().round()

@@ -7,16 +7,14 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from a2a.requests import DeletePushConfig
-from tasks_app import sweeper
-from tasks_app.bridge import Do, bridge
 from tasks_app.deliveries import ActRefused, disable, enable, give_up, oldest_due, send_again
 from tasks_app.health import lags
 from tasks_app.ids import uuid7_at
 from tasks_app.models import Delivery, DeliveryTry, File, PushConfig, Task, Turn
-from tasks_app.sweeper import forget
+from tasks_app.retention import stepping
 from tests.conftest import Person
 from tests.operations.asking import ask
-from tests.operations.rows import LONG_AGO, chunk
+from tests.operations.rows import LONG_AGO, chunk, forget
 from tests.operations.webhooks import DONE, NOTHING, WORKS, Hand, happens, hook, hooked, pump, states, task
 from tests.receiver import Receiver, Reply
 
@@ -102,17 +100,17 @@ def test_a_task_is_not_forgotten_while_a_delivery_waits(
     hook(owner, task_id, there.url)
     happens(task_id, WORKS, DONE)
     Task.objects.filter(pk=task_id).update(status_at=LONG_AGO)
-    bridge.do(Do(forget))
+    forget()
     assert Task.objects.count() == 1
     pump()
-    bridge.do(Do(forget))
+    forget()
     assert [model.objects.count() for model in (Task, PushConfig, Delivery, DeliveryTry)] == [0, 0, 0, 0]
 
 
 def test_files_of_a_bare_reply_go_with_it_while_deliveries_are_forgotten(
     lanes: None, owner: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeper, "BATCH", 2)
+    monkeypatch.setattr(stepping, "FIRST", 2)
     task_id = hooked(owner, "http://127.0.0.1:65001/")
     (webhook,) = PushConfig.objects.all()
     turn = Turn.objects.create(
@@ -125,7 +123,7 @@ def test_files_of_a_bare_reply_go_with_it_while_deliveries_are_forgotten(
             id=uuid7_at(LONG_AGO)[:-1] + str(seq), config=webhook, task_id=task_id, seq=seq, version="1.0", body="{}",
             state="delivered", created_at=LONG_AGO,
         )  # fmt: skip
-    assert bridge.do(Do(forget))
+    forget()
     assert not Delivery.objects.exists()
     assert not Turn.objects.exists()
     assert File.objects.get().holder == ""

@@ -13,7 +13,7 @@ from a2a.dialects.protojson import document, task_of
 from a2a.events import MessageAdded, StatusChanged, apply
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role, Status
-from tasks_app import access, sweeper
+from tasks_app import access, leases
 from tasks_app.bridge import KINDS, bridge, perform
 from tasks_app.event_log import (
     Append,
@@ -39,10 +39,9 @@ from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.leases import take_up
 from tasks_app.models import Event, Exchange, ExchangeBody, IdempotencyKey, Run, Task
 from tasks_app.rows import KeyRow
-from tasks_app.sweeper import forget
 from tests.conftest import Person, on_postgres
 from tests.operations.asking import text_of
-from tests.operations.rows import LONG_AGO, addition, chunk, creation, expire, status, wish
+from tests.operations.rows import LONG_AGO, addition, chunk, creation, expire, forget, status, wish
 
 claim_module: Any = import_module("tasks_app.event_log.claim")
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
@@ -274,7 +273,7 @@ def test_a_lost_task_is_tried_again_and_then_failed_with_a_reason(owner: Person)
 
 
 def test_more_lost_tasks_than_a_batch_are_taken_up_at_once(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeper, "BATCH", 2)
+    monkeypatch.setattr(leases, "BATCH", 2)
     made(owner, 5)
     for read in claim(wish()):
         expire(read)

@@ -29,7 +29,7 @@ from tasks_app.models import File, Turn
 from tasks_app.models import Task as TaskRow
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of
-from tests.operations.rows import LONG_AGO, creation, wish
+from tests.operations.rows import LONG_AGO, creation, forget, wish
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -284,8 +284,7 @@ def test_files_go_when_their_task_goes(owner: Person, monkeypatch: pytest.Monkey
     kept = {path_of(row.id) for row in File.objects.filter(holder=open_task.id)}
     assert len(stored()) == 4
     later(monkeypatch, 31)
-    while sweeper.forget():
-        pass
+    forget()
     assert File.objects.filter(holder="").count() == 3
     assert len(stored()) == 4
     while forget_gone():

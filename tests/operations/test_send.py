@@ -14,10 +14,10 @@ from a2a.errors import (
 )
 from a2a.requests import SendMessage
 from a2a.types import Message, Part, Role
-from tasks_app import sweeper
 from tasks_app.models import Event, IdempotencyKey, Task, Turn
 from tests.conftest import Person, person
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of, words
+from tests.operations.rows import forget
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
@@ -189,8 +189,7 @@ def test_the_same_message_again_finds_nothing_once_its_outcome_is_forgotten(
     settings.A2A_TASK_DAYS = -1  # shorter than A2A_KEY_HOURS
     said = message()
     send(owner, said, agent)
-    while sweeper.forget():
-        pass
+    forget()
     with pytest.raises(TaskNotFound):
         send(owner, said, agent)
 

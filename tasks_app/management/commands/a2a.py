@@ -8,6 +8,7 @@ from tasks_app.management.nouns.cardkey import CARDKEY
 from tasks_app.management.nouns.doctor import DOCTOR
 from tasks_app.management.nouns.keys import KEYS
 from tasks_app.management.nouns.processes import PROCESSES
+from tasks_app.management.nouns.purge import PURGE
 from tasks_app.management.operator import DatabaseCommand
 
 NOUNS: dict[str, Noun] = {
@@ -15,6 +16,7 @@ NOUNS: dict[str, Noun] = {
     "doctor": DOCTOR,
     "keys": KEYS,
     "processes": PROCESSES,
+    "purge": PURGE,
 }
 
 

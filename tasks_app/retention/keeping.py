@@ -1,0 +1,116 @@
+"""The loop that deletes what is past its time, one in every process; one of them works at a time."""
+
+import logging
+import threading
+import time
+
+from django.conf import settings
+
+from tasks_app import clock
+from tasks_app.event_log import Held
+from tasks_app.processes import doubts, entry, sources
+from tasks_app.retention.kinds import HEAPS, Heap
+from tasks_app.retention.stepping import Steps, let_go, on_lane
+from tasks_app.rows import on_postgres
+
+log = logging.getLogger(__name__)
+SHARE = 0.25
+"""The part of the time that deleting may take."""
+BEHIND = 60.0
+"""Seconds by which deleting may be behind. Then it takes half of the time, and says so."""
+LAST = 600.0
+"""Seconds after which a heap is gone through from its beginning again, for rows that were passed over."""
+
+
+class Keeper:
+    """Keeps the heaps low."""
+
+    def __init__(self) -> None:
+        self.stopping = threading.Event()
+        self.thread: threading.Thread | None = None
+        self.ways = [Way(heap) for heap in HEAPS.values()]
+
+    def start(self) -> None:
+        if self.thread is not None:
+            return
+        self.stopping.clear()
+        self.thread = threading.Thread(target=self._run, name="retention", daemon=True)
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        if self.thread is not None:
+            self.thread.join(10)
+            self.thread = None
+
+    def _run(self) -> None:
+        while not self.stopping.wait(settings.A2A_SWEEP_SECONDS):
+            try:
+                self.round()
+            except Held:
+                log.info("rows past their time are locked; deleting them later")
+            except Exception:
+                log.exception("deleting failed; trying again in %g s", settings.A2A_SWEEP_SECONDS)
+
+    def round(self) -> None:
+        """Delete until nothing is past its time, unless the clock is in doubt or another process is at it."""
+        busy = list(self.ways)
+        for way in busy:
+            way.begin()
+        try:
+            while busy and not self.stopping.is_set() and not doubts():
+                for way in list(busy):
+                    if (pause := way.go()) is None:
+                        entry.lag = None
+                        return
+                    if not way.more:
+                        busy.remove(way)
+                    self.stopping.wait(pause)
+                entry.lag = round(max(way.lag for way in self.ways), 1)
+        finally:
+            if on_postgres():
+                on_lane(let_go)
+
+
+class Way:
+    """The way of this process through one heap."""
+
+    def __init__(self, heap: Heap) -> None:
+        self.heap = heap
+        self.steps = Steps(heap)
+        self.began = 0.0
+        self.more = False
+        self.lag = 0.0
+        """Seconds by which deleting is behind here."""
+
+    def begin(self) -> None:
+        """Begin a round where the last one ended, or now and then at the beginning of the heap."""
+        if time.monotonic() - self.began > LAST:
+            self.steps.place, self.began = "", time.monotonic()
+        self.more = True
+
+    def go(self) -> float | None:
+        """Make a step; return the pause behind it, None if another process is at it."""
+        before = clock.now() - self.heap.age()
+        stepped = self.steps.step(before)
+        if stepped is None:
+            return None
+        self.more = stepped.batch.more
+        reached = self.heap.time_of(self.steps.place) if self.more and self.steps.place else before
+        self.lag = max(0.0, (before - reached).total_seconds())
+        return stepped.seconds * (1 / (2 * SHARE if self.lag > BEHIND else SHARE) - 1)
+
+
+keeper = Keeper()
+"""Of this process."""
+
+
+def troubles() -> list[str]:
+    """Return a sentence when deleting is behind."""
+    if entry.lag is None or entry.lag <= BEHIND:
+        return []
+    why = "more are made than deleted; keep them for a shorter time, or make the database faster"
+    return [f"retention: rows are deleted {entry.lag:.0f} s after their time, for {why}"]
+
+
+sources.append(troubles)

@@ -1,0 +1,276 @@
+"""Deleting what is past its time: how much, how fast, by whom, and when not."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from io import StringIO
+from typing import Any
+
+import orjson
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from a2a.events import StatusChanged
+from a2a.states import TaskState
+from a2a.types import Status
+from tasks_app import clock
+from tasks_app.event_log import append_many, create_many
+from tasks_app.ids import uuid7_at
+from tasks_app.models import (
+    Delivery,
+    DeliveryTry,
+    Event,
+    Exchange,
+    ExchangeBody,
+    IdempotencyKey,
+    Process,
+    PushConfig,
+    Run,
+    Task,
+    Turn,
+)
+from tasks_app.processes import confirm, entry
+from tasks_app.retention import HEAPS, Keeper, stepping
+from tasks_app.retention.keeping import BEHIND, troubles
+from tasks_app.retention.kinds import Batch
+from tasks_app.retention.stepping import FEWEST, MOST, MOST_SQLITE, Stepped, Steps
+from tests.conftest import Person
+from tests.operations.rows import addition, creation, forget
+
+pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+DAY = timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def own_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has a clock of its own, and a process that knows nothing yet."""
+    monkeypatch.setattr(clock, "anchor", clock.Anchor())
+    monkeypatch.setattr(entry, "gap", "")
+    monkeypatch.setattr(entry, "lag", None)
+
+
+def fill(owner: Person, number: int, age: timedelta, *, open_: bool = False) -> None:
+    """Tasks with two events and a run each, keys, exchanges with bodies and turns of that age."""
+    for place in range(number):
+        then = clock.now() - age + timedelta(milliseconds=place)
+        id = uuid7_at(then)
+        create_many([creation(owner, id, id=id)])
+        if not open_:
+            complete(id, then)
+        Run.objects.create(task_id=id, number=1, worker="w", ended_at=then, outcome="completed")
+        IdempotencyKey.objects.filter(key=id).update(created_at=then)
+        Exchange.objects.create(id=id, rpc_id_type="absent", door="http", created_at=then)
+        ExchangeBody.objects.create(exchange_id=id)
+        Turn.objects.create(
+            id=id, owner_id=owner.caller.owner_id, context_id="c", message="{}", reply="{}", created_at=then
+        )
+
+
+def complete(id: str, then: datetime) -> None:
+    append_many([addition(id, StatusChanged(status=Status(state=TaskState.COMPLETED, timestamp=then)))])
+
+
+def left() -> dict[str, int]:
+    models = (Task, Event, Run, IdempotencyKey, Exchange, ExchangeBody, Turn)
+    found = {model.__name__: model.objects.count() for model in models}
+    return found | {"Event": Event.objects.values("task_id").distinct().count()}
+
+
+def all_of(number: int) -> dict[str, int]:
+    return dict.fromkeys(left(), number)
+
+
+def test_all_that_is_old_goes_in_one_round_and_nothing_else(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stepping, "FIRST", 3)
+    monkeypatch.setattr(stepping, "MOST", 3)
+    monkeypatch.setattr(stepping, "MOST_SQLITE", 3)
+    monkeypatch.setattr(stepping, "FEWEST", 3)
+    fill(owner, 10, 31 * DAY)
+    fill(owner, 2, timedelta(hours=1))
+    fill(owner, 1, 32 * DAY, open_=True)
+    forget()
+    found = left()
+    assert found.pop("Task") == found.pop("Event") == found.pop("Run") == 3, "one of them has not ended"
+    assert set(found.values()) == {2}
+
+
+def test_a_task_with_many_events_and_deliveries_goes_in_several_steps(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(owner, 3, 31 * DAY)
+    (first, *_) = Task.objects.order_by("id").values_list("id", flat=True)
+    hook = PushConfig.objects.create(
+        id="h", task_id=first, config_id="h", version="1.0", url="http://x/", host="x", created_at=clock.now(),
+        updated_at=clock.now(),
+    )  # fmt: skip
+    for seq in range(7):
+        done = Delivery.objects.create(
+            id=f"{first[:-1]}{seq}", config=hook, task_id=first, seq=seq, version="1.0", body="{}", state="dead",
+            created_at=clock.now(),
+        )  # fmt: skip
+        DeliveryTry.objects.create(delivery=done, number=1, at=clock.now(), duration_ms=1)
+    steps, before = Steps(HEAPS["tasks"]), clock.now() - 30 * DAY
+    counts = []
+    for _ in range(4):
+        steps.rows = 4
+        stepped = steps.step(before)
+        assert stepped
+        counts.append((stepped.batch.count, Delivery.objects.count()))
+    assert counts == [(0, 3), (2, 0), (1, 0), (0, 0)]
+    assert [model.objects.count() for model in (Task, PushConfig, DeliveryTry)] == [0, 0, 0]
+
+
+def test_steps_are_as_large_as_they_are_fast() -> None:
+    steps = Steps(HEAPS["keys"])
+
+    def after(seconds: float, *, more: bool = True) -> int:
+        steps._adapt(Stepped(Batch(1, "", more), seconds))
+        return steps.rows
+
+    assert [after(0.0001), after(0.0001)] == [260, 338]
+    assert after(10) == 169
+    assert after(0.0001, more=False) == 169, "a step that had too few rows says nothing"
+    for _ in range(20):
+        after(10)
+    assert steps.rows == FEWEST
+    for _ in range(20):
+        after(0.0001)
+    assert steps.rows == (MOST if connection.vendor == "postgresql" else MOST_SQLITE)
+
+
+def test_nothing_is_deleted_while_the_clock_is_in_doubt(owner: Person) -> None:
+    fill(owner, 2, 400 * DAY)
+    clock.anchor.shift -= int(2 * 86_400 * 1e9)
+    forget()
+    assert left() == all_of(2)
+    clock.anchor.shift = clock.anchor.wall
+    entry.gap = "the rows are still to come"
+    forget()
+    assert left() == all_of(2)
+    entry.gap = ""
+    forget()
+    assert left() == all_of(0)
+
+
+def test_how_far_deleting_is_behind_is_measured_and_said(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stepping, "FIRST", 2)
+    fill(owner, 5, 40 * DAY)
+    keeper = Keeper()
+    for way in keeper.ways:
+        way.begin()
+        way.go()
+    behind = {way.heap.name: round(way.lag / 86_400) for way in keeper.ways}
+    assert behind == {"keys": 39, "exchanges": 33, "deliveries": 0, "turns": 10, "tasks": 10}
+    monkeypatch.setattr(entry, "lag", BEHIND + 1)
+    assert "61 s after their time" in troubles()[0]
+    keeper.round()
+    assert left() == all_of(0)
+    assert troubles() == []
+
+
+def test_what_was_passed_over_is_found_when_a_heap_is_gone_through_again(owner: Person) -> None:
+    fill(owner, 1, 31 * DAY, open_=True)
+    fill(owner, 1, 30.5 * DAY)
+    keeper = Keeper()
+    keeper.round()
+    assert Task.objects.count() == 1
+    complete(Task.objects.get().pk, clock.now() - 31 * DAY)
+    keeper.round()
+    assert Task.objects.count() == 1, "it begins where it ended"
+    for way in keeper.ways:
+        way.began -= 601
+    keeper.round()
+    assert Task.objects.count() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_process_deletes_at_a_time(owner: Person, lanes: None) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("on SQLite there is one process")
+    fill(owner, 2, 31 * DAY)
+    given = connection.get_connection_params()
+    named = {key: given[key] for key in ("host", "port", "user", "password", "dbname") if given.get(key)}
+    with psycopg.connect(**named, autocommit=True) as other:
+        other.execute("select pg_advisory_lock(%s)", [stepping.LOCK])
+        forget()
+        assert IdempotencyKey.objects.count() == 2
+        assert entry.lag is None
+        other.execute("select pg_advisory_unlock_all()")
+        forget()
+        assert left() == all_of(0)
+        row = other.execute("select pg_try_advisory_lock(%s)", [stepping.LOCK]).fetchone()
+        assert row == (True,), "a round ends with the lock given back"
+
+
+# ----------------------------------------------------------------- purge
+
+
+def purged(*arguments: str) -> list[dict[str, Any]]:
+    output = StringIO()
+    call_command("a2a", "purge", *arguments, stdout=output)
+    return [orjson.loads(line) for line in output.getvalue().splitlines()]
+
+
+def of(lines: list[dict[str, Any]], field: str) -> dict[str, int]:
+    return {line["rows"]: line[field] for line in lines}
+
+
+def test_a_dry_purge_counts_and_deletes_nothing(owner: Person) -> None:
+    fill(owner, 3, 8 * DAY)
+    lines = purged("--dry-run")
+    assert of(lines, "would_delete") == {"keys": 3, "exchanges": 3, "deliveries": 0, "turns": 0, "tasks": 0}
+    assert left() == all_of(3)
+
+
+@pytest.mark.parametrize(
+    ("option", "gone"),
+    [
+        ("--tasks", {"Task", "Event", "Run", "Turn"}),
+        ("--exchanges", {"Exchange", "ExchangeBody"}),
+        ("--keys", {"IdempotencyKey"}),
+    ],
+)
+def test_a_purge_deletes_what_is_chosen(owner: Person, option: str, gone: set[str]) -> None:
+    fill(owner, 3, 2 * DAY)
+    fill(owner, 2, timedelta(hours=1))
+    lines = purged(option, "--before", "1d")
+    assert all(line["done"] for line in lines)
+    assert left() == {name: 2 if name in gone else 5 for name in left()}
+
+
+def test_a_purge_without_a_time_goes_by_the_settings(owner: Person) -> None:
+    fill(owner, 1, 31 * DAY)
+    fill(owner, 1, 8 * DAY)
+    confirm("ann")
+    assert of(purged(), "deleted") == {"keys": 2, "exchanges": 2, "deliveries": 0, "turns": 1, "tasks": 1}
+
+
+def doubtful_clock() -> None:
+    then = clock.now() - 365 * DAY
+    Process.objects.create(name="p", role="web", version="1", started_at=then, seen_at=then, steady_at=then)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "arguments", "words"),
+    [
+        (lambda: None, ["--before", "2999-01-01T00:00"], "still to come"),
+        (doubtful_clock, [], "365 days ago"),
+    ],
+    ids=["future", "doubt"],
+)
+def test_a_purge_is_refused(owner: Person, prepare: Callable[[], None], arguments: list[str], words: str) -> None:
+    fill(owner, 1, 31 * DAY)
+    prepare()
+    with pytest.raises(CommandError, match=words):
+        purged(*arguments)
+    assert left() == all_of(1)
+
+
+def test_times_of_places_are_read_back(owner: Person) -> None:
+    fill(owner, 1, 31 * DAY)
+    then: datetime = IdempotencyKey.objects.get().created_at
+    for heap in HEAPS.values():
+        stepped = heap.delete(clock.now() - 30 * DAY, "", 10)
+        if stepped.count:
+            assert abs(heap.time_of(stepped.place) - then) < timedelta(milliseconds=1)
