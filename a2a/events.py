@@ -1,14 +1,15 @@
-"""What can happen to a task, and the pure fold: apply(task, event) -> task.
+"""What can happen to a task, and the pure fold: fold(task, events) -> task.
 
 The log stores these; streams send them; a snapshot is what folding them gave up to some sequence number.
 """
 
+from collections.abc import Iterable
 from typing import assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from a2a.types import Artifact, Json, Message, Status, Task
+from a2a.types import Artifact, Json, Message, Part, Status, Task
 
 
 class TaskCreated(Struct, frozen=True, kw_only=True):
@@ -56,39 +57,71 @@ def status_of(event: Event) -> Status | None:
 
 def apply(task: Task | None, event: Event) -> Task:
     """The task after the event. Raises ValueError if a log does not begin with its task."""
-    if isinstance(event, TaskCreated):
-        return event.task
-    if task is None:
-        raise ValueError(f"the log begins with {type(event).__name__} instead of TaskCreated")
-    match event:
-        case StatusChanged(status=status):
-            return _with_status(task, status)
-        case MessageAdded(message=message, status=status):
-            if status is not None:
-                task = _with_status(task, status)
-            return replace(task, history=(*task.history, message))
-        case ArtifactAdded():
-            return replace(task, artifacts=_with_artifact(task.artifacts, event))
-        case _:
-            assert_never(event)
+    return fold(task, (event,))
 
 
-def _with_status(task: Task, status: Status) -> Task:
-    said = task.status.message
-    return replace(task, status=status, history=(*task.history, said) if said else task.history)
+def fold(task: Task | None, events: Iterable[Event]) -> Task:
+    """The task after the events, in time linear in them. Raises ValueError as above, and if there is nothing at all."""
+    draft = _Draft(task) if task is not None else None
+    for event in events:
+        if isinstance(event, TaskCreated):
+            draft = _Draft(event.task)
+        elif draft is None:
+            raise ValueError(f"the log begins with {type(event).__name__} instead of TaskCreated")
+        else:
+            draft.take(event)
+    if draft is None:
+        raise ValueError("the log has no events")
+    return draft.finish()
 
 
-def _with_artifact(artifacts: tuple[Artifact, ...], event: ArtifactAdded) -> tuple[Artifact, ...]:
-    """Appending to an id that is not there creates it: a client that joined late must do the same."""
-    new = event.artifact
-    for position, old in enumerate(artifacts):
-        if old.artifact_id == new.artifact_id:
-            merged = _appended(old, new) if event.append else new
-            return (*artifacts[:position], merged, *artifacts[position + 1 :])
-    return (*artifacts, new)
+class _Draft:
+    """A task that is being folded: its lists grow in place, since copying them for every event takes quadratic time."""
 
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.status = task.status
+        self.history = list(task.history)
+        self.artifacts = {artifact.artifact_id: artifact for artifact in task.artifacts}
+        self.parts: dict[str, list[Part]] = {}
+        """All parts of those artifacts to which some were appended."""
 
-def _appended(old: Artifact, new: Artifact) -> Artifact:
-    metadata: Json | None = {**(old.metadata or {}), **(new.metadata or {})} or None
-    extensions = tuple(dict.fromkeys((*old.extensions, *new.extensions)))
-    return replace(old, parts=(*old.parts, *new.parts), metadata=metadata, extensions=extensions)
+    def take(self, event: StatusChanged | MessageAdded | ArtifactAdded) -> None:
+        match event:
+            case StatusChanged(status=status):
+                self._set_status(status)
+            case MessageAdded(message=message, status=status):
+                if status is not None:
+                    self._set_status(status)
+                self.history.append(message)
+            case ArtifactAdded(artifact=artifact, append=append):
+                self._add(artifact, append=append)
+            case _:
+                assert_never(event)
+
+    def _set_status(self, status: Status) -> None:
+        if self.status.message:
+            self.history.append(self.status.message)
+        self.status = status
+
+    def _add(self, new: Artifact, *, append: bool) -> None:
+        """Appending to an id that is not there creates it: a client that joined late must do the same."""
+        old = self.artifacts.get(new.artifact_id)
+        if old is None or not append:
+            self.artifacts[new.artifact_id] = new
+            self.parts.pop(new.artifact_id, None)
+            return
+        if new.artifact_id not in self.parts:
+            self.parts[new.artifact_id] = list(old.parts)
+        self.parts[new.artifact_id] += new.parts
+        metadata: Json | None = {**(old.metadata or {}), **(new.metadata or {})} or None
+        extensions = tuple(dict.fromkeys((*old.extensions, *new.extensions)))
+        if metadata != old.metadata or extensions != old.extensions:
+            self.artifacts[new.artifact_id] = replace(old, metadata=metadata, extensions=extensions)
+
+    def finish(self) -> Task:
+        for artifact_id, parts in self.parts.items():
+            self.artifacts[artifact_id] = replace(self.artifacts[artifact_id], parts=tuple(parts))
+        return replace(
+            self.task, status=self.status, history=tuple(self.history), artifacts=tuple(self.artifacts.values())
+        )

@@ -141,7 +141,7 @@ KINDS: dict[type, Kind] = {
     event_log.ReadHead: Kind(lane="read", repeatable=True, perform=event_log.read_heads_many),
     ReadTask: Kind(lane="read", repeatable=True, perform=event_log.read_many),
     event_log.ReadEvents: Kind(lane="read", repeatable=True, perform=event_log.read_events_many),
-    event_log.ReadAsOf: Kind(lane="slow", perform=lambda items: [event_log.read_as_of(item) for item in items]),
+    event_log.ReadAsOf: Kind(lane="read", repeatable=True, perform=event_log.read_as_of_many),
     event_log.MakeBody: Kind(lane="bodies", repeatable=True, perform=event_log.make_bodies),
     event_log.FindKey: Kind(lane="read", repeatable=True, perform=event_log.find_key_many),
     event_log.LastEvents: Kind(lane="read", repeatable=True, perform=event_log.last_events_many),

@@ -14,6 +14,7 @@ from tasks_app.event_log.append import (
     change,
     sources,
 )
+from tasks_app.event_log.as_of import LONG, Long, ReadAsOf, read_as_of, read_as_of_many, recent
 from tasks_app.event_log.bodies import MakeBody, NoBody, body_of, make_bodies
 from tasks_app.event_log.claim import Claim, Refresh, Renew, Want, claim, refresh_many, release_all, renew
 from tasks_app.event_log.create import Create, FindKey, Known, create_many, find_key_many
@@ -23,14 +24,12 @@ from tasks_app.event_log.read import (
     PAGE,
     Head,
     LastEvents,
-    ReadAsOf,
     ReadEvents,
     ReadHead,
     ReadTask,
     TaskRead,
     fold,
     last_events_many,
-    read_as_of,
     read_events_many,
     read_heads_many,
     read_many,
@@ -44,6 +43,7 @@ from tasks_app.hints import Reached, hints
 __all__ = [
     "GROWTH",
     "LOCKED",
+    "LONG",
     "MOST",
     "PAGE",
     "PUSHING",
@@ -58,6 +58,7 @@ __all__ = [
     "Known",
     "LastEvents",
     "Locked",
+    "Long",
     "MakeBody",
     "NoBody",
     "Pushing",
@@ -84,10 +85,12 @@ __all__ = [
     "make_bodies",
     "pauses",
     "read_as_of",
+    "read_as_of_many",
     "read_events_many",
     "read_heads_many",
     "read_many",
     "read_tails",
+    "recent",
     "refresh_many",
     "refused",
     "register",

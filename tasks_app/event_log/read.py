@@ -8,9 +8,9 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
+from a2a import events
 from a2a.dialects.protojson import document, event_of, task_of
 from a2a.documents import EventDocument, TaskDocument
-from a2a.events import apply
 from tasks_app.hints import Reached
 from tasks_app.models import Event, Task
 from tasks_app.rows import VISIBLE, on_postgres, sight_of
@@ -160,11 +160,11 @@ def read_tails(tails: Sequence[tuple[str, int, int]]) -> dict[str, list[EventDoc
         for task_id, seq, kind, payload, state in cursor.fetchall():
             after, last = bounds[task_id]
             if after < seq <= last:
-                out[task_id].append(_event(task_id, "", seq, kind, payload, state))
+                out[task_id].append(event_row(task_id, "", seq, kind, payload, state))
     return out
 
 
-def _event(task_id: str, context_id: str, seq: int, kind: Any, payload: str, state: str | None) -> EventDocument:
+def event_row(task_id: str, context_id: str, seq: int, kind: Any, payload: str, state: str | None) -> EventDocument:
     return EventDocument(task_id=task_id, context_id=context_id, seq=seq, kind=kind, payload=payload, state=state)
 
 
@@ -190,10 +190,7 @@ def task_read(row: tuple[Any, ...], tail: Sequence[EventDocument]) -> TaskRead:
 
 def fold(snapshot: TaskDocument, tail: Sequence[EventDocument]) -> TaskDocument:
     """The document after the events."""
-    task = task_of(snapshot)
-    for event in tail:
-        task = apply(task, event_of(event))
-    return document(task, tail[-1].seq)
+    return document(events.fold(task_of(snapshot), map(event_of, tail)), tail[-1].seq)
 
 
 # The sizes decide how much is read: a reader that is slow must not cost a page of large events.
@@ -219,11 +216,11 @@ def read_events_many(items: Sequence[ReadEvents]) -> list[list[EventDocument]]:
             cursor.execute(_LATERAL, ([item.task_id for item in items], [item.after for item in items]))
             for place, *event in cursor.fetchall():
                 item = items[place - 1]
-                out[place - 1].append(_event(item.task_id, item.context_id, *event))
+                out[place - 1].append(event_row(item.task_id, item.context_id, *event))
             return out
         for place, item in enumerate(items):
             cursor.execute(_ONE, (item.task_id, item.after))
-            out[place] = [_event(item.task_id, item.context_id, *event) for event in cursor.fetchall()]
+            out[place] = [event_row(item.task_id, item.context_id, *event) for event in cursor.fetchall()]
     return out
 
 
@@ -245,27 +242,6 @@ def read_snapshot(task_id: str) -> tuple[TaskDocument, int]:
         history=row[9],
     )  # fmt: skip
     return stored, row[2]
-
-
-class ReadAsOf(Struct, frozen=True, kw_only=True):
-    """A task as it was after the event of that number."""
-
-    task_id: str
-    context_id: str
-    seq: int
-
-
-def read_as_of(item: ReadAsOf) -> TaskDocument | None:
-    """Folds the log up to the number; None if there is no such log."""
-    rows = Event.objects.filter(task_id=item.task_id, seq__lte=item.seq).order_by("seq")
-    fields = rows.values_list("seq", "kind", "payload", "state")
-    events = [_event(item.task_id, item.context_id, *fields_of_row) for fields_of_row in fields]
-    if not events:
-        return None
-    task = None
-    for event in events:
-        task = apply(task, event_of(event))
-    return document(task, events[-1].seq) if task else None
 
 
 def seq_of_message(task_id: str, message_id: str) -> int:

@@ -28,7 +28,6 @@ from tasks_app.event_log import (
     Full,
     Head,
     Known,
-    ReadAsOf,
     ReadTask,
     TaskRead,
     change,
@@ -42,7 +41,7 @@ from tasks_app.operations.creation import Plan, create_task, create_turn
 from tasks_app.operations.fitness import fit
 from tasks_app.operations.push_configs import check_address, check_room, webhook_row
 from tasks_app.operations.shape import Context, Done, Follow, RunQuick, Steps, Wait
-from tasks_app.operations.tasks import ended, find
+from tasks_app.operations.tasks import as_of, ended, find
 from tasks_app.rows import KeyRow
 from tasks_app.runner import Played
 from tasks_app.runner.play import arguments
@@ -222,7 +221,7 @@ def _again(request: SendMessage, context: Context, known: Known, print_of: str) 
     message_id = request.message.message_id
     stored: int = yield DoSlowly(lambda: seq_of_message(task_id, message_id), context.caller.owner_id)
     seq = min(max(request.after or 1, stored), read.document.seq)
-    first = yield ReadAsOf(task_id=task_id, context_id=read.document.context_id, seq=seq)
+    first = yield from as_of(task_id, read.document.context_id, seq)
     return Follow(first=first or read.document, history_length=request.history_length)
 
 
@@ -308,5 +307,5 @@ def _continued(request: SendMessage, context: Context, task_id: str, seq: int) -
         context.exchange.about(task_id, read.document.context_id, read.document.seq)
     if not isinstance(request, StreamMessage):
         return _wait_or_done(request, read)
-    first = yield ReadAsOf(task_id=task_id, context_id=read.document.context_id, seq=seq)
+    first = yield from as_of(task_id, read.document.context_id, seq)
     return Follow(first=first or read.document, history_length=request.history_length)

@@ -9,7 +9,7 @@ from a2a.types import Status
 from tasks_app import clock
 from tasks_app.access import check_tenant, sight
 from tasks_app.bridge import DoSlowly
-from tasks_app.event_log import Appended, Head, ReadAsOf, ReadHead, ReadTask, TaskRead, change
+from tasks_app.event_log import Appended, Head, Long, ReadAsOf, ReadHead, ReadTask, TaskRead, change, read_as_of
 from tasks_app.operations.pages import page_of
 from tasks_app.operations.shape import Context, Done, Follow, Steps
 
@@ -35,6 +35,15 @@ def read_whole(context: Context, task_id: str):  # type: ignore[no-untyped-def] 
     if context.exchange:
         context.exchange.about(task_id, read.document.context_id, read.document.seq)
     return read.document
+
+
+def as_of(task_id: str, context_id: str, seq: int):  # type: ignore[no-untyped-def]  # a part of a generator
+    """The task after that event, or None: beside other reads, or by itself when there is much to fold."""
+    item = ReadAsOf(task_id=task_id, context_id=context_id, seq=seq)
+    found = yield item
+    if isinstance(found, Long):
+        found = yield DoSlowly(lambda: read_as_of(item))
+    return found
 
 
 def ended(head: Head) -> UnsupportedOperation:
@@ -89,7 +98,7 @@ def subscribe(request: SubscribeToTask, context: Context) -> Steps:
         raise ended(head)
     if 0 < after <= head.seq:
         # At the head too: an event that is written by now is still to be told by itself.
-        first = yield ReadAsOf(task_id=head.task_id, context_id=head.context_id, seq=after)
+        first = yield from as_of(head.task_id, head.context_id, after)
         if first is None:
             raise TaskNotFound(taskId=request.id)
     else:

@@ -21,7 +21,6 @@ from tasks_app.event_log import (
     Claim,
     Create,
     Known,
-    ReadAsOf,
     ReadTask,
     Refresh,
     Renew,
@@ -29,7 +28,6 @@ from tasks_app.event_log import (
     append_many,
     claim,
     create_many,
-    read_as_of,
     read_many,
     refresh_many,
     release_all,
@@ -338,20 +336,6 @@ def test_a_snapshot_that_comes_with_an_append_is_stored_if_it_is_the_whole(owner
     (now,) = read_many([ReadTask(task_id=task_id, sight=None)])
     assert now
     assert (now.document == known) is not between
-
-
-def test_a_task_can_be_read_as_of_each_of_its_events(owner: Person) -> None:
-    (task_id,) = made(owner)
-    for word in ("a", "b", "c"):
-        append(task_id, chunk(word))
-    refresh_many([Refresh(task_id=task_id)])
-    texts = []
-    for seq in (1, 2, 3, 4, 9):
-        found = read_as_of(ReadAsOf(task_id=task_id, context_id="c", seq=seq))
-        assert found
-        texts.append((found.seq, text_of(task_of(found))))
-    assert texts == [(1, ""), (2, "a"), (3, "ab"), (4, "abc"), (4, "abc")]
-    assert read_as_of(ReadAsOf(task_id="missing", context_id="c", seq=1)) is None
 
 
 def test_what_is_past_its_time_is_forgotten_and_nothing_else(owner: Person, settings: Any) -> None:

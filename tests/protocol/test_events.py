@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from a2a.dialects.protojson import document, event_document, event_of, task_of
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated, apply, status_of
+from a2a.events import fold as fold_all
 from a2a.states import TaskState
 from a2a.types import Artifact, Message, Part, Role, Status, Task
 
@@ -209,4 +210,5 @@ def test_folding_the_stored_log_gives_what_folding_the_values_gives(task: Task, 
         assert of_rows == of_values
         assert row.state == (None if (told := status_of(event)) is None else told.state.value)
     assert of_values is not None
+    assert fold_all(None, log) == of_values
     assert task_of(document(of_values, len(log))) == of_values
