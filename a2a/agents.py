@@ -29,6 +29,8 @@ Form = Literal["coroutine", "async generator", "function", "generator"]
 YEAR, HOUR = 31_536_000, 3600
 TRANSIENT = (ConnectionError, TimeoutError)
 """Exceptions that are worth another attempt where an agent does not say which are."""
+LEAST_MEMORY = 16_000_000
+"""Bytes; with less a process cannot even say what went wrong."""
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 
 
@@ -63,6 +65,10 @@ class Agent(Struct, frozen=True, kw_only=True):
     """Expected dollars a task."""
     quick: bool | Callable[[Message], bool]
     """Runs inside the call, may answer with a bare message; or which first messages it does that for."""
+    isolation: Literal["", "process"]
+    """Each run has a process of its own, which can be ended; empty: an event loop or a thread among others."""
+    memory: int | None
+    """Bytes that such a process may take for itself; None for as many as there are."""
     version: str
     listed: bool
     """On public cards and in the catalogue; else only on the cards of callers who have its scopes."""
@@ -76,7 +82,8 @@ class Agent(Struct, frozen=True, kw_only=True):
 
     @property
     def is_async(self) -> bool:
-        return self.form in {"coroutine", "async generator"}
+        """Whether its runs share an event loop; any other takes a thread, which acts for it or watches its process."""
+        return self.form in {"coroutine", "async generator"} and not self.isolation
 
     def is_quick(self, message: Message) -> bool:
         """Whether a new conversation that begins with this message is answered inside the call."""
@@ -201,6 +208,10 @@ _OPTIONS: dict[str, Option] = {
     "scopes": Option((), lambda v: _list(v, str), "a list of scope names"),
     "cost": Option(0.0, lambda v: _number(v) and v >= 0, "a number of dollars"),
     "quick": Option(False, lambda v: isinstance(v, bool) or callable(v), "True, False or a function of the message"),
+    "isolation": Option("", lambda v: v in ("", "process"), '"process", or left out'),
+    "memory": Option(
+        None, lambda v: v is None or _whole(v, LEAST_MEMORY, 2**60), f"a number of bytes, at least {LEAST_MEMORY:_}"
+    ),
     "version": Option("1.0.0", lambda v: isinstance(v, str) and v != "", "a version such as 1.0.0"),
     "listed": Option(True, lambda v: isinstance(v, bool), "True or False"),
     "extensions": Option((), _extensions, "a list of different absolute URIs or Extension values, without commas"),
@@ -222,8 +233,8 @@ def agent(**options: Any) -> Callable[[Function], Function]: ...
 
 def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Registers a function as an agent; with or without options (name, description, skills, timeout, attempts,
-    retry_on, backoff, queue, priority, scopes, cost, quick, version, listed, extensions, input_modes, output_modes).
-    Raises AgentDefinitionError, which names the file and line."""
+    retry_on, backoff, queue, priority, scopes, cost, quick, isolation, memory, version, listed, extensions,
+    input_modes, output_modes). Raises AgentDefinitionError, which names the file and line."""
     if function is None:
         return lambda decorated: agent(decorated, **options)
     if not callable(function) or not hasattr(inspect.unwrap(function), "__code__"):
@@ -242,8 +253,7 @@ def define(function: Callable[..., Any], options: Json) -> Agent:
     description = values["description"] or (doc.split("\n\n")[0].replace("\n", " ") if doc else "")
     if not description:
         raise mistake(function, name, "needs a docstring or description=, for its card")
-    if values["quick"] is True and values["attempts"] != 1:
-        raise mistake(function, name, "quick agents run once, inside the call: leave attempts= out")
+    _check_together(function, name, values)
     values |= {"name": name, "description": description, "scopes": tuple(values["scopes"])}
     values["retry_on"] = tuple(values["retry_on"])
     values["skills"] = skills = _skills(name, description, values["skills"])
@@ -269,6 +279,16 @@ def _check(function: Callable[..., Any], name: str, options: Json) -> None:
             raise mistake(function, name, f"{option}= must be {_OPTIONS[option].words}, not {value!r}")
     if not _NAME.fullmatch(name):
         raise mistake(function, name, f"the name must be {_NAME_WORDS}; set name=")
+
+
+def _check_together(function: Callable[..., Any], name: str, values: Json) -> None:
+    """Raise AgentDefinitionError for options that contradict each other."""
+    if values["quick"] is True and values["attempts"] != 1:
+        raise mistake(function, name, "quick agents run once, inside the call: leave attempts= out")
+    if values["quick"] and values["isolation"]:
+        raise mistake(function, name, "quick agents run inside the call: leave quick= or isolation= out")
+    if values["memory"] is not None and not values["isolation"]:
+        raise mistake(function, name, 'memory= is the limit of a process: it needs isolation="process"')
 
 
 def _skills(name: str, description: str, given: Any) -> tuple[Skill, ...]:

@@ -189,6 +189,8 @@ A2A_LEASE_SECONDS = number("A2A_LEASE_SECONDS", 30, 0.5)
 A2A_SWEEP_SECONDS = number("A2A_SWEEP_SECONDS", 5, 0.1)
 A2A_GRACE_SECONDS = number("A2A_GRACE_SECONDS", 2 if DEVELOPMENT else 25)
 """How long running agents may go on after the order to stop."""
+A2A_KILL_SECONDS = number("A2A_KILL_SECONDS", 5)
+"""How long an agent in a process of its own may tidy up when it is stopped; then the process is killed."""
 A2A_HELPLESS_SECONDS = number("A2A_HELPLESS_SECONDS", 0 if DEVELOPMENT else 60)
 """A process whose threads all hang beyond their time for so long ends, to be started anew; 0: it only says so."""
 A2A_ASYNC_SLOTS = whole("A2A_ASYNC_SLOTS", 1000, 1)

@@ -31,11 +31,12 @@ from tasks_app.files import run_files
 from tasks_app.ids import own_context, uuid7
 from tasks_app.retries import Attempt, Verdict, cut_off, interrupted, is_transient, overtime, raised, uncalled
 from tasks_app.rows import RunRow
+from tasks_app.runner.isolation import ProcessCrashed, is_transient_there
 from tasks_app.runner.loops import RunLoop
-from tasks_app.runner.play import AgentCrashed, play
+from tasks_app.runner.play import play
 from tasks_app.runner.quick import explained, failed_row
 from tasks_app.runner.seat import Seat
-from tasks_app.runner.stopped import LostLease, WriteFailed
+from tasks_app.runner.stopped import AgentCrashed, LostLease, WriteFailed
 from tasks_app.runner.store import AWAY
 from tasks_app.runner.writer import Ending, Writer
 
@@ -58,6 +59,7 @@ class Execution:
         self.seat = Seat(threads)
         agent = registry.get(read.agent)
         self.is_async = agent is None or agent.is_async
+        self.is_isolated = agent is not None and bool(agent.isolation)
         self.place: RunLoop | None = None
         """The loop on which it lives, or is about to."""
         self.moving = threading.Lock()
@@ -248,9 +250,11 @@ class Execution:
             return self._judged(uncalled(self._attempt, "The database was away before the agent was called."))
         words, reference = explained(f"task {self.task_id} attempt {self.read.attempt}", error)
         # An agent that ends its thread or loop is like one that kills its process: another attempt may go well.
-        transient = isinstance(error, AgentCrashed) or is_transient(self.read.agent, error)
+        transient = isinstance(error, AgentCrashed) or is_transient(self.read.agent, error) or is_transient_there(error)
         verdict = raised(self._attempt, error, words, transient=transient)
         row = failed_row(self.task_id, self.read.attempt, self.worker, self.started, reference, error)
+        if isinstance(error, ProcessCrashed):
+            row = replace(row, outcome="crashed")
         return Ending(verdict.event, row, verdict.delay)
 
     def _judged(self, verdict: Verdict) -> Ending:

@@ -11,7 +11,8 @@ import msgspec
 from a2a.errors import InvalidParams
 from a2a.run import Run, action_of
 from a2a.scribe import ends_run
-from tasks_app.runner.stopped import Stopped
+from tasks_app.runner.isolation import actions_of
+from tasks_app.runner.stopped import AgentCrashed, Stopped
 
 Accept = Callable[[Any], Awaitable[None]]
 Leave = Callable[["Future[None]"], object]
@@ -21,10 +22,6 @@ class Threads(Protocol):
     """Where the thread of an agent that is not async comes from."""
 
     def submit(self, function: Callable[..., None], /, *arguments: Any) -> "Future[None]": ...
-
-
-class AgentCrashed(Exception):
-    """The agent raised what would end a thread, a loop or the process, such as SystemExit."""
 
 
 async def play(run: Run, accept: Accept, threads: Threads, leave: Leave | None = None) -> None:
@@ -45,7 +42,9 @@ async def play(run: Run, accept: Accept, threads: Threads, leave: Leave | None =
 async def _play(run: Run, accept: Accept, threads: Threads, leave: Leave | None) -> None:
     function, form = run.agent.function, run.agent.form
     inputs = arguments(run)
-    if form == "async generator":
+    if run.agent.isolation:
+        await _in_thread_of(threads, run, inputs, accept, leave)
+    elif form == "async generator":
         async with contextlib.aclosing(function(run, **inputs)) as values:
             async for value in values:
                 if await _accepted(value, accept):
@@ -54,17 +53,23 @@ async def _play(run: Run, accept: Accept, threads: Threads, leave: Leave | None)
         if (value := await function(run, **inputs)) is not None:
             await _accepted(value, accept)
     else:
-        loop = asyncio.get_running_loop()
-        work = threads.submit(_in_thread, run, inputs, accept, loop)
-        thread = asyncio.wrap_future(work)
-        try:
-            await asyncio.shield(thread)
-        except asyncio.CancelledError:
-            run.cancelled = True
-            if leave is not None:
-                leave(work)
-            thread.cancel()
-            raise
+        await _in_thread_of(threads, run, inputs, accept, leave)
+
+
+async def _in_thread_of(
+    threads: Threads, run: Run, inputs: dict[str, Any], accept: Accept, leave: Leave | None
+) -> None:
+    """Wait for a thread in which the agent acts, or which watches the agent's process."""
+    work = threads.submit(_in_thread, run, inputs, accept, asyncio.get_running_loop())
+    thread = asyncio.wrap_future(work)
+    try:
+        await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        run.cancelled = True
+        if leave is not None:
+            leave(work)
+        thread.cancel()
+        raise
 
 
 async def _accepted(value: Any, accept: Accept) -> bool:
@@ -95,11 +100,12 @@ def _act(run: Run, inputs: dict[str, Any], accept: Accept, loop: asyncio.Abstrac
             return True
         return asyncio.run_coroutine_threadsafe(_accepted_in_time(run, value, accept), loop).result()
 
-    if run.agent.form == "function":
+    if run.agent.form == "function" and not run.agent.isolation:
         if (value := run.agent.function(run, **inputs)) is not None:
             give(value)
         return
-    with contextlib.closing(run.agent.function(run, **inputs)) as values:
+    actions = actions_of(run) if run.agent.isolation else run.agent.function(run, **inputs)
+    with contextlib.closing(actions) as values:
         for value in values:
             if give(value):
                 return

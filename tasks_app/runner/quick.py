@@ -21,6 +21,7 @@ from tasks_app import clock
 from tasks_app.files import any_large, kept
 from tasks_app.ids import uuid7
 from tasks_app.rows import FileRow, RunRow
+from tasks_app.runner.isolation import ProcessCrashed
 from tasks_app.runner.play import Accept, play
 
 log = logging.getLogger(__name__)
@@ -154,4 +155,5 @@ def explained(who: str, error: Exception) -> tuple[str, str]:
         return error.text, ""
     reference = secrets.token_hex(6)
     log.error("%s failed, reference %s", who, reference, exc_info=error)
-    return f"The agent failed. Reference: {reference}", reference
+    what = "The agent's process crashed." if isinstance(error, ProcessCrashed) else "The agent failed."
+    return f"{what} Reference: {reference}", reference

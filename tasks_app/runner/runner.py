@@ -14,13 +14,14 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 from django.conf import settings
 
-from a2a.agents import registry
+from a2a.agents import Agent, registry
 from a2a.states import TERMINAL
 from tasks_app.bridge import bridge
 from tasks_app.event_log import Claim, TaskRead, Want
 from tasks_app.hints import ANY, Reached, hints
 from tasks_app.runner.execution import Execution
 from tasks_app.runner.heartbeat import Heartbeat
+from tasks_app.runner.isolation import warm, warm_up
 from tasks_app.runner.loops import Loops, RunLoop
 from tasks_app.runner.watchdog import Watchdog
 
@@ -71,6 +72,12 @@ class Runner:
         self.heartbeat.start()
         self.watchdog.start(self.control, 1 if self.alone else settings.A2A_SYNC_SLOTS)
         hints.listen(self._heard)
+        if any(agent.isolation for agent in self._agents()):
+            threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
+
+    def _agents(self) -> list[Agent]:
+        """The agents of the queues of this process."""
+        return [agent for agent in registry if not self.queues or agent.queue in self.queues]
 
     @property
     def alive(self) -> bool:
@@ -129,8 +136,7 @@ class Runner:
 
     def _wants(self) -> list[Want]:
         """The tasks of each kind that there are slots for; a process that is alone has one for both."""
-        mine = [agent for agent in registry if not self.queues or agent.queue in self.queues]
-        mine = [agent for agent in mine if not self.loops.is_shut(agent.name)]
+        mine = [agent for agent in self._agents() if self._can_begin(agent)]
         # Before the slots are counted: one that is freed in the meantime offers, or nobody would.
         self.hungry, full = True, False
         if self.alone:
@@ -147,6 +153,9 @@ class Runner:
         if not full:
             self.hungry = False
         return wants
+
+    def _can_begin(self, agent: Agent) -> bool:
+        return warm.is_set() if agent.isolation else not self.loops.is_shut(agent.name)
 
     def _free(self, is_async: bool) -> int:
         slots = settings.A2A_ASYNC_SLOTS if is_async else settings.A2A_SYNC_SLOTS
@@ -173,6 +182,7 @@ class Runner:
         """The thread of a run that was over has come back."""
         with self.changed:
             self.hanging.discard(run)
+            self.changed.notify_all()
         self._freed()
 
     def _freed(self) -> None:
@@ -221,6 +231,8 @@ class Runner:
         with self.claiming:
             pass  # Who is claiming has put all claims into `running`.
         self._wind_down(control)
+        with self.changed:
+            self.changed.wait_for(lambda: not any(run.is_isolated for run in self.hanging), settings.A2A_KILL_SECONDS)
         self.heartbeat.stop()
         self.watchdog.stop()
         self.control = None

@@ -11,3 +11,7 @@ class LostLease(Stopped):
 
 class WriteFailed(Stopped):
     """The database did not take a write; whether it did is not known. Another attempt starts from what was written."""
+
+
+class AgentCrashed(Exception):
+    """The agent raised what would end a thread, a loop or the process, such as SystemExit, or ended its process."""

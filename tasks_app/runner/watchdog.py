@@ -155,7 +155,8 @@ class Watchdog:
     # ---------------------------------------------------------------- threads
 
     def _look_at_threads(self) -> None:
-        hanging = list(self.hanging)
+        # A process is ended, and its thread comes back by itself.
+        hanging = [run for run in list(self.hanging) if not run.is_isolated]
         for run in hanging:
             if run not in self.threads:
                 self.threads[run] = self._found(run, run.seat.ident, time.monotonic())

@@ -94,7 +94,24 @@ def test_parameters_make_the_inputs_and_their_schema() -> None:
     )
 
 
+def test_an_agent_in_a_process_of_its_own_takes_a_thread_whatever_its_form() -> None:
+    found = define(good, {"isolation": "process", "memory": 500_000_000})
+    assert (found.form, found.is_async, found.memory) == ("coroutine", False, 500_000_000)
+    assert define(good, {}).is_async
+
+
 # ---------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize("quick", [True, bool])
+def test_a_quick_agent_has_no_process_of_its_own(quick: Any) -> None:
+    assert told(good, quick=quick, isolation="process") == (
+        "quick agents run inside the call: leave quick= or isolation= out"
+    )
+
+
+def test_a_limit_of_memory_needs_a_process() -> None:
+    assert told(good, memory=500_000_000) == 'memory= is the limit of a process: it needs isolation="process"'
 
 
 def test_a_misspelt_option_is_answered_with_the_right_one() -> None:
@@ -107,6 +124,7 @@ def test_a_misspelt_option_is_answered_with_the_right_one() -> None:
     [
         {"name": "Has Space"}, {"name": ""}, {"description": " "}, {"skills": "greet"}, {"skills": [1]},
         {"skills": [""]},
+        {"isolation": "thread"}, {"isolation": True}, {"memory": 1}, {"memory": 1e9}, {"memory": True},
         {"timeout": 0}, {"timeout": "5"}, {"timeout": True}, {"timeout": float("inf")}, {"timeout": 1e15},
         {"attempts": 0}, {"attempts": 1.5}, {"attempts": True}, {"backoff": -1}, {"backoff": 3601}, {"backoff": "1"},
         {"retry_on": ConnectionError}, {"retry_on": ["ConnectionError"]}, {"retry_on": [KeyboardInterrupt]},

@@ -1,0 +1,98 @@
+"""What a process and the child that runs an agent for it say to each other, as MessagePack: values, never code."""
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from a2a.run import Action, Ask, Chunk, Reject, Reply, Run, Say
+from a2a.types import Json, Message
+
+_ACTIONS: dict[str, Any] = {kind.__name__: kind for kind in (Say, Ask, Chunk, Reply, Reject)}
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """Everything that a run is given."""
+
+    agent: str
+    module: str
+    """Where the agent is defined, should the child not have it."""
+    memory: int | None
+    task_id: str
+    context_id: str
+    message: Message
+    attempt: int
+    history: tuple[Message, ...]
+    conversation: tuple[Message, ...]
+    metadata: Json
+    accepts: tuple[str, ...]
+    extensions: tuple[str, ...]
+
+
+class Heard(Struct, frozen=True, tag=True):
+    """To the child: a message for the inbox."""
+
+    message: Message
+
+
+class Cancelled(Struct, frozen=True, tag=True):
+    """To the child: nobody wants the result any more."""
+
+
+class Given(Struct, frozen=True, tag=True):
+    """From the child: an action of the agent."""
+
+    kind: str
+    action: msgspec.Raw
+
+
+class Done(Struct, frozen=True, tag=True):
+    """From the child: the agent has ended."""
+
+
+class Raised(Struct, frozen=True, tag=True):
+    """From the child: the agent raised something."""
+
+    kind: Literal["failure", "retry", "memory", "error"]
+    """Its own words for the caller, those of a Retry, no memory left, or anything else."""
+    text: str
+    trace: str
+    transient: bool
+    """The agent says that this is worth another attempt."""
+    after: float | None
+    """Seconds before it, if the agent says how many."""
+
+
+ToChild = Heard | Cancelled
+FromChild = Given | Done | Raised
+
+
+def encode(value: Order | ToChild | FromChild) -> bytes:
+    return msgspec.msgpack.encode(value)
+
+
+decode_order = msgspec.msgpack.Decoder(Order).decode
+decode_to_child = msgspec.msgpack.Decoder(ToChild).decode
+decode_from_child = msgspec.msgpack.Decoder(FromChild).decode
+
+
+def order_of(run: Run) -> Order:
+    """Return what the child needs to make the same run."""
+    return Order(
+        agent=run.agent.name, module=run.agent.function.__module__, memory=run.agent.memory, task_id=run.task_id,
+        context_id=run.context_id, message=run.message, attempt=run.attempt, history=run.history,
+        conversation=run.conversation, metadata=run.metadata, accepts=run.accepts, extensions=run.extensions,
+    )  # fmt: skip
+
+
+def given(action: Action) -> Given:
+    """Return the action as it is sent. Raises TypeError for a value that is no JSON."""
+    return Given(type(action).__name__, msgspec.Raw(msgspec.msgpack.encode(action)))
+
+
+def action_of(given: Given) -> Action:
+    """Return the action that was sent. Raises msgspec.ValidationError."""
+    if given.kind not in _ACTIONS:
+        raise msgspec.ValidationError(f"an action of an unknown kind: {given.kind[:40]!r}")
+    action: Action = msgspec.msgpack.decode(given.action, type=_ACTIONS[given.kind])
+    return action

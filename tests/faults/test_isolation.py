@@ -1,0 +1,172 @@
+"""Agents in processes of their own: they do what others do, can be ended, and take nobody along."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.clients import PATIENCE, Client, client, inputs, message
+from tests.faults.conftest import Start
+from tests.faults.nodes import Node
+from tests.faults.test_hang import ended, state, words
+
+pytestmark = pytest.mark.fault
+GRACE = 1.0
+
+
+def data_of(task: dict[str, Any]) -> Any:
+    return task["artifacts"][0]["parts"][0]["data"]
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process is there, and not only its remains."""
+    status = Path(f"/proc/{pid}/stat")
+    try:
+        return status.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+async def gone(pid: int, seconds: float = PATIENCE) -> float:
+    """Waits until the process has ended; how many seconds that took."""
+    began = time.monotonic()
+    async with asyncio.timeout(seconds):
+        while is_alive(pid):  # noqa: ASYNC110  # a process tells nobody
+            await asyncio.sleep(0.02)
+    return time.monotonic() - began
+
+
+async def process_of(caller: Client, task_id: str) -> int:
+    """The process of the agent, once it has said so."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            if (task := await caller.get(task_id)).get("artifacts"):
+                return int(data_of(task)["pid"])
+            await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+async def node(start: Start) -> Node:
+    return await start(A2A_KILL_SECONDS=str(GRACE), A2A_LEASE_SECONDS="2", A2A_SWEEP_SECONDS="0.5", A2A_SYNC_SLOTS="4")
+
+
+async def test_every_form_of_agent_works_in_a_process_of_its_own(node: Node) -> None:
+    async with client(node) as caller:
+        pids = {node.pid}
+        function = data_of(await ended(caller, await caller.send("apart-function")))
+        coroutine = data_of(await ended(caller, await caller.send("apart-coroutine", number=7)))
+        assert coroutine["number"] == 7
+
+        asked = await caller.send("apart-generator")
+        await caller.state(asked, "TASK_STATE_INPUT_REQUIRED")
+        files = [{"raw": "A" * 40_000, "filename": "a.bin"}, {"raw": "AAAA", "filename": "b.bin"}]
+        more = message({"text": "this one"}, *files, taskId=asked)
+        generator = (await caller.result("SendMessage", {"message": more}))["task"]
+        parts = [part["data"] for artifact in generator["artifacts"] for part in artifact["parts"]]
+        assert parts[0]["said"][-1].endswith("this one")
+        assert parts[1] == {"bytes": [30_000, 3]}
+
+        params = {"message": inputs(), "metadata": {"colour": "red"}, "configuration": {"returnImmediately": True}}
+        task_id = (await caller.result("SendMessage", params, agent="apart-async-generator"))["task"]["id"]
+        await caller.state(task_id, "TASK_STATE_WORKING")
+        await caller.result("SendMessage", {
+            "message": message({"text": "psst"}, taskId=task_id), "configuration": {"returnImmediately": True}
+        })  # fmt: skip
+        stream = data_of(await ended(caller, task_id))
+        assert (stream["heard"], stream["metadata"]["colour"]) == ("psst", "red")
+        pids |= {item["pid"] for item in (function, coroutine, parts[0], stream)}
+    assert len(pids) == 5, "each in a process of its own"
+    for pid in pids - {node.pid}:
+        await gone(pid)
+
+
+async def test_what_an_agent_raises_in_its_process_is_told_as_elsewhere(node: Node) -> None:
+    async with client(node) as caller:
+        assert words(await ended(caller, await caller.send("apart-refuses", how="words"))) == "Not today."
+        task = await ended(caller, await caller.send("apart-refuses", how="mistake"))
+        assert words(task).startswith("The agent failed. Reference: ")
+    (run,) = (await node.shown(task["id"]))["runs"]
+    assert "RuntimeError: the mistake" in run["traceback"]
+    assert "in apart_refuses" in run["traceback"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "values"), [("spins", {}), ("spins-async", {}), ("spins", {"stubborn": True})],
+    ids=["sync", "async", "stubborn"],
+)  # fmt: skip
+async def test_a_cancel_ends_an_endless_loop_within_the_grace(
+    node: Node, agent: str, values: dict[str, Any], record_property: Any
+) -> None:
+    async with client(node) as caller:
+        task_id = await caller.send(agent, **values)
+        pid = await process_of(caller, task_id)
+        await caller.result("CancelTask", {"id": task_id})
+        took = await gone(pid)
+        record_property("seconds from the cancel to the end of the process", round(took, 2))
+        assert took < 3 * GRACE
+        assert state(await caller.get(task_id)) == "TASK_STATE_CANCELED"
+    assert ("tidied up" in node.log) is (agent == "spins" and not values), "who heeds SIGTERM may tidy up"
+
+
+async def test_an_endless_loop_ends_at_its_timeout_and_its_slot_is_free(start: Start) -> None:
+    node = await start(A2A_KILL_SECONDS="1", A2A_SYNC_SLOTS="1")
+    async with client(node) as caller:
+        task_id = await caller.send("spins-too-long")
+        pid = await process_of(caller, task_id)
+        assert words(await ended(caller, task_id)) == "The agent took longer than its timeout of 4 s."
+        await gone(pid, 3 * GRACE)
+        assert state(await ended(caller, await caller.send("brief"))) == "TASK_STATE_COMPLETED"
+
+
+LAST = {
+    "segfault": "The process of the agent was ended by SIGSEGV.",
+    "exit": "The process of the agent ended by itself, with the exit code 3.",
+    "kill": "The process of the agent was ended by SIGKILL, perhaps by the kernel for want of memory.",
+}
+
+
+async def test_a_crash_is_a_failed_attempt_with_its_last_words_and_fails_nobody_else(node: Node) -> None:
+    async with client(node) as caller:
+        others = [await caller.send("sleeper", seconds=3) for _ in range(10)]
+        others += [await caller.send("stubborn", seconds=3)]
+        sent = {how: await caller.send("crashes", how=how) for how in LAST}
+        for how, task_id in sent.items():
+            text = words(await ended(caller, task_id))
+            assert text.startswith("The agent's process crashed. Reference: ")
+            (run,) = (await node.shown(task_id))["runs"]
+            assert (run["outcome"], run["reference"]) == ("crashed", text.rpartition(" ")[2])
+            assert LAST[how] in run["traceback"]
+            assert f"last words before {how}" in run["traceback"]
+        segfault = (await node.shown(sent["segfault"]))["runs"][0]["traceback"]
+        assert "in crashes" in segfault, "with its stack"
+        for task_id in others:
+            assert state(await ended(caller, task_id)) == "TASK_STATE_COMPLETED"
+
+
+async def test_an_agent_that_crashed_is_called_again_as_often_as_it_may(node: Node) -> None:
+    async with client(node) as caller:
+        task_id = await caller.send("crashes-once")
+        assert state(await ended(caller, task_id)) == "TASK_STATE_COMPLETED"
+        busy = await caller.send("apart-is-busy")
+        assert state(await ended(caller, busy)) == "TASK_STATE_COMPLETED"
+    assert [run["outcome"] for run in (await node.shown(task_id))["runs"]] == ["crashed", "completed"]
+    assert len((await node.shown(busy))["runs"]) == 3
+
+
+async def test_an_agent_gets_no_more_memory_than_its_limit(node: Node) -> None:
+    async with client(node) as caller:
+        assert state(await ended(caller, await caller.send("greedy", megabytes=50))) == "TASK_STATE_COMPLETED"
+        task = await ended(caller, await caller.send("greedy", megabytes=2000))
+        assert words(task) == "The agent needed more than the 100 MB of memory that it may have."
+    (run,) = (await node.shown(task["id"]))["runs"]
+    assert "MemoryError" in run["traceback"]
+
+
+async def test_a_killed_worker_leaves_no_process_of_an_agent_behind(node: Node) -> None:
+    async with client(node) as caller:
+        pids = [await process_of(caller, await caller.send("spins", stubborn=stubborn)) for stubborn in (True, False)]
+    node.kill()
+    for pid in pids:
+        await gone(pid)
