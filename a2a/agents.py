@@ -59,6 +59,8 @@ class Agent(Struct, frozen=True, kw_only=True):
     queue: str
     priority: int
     """Higher goes first."""
+    concurrency: int
+    """Runs at the same time, over all processes; 0 for as many as there are slots."""
     scopes: tuple[str, ...]
     """Scopes that a caller needs besides those of the method."""
     cost: float
@@ -205,6 +207,7 @@ _OPTIONS: dict[str, Option] = {
     "backoff": Option(1.0, lambda v: _number(v) and 0 <= v <= HOUR, f"a number of seconds from 0 to {HOUR} (an hour)"),
     "queue": Option("default", _name, "a lower-case name"),
     "priority": Option(0, lambda v: _whole(v, -1000, 1000), "a whole number from -1000 to 1000"),
+    "concurrency": Option(0, lambda v: _whole(v, 0, 100_000), "a whole number from 0 (no limit) to 100000"),
     "scopes": Option((), lambda v: _list(v, str), "a list of scope names"),
     "cost": Option(0.0, lambda v: _number(v) and v >= 0, "a number of dollars"),
     "quick": Option(False, lambda v: isinstance(v, bool) or callable(v), "True, False or a function of the message"),
@@ -233,8 +236,8 @@ def agent(**options: Any) -> Callable[[Function], Function]: ...
 
 def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Registers a function as an agent; with or without options (name, description, skills, timeout, attempts,
-    retry_on, backoff, queue, priority, scopes, cost, quick, isolation, memory, version, listed, extensions,
-    input_modes, output_modes). Raises AgentDefinitionError, which names the file and line."""
+    retry_on, backoff, queue, priority, concurrency, scopes, cost, quick, isolation, memory, version, listed,
+    extensions, input_modes, output_modes). Raises AgentDefinitionError, which names the file and line."""
     if function is None:
         return lambda decorated: agent(decorated, **options)
     if not callable(function) or not hasattr(inspect.unwrap(function), "__code__"):

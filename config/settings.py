@@ -195,6 +195,8 @@ A2A_HELPLESS_SECONDS = number("A2A_HELPLESS_SECONDS", 0 if DEVELOPMENT else 60)
 """A process whose threads all hang beyond their time for so long ends, to be started anew; 0: it only says so."""
 A2A_ASYNC_SLOTS = whole("A2A_ASYNC_SLOTS", 1000, 1)
 A2A_SYNC_SLOTS = whole("A2A_SYNC_SLOTS", 8, 1)
+A2A_OWNER_SLOTS = number("A2A_OWNER_SLOTS", 0.5, 0, 1)
+"""The share of a process's slots that one owner may have while others wait."""
 A2A_OWNER_TASKS = whole("A2A_OWNER_TASKS", 5_000, 1)
 """Unfinished tasks, queued and running, that one owner may have; beyond them a send is refused."""
 A2A_AGENT_TASKS = whole("A2A_AGENT_TASKS", 10_000, 1)

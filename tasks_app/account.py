@@ -47,8 +47,13 @@ class Count(Struct, frozen=True, kw_only=True):
     """The unfinished tasks of one owner with one agent."""
 
     unfinished: int
+    older: int
+    """Those that were created before this count was begun."""
     before: int
-    """Those that were there at the count before: the rest of that count has been finished since."""
+    """Those that were created before the last count was: what it had besides has been finished since."""
+
+
+NOTHING = Count(unfinished=0, older=0, before=0)
 
 
 class Rates:
@@ -58,9 +63,9 @@ class Rates:
         self.last: Counter[str] = Counter()
         self.rates: dict[str, float] = {}
 
-    def learn(self, unfinished: Counter[str], before: Counter[str], seconds: float) -> None:
+    def learn(self, older: Counter[str], before: Counter[str], seconds: float) -> None:
         """Takes up a count that was made so many seconds after the last one; of a long pause nothing is measured."""
-        last, self.last = self.last, unfinished
+        last, self.last = self.last, older
         if seconds > FRESH:
             return
         measured = {group: max(0, number - before[group]) / seconds for group, number in last.items()}
@@ -80,7 +85,8 @@ class Account:
     """Of one process; any thread may ask."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        # A collection of garbage may release something in the midst of anything.
+        self.lock = threading.RLock()
         self.held: Counter[tuple[str, int | None]] = Counter()
         """What each owner has of each kind."""
         self.totals: Counter[str] = Counter()
@@ -121,6 +127,11 @@ class Account:
             self.held[kind, owner_id] -= amount
             if not self.held[kind, owner_id]:
                 del self.held[kind, owner_id]
+
+    def hold(self, owner_id: int | None, kind: str, amount: int = 1) -> "Holding":
+        """The same as take(), for what may end in more than one place. Raises RateLimited and Unavailable."""
+        self.take(owner_id, kind, amount)
+        return Holding(self, owner_id, kind, amount)
 
     @contextmanager
     def using(self, owner_id: int | None, kind: str, amount: int = 1) -> Iterator[None]:
@@ -178,14 +189,16 @@ class Account:
     def end_count(self, begun: Counter[str], counts: Mapping[tuple[int, str], Count]) -> None:
         """Learns the unfinished tasks by owner and agent."""
         unfinished: Counter[str] = Counter()
+        older: Counter[str] = Counter()
         before: Counter[str] = Counter()
         for (owner_id, agent), count in counts.items():
             for group in groups_of(owner_id, agent):
                 unfinished[group] += count.unfinished
+                older[group] += count.older
                 before[group] += count.before
         now = monotonic()
         with self.lock:
-            self.rates.learn(unfinished, before, now - self.counted_at)
+            self.rates.learn(older, before, now - self.counted_at)
             self.counted, self.counted_at = unfinished, now
             self.since.subtract(begun)
             self.since, self.pending = +self.since, +self.pending
@@ -195,6 +208,23 @@ class Account:
         """Unfinished tasks by group, as far as they are known, for operators."""
         with self.lock:
             return dict(self.counted)
+
+
+class Holding:
+    """Something that was taken: given back when it is released, or when nobody has it any more."""
+
+    def __init__(self, account: Account, owner_id: int | None, kind: str, amount: int) -> None:
+        self.account = account
+        self.taken: tuple[int | None, str, int] | None = (owner_id, kind, amount)
+
+    def release(self) -> None:
+        """Gives it back, once."""
+        if (taken := self.taken) is not None:
+            self.taken = None
+            self.account.give(*taken)
+
+    def __del__(self) -> None:
+        self.release()
 
 
 def groups_of(owner_id: int, agent: str) -> tuple[str, str, str]:

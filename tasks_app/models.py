@@ -94,15 +94,21 @@ class Task(models.Model):
     pushes = models.BooleanField(
         default=False, db_default=False, help_text="It has webhooks, so that its events are written with deliveries."
     )
+    size = models.BigIntegerField(default=0, db_default=0, help_text="Characters of the payloads of its events.")
+    messages = models.PositiveIntegerField(default=0, db_default=0, help_text="Messages of its caller.")
     created_at = models.DateTimeField()
 
     class Meta:
         indexes: ClassVar = [
             models.Index(fields=["owner", "-status_at", "id"], name="task_newest"),
             models.Index(fields=["owner", "context_id"], name="task_context"),
+            # By owner, for claims take turns; after what a worker asks for, so that no claim reads what it cannot take.
             models.Index(
-                fields=["queue", "-priority", "created_at"], name="task_runnable", condition=Q(state="submitted")
+                fields=["queue", "agent", "owner", "-priority", "created_at", "not_before"],
+                name="task_turn",
+                condition=Q(state="submitted"),
             ),
+            models.Index(fields=["agent", "owner", "created_at"], name="task_working", condition=Q(state="working")),
             models.Index(fields=["lease_until"], name="task_leased", condition=Q(lease_until__isnull=False)),
         ]
 

@@ -11,6 +11,7 @@ from django.conf import settings
 
 from tasks_app import deliveries
 from tasks_app.bridge import Do, bridge
+from tasks_app.census import census
 from tasks_app.deliveries import sender
 from tasks_app.dispatch import CeleryDispatcher, LocalDispatcher
 from tasks_app.event_log import release_all
@@ -46,9 +47,9 @@ def parts_of(role: Role) -> list[Part]:
     joined: list[Part] = [broadcast] if settings.REDIS_URL else []
     match role:
         case "web" if settings.CELERY_BROKER_URL:
-            return [*joined, celery, sender, sweeper, keeper]
+            return [*joined, celery, census, sender, sweeper, keeper]
         case "web":
-            return [*joined, runner, local, sender, sweeper, keeper]
+            return [*joined, runner, local, census, sender, sweeper, keeper]
         case "worker":
             # Its own offers it takes up itself: without a broker it still finds what there is to do.
             return [*joined, celery, runner, local, sender, sweeper, keeper]

@@ -34,7 +34,7 @@ def shift(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 def told(account: Account, **unfinished: int) -> None:
     """A count: of each owner's tasks with one agent, all of which are new."""
     owners = {"ann": ANN, "bob": BOB, "cem": CEM}
-    counts = {(owners[name], "slow"): Count(unfinished=much, before=0) for name, much in unfinished.items()}
+    counts = {(owners[name], "slow"): Count(unfinished=much, older=much, before=0) for name, much in unfinished.items()}
     account.end_count(account.begin_count(), counts)
 
 
@@ -67,6 +67,16 @@ def test_what_ends_makes_room_also_when_it_fails(account: Account) -> None:
         raise ValueError("wrong")
     assert account.holdings() == []
     account.take(ANN, "streams", 2)
+
+
+def test_what_nobody_holds_any_more_is_given_back_once(account: Account) -> None:
+    held = account.hold(ANN, "streams", 2)
+    held.release()
+    held.release()
+    assert account.holdings() == []
+    held = account.hold(ANN, "streams")
+    del held
+    assert account.holdings() == []
 
 
 def test_without_a_count_every_task_is_admitted(account: Account) -> None:
@@ -107,7 +117,7 @@ def test_a_task_stored_while_they_are_counted_is_not_forgotten(account: Account)
     for _ in range(2):
         with account.new_work(ANN, "slow"):
             pass
-    account.end_count(begun, {(ANN, "slow"): Count(unfinished=1, before=1)})
+    account.end_count(begun, {(ANN, "slow"): Count(unfinished=1, older=1, before=1)})
     with pytest.raises(RateLimited), account.new_work(ANN, "slow"):
         pass
 
@@ -144,7 +154,7 @@ def test_the_time_to_come_again_is_that_in_which_tasks_end(account: Account, shi
     told(account, ann=3)
     shift(4)
     # Two of three have ended, and others came: half a task a second.
-    account.end_count(account.begin_count(), {(ANN, "slow"): Count(unfinished=3, before=1)})
+    account.end_count(account.begin_count(), {(ANN, "slow"): Count(unfinished=3, older=3, before=1)})
     waits = []
     for _ in range(3):
         with pytest.raises(RateLimited) as refused, account.new_work(ANN, "slow"):
@@ -156,7 +166,7 @@ def test_the_time_to_come_again_is_that_in_which_tasks_end(account: Account, shi
 def test_where_nothing_ends_the_longest_wait_is_told(account: Account, shift: Callable[[float], None]) -> None:
     told(account, ann=3)
     shift(1)
-    account.end_count(account.begin_count(), {(ANN, "slow"): Count(unfinished=3, before=3)})
+    account.end_count(account.begin_count(), {(ANN, "slow"): Count(unfinished=3, older=3, before=3)})
     with pytest.raises(RateLimited) as refused, account.new_work(ANN, "slow"):
         pass
     assert refused.value.retry_after == LONGEST

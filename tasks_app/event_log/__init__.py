@@ -16,10 +16,11 @@ from tasks_app.event_log.append import (
 )
 from tasks_app.event_log.as_of import LONG, Long, ReadAsOf, read_as_of, read_as_of_many, recent
 from tasks_app.event_log.bodies import MakeBody, NoBody, body_of, make_bodies
-from tasks_app.event_log.claim import Claim, Refresh, Renew, Want, claim, refresh_many, release_all, renew
+from tasks_app.event_log.claim import Claim, Refresh, Renew, claim, refresh_many, release_all, renew
 from tasks_app.event_log.create import Create, FindKey, Known, create_many, find_key_many
 from tasks_app.event_log.locks import LOCKED, Held, Locked, pauses, refused
 from tasks_app.event_log.outbox import GROWTH, deliveries
+from tasks_app.event_log.queue import Want, count_unfinished, next_after
 from tasks_app.event_log.read import (
     PAGE,
     Head,
@@ -77,12 +78,14 @@ __all__ = [
     "body_of",
     "change",
     "claim",
+    "count_unfinished",
     "create_many",
     "deliveries",
     "find_key_many",
     "fold",
     "last_events_many",
     "make_bodies",
+    "next_after",
     "pauses",
     "read_as_of",
     "read_as_of_many",

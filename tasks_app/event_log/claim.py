@@ -1,7 +1,7 @@
 """Claims, leases and snapshots: the rest of what is written to a task's row."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import InterfaceError, NotSupportedError, OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
+from msgspec.structs import replace
 
 from a2a.dialects.protojson import dumps, encode_status, event_document
 from a2a.events import StatusChanged
@@ -16,8 +17,19 @@ from a2a.states import TaskState
 from a2a.types import Status
 from tasks_app import clock
 from tasks_app.event_log.append import write_snapshot
-from tasks_app.event_log.locks import Held
+from tasks_app.event_log.locks import Held, refused
 from tasks_app.event_log.outbox import write_deliveries
+from tasks_app.event_log.queue import (
+    Choice,
+    Want,
+    choose,
+    limited,
+    lock_agents,
+    runnable_of,
+    unlimited,
+    wanted,
+    working_of,
+)
 from tasks_app.event_log.read import COLUMNS, ReadTask, TaskRead, one_of, read_many, task_read
 from tasks_app.models import Task
 from tasks_app.rows import EVENTS, EventRow, as_json, on_postgres, sqlite_time
@@ -25,14 +37,6 @@ from tasks_app.statements import prepared
 
 log = logging.getLogger(__name__)
 _TASK = Task._meta.db_table
-
-
-class Want(Struct, frozen=True, kw_only=True):
-    """Runnable tasks of these agents and queues, at most so many."""
-
-    agents: tuple[str, ...]
-    queues: tuple[str, ...]
-    limit: int
 
 
 class Claim(Struct, frozen=True, kw_only=True):
@@ -56,17 +60,12 @@ class Refresh(Struct, frozen=True, kw_only=True):
 
 
 # The database's clock decides about leases, since workers' clocks may differ; SQLite is on the one machine.
-_WANTED = f"""
-(select id, pushes from {_TASK} where state = 'submitted' and agent = any(%s) and queue = any(%s)
-    and (not_before is null or not_before <= now())
-    order by priority desc, created_at limit %s for no key update skip locked)
-"""
 _THESE = f"""
-(select id, false as pushes from {_TASK} where state = 'submitted' and id = any(%s) for no key update skip locked)
+c as (select id, false as pushes from {_TASK} where state = 'submitted' and id = any(%s) for no key update skip locked)
 """
 # Tasks with webhooks are chosen in their turn but left as they are: their deliveries need a transaction.
 _CLAIM_POSTGRES = f"""
-with {{wanted}},
+with recursive {{wanted}},
 u as (update {_TASK} t set attempt = attempt + 1, tries = tries + 1, state = 'working', status = %s, status_at = %s,
         last_seq = last_seq + 1, lease_owner = %s, lease_until = now() + make_interval(secs => %s),
         deadline = now() + make_interval(secs => timeout), not_before = null, run_seq = last_seq + 1
@@ -81,8 +80,7 @@ update {_TASK} set attempt = attempt + 1, tries = tries + 1, state = 'working', 
     last_seq = last_seq + 1, lease_owner = %s, lease_until = %s,
     deadline = strftime('%%Y-%%m-%%d %%H:%%M:%%f000', 'now', '+' || timeout || ' seconds'),
     not_before = null, run_seq = last_seq + 1
-where id in (select id from {_TASK} where state = 'submitted' and {{where}} and (not_before is null or not_before <= %s)
-        order by priority desc, created_at limit %s)
+where state = 'submitted' and id in ({{marks}})
 returning {COLUMNS.replace("t.", "")}
 """
 
@@ -116,8 +114,42 @@ def _read_surely(asked: Sequence[ReadTask]) -> list[TaskRead | None]:
 
 
 def _claim_postgres(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[Any]:
-    chosen = [value for want in wants for value in (list(want.agents), list(want.queues), want.limit)]
-    found = _claim_chosen(cursor, [_WANTED] * len(wants), chosen, worker, status)
+    rows: list[Any] = []
+    left = []
+    for want in wants:
+        found = _claim_limited(cursor, worker, want, status) if want.concurrency else []
+        rows += found
+        left.append(replace(unlimited(want), limit=want.limit - len(found)))
+    return rows + _claim_wanted(cursor, worker, left, status)
+
+
+def _claim_limited(cursor: CursorWrapper, worker: str, want: Want, status: Status) -> list[Any]:
+    """Tasks of agents that may have so many runs in all processes together: counted under a lock, or two processes
+    would both take the last one."""
+    agents = runnable_of(cursor, list(want.concurrency))
+    if not agents:
+        return []
+    rows: list[Any] = []
+    try:
+        with transaction.atomic():
+            lock_agents(cursor, agents)
+            for part in limited(want, working_of(cursor, agents)):
+                if part.agents[0] in agents:
+                    fitting = replace(part, limit=min(part.limit, want.limit - len(rows)))
+                    rows += _claim_wanted(cursor, worker, [fitting], status)
+    except OperationalError as error:
+        if not refused(error):
+            raise
+        log.info("tasks of %s are claimed by another process just now", ", ".join(agents))
+        return []
+    return rows
+
+
+def _claim_wanted(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[Any]:
+    choices = [wanted(want, place) for place, want in enumerate(wants) if want.agents and want.limit > 0]
+    if not choices:
+        return []
+    found = _claim_chosen(cursor, choices, worker, status)
     rows = [row for _, *row in found if row[0] is not None]
     pushing = [chosen_id for chosen_id, *row in found if row[0] is None]
     try:
@@ -135,41 +167,51 @@ def _claim_postgres(cursor: CursorWrapper, worker: str, wants: Sequence[Want], s
 def _claim_pushing(cursor: CursorWrapper, pushing: Sequence[str], worker: str, status: Status) -> list[Any]:
     """Of tasks with webhooks. Raises Held for those that have one which somebody else holds."""
     with transaction.atomic():
-        rows = [row for _, *row in _claim_chosen(cursor, [_THESE], [pushing], worker, status)]
+        rows = [row for _, *row in _claim_chosen(cursor, [Choice(_THESE, "c", [pushing])], worker, status)]
         write_deliveries(cursor, {row[0]: [_working(status, row[0], row[2], row[13])] for row in rows})
     return rows
 
 
-def _claim_chosen(
-    cursor: CursorWrapper, choices: Sequence[str], chosen: Sequence[Any], worker: str, status: Status
-) -> list[Any]:
-    names = [f"c{place}" for place in range(len(choices))]
+def _claim_chosen(cursor: CursorWrapper, choices: Sequence[Choice], worker: str, status: Status) -> list[Any]:
     statement = _CLAIM_POSTGRES.format(
-        wanted=", ".join(f"{name} as {choice}" for name, choice in zip(names, choices, strict=True)),
-        all=" union all ".join(f"select id, pushes from {name}" for name in names),
+        wanted=", ".join(choice.sql for choice in choices),
+        all=" union all ".join(f"select id, pushes from {choice.name}" for choice in choices),
     )
     event, seconds = as_json([_working(status, "", 0, 0)]), settings.A2A_LEASE_SECONDS
-    cursor.execute(statement, [*chosen, _text(status), status.timestamp, worker, seconds, event])
+    values = [value for choice in choices for value in choice.values]
+    cursor.execute(statement, [*values, _text(status), status.timestamp, worker, seconds, event])
     return list(cursor.fetchall())
 
 
 def _claim_sqlite(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[Any]:
     until = sqlite_time(status.timestamp + timedelta(seconds=settings.A2A_LEASE_SECONDS))
-    now = sqlite_time(status.timestamp)
-    head = [_text(status), now, worker, until]
-    rows = []
+    head = [_text(status), sqlite_time(status.timestamp), worker, until]
+    rows: list[Any] = []
     with transaction.atomic():
         for want in wants:
-            agents, names = one_of("agent", want.agents)
-            queues, more = one_of("queue", want.queues)
-            statement = _CLAIM_SQLITE.format(where=f"{agents} and {queues}")
-            cursor.execute(statement, [*head, *names, *more, now, want.limit])
-            rows += cursor.fetchall()
+            for ids in _chosen_sqlite(cursor, want, status.timestamp):
+                statement = _CLAIM_SQLITE.format(marks=", ".join(["%s"] * len(ids)))
+                cursor.execute(statement, [*head, *ids])
+                rows += cursor.fetchall()
         events = [_working(status, row[0], row[2], row[13]) for row in rows]
         EVENTS.write(cursor, events)
         flagged = {row[0] for row in rows if row[18]}
         write_deliveries(cursor, {event.task_id: [event] for event in events if event.task_id in flagged})
     return rows
+
+
+def _chosen_sqlite(cursor: CursorWrapper, want: Want, now: datetime) -> Iterator[list[str]]:
+    """The tasks for a want, of agents with a limit first; each part is claimed before the next is chosen."""
+    parts = limited(want, working_of(cursor, list(want.concurrency))) if want.concurrency else []
+    left = want.limit
+    for part in [*parts, unlimited(want)]:
+        if (
+            part.agents
+            and left > 0
+            and (ids := choose(cursor, replace(part, limit=min(part.limit, left)), sqlite_time(now)))
+        ):
+            left -= len(ids)
+            yield ids
 
 
 def _text(status: Status) -> str:

@@ -1,6 +1,7 @@
 """Send: a new task, the next turn of one, or a bare reply; waiting, at once, or as a stream (A2A 1.0, 3.1.1, 3.1.2)."""
 
 import hashlib
+from contextlib import nullcontext
 from typing import Any
 
 import orjson
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from a2a.agents import Agent, registry
 from a2a.dialects.protojson import decode_message, encode_message
 from a2a.dialects.shape import Answer
-from a2a.errors import IdempotencyConflict, InvalidParams, TaskNotFound, UnknownAgent
+from a2a.errors import IdempotencyConflict, InvalidParams, RateLimited, TaskNotFound, Unavailable, UnknownAgent
 from a2a.events import MessageAdded
 from a2a.requests import SendMessage, StreamMessage
 from a2a.run import NOTHING, Run, Wants
@@ -19,6 +20,7 @@ from a2a.states import INTERRUPTED, TERMINAL, TaskState
 from a2a.types import Message, Role, Status
 from tasks_app import clock
 from tasks_app.access import check_tenant, sight
+from tasks_app.account import account
 from tasks_app.bridge import DoSlowly
 from tasks_app.conversation import conversation_of
 from tasks_app.event_log import (
@@ -62,19 +64,32 @@ def send(request: SendMessage, context: Context) -> Steps:
     wants = fit(request, agent, context)
     plan = _plan(request, context, agent, wants)
     arguments(plan.run)  # A message that does not fit the agent's inputs makes no task.
-    if request.push_config or any_large(request.message.parts):
-        known = yield FindKey(owner_id=plan.key.owner_id, key=plan.key.key)
-        if known is not None:
-            return (yield from _again(request, context, known, plan.key.fingerprint))
-        if request.push_config:
-            yield from check_address(request.push_config)
-        yield from keep_files(plan)
-    made = (yield from _quickly(plan)) if plan.quick else (yield from create_task(plan, ()))
+    try:
+        with nullcontext() if plan.quick else account.new_work(plan.key.owner_id, agent.name):
+            made = yield from _made(plan)
+    except (RateLimited, Unavailable):
+        # What was accepted before is never refused: its answer may have been lost.
+        made = yield FindKey(owner_id=plan.key.owner_id, key=plan.key.key)
+        if made is None:
+            raise
     if isinstance(made, Known):
         if plan.files:
             yield dropping(plan.files)
         return (yield from _again(request, context, made, plan.key.fingerprint))
     return _outcome(request, plan, made)
+
+
+def _made(plan: Plan):  # type: ignore[no-untyped-def]  # a part of a generator
+    """Stores what the message makes; the answer, or Known if the message is not new."""
+    request = plan.request
+    if request.push_config or any_large(request.message.parts):
+        known = yield FindKey(owner_id=plan.key.owner_id, key=plan.key.key)
+        if known is not None:
+            return known
+        if request.push_config:
+            yield from check_address(request.push_config)
+        yield from keep_files(plan)
+    return (yield from _quickly(plan)) if plan.quick else (yield from create_task(plan, ()))
 
 
 def _check(request: SendMessage) -> None:
@@ -260,7 +275,9 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
             wants=wants.json(), files=kept.rows, webhook=webhook, pushing=webhook is not None,
         )  # fmt: skip
         try:
-            appended = yield item
+            # An answer to a question is work again.
+            with account.new_work(caller.owner_id, head.agent) if item.state else nullcontext():
+                appended = yield item
         except (IntegrityError, Full):
             # The same message in another call, or the last webhook that there was room for: found next time round.
             appended = None

@@ -10,6 +10,7 @@ import os
 import secrets
 import socket
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, wait
 
 from django.conf import settings
@@ -23,11 +24,10 @@ from tasks_app.runner.execution import Execution
 from tasks_app.runner.heartbeat import Heartbeat
 from tasks_app.runner.isolation import warm, warm_up
 from tasks_app.runner.loops import Loops, RunLoop
+from tasks_app.runner.slots import Turns, slots_of, spare_of
 from tasks_app.runner.watchdog import Watchdog
 
 log = logging.getLogger(__name__)
-BATCH = 64
-"""Tasks claimed at once."""
 FAREWELL = 1.0
 """Seconds that runs have to end when they are stopped, and their leases to be given back."""
 
@@ -57,6 +57,7 @@ class Runner:
         """The last claim left tasks behind, for want of slots."""
         self.quiet = threading.Event()
         """Nothing runs."""
+        self.turns = Turns()
         self.queues: frozenset[str] = ANY
         """Claims from these queues only; none of them: from all."""
         self.alone = False
@@ -67,10 +68,11 @@ class Runner:
         if self.control is not None:
             return
         self.stopping = False
-        self.threads = ThreadPoolExecutor(settings.A2A_SYNC_SLOTS, thread_name_prefix="agent")
+        slots = slots_of(is_async=False)
+        self.threads = ThreadPoolExecutor(slots + spare_of(slots), thread_name_prefix="agent")
         self.control = RunLoop("runner").start()
         self.heartbeat.start()
-        self.watchdog.start(self.control, 1 if self.alone else settings.A2A_SYNC_SLOTS)
+        self.watchdog.start(self.control, 1 if self.alone else slots + spare_of(slots))
         hints.listen(self._heard)
         if any(agent.isolation for agent in self._agents()):
             threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
@@ -121,7 +123,8 @@ class Runner:
         claimed: list[TaskRead] = bridge.do(Claim(worker=self.worker, wants=tuple(wants)))
         # Counted at once, or the next claim would overfill the slots.
         runs = [self._counted(Execution(read, self.worker, self.threads)) for read in claimed]
-        return runs, any(sum(read.agent in want.agents for read in claimed) >= want.limit for want in wants)
+        more = [self.turns.served(want, claimed) for want in wants]
+        return runs, any(more)
 
     def _counted(self, run: Execution) -> Execution:
         with self.changed:
@@ -140,16 +143,17 @@ class Runner:
         # Before the slots are counted: one that is freed in the meantime offers, or nobody would.
         self.hungry, full = True, False
         if self.alone:
-            kinds = [(mine, 1 - len(self._at_work()))]
+            kinds = [(mine, 1, 1 - len(self._at_work()), self._busy(None))]
         else:
-            kinds = [([a for a in mine if a.is_async is is_async], self._free(is_async)) for is_async in (True, False)]
+            kinds = [
+                ([a for a in mine if a.is_async is kind], slots_of(kind), self._free(kind), self._busy(kind))
+                for kind in (True, False)
+            ]
         wants = []
-        for agents, free in kinds:
-            if agents and free > 0:
-                names, queues = tuple(agent.name for agent in agents), tuple({agent.queue for agent in agents})
-                wants.append(Want(agents=names, queues=queues, limit=min(free, BATCH)))
-            elif agents:
-                full = True
+        for agents, slots, free, busy in kinds:
+            full |= bool(agents) and free <= 0
+            if want := self.turns.want(agents, slots, free, busy):
+                wants.append(want)
         if not full:
             self.hungry = False
         return wants
@@ -158,8 +162,11 @@ class Runner:
         return warm.is_set() if agent.isolation else not self.loops.is_shut(agent.name)
 
     def _free(self, is_async: bool) -> int:
-        slots = settings.A2A_ASYNC_SLOTS if is_async else settings.A2A_SYNC_SLOTS
-        return slots - sum(run.is_async is is_async for run in self._at_work())
+        return slots_of(is_async) - sum(run.is_async is is_async for run in self._at_work())
+
+    def _busy(self, is_async: bool | None) -> Counter[int]:
+        """How many runs of a kind, or of both, each owner has."""
+        return Counter(run.read.owner_id for run in self._at_work() if is_async in (run.is_async, None))
 
     def _at_work(self) -> list[Execution]:
         """Everything that takes a slot; on any thread."""
@@ -176,20 +183,21 @@ class Runner:
                 self.hanging.add(run)
                 work.add_done_callback(lambda _: self._left(run))
             self.changed.notify_all()
-        self._freed()
+        self._freed(run)
 
     def _left(self, run: Execution) -> None:
         """The thread of a run that was over has come back."""
         with self.changed:
             self.hanging.discard(run)
             self.changed.notify_all()
-        self._freed()
+        self._freed(run)
 
-    def _freed(self) -> None:
+    def _freed(self, run: Execution) -> None:
         with self.changed:
             if not self._at_work():
                 self.quiet.set()
-        if self.hungry and not self.stopping:
+        agent = registry.get(run.read.agent)
+        if (self.hungry or (agent and agent.concurrency)) and not self.stopping:
             self.hungry = False
             hints.offer()
 

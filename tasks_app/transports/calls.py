@@ -18,7 +18,7 @@ from a2a.errors import Error, InvalidRequest, Unauthenticated, Unavailable
 from a2a.requests import GetExtendedCard, Request, SendMessage
 from a2a.sse import last_seen
 from tasks_app.access import Caller, check_scope, digests
-from tasks_app.account import account
+from tasks_app.account import Holding, account
 from tasks_app.addresses import address_of
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.off_loop import LARGE, off_loop
@@ -86,9 +86,12 @@ async def answered(
         read = partial(_read, call, exchange, understand, meaning)
         dialect, method, request = await off_loop(read) if exchange.row.request_bytes > LARGE else read()
         exchange.encode = lambda result: wrapping.head + method.encode(result) + wrapping.tail
+        # Before the work: what is accepted is not refused for want of a stream.
+        held = account.hold(call.caller.owner_id, "streams") if method.request.streaming else None
         result = await perform(request, context)
         if isinstance(result, Follow):
-            return replace(_followed(call, exchange, wrapping, result, dialect), headers=_echo(dialect, context))
+            followed = _followed(call, exchange, wrapping, result, dialect, held)
+            return replace(followed, headers=_echo(dialect, context))
         payload, weight = await _encoded(
             call, exchange, result, counts=not method.request.changes and not wrapping.silent
         )
@@ -181,7 +184,9 @@ def _wish(call: HttpCall, kind: type[Request], request: Any) -> Any:
     return request
 
 
-def _followed(call: HttpCall, exchange: OpenExchange, wrapping: Wrapping, follow: Follow, dialect: Dialect) -> Answered:
+def _followed(
+    call: HttpCall, exchange: OpenExchange, wrapping: Wrapping, follow: Follow, dialect: Dialect, held: Holding | None
+) -> Answered:
     if wrapping.silent:
         # The work is done, and nobody hears of it (fact sheet 1.3).
         exchange.end("notified", status=204)
@@ -189,7 +194,7 @@ def _followed(call: HttpCall, exchange: OpenExchange, wrapping: Wrapping, follow
         return Answered(exchange=exchange, wrapping=wrapping)
     if not exchange.written:
         recorder.open(exchange)
-    stream = Stream(follow, dialect, wrapping, exchange, digests(key_of(call.request)), address_of(call.request))
+    stream = Stream(follow, dialect, wrapping, exchange, digests(key_of(call.request)), address_of(call.request), held)
     return Answered(exchange=exchange, wrapping=wrapping, stream=stream)
 
 

@@ -11,6 +11,7 @@ from a2a.files import MARK
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message
 from tasks_app.access import FindCaller
+from tasks_app.account import Holding
 from tasks_app.bridge import bridge
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.files import with_links
@@ -31,6 +32,7 @@ class Stream:
         exchange: OpenExchange,
         key: tuple[str, ...],
         base: str,
+        held: Holding | None = None,
     ) -> None:
         self.follow = follow
         self.dialect = dialect
@@ -40,6 +42,8 @@ class Stream:
         """The digests of the caller's key: a stream ends when it is revoked (fact sheet 9)."""
         self.base = base
         """What the links to files begin with."""
+        self.held = held
+        """Its place in the account."""
 
     async def frames(self) -> AsyncIterator[bytes]:
         """The bytes of the stream. A failure in mid-stream is one last event with the error (fact sheet 1.3)."""
@@ -64,6 +68,8 @@ class Stream:
         finally:
             self.exchange.end("stream", code=row.code)
             recorder.close(self.exchange)
+            if self.held:
+                self.held.release()
 
     async def _tail(self, reader: Reader) -> AsyncIterator[bytes]:
         """The events after the cursor, as they come; a comment when it is quiet."""

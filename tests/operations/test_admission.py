@@ -1,0 +1,164 @@
+"""What is refused when an owner, an agent or the server has enough in flight, and what never is."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.http import StreamingHttpResponse
+from django.test import AsyncClient, AsyncRequestFactory
+
+from a2a.errors import RateLimited, Unavailable
+from a2a.requests import CancelTask
+from a2a.states import TaskState
+from tasks_app.account import Account
+from tasks_app.bridge import Do, bridge
+from tasks_app.census import census
+from tasks_app.models import IdempotencyKey, Task
+from tasks_app.transports.jsonrpc import jsonrpc
+from tests.conftest import PATIENCE, Person, until
+from tests.operations.asking import ask, message, send, sent, text_of
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+ASYNC = "form-coroutine"
+
+
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch, lanes: None, settings: Any) -> Iterator[Account]:
+    """The account of a process that was just started, in which an owner may have three tasks and all five."""
+    settings.A2A_OWNER_TASKS, settings.A2A_AGENT_TASKS, settings.A2A_TASKS = 3, 4, 5
+    fresh = Account()
+    for place in ("census", "operations.messages", "transports.calls"):
+        monkeypatch.setattr(f"tasks_app.{place}.account", fresh)
+    monkeypatch.setattr(census, "last", None)
+    census.count()
+    return fresh
+
+
+def queued(person: Person, number: int = 1, agent: str = ASYNC) -> list[str]:
+    return [sent(person, agent=agent, return_immediately=True).id for _ in range(number)]
+
+
+def test_beyond_the_cap_an_owner_is_refused_and_others_are_not(
+    account: Account, owner: Person, colleague: Person, stranger: Person
+) -> None:
+    queued(owner, 3)
+    with pytest.raises(RateLimited) as refused:
+        queued(owner)
+    assert refused.value.facts == {"limit": "unfinished tasks", "most": "3"}
+    assert Task.objects.count() == IdempotencyKey.objects.count() == 3, "what is refused leaves nothing"
+    queued(colleague)
+    queued(stranger, agent="form-function")
+    with pytest.raises(Unavailable):
+        queued(stranger, agent="form-function")
+
+
+def test_an_agent_has_a_cap_over_all_owners(account: Account, owner: Person, colleague: Person) -> None:
+    queued(owner, 2)
+    queued(colleague, 2)
+    with pytest.raises(Unavailable) as refused:
+        queued(colleague)
+    assert refused.value.facts["limit"] == "unfinished tasks of the agent"
+    queued(colleague, agent="form-function")
+
+
+def test_what_is_counted_is_what_is_in_the_database(account: Account, owner: Person, colleague: Person) -> None:
+    tasks = queued(owner, 3)
+    queued(colleague, agent="form-function")
+    Task.objects.filter(pk=tasks[0]).update(state="working")
+    census.count()
+    mine, theirs = (f"owner:{person.caller.owner_id}" for person in (owner, colleague))
+    assert account.unfinished() == {mine: 3, theirs: 1, f"agent:{ASYNC}": 3, "agent:form-function": 1, "all": 4}
+    Task.objects.filter(pk=tasks[0]).update(state="submitted")
+    ask(owner, CancelTask(id=tasks[0]))
+    with pytest.raises(RateLimited):
+        queued(owner)
+    census.count()
+    queued(owner)
+
+
+def test_a_message_that_was_accepted_is_never_refused(account: Account, owner: Person) -> None:
+    queued(owner, 2)
+    said = message("again")
+    first = sent(owner, said, ASYNC, return_immediately=True)
+    with pytest.raises(RateLimited):
+        queued(owner)
+    assert sent(owner, said, ASYNC, return_immediately=True).id == first.id
+
+
+def test_an_answer_inside_the_call_takes_no_place(account: Account, owner: Person) -> None:
+    queued(owner, 3)
+    assert text_of(sent(owner, "hello", "echo")) == "hello"
+
+
+def test_a_message_that_makes_a_task_runnable_again_counts(account: Account, owner: Person) -> None:
+    task = sent(owner, "hello", "asks-quickly")
+    assert task.status.state == TaskState.INPUT_REQUIRED
+    queued(owner, 3)
+    with pytest.raises(RateLimited):
+        send(owner, message("this one", task_id=task.id), return_immediately=True)
+    assert Task.objects.get(pk=task.id).state == TaskState.INPUT_REQUIRED
+
+
+def post(person: Person, path: str, wire: Any) -> Any:
+    return AsyncRequestFactory().post(
+        path, json.dumps(wire), content_type="application/json", headers={"Authorization": f"Bearer {person.key}"}
+    )
+
+
+SENT = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "go"}]}
+
+
+async def test_a_refusal_is_a_429_with_the_time_to_come_again(account: Account, owner: Person, settings: Any) -> None:
+    settings.A2A_OWNER_TASKS = 0
+    params = {"message": SENT, "metadata": {"agent": ASYNC}}
+    wire = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
+    client, headers = AsyncClient(), {"Authorization": f"Bearer {owner.key}"}
+    over_rpc = await client.post("/jsonrpc", wire, content_type="application/json", headers=headers)
+    over_rest = await client.post("/message:send", params, content_type="application/json", headers=headers)
+    assert (over_rpc.status_code, over_rest.status_code) == (429, 429)
+    assert over_rpc["Retry-After"] == over_rest["Retry-After"] == "60", "nothing has ended yet"
+    error = json.loads(over_rpc.content)["error"]
+    assert (error["code"], error["data"][0]["reason"]) == (-38008, "RATE_LIMITED")
+    assert error["data"][0]["metadata"] == {"limit": "unfinished tasks", "most": "0"}
+    assert json.loads(over_rest.content)["error"]["status"] == "RESOURCE_EXHAUSTED"
+
+
+async def test_a_stream_beyond_the_cap_makes_no_task(
+    account: Account, owner: Person, colleague: Person, settings: Any
+) -> None:
+    settings.A2A_OWNER_STREAMS = 1
+    wire = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": SENT}}
+    first = await jsonrpc(post(owner, "/", wire), agent=ASYNC)
+    assert isinstance(first, StreamingHttpResponse)
+    chunks: Any = aiter(first.streaming_content)  # type: ignore[arg-type]
+    await anext(chunks)
+    other = {**wire, "params": {"message": {**SENT, "messageId": "n"}}}
+    refused = await jsonrpc(post(owner, "/", other), agent=ASYNC)
+    assert (refused.status_code, refused["Retry-After"]) == (429, "5")
+    assert await bridge.ask(Do(Task.objects.count)) == 1
+    theirs = await jsonrpc(post(colleague, "/", wire), agent=ASYNC)
+    assert isinstance(theirs, StreamingHttpResponse)
+    await chunks.aclose()
+    del chunks, first
+    await asyncio.sleep(0.01)  # the loop ends what nobody reads
+    assert account.holdings() == [("streams", colleague.caller.owner_id, 1)]
+    # A response that nobody reads is given back with its stream.
+    del theirs
+    assert account.holdings() == []
+
+
+@pytest.mark.usefixtures("service")
+def test_the_census_follows_what_is_made_and_ended(owner: Person) -> None:
+    from tasks_app.account import account
+
+    def known() -> int:
+        return account.unfinished().get(f"owner:{owner.caller.owner_id}", 0)
+
+    assert PATIENCE > 2
+    task = sent(owner, "hello", "waits", return_immediately=True)
+    until(lambda: known() == 1, "the task is counted")
+    ask(owner, CancelTask(id=task.id))
+    sent(owner, "hello", ASYNC)
+    until(lambda: known() == 0, "it is known that nothing is under way")

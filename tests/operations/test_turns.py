@@ -1,0 +1,208 @@
+"""Whose task is claimed next: owners take turns, and within an owner goes priority, then age."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+from msgspec.structs import replace
+
+from a2a.states import TaskState
+from tasks_app.event_log import Claim, Want, append_many, claim, create_many, next_after
+from tasks_app.event_log.queue import wanted
+from tasks_app.models import Task
+from tasks_app.rows import TASKS
+from tasks_app.runner.runner import Runner
+from tests.conftest import Person, on_postgres
+from tests.operations.rows import addition, creation, status, together
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+AGENT, OTHER = "tries-twice", "form-coroutine"
+
+
+def queue(person: Person, name: str, number: int, **more: Any) -> None:
+    """Tasks of a person, a second apart."""
+    items = [creation(person, f"{name}-{place}", id=f"{name}-{place:04}", **more) for place in range(number)]
+    for place, item in enumerate(items):
+        assert item.task is not None
+        item.task.created_at += timedelta(seconds=place)
+    create_many(items)
+
+
+def taken(limit: int = 1, **more: Any) -> list[str]:
+    """The ids of the tasks that a claim gives, without their numbers, sorted."""
+    want = Want(**({"agents": (AGENT, OTHER), "queues": ("default", "cpu"), "limit": limit} | more))
+    return sorted(read.document.id.rpartition("-")[0] for read in claim(Claim(worker="w", wants=(want,))))
+
+
+def one_by_one(number: int, **more: Any) -> list[str]:
+    """The ids of so many tasks that are claimed singly, each after the owner of the last."""
+    found, after = [], 0
+    for _ in range(number):
+        want = Want(agents=(AGENT, OTHER), queues=("default",), limit=1, after=after, **more)
+        for read in claim(Claim(worker="w", wants=(want,))):
+            found.append(read.document.id)
+            after = next_after([read.owner_id], after)
+    return found
+
+
+def test_owners_take_turns_however_many_tasks_one_has(owner: Person, colleague: Person, stranger: Person) -> None:
+    queue(owner, "o", 6)
+    queue(colleague, "c", 2)
+    queue(stranger, "s", 1)
+    assert one_by_one(10) == [
+        "o-0000", "c-0000", "s-0000", "o-0001", "c-0001", "o-0002", "o-0003", "o-0004", "o-0005"
+    ]  # fmt: skip
+
+
+def test_a_claim_of_several_gives_each_owner_as_many(owner: Person, colleague: Person, stranger: Person) -> None:
+    queue(owner, "o", 9)
+    queue(colleague, "c", 9)
+    queue(stranger, "s", 1)
+    assert taken(3) == ["c", "o", "s"]
+    assert taken(6) == ["c"] * 3 + ["o"] * 3
+    assert taken(50) == ["c"] * 5 + ["o"] * 5
+
+
+def test_within_an_owner_goes_priority_then_age_over_all_agents(owner: Person) -> None:
+    queue(owner, "old", 2)
+    queue(owner, "new", 2, agent=OTHER)
+    Task.objects.filter(id="new-0001").update(priority=5)
+    Task.objects.filter(id="old-0001").update(priority=-1)
+    assert one_by_one(5) == ["new-0001", "old-0000", "new-0000", "old-0001"]
+
+
+def test_the_tasks_of_other_agents_and_queues_are_left(owner: Person, colleague: Person) -> None:
+    queue(owner, "o", 3)
+    queue(colleague, "c", 3, agent=OTHER)
+    Task.objects.filter(id="c-0000").update(queue="cpu")
+    assert taken(9, agents=(OTHER,), queues=("default",)) == ["c", "c"]
+    assert taken(9, queues=("cpu",)) == ["c"]
+    assert taken(9, agents=("nobody",)) == []
+
+
+def test_an_owner_has_a_share_while_others_wait_and_all_when_none_does(owner: Person, colleague: Person) -> None:
+    queue(owner, "o", 9)
+    queue(colleague, "c", 2)
+    busy = {owner.caller.owner_id: 3}
+    assert taken(4, most=4, busy=busy) == ["c", "c", "o"]
+    assert taken(4, most=4, busy=busy | {owner.caller.owner_id: 4}) == ["o"] * 4, "nobody else waits"
+
+
+def test_those_who_have_their_share_wait_for_those_who_have_not(owner: Person, colleague: Person) -> None:
+    queue(owner, "o", 9)
+    queue(colleague, "c", 9)
+    busy = {owner.caller.owner_id: 4}
+    assert taken(2, most=4, busy=busy) == ["c", "c"]
+    assert taken(2, most=4, busy=busy | {colleague.caller.owner_id: 4}) == ["c", "o"], "each has its share"
+
+
+def test_newcomers_are_owners_without_a_run_and_get_one_each(
+    owner: Person, colleague: Person, stranger: Person
+) -> None:
+    queue(owner, "o", 3)
+    assert taken(3, newcomers=True, busy={owner.caller.owner_id: 1}) == []
+    queue(colleague, "c", 3)
+    queue(stranger, "s", 3)
+    assert taken(3, newcomers=True, busy={owner.caller.owner_id: 1}) == ["c", "s"]
+
+
+def test_a_full_process_has_a_slot_for_an_owner_who_has_none(owner: Person, colleague: Person, settings: Any) -> None:
+    settings.A2A_ASYNC_SLOTS = 8
+    queue(owner, "o", 20, agent=OTHER)
+    runner = Runner()
+    while runner._claim()[1]:
+        pass
+    assert len(runner.running) == 8, "an owner who is alone has all slots"
+    queue(colleague, "c", 3, agent=OTHER)
+    (run,), _ = runner._claim()
+    assert run.read.owner_id == colleague.caller.owner_id
+    assert runner._claim()[0] == []
+    # A slot that is freed goes to whoever has less than a share.
+    runner.running.pop("o-0000")
+    runner.running.pop("o-0001")
+    (run,), _ = runner._claim()
+    assert run.read.owner_id == colleague.caller.owner_id
+
+
+def test_a_task_that_is_not_due_holds_up_no_other(owner: Person, colleague: Person) -> None:
+    queue(owner, "o", 3)
+    queue(colleague, "c", 1)
+    Task.objects.filter(id__in=["o-0000", "o-0001"]).update(not_before=timezone.now() + timedelta(hours=1))
+    assert taken(9) == ["c", "o"]
+    assert taken(9) == []
+    Task.objects.filter(id="o-0000").update(not_before=timezone.now() - timedelta(seconds=1))
+    assert taken() == ["o"]
+
+
+def test_tasks_with_webhooks_have_their_turn_too(owner: Person, colleague: Person) -> None:
+    queue(owner, "o", 4)
+    queue(colleague, "c", 4)
+    Task.objects.filter(owner_id=colleague.caller.owner_id).update(pushes=True)
+    assert taken(4) == ["c", "c", "o", "o"]
+
+
+def test_claims_at_the_same_moment_share_the_tasks_and_none_is_claimed_twice(owner: Person, colleague: Person) -> None:
+    queue(owner, "o", 30)
+    queue(colleague, "c", 30)
+    wish = Claim(worker="w", wants=(Want(agents=(AGENT,), queues=("default",), limit=10),))
+    found = [read.document.id for reads in together(4, lambda _: claim(wish)) for read in reads]
+    assert len(found) == len(set(found)) > 10
+    assert set(Task.objects.filter(state="working").values_list("id", "attempt")) == {(task_id, 1) for task_id in found}
+
+
+def test_an_agent_has_as_many_runs_as_its_concurrency_over_all_workers(owner: Person, colleague: Person) -> None:
+    queue(owner, "o", 5)
+    queue(colleague, "c", 5)
+    queue(owner, "free", 2, agent=OTHER)
+    limits: dict[str, Any] = {"concurrency": {AGENT: 3}}
+    assert taken(2, **limits) == ["c", "o"]
+    assert taken(9, **limits) == ["free", "free", "o"], "one more of the agent, and any number of the other"
+    assert taken(9, **limits) == []
+    append_many([addition("o-0000", status(TaskState.COMPLETED), attempt=1)])
+    assert taken(9, **limits) == ["o"], "a run has ended"
+
+
+def test_claims_at_the_same_moment_keep_within_the_concurrency(owner: Person) -> None:
+    queue(owner, "o", 40)
+    want = Want(agents=(AGENT,), queues=("default",), limit=4, concurrency={AGENT: 5})
+    together(8, lambda _: claim(Claim(worker="w", wants=(want,))))
+    working = Task.objects.filter(state="working").count()
+    # A claim that finds another at it may come back with nothing.
+    assert working == 5 if not on_postgres() else 4 <= working <= 5
+
+
+def rows_read(plan: dict[str, Any]) -> float:
+    """The rows of tasks that a plan has read, in all its nodes."""
+    mine = (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)) * plan["Actual Loops"]
+    below = sum(rows_read(child) for child in plan.get("Plans", ()))
+    return float(below + (mine if plan.get("Relation Name") == Task._meta.db_table else 0))
+
+
+def test_a_claim_reads_what_it_takes_however_long_the_queue_is(owner: Person, colleague: Person) -> None:
+    if not on_postgres():
+        pytest.skip("the plans are those of PostgreSQL")
+    queue(owner, "o", 1)
+    queue(colleague, "c", 5)
+    many = creation(owner, "many").task
+    assert many is not None
+    tasks = [replace(many, id=f"many-{place}") for place in range(5_000)]
+    wants = [
+        Want(agents=(AGENT, "nobody"), queues=("default",), limit=4),
+        Want(agents=("nobody",), queues=("default",), limit=4),
+        Want(agents=(AGENT,), queues=("default",), limit=4, most=4, busy={owner.caller.owner_id: 4}),
+    ]
+    try:
+        with connection.cursor() as cursor:
+            TASKS.write(cursor, tasks)
+            cursor.execute("analyze")
+            for want in wants:
+                choice = wanted(want, 0)
+                head = "explain (analyze, format json) with recursive "
+                statement = f"{head}{choice.sql} select * from {choice.name}"  # noqa: S608  # our own
+                cursor.execute(statement, choice.values)
+                (((found,),),) = cursor.fetchall()
+                assert rows_read(found["Plan"]) < 50
+    finally:
+        Task.objects.filter(id__startswith="many-").delete()
