@@ -142,10 +142,14 @@ def settle(turn: Turn, result: TryResult, began: datetime, ended: datetime, chan
             delivery_id=turn.delivery, number=delivery.tries + 1, at=began, status=result.status, error=result.error,
             duration_ms=max(0, int((ended - began).total_seconds() * 1_000)),
         )  # fmt: skip
+        mine, now = config.lease_owner == turn.lease, clock.shared()
         delivery.tries, delivery.status, delivery.error = delivery.tries + 1, result.status, result.error
-        delivery.save(update_fields=["tries", "status", "error"])
-        if config.lease_owner == turn.lease:
-            _decide(turn, config, delivery, result, clock.shared(), chance)
+        if mine and verdict(result) == "delivered":
+            # One that was dropped, or given up, while it was under way has arrived even so.
+            delivery.state, delivery.done_at = "delivered", now
+        delivery.save(update_fields=["tries", "status", "error", "state", "done_at"])
+        if mine:
+            _decide(turn, config, delivery, result, now, chance)
 
 
 def _decide(
@@ -160,10 +164,7 @@ def _decide(
     again = now
     if not outdated and delivery.state == "waiting" and decision == "again" and not late:
         again = next_try(result, delivery.tries, now, chance)
-    elif delivered:
-        # One that was dropped, or given up, while it was under way has arrived even so.
-        Delivery.objects.filter(pk=delivery.pk).update(state="delivered", done_at=now)
-    elif not outdated:
+    elif not outdated and not delivered:
         end(mine.filter(pk=delivery.pk), now)
     config.lease_owner = config.lease_until = None
     if decision == "gone" and not outdated and config.state == "active":

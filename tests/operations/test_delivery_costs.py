@@ -6,12 +6,17 @@ import pytest
 from django.db import IntegrityError, connection
 from django.test.utils import CaptureQueriesContext
 
+from a2a.states import TaskState
+from tasks_app import clock
 from tasks_app import statements as prepared_ones
 from tasks_app.bridge import KINDS, bridge, perform
+from tasks_app.deliveries import turns
+from tasks_app.deliveries.limits import Busy
+from tasks_app.deliveries.schedule import TryResult
 from tasks_app.event_log import PUSHING, Append, Appended
-from tasks_app.models import Delivery
+from tasks_app.models import Delivery, PushConfig
 from tests.conftest import Person, on_postgres
-from tests.operations.rows import addition, chunk, creation
+from tests.operations.rows import addition, chunk, creation, status
 from tests.operations.webhooks import DONE, WORKS, happens, hooked, pump, seqs, states, task
 from tests.receiver import Receiver
 
@@ -83,3 +88,17 @@ def test_an_event_that_cannot_be_told_happens_even_so(
     assert seqs(there) == [3]
     assert states() == [(2, "dead", 1), (3, "delivered", 1)]
     assert "the log of the process" in Delivery.objects.get(seq=2).error
+
+
+@pytest.mark.parametrize("version", ["0.3", "1.0"])
+def test_the_end_of_a_try_costs_the_same_however_much_waits(lanes: None, owner: Person, version: str) -> None:
+    def settled(number: int) -> int:
+        task_id = hooked(owner, "http://127.0.0.1:65001/", version)
+        happens(task_id, *(status(TaskState.WORKING) for _ in range(number)))
+        (turn,) = turns.take("w", 1, Busy())
+        result, now = TryResult(status=204, size=100), clock.now()
+        needed = statements(lambda: turns.settle(turn, result, now, now, 0.5))
+        PushConfig.objects.update(due_at=None)
+        return needed
+
+    assert settled(2) == settled(20)
