@@ -100,8 +100,10 @@ class Task(models.Model):
 
     class Meta:
         indexes: ClassVar = [
-            models.Index(fields=["owner", "-status_at", "id"], name="task_newest"),
-            models.Index(fields=["owner", "context_id"], name="task_context"),
+            # In lists by time alone, the ranges of all states are put together: operations/pages.py.
+            models.Index(fields=["owner", "state", "-status_at", "id"], name="task_by_state"),
+            models.Index(fields=["owner", "context_id", "state", "-status_at", "id"], name="task_by_context"),
+            models.Index(fields=["owner", "agent", "state", "-status_at", "id"], name="task_by_agent"),
             # By owner, for claims take turns; after what a worker asks for, so that no claim reads what it cannot take.
             models.Index(
                 fields=["queue", "agent", "owner", "-priority", "created_at", "not_before"],

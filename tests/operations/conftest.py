@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tasks_app import clock
+from tasks_app.operations import pages
 from tests.operations.webhooks import Hand
 from tests.receiver import Receiver, receiver
 
@@ -35,3 +36,9 @@ def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
     monkeypatch.setattr(clock, "now", moved)
     monkeypatch.setattr(clock, "shared", moved)
     return moved
+
+
+@pytest.fixture(autouse=True)
+def _without_estimates() -> None:
+    """Of an owner whose number came again, who has other tasks."""
+    pages._estimates.clear()
