@@ -62,12 +62,8 @@ def server() -> Iterator[str]:
             raise Unavailable("TEST_DATABASE_URL does not start with postgres://.")
         yield given
         return
-    folder = Path(tempfile.mkdtemp(prefix="taskdesk-postgres-"))
-    try:
-        with _started(folder) as url:
-            yield url
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with cluster() as own:
+        yield own.url
 
 
 @contextmanager
@@ -133,24 +129,49 @@ def _execute(url: str, statement: sql.Composed) -> None:
         raise Unavailable(f"The PostgreSQL server of TEST_DATABASE_URL refused: {error}") from error
 
 
+class Cluster:
+    """A PostgreSQL of our own, to be stopped, crashed and started again at the same address."""
+
+    def __init__(self, folder: Path) -> None:
+        self.binaries, self.user = _installed(folder)
+        self.data, self.log, secret = folder / "data", folder / "log", folder / "secret"
+        secret.write_text(password := secrets.token_hex(16))
+        if self.user:
+            for path in (folder, *folder.rglob("*")):
+                os.chown(path, self.user.pw_uid, self.user.pw_gid, follow_symlinks=False)
+        self.port = free_port()
+        self.url = f"postgres://postgres:{password}@127.0.0.1:{self.port}/postgres"
+        self.process: subprocess.Popen[bytes] | None = None
+        prepare = [f"{self.binaries}/initdb", f"--pgdata={self.data}", f"--pwfile={secret}", *INITDB_OPTIONS]
+        if _launched(prepare, self.user, self.log).wait() != 0:
+            raise Unavailable(f"initdb of the wheel {WHEEL} failed:\n{self.log.read_text()}")
+
+    def start(self) -> None:
+        """Starts it, and returns when it answers."""
+        serve = [f"{self.binaries}/postgres", "-D", str(self.data), "-h", "127.0.0.1", "-p", str(self.port), "-k", ""]
+        self.process = _launched(serve, self.user, self.log)
+        _wait_until_up(self.process, self.url, self.log)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Fast by default: it does not wait for clients. SIGQUIT is a crash, from which the next start recovers."""
+        if self.process is not None:
+            _stop(self.process, how)
+            self.process = None
+
+
 @contextmanager
-def _started(folder: Path) -> Iterator[str]:
-    binaries, user = _installed(folder)
-    data, log, secret = folder / "data", folder / "log", folder / "secret"
-    secret.write_text(password := secrets.token_hex(16))
-    if user:
-        for path in (folder, *folder.rglob("*")):
-            os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
-    port = free_port()
-    prepare = [f"{binaries}/initdb", f"--pgdata={data}", f"--pwfile={secret}", *INITDB_OPTIONS]
-    with _process(prepare, user, log) as process:
-        if process.wait() != 0:
-            raise Unavailable(f"initdb of the wheel {WHEEL} failed:\n{log.read_text()}")
-    serve = [f"{binaries}/postgres", "-D", str(data), "-h", "127.0.0.1", "-p", str(port), "-k", ""]
-    with _process(serve, user, log) as process:
-        url = f"postgres://postgres:{password}@127.0.0.1:{port}/postgres"
-        _wait_until_up(process, url, log)
-        yield url
+def cluster() -> Iterator[Cluster]:
+    """A server that lives as long as this block, whatever is done to it."""
+    folder = Path(tempfile.mkdtemp(prefix="taskdesk-postgres-"))
+    try:
+        found = Cluster(folder)
+        try:
+            found.start()
+            yield found
+        finally:
+            found.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _installed(folder: Path) -> tuple[Path, User]:
@@ -168,10 +189,9 @@ def _installed(folder: Path) -> tuple[Path, User]:
     return folder / WHEEL / newest.name / "bin", pwd.getpwnam("nobody")
 
 
-@contextmanager
-def _process(command: list[str], user: User, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with log.open("wb") as output:
-        process = subprocess.Popen(
+def _launched(command: list[str], user: User, log: Path) -> subprocess.Popen[bytes]:
+    with log.open("ab") as output:
+        return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -183,10 +203,6 @@ def _process(command: list[str], user: User, log: Path) -> Iterator[subprocess.P
             group=user.pw_gid if user else None,
             extra_groups=[] if user else None,
         )
-    try:
-        yield process
-    finally:
-        _stop(process, signal.SIGINT)  # PostgreSQL's fast shutdown: does not wait for clients
 
 
 def _wait_until_up(process: subprocess.Popen[bytes], url: str, log: Path) -> None:

@@ -42,10 +42,35 @@ async def counted_thrice(run: Run, file: str, seconds: float = 60.0) -> AsyncIte
     yield "and ended"
 
 
+@agent(timeout=120)
+async def talks(run: Run, words: int = 100, pause: float = 0.1) -> AsyncIterator[Any]:
+    """Counts aloud; tried once only."""
+    for number in range(words):
+        yield f"{number} "
+        await asyncio.sleep(pause)
+
+
+@agent(queue="cpu", attempts=3, backoff=0.2)
+def poison(run: Run, file: str) -> str:
+    """Kills its process."""
+    note(file, run)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return "not reached"
+
+
+@agent(attempts=3, backoff=1)
+async def falters(run: Run, file: str) -> str:
+    """Meets an error that passes, in its first two attempts."""
+    note(file, run)
+    if run.attempt < 3:
+        raise ConnectionError("try again")
+    return "done"
+
+
 def note(file: str, run: Run) -> None:
-    """One line for each call of an agent."""
+    """One line for each call of an agent: its task, its attempt, and when it was."""
     with Path(file).open("a", encoding="ascii") as lines:
-        lines.write(f"{run.task_id} {run.attempt}\n")
+        lines.write(f"{run.task_id} {run.attempt} {time.monotonic()}\n")
 
 
 @agent

@@ -59,6 +59,13 @@ def postgres(postgres_server: str) -> Iterator[str]:
 
 
 @pytest.fixture
+def cluster() -> Iterator[servers.Cluster]:
+    """A PostgreSQL of the test's own, to be crashed."""
+    with servers.cluster() as own:
+        yield own
+
+
+@pytest.fixture
 async def pair(start: Start, postgres: str) -> tuple[Node, Node]:
     """Two processes on one database, with short leases. Keys are digested with the secret of the folder they share."""
     first = await start(DATABASE_URL=postgres, **SHORT)

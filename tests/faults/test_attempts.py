@@ -4,12 +4,14 @@ import asyncio
 import signal
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.faults.clients import Client, client
 from tests.faults.conftest import Plant
 from tests.faults.nodes import Node
+from tests.faults.test_kill import TAKE_OVER_SECONDS
 
 pytestmark = pytest.mark.fault
 TASKS = 10
@@ -30,9 +32,24 @@ async def at_work(plant: Plant, agent: str) -> tuple[Node, list[str], Path]:
     return web, sent, file
 
 
-def calls(file: Path) -> list[str]:
-    """A line for each call of an agent: the task, and what the agent was told of the attempt."""
-    return file.read_text(encoding="ascii").splitlines() if file.exists() else []
+class Call(NamedTuple):
+    """A call of an agent, as the agent wrote it down."""
+
+    task_id: str
+    attempt: int
+    at: float
+    """On the clock of this machine."""
+
+
+def calls(file: Path) -> list[Call]:
+    """The calls of agents, in their order."""
+    lines = file.read_text(encoding="ascii").splitlines() if file.exists() else []
+    return [Call(task_id, int(attempt), float(at)) for task_id, attempt, at in map(str.split, lines)]
+
+
+def counted(file: Path) -> Counter[tuple[str, int]]:
+    """How often each task was called as which attempt."""
+    return Counter((call.task_id, call.attempt) for call in calls(file))
 
 
 async def sentence(caller: Client, task_id: str) -> str:
@@ -51,7 +68,7 @@ async def test_an_agent_that_is_tried_once_is_called_once_whatever_a_deploy_inte
                 "Define it with attempts=2 to have it called again."
             )
         await caller.state(await caller.send("once", seconds=0), "TASK_STATE_COMPLETED")  # The worker has looked.
-    assert sorted(calls(file)) == sorted(f"{task_id} 1" for task_id in sent)
+    assert counted(file) == Counter((task_id, 1) for task_id in sent)
     for task_id in sent:
         task = await web.shown(task_id)
         assert (task["attempt"], task["tries"], [run["outcome"] for run in task["runs"]]) == (1, 1, ["interrupted"])
@@ -66,7 +83,35 @@ async def test_an_agent_with_three_attempts_is_called_again_after_a_deploy_and_t
         await plant.worker()
         for task_id in sent:
             await caller.state(task_id, "TASK_STATE_COMPLETED")
-    assert Counter(calls(file)) == Counter(f"{task_id} {number}" for task_id in sent for number in (1, 2))
+    assert counted(file) == Counter((task_id, number) for task_id in sent for number in (1, 2))
     for task_id in sent:
         task = await web.shown(task_id)
         assert (task["tries"], [run["outcome"] for run in task["runs"]]) == (2, ["interrupted", "completed"])
+
+
+async def test_an_agent_that_kills_its_process_is_called_as_often_as_it_may_be(plant: Plant) -> None:
+    web, file = await plant.web(), plant.folder / "calls"
+    await plant.worker("--queues", "cpu", "--processes", "1")
+    async with client(web) as caller:
+        task_id = await caller.send("poison", file=str(file))
+        await caller.state(task_id, "TASK_STATE_FAILED", 3 * TAKE_OVER_SECONDS)
+        assert await sentence(caller, task_id) == (
+            "The worker was lost while the agent was at work in the last of its 3 attempts."
+        )
+        await caller.state(await caller.send("burns", seconds=0), "TASK_STATE_COMPLETED")
+    assert [call.attempt for call in calls(file)] == [1, 2, 3]
+    assert [run["outcome"] for run in (await web.shown(task_id))["runs"]] == ["lost"] * 3
+
+
+async def test_an_error_that_passes_is_tried_again_after_its_pause_and_not_a_sweep_later(plant: Plant) -> None:
+    web, file = await plant.web(A2A_SWEEP_SECONDS="60"), plant.folder / "calls"
+    await plant.worker(A2A_SWEEP_SECONDS="60")
+    async with client(web) as caller:
+        task_id = await caller.send("falters", file=str(file))
+        await caller.state(task_id, "TASK_STATE_COMPLETED")
+    first, second, third = [call.at for call in calls(file)]
+    assert second - first > 0.8
+    assert third - second > 1.6
+    task = await web.shown(task_id)
+    assert (task["tries"], [run["outcome"] for run in task["runs"]]) == (3, ["failed", "failed", "completed"])
+    assert task["not_before"] is None

@@ -5,7 +5,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from signal import SIGCONT, SIGSTOP
+from signal import SIGCONT, SIGQUIT, SIGSTOP
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import psycopg
@@ -17,8 +18,11 @@ from tests.faults.conftest import SHORT, Start
 from tests.faults.nodes import Node, manage
 from tests.faults.test_kill import assert_says_why, holder
 from tests.receiver import receiver
+from tests.servers import Cluster, database
 
 pytestmark = pytest.mark.fault
+TALK_PAUSE = 0.1
+"""Seconds between two words of an agent."""
 AT_ONCE_SECONDS = 3.0
 """Nothing waits for a database that is away: a patience of ours or of its driver would be longer."""
 HELD_SECONDS = 5
@@ -101,6 +105,45 @@ async def test_an_outage_is_an_error_that_comes_at_once_and_passes(
         async with asyncio.timeout(PATIENCE):
             while (await caller.http.get(f"{node.base}/readyz")).status_code != 200:  # noqa: ASYNC110  # no Event there
                 await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("seconds", [5, pytest.param(20, marks=pytest.mark.long)])
+async def test_a_database_that_crashes_and_is_away_for_less_than_a_lease_fails_no_run(
+    start: Start, cluster: Cluster, seconds: int, record_property: Any
+) -> None:
+    with database(cluster.url) as url:
+        node = await start(DATABASE_URL=url)  # With the usual lease.
+        words = round((seconds + 4) / TALK_PAUSE)
+        async with client(node) as caller:
+            talking = [await caller.send("talks", words=words, pause=TALK_PAUSE) for _ in range(10)]
+            ending = [await caller.send("once", seconds=2 + place * seconds / 5) for place in range(5)]
+            for task_id in (*talking, *ending):
+                await caller.state(task_id, "TASK_STATE_WORKING")
+            cluster.stop(SIGQUIT)
+            since = time.monotonic()
+            await asyncio.sleep(seconds)
+            await asyncio.to_thread(cluster.start)
+            back = time.monotonic()
+            said = [text(await completed(caller, task_id)) for task_id in talking]
+            for task_id in ending:
+                assert text(await completed(caller, task_id)) == "begun and ended"
+            record_property("seconds without the database", round(back - since, 1))
+            record_property("seconds until all runs had ended after it", round(time.monotonic() - back, 1))
+        assert said == ["".join(f"{number} " for number in range(words))] * len(talking)
+        for task_id in (*talking, *ending):
+            task = await node.shown(task_id)
+            assert (task["attempt"], [run["outcome"] for run in task["runs"]]) == (1, ["completed"])
+            assert [event["seq"] for event in task["events"]] == list(range(1, task["last_seq"] + 1))
+        await node.stop()
+
+
+async def completed(caller: Client, task_id: str) -> dict[str, Any]:
+    """The task once it is completed, whatever calls answer while the database comes back."""
+    async with asyncio.timeout(PATIENCE):
+        while "error" in (reply := await caller.reply("GetTask", {"id": task_id})):  # noqa: ASYNC110  # no Event there
+            await asyncio.sleep(0.1)
+    assert reply["result"]["status"]["state"] in {"TASK_STATE_WORKING", "TASK_STATE_COMPLETED"}, reply
+    return await caller.state(task_id, "TASK_STATE_COMPLETED", 2 * PATIENCE)
 
 
 async def test_a_write_that_the_database_drops_does_not_fail_the_task(start: Start, postgres: str) -> None:
