@@ -220,7 +220,7 @@ async def chatty(run: Run) -> AsyncIterator[Any]:
         await asyncio.sleep(0)
 
 
-@agent
+@agent(backoff=0)
 async def waits(run: Run) -> AsyncIterator[Any]:
     """Works until it is stopped."""
     yield "working"

@@ -327,7 +327,8 @@ def taken_up_again(owner: Person, agent: str) -> tuple[Any, Any]:
         # Each time, for a heartbeat may come between.
         Task.objects.filter(attempt=1, state="working").update(lease_until=LONG_AGO)
         take_up()
-        return runner.running.get(task.id) not in (None, first)
+        run = runner.running.get(task.id)
+        return run is not first and run is not None and run.task is not None
 
     until(second, "this process has taken it up again")
     return first, runner.running[task.id]
