@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct
 
 from a2a.agents import Agent
 from a2a.files import is_stored
+from a2a.inbox import Inbox
 from a2a.types import Artifact, Json, Message, Part
 
 
@@ -136,8 +137,9 @@ class Run:
         self.extensions = wants.extensions
         """URIs of the agent's extensions that the newest message activated."""
         self._files = files
-        self.inbox: list[Message] = []
-        """Messages that arrived while the run was under way."""
+        self.inbox = Inbox()
+        """Messages that arrived while the run was under way. If the agent completes or asks without a look at the
+        newest, it is called again with that."""
         self.cancelled = False
         """Nobody wants the result any more. Async agents are stopped; sync ones at their next yield."""
 

@@ -84,6 +84,9 @@ class Task(models.Model):
     max_attempts = models.PositiveSmallIntegerField(default=1)
     tries = models.PositiveSmallIntegerField(default=0, help_text="Attempts that count against max_attempts.")
     not_before = models.DateTimeField(null=True, help_text="The end of the pause between two attempts.")
+    message_seq = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="The event of the newest message; 0: the first, or none that counted them."
+    )
     attempt = models.PositiveIntegerField(default=0, help_text="The fence: a write that names another is refused.")
     run_seq = models.PositiveIntegerField(
         null=True, help_text="The last event that the newest run wrote, or was claimed with."
@@ -163,7 +166,9 @@ class Run(models.Model):
     worker = models.CharField(max_length=64)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField()
-    outcome = models.CharField(max_length=16, help_text="A state, or lost, interrupted, cut off, released, overdue.")
+    outcome = models.CharField(
+        max_length=16, help_text="A state, or lost, interrupted, cut off, released, overdue, continued."
+    )
     reference = models.CharField(max_length=32, default="", help_text="What the caller was told instead of the cause.")
     traceback = models.TextField(default="", help_text="For operators only.")
 

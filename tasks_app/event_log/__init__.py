@@ -7,11 +7,14 @@ from collections.abc import Sequence
 
 from tasks_app.event_log.append import (
     PUSHING,
+    UNHEARD,
     Append,
     Appended,
     Pushing,
+    Unheard,
     append_many,
     change,
+    last_status,
     sources,
 )
 from tasks_app.event_log.as_of import LONG, Long, ReadAsOf, read_as_of, read_as_of_many, recent
@@ -48,6 +51,7 @@ __all__ = [
     "MOST",
     "PAGE",
     "PUSHING",
+    "UNHEARD",
     "Append",
     "Appended",
     "Claim",
@@ -73,6 +77,7 @@ __all__ = [
     "Renew",
     "TaskRead",
     "UnderWay",
+    "Unheard",
     "Want",
     "append_many",
     "body_of",
@@ -84,6 +89,7 @@ __all__ = [
     "find_key_many",
     "fold",
     "last_events_many",
+    "last_status",
     "make_bodies",
     "next_after",
     "pauses",

@@ -72,6 +72,8 @@ class Append(Struct, kw_only=True):
     after: int | None = None
     """The run's own last event: the item is refused if the run has written another since. So it can be asked for again
     when its connection was lost: it is never written twice."""
+    heard: int | None = None
+    """Only if no message is newer than this event: else it comes back as UNHEARD. None: whatever waits."""
     wants: str | None = None
     """Of a new message; None leaves those of the last one."""
     lease_before: datetime | None = None
@@ -101,6 +103,13 @@ class Pushing(Struct, frozen=True):
 
 
 PUSHING = Pushing()
+
+
+class Unheard(Struct, frozen=True):
+    """A message waits that the run has not looked at, and this was not done."""
+
+
+UNHEARD = Unheard()
 
 
 def change(
@@ -142,7 +151,7 @@ def sources(events: Sequence[Event]) -> list[str]:
     return sorted(allowed)
 
 
-Outcome = Appended | Locked | Pushing | None
+Outcome = Appended | Locked | Pushing | Unheard | None
 
 
 def append_many(items: Sequence[Append]) -> list[Outcome]:
@@ -208,9 +217,9 @@ _APPEND = f"""
 with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, count bigint, sources text[], state text,
         status text, status_at timestamptz, attempt bigint, sight text, frees boolean, tries bigint,
         delay double precision, after bigint, lease_before timestamptz, wants text, snapshot bigint, artifacts text,
-        history text, pushing boolean)),
+        history text, pushing boolean, message bigint, heard bigint)),
     l as materialized (
-        select id, pushes from {_TASK} where id = any(%s) order by id for no key update skip locked),
+        select id, pushes, message_seq from {_TASK} where id = any(%s) order by id for no key update skip locked),
     u as (update {_TASK} t set last_seq = t.last_seq + r.count, state = coalesce(r.state, t.state),
             status = coalesce(r.status, t.status), status_at = coalesce(r.status_at, t.status_at),
             tries = t.tries + r.tries, wants = coalesce(r.wants, t.wants),
@@ -219,6 +228,7 @@ with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, c
             deadline = case when r.frees then null else t.deadline end,
             not_before = case when r.frees then now() + make_interval(secs => r.delay) else t.not_before end,
             run_seq = case when r.after is null then t.run_seq else t.last_seq + r.count end,
+            message_seq = coalesce(t.last_seq + r.message, t.message_seq),
             snapshot_seq = case when {{known}} then r.snapshot else t.snapshot_seq end,
             snapshot_status = case when {{known}} then coalesce(r.status, t.status) else t.snapshot_status end,
             artifacts = case when {{known}} then r.artifacts else t.artifacts end,
@@ -226,7 +236,7 @@ with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, c
         from r join l on l.id = r.id
         where t.id = r.id and t.id = any(%s) and t.state = any(r.sources)
             and (r.attempt is null or t.attempt = r.attempt) and (r.sight is null or r.sight = {VISIBLE})
-            and (r.after is null or t.run_seq = r.after)
+            and (r.after is null or t.run_seq = r.after) and (r.heard is null or t.message_seq <= r.heard)
             and (r.lease_before is null or t.lease_until < r.lease_before)
             and (r.pushing or not t.pushes)
         returning r.n, t.last_seq, t.snapshot_seq, t.last_seq - r.count as base),
@@ -234,7 +244,8 @@ with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, c
         select {", ".join(f"u.base + x.{name}" if name == "seq" else f"x.{name}" for name in EVENTS.columns)}
         from jsonb_to_recordset(%s::jsonb) as x({EVENTS.record}) join u using (n)){{more}}
 select r.n, u.last_seq, u.snapshot_seq,
-    case when l.id is null then exists (select 1 from {_TASK} held where held.id = r.id) end, l.pushes
+    case when l.id is null then exists (select 1 from {_TASK} held where held.id = r.id) end, l.pushes,
+    l.message_seq
 from r left join u using (n) left join l on l.id = r.id
 """
 
@@ -263,7 +274,7 @@ def _append_postgres(items: Sequence[Append]) -> list[Outcome]:
                 "status": item.status, "status_at": item.status_at, "attempt": item.attempt, "sight": item.sight,
                 "frees": item.frees, "tries": item.tries, "delay": item.delay,
                 "after": item.after, "lease_before": item.lease_before,
-                "wants": item.wants, "pushing": item.pushing,
+                "wants": item.wants, "pushing": item.pushing, "message": _message(item), "heard": item.heard,
             }
             | _snapshot(item.snapshot)
         )  # fmt: skip
@@ -284,11 +295,20 @@ def _snapshot(document: TaskDocument | None) -> dict[str, Any]:
     return {"snapshot": document.seq, "artifacts": document.artifacts, "history": document.history}
 
 
-def _outcome(item: Append, seq: int | None, snapshot_seq: int, held: bool | None, pushes: bool | None) -> Outcome:
+def _message(item: Append) -> int | None:
+    """The place of the last message among the events, counted from 1."""
+    return next((n for n, event in reversed([*enumerate(item.events, 1)]) if event.kind == "message"), None)
+
+
+def _outcome(
+    item: Append, seq: int | None, snapshot_seq: int, held: bool | None, pushes: bool | None, message_seq: int | None
+) -> Outcome:
     if seq is not None:
         return Appended(seq, stale(seq, snapshot_seq, item.state))
     if pushes and not item.pushing:
         return PUSHING
+    if item.heard is not None and message_seq is not None and message_seq > item.heard:
+        return UNHEARD
     return LOCKED if held else None
 
 
@@ -298,9 +318,10 @@ update {_TASK} as t set last_seq = last_seq + %s, state = coalesce(%s, state), s
     lease_owner = case when %s then null else lease_owner end,
     lease_until = case when %s then null else lease_until end, deadline = case when %s then null else deadline end,
     not_before = case when %s then %s else not_before end,
-    run_seq = case when %s is null then run_seq else last_seq + %s end
+    run_seq = case when %s is null then run_seq else last_seq + %s end,
+    message_seq = coalesce(last_seq + %s, message_seq)
 where id = %s and (%s is null or attempt = %s) and (%s is null or run_seq = %s) and (%s is null or %s = {VISIBLE})
-    and (%s is null or lease_until < %s) and state in ({{marks}})
+    and (%s is null or message_seq <= %s) and (%s is null or lease_until < %s) and state in ({{marks}})
 returning last_seq, snapshot_seq, pushes
 """
 
@@ -310,7 +331,7 @@ def _append_sqlite(items: Sequence[Append]) -> list[Outcome]:
         return [_append_one(cursor, item) for item in items]
 
 
-def _append_one(cursor: CursorWrapper, item: Append) -> Appended | None:
+def _append_one(cursor: CursorWrapper, item: Append) -> Appended | Unheard | None:
     at = item.status_at and sqlite_time(item.status_at)
     before = item.lease_before and sqlite_time(item.lease_before)
     due = None if item.delay is None else sqlite_time(clock.now() + timedelta(seconds=item.delay))
@@ -318,14 +339,14 @@ def _append_one(cursor: CursorWrapper, item: Append) -> Appended | None:
         _UPDATE.format(marks=", ".join(["%s"] * len(item.sources))),
         (
             len(item.events), item.state, item.status, at, item.tries, item.wants, item.frees, item.frees, item.frees,
-            item.frees, due, item.after, len(item.events),
-            item.task_id, item.attempt, item.attempt, item.after, item.after, item.sight, item.sight, before, before,
-            *item.sources,
+            item.frees, due, item.after, len(item.events), _message(item),
+            item.task_id, item.attempt, item.attempt, item.after, item.after, item.sight, item.sight,
+            item.heard, item.heard, before, before, *item.sources,
         ),
     )  # fmt: skip
     found = cursor.fetchone()
     if found is None:
-        return None
+        return _refused(cursor, item)
     seq, snapshot_seq, pushes = found
     if item.snapshot is not None and item.snapshot.seq == seq:
         write_snapshot(cursor, item.snapshot)
@@ -339,6 +360,13 @@ def _append_one(cursor: CursorWrapper, item: Append) -> Appended | None:
     if pushes or item.webhook:
         write_deliveries(cursor, {item.task_id: events})
     return Appended(seq, stale(seq, snapshot_seq, item.state))
+
+
+def _refused(cursor: CursorWrapper, item: Append) -> Unheard | None:
+    if item.heard is None:
+        return None
+    cursor.execute(f"select 1 from {_TASK} where id = %s and message_seq > %s", (item.task_id, item.heard))
+    return UNHEARD if cursor.fetchone() else None
 
 
 def write_snapshot(cursor: CursorWrapper, document: TaskDocument) -> None:

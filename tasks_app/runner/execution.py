@@ -145,7 +145,7 @@ class Execution:
                 if row.seq > self.seen:
                     self.seen = row.seq
                     if row.kind == "message" and self.run and isinstance(event := event_of(row), MessageAdded):
-                        self.run.inbox.append(event.message)
+                        self.run.inbox.show(event.message, row.seq)
 
     async def _news(self) -> list[EventDocument]:
         """A page of events that it has not seen; none while the database is away, for the heartbeat looks again."""
@@ -233,6 +233,8 @@ class Execution:
             history=_said(task), conversation=earlier or (), metadata=task.metadata,
             wants=wants_of(self.read.wants), files=run_files,
         )  # fmt: skip
+        if self.writer:
+            self.writer.inbox = self.run.inbox
         return self.run
 
     def _row(self, outcome: str) -> RunRow:

@@ -9,6 +9,10 @@ class LostLease(Stopped):
     """The task is not this attempt's any more: canceled, taken over, or gone."""
 
 
+class MessageWaits(Exception):
+    """The run cannot end the task: a message came that its agent has not looked at."""
+
+
 class WriteFailed(Stopped):
     """The database did not take a write; whether it did is not known. Another attempt starts from what was written."""
 

@@ -10,9 +10,9 @@ from django.db import InterfaceError, InternalError, OperationalError
 
 from a2a.errors import Unavailable
 from tasks_app.bridge import DoSlowly, bridge
-from tasks_app.event_log import Append, Appended, Held, run_seq, told
+from tasks_app.event_log import Append, Appended, Held, Unheard, run_seq, told
 from tasks_app.hints import Reached
-from tasks_app.runner.stopped import LostLease, WriteFailed
+from tasks_app.runner.stopped import LostLease, MessageWaits, WriteFailed
 
 log = logging.getLogger(__name__)
 AWAY = (OperationalError, InterfaceError, InternalError, Unavailable)
@@ -22,8 +22,8 @@ SHORTEST, LONGEST = 0.05, 0.5
 
 
 async def store(item: Append, ends: float, cut_off: Callable[[], None]) -> int:
-    """Writes the item once, and returns the number of its last event. Raises LostLease, and WriteFailed when the
-    database took nothing until the run's end on the loop's clock, and for as long as a lease.
+    """Writes the item once, and returns the number of its last event. Raises LostLease; MessageWaits; and
+    WriteFailed when the database took nothing until the run's end on the loop's clock, and for as long as a lease.
 
     An item that was asked for in vain may have been written: its connection was lost after the commit. So it is asked
     for again as it is. The database refuses it if the run has written since `after`, and the row says which it was.
@@ -34,6 +34,8 @@ async def store(item: Append, ends: float, cut_off: Callable[[], None]) -> int:
         try:
             # A row that somebody else holds is asked for as long as the lease: then somebody else may do the work over.
             result = await bridge.ask(item, patience=lease)
+            if isinstance(result, Unheard):
+                raise MessageWaits
             seq = result.seq if isinstance(result, Appended) else await _written(item)
         except Held as error:
             raise WriteFailed from error

@@ -4,20 +4,23 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from functools import reduce
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from a2a.dialects.protojson import document, encodable
 from a2a.documents import TaskDocument
-from a2a.events import ArtifactAdded, Event, apply, status_of
+from a2a.events import ArtifactAdded, Event, StatusChanged, fold, status_of
+from a2a.inbox import Inbox
 from a2a.run import Action
 from a2a.scribe import Scribe, ends_run, merged
+from a2a.states import INTERRUPTED, TaskState
 from a2a.types import Task
 from tasks_app import clock
-from tasks_app.event_log import TaskRead, change
+from tasks_app.event_log import TaskRead, change, last_status
 from tasks_app.files import any_large, kept
 from tasks_app.rows import FileRow, RunRow
-from tasks_app.runner.stopped import LostLease, WriteFailed
+from tasks_app.runner.stopped import LostLease, MessageWaits, WriteFailed
 from tasks_app.runner.store import store
 
 log = logging.getLogger(__name__)
@@ -27,6 +30,11 @@ FULL = 16_384
 """Characters of text that are written without waiting."""
 SHORT = 64
 """Events up to which a run keeps the task in mind."""
+
+
+ANSWERS = frozenset({TaskState.COMPLETED}) | INTERRUPTED
+"""How an agent ends its run with an answer to all that was said. A failure, a refusal and a cancellation are final
+whatever waits."""
 
 
 class Ending(NamedTuple):
@@ -69,6 +77,8 @@ class Writer:
         self.known: Task | None = None
         """The task after what was written, as long as there is little of it."""
         self.written = 0
+        self.inbox = Inbox()
+        """The run's."""
         self.failed: BaseException | None = None
         """What a write ended with that was not done."""
 
@@ -114,19 +124,35 @@ class Writer:
             files, self.files = self.files, []
             if not events:
                 return
-            claimed, run = self.read.document, ending.run if ending else None
-            item = change(
-                claimed.id, claimed.context_id, events, now=clock.now(), actor="agent",
-                attempt=self.read.attempt, run=run, snapshot=self._snapshot(events, last=run is not None), files=files,
-                pushing=self.read.pushes, after=self.seq, delay=ending.delay if ending else None,
-                tries=ending.tries if ending else 0,
-            )  # fmt: skip
+            snapshot = self._snapshot(events, last=ending is not None)
             try:
-                self.seq = await store(item, self.ends, self.cut_off)
+                try:
+                    await self._write(events, files, ending, snapshot)
+                except MessageWaits:
+                    # The agent has answered less than was said: it is called again, with the newest message.
+                    await self._write(_open_again(events), files, self._another_turn(ending))
             except (LostLease, WriteFailed) as error:
                 self.failed = error  # What comes after it has no place in the log.
                 raise
             self.last = asyncio.get_running_loop().time()
+
+    async def _write(
+        self, events: list[Event], files: list[FileRow], ending: Ending | None, snapshot: TaskDocument | None = None
+    ) -> None:
+        """Raises LostLease, WriteFailed and MessageWaits."""
+        claimed, status = self.read.document, last_status(events)
+        answers = ending is not None and status is not None and status.state in ANSWERS
+        item = change(
+            claimed.id, claimed.context_id, events, now=clock.now(), actor="agent", attempt=self.read.attempt,
+            run=ending.run if ending else None, snapshot=snapshot, files=files, pushing=self.read.pushes,
+            after=self.seq, delay=ending.delay if ending else None, tries=ending.tries if ending else 0,
+            heard=max(claimed.seq, self.inbox.heard) if answers else None,
+        )  # fmt: skip
+        self.seq = await store(item, self.ends, self.cut_off)
+
+    def _another_turn(self, ending: Ending | None) -> Ending | None:
+        """The end of a run whose task goes on; it counts against no limit of attempts, for the message is new."""
+        return ending and ending._replace(run=replace(ending.run, outcome="continued"), tries=-self.read.tries)
 
     def _snapshot(self, events: list[Event], *, last: bool) -> TaskDocument | None:
         """The task after the last write, as far as this run knows: folding it from the log would be a read and a write
@@ -134,7 +160,7 @@ class Writer:
         if self.known is None:
             return None
         self.written += len(events)
-        self.known = reduce(apply, events, self.known) if self.written <= SHORT else None
+        self.known = fold(self.known, events) if self.written <= SHORT else None
         if not last or self.known is None:
             return None
         found = document(self.known, self.read.document.seq + self.written)
@@ -155,6 +181,15 @@ class Writer:
         if ending.event is not None:
             self.buffer.append(ending.event)
         await self.flush(ending)
+
+
+def _open_again(events: list[Event]) -> list[Event]:
+    """The events, of which the last leaves the task submitted, with what the agent says in it."""
+    *others, last = events
+    status = status_of(last)
+    if status is None:
+        raise TypeError(f"a run ended with {type(last).__name__}")
+    return [*others, StatusChanged(status=replace(status, state=TaskState.SUBMITTED))]
 
 
 def _size(event: Event) -> int:

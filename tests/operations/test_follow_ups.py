@@ -1,0 +1,177 @@
+"""Messages to a task that is at work: each is heard by its agent, or refused; none is lost at the end of a run."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from a2a.agents import agent
+from a2a.errors import UnsupportedOperation
+from a2a.events import MessageAdded
+from a2a.inbox import Inbox
+from a2a.run import Run as Given
+from a2a.states import TaskState
+from tasks_app.event_log import UNHEARD, Appended, Unheard, append_many, claim, create_many
+from tasks_app.models import Event, Run, Task
+from tests.conftest import Person, until
+from tests.operations.asking import message, sent, text_of
+from tests.operations.rows import addition, creation, status, together, wish
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+GATE: dict[str, bool] = {}
+HEARD: set[str] = set()
+
+
+@pytest.fixture(autouse=True)
+def _gate() -> Iterator[None]:
+    GATE.clear()
+    HEARD.clear()
+    yield
+    GATE["open"] = True
+
+
+@agent(name="never-looks")
+async def never_looks(run: Given) -> AsyncIterator[Any]:
+    """Works for a while, and says what was said before it began."""
+    while not GATE.get("open"):  # noqa: ASYNC110  # the test opens it
+        await asyncio.sleep(0.005)
+    HEARD.update(said.text for said in run.history)
+    yield " ".join(said.text for said in run.history if said.role == "user")
+
+
+@agent(name="looks-once")
+async def looks_once(run: Given) -> AsyncIterator[Any]:
+    """Looks into its inbox at the end of its work."""
+    yield "working"
+    await asyncio.sleep(0.02)
+    HEARD.update(said.text for said in run.history)
+    HEARD.update(said.text for said in run.inbox)
+    yield " done"
+
+
+@agent(name="asks-late")
+async def asks_late(run: Given) -> AsyncIterator[Any]:
+    """Asks back after a while, unless a color was said."""
+    while not GATE.get("open"):  # noqa: ASYNC110  # the test opens it
+        await asyncio.sleep(0.005)
+    yield run.text if run.text == "blue" else run.ask("Which color?")
+
+
+def working(owner: Person, name: str) -> str:
+    started = sent(owner, "first", name, return_immediately=True)
+    until(lambda: Task.objects.get(pk=started.id).state == "working", "it is worked on")
+    return started.id
+
+
+# ------------------------------------------------------------ by the service
+
+
+@pytest.mark.usefixtures("service")
+def test_an_agent_that_never_looks_is_called_again_with_each_message(owner: Person) -> None:
+    for number in range(10):
+        GATE.clear()
+        task_id = working(owner, "never-looks")
+        sent(owner, message(f"more {number}", task_id=task_id), return_immediately=True)
+        GATE["open"] = True
+        until(lambda: Task.objects.get(pk=task_id).state == "completed", "it ends")  # noqa: B023  # waited for here
+        assert f"more {number}" in HEARD
+        outcomes = list(Run.objects.filter(task_id=task_id).order_by("number").values_list("outcome", flat=True))
+        assert outcomes == ["continued", "completed"]
+        assert Task.objects.get(pk=task_id).tries == 1, "the new message counts against no limit"
+
+
+@pytest.mark.usefixtures("service")
+def test_a_caller_who_waits_is_answered_when_the_message_was_heard(owner: Person) -> None:
+    task_id = working(owner, "never-looks")
+    sent(owner, message("second", task_id=task_id), return_immediately=True)
+    GATE["open"] = True
+    assert text_of(sent(owner, message("third", task_id=task_id))).endswith("first second third")
+
+
+@pytest.mark.usefixtures("service")
+def test_a_question_is_not_put_while_the_answer_waits(owner: Person) -> None:
+    task_id = working(owner, "asks-late")
+    sent(owner, message("blue", task_id=task_id), return_immediately=True)
+    GATE["open"] = True
+    until(lambda: Task.objects.get(pk=task_id).state == "completed", "it ends")
+    states = list(Event.objects.filter(task_id=task_id, state__isnull=False).order_by("seq"))
+    assert [event.state for event in states] == ["submitted", "working", "submitted", "working", "completed"]
+    assert "Which color?" in states[2].payload, "what the agent said is kept"
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("name", ["looks-once", "never-looks"])
+def test_of_messages_that_race_the_end_each_is_heard_or_refused(owner: Person, name: str) -> None:
+    GATE["open"] = True
+    started = sent(owner, "first", name, return_immediately=True)
+
+    def follow_up(number: int) -> str:
+        return sent(owner, message(f"word-{number}", task_id=started.id), return_immediately=True).id
+
+    results = together(32, follow_up)
+    assert all(result == started.id or isinstance(result, UnsupportedOperation) for result in results), results
+    until(lambda: Task.objects.get(pk=started.id).state == "completed", "it ends")
+    accepted = {f"word-{number}" for number, result in enumerate(results) if result == started.id}
+    assert accepted <= HEARD
+    assert Event.objects.filter(task_id=started.id, kind="message").count() == len(accepted)
+
+
+# ------------------------------------------------------------ in the log
+
+
+def test_a_run_ends_a_task_only_if_it_has_heard_the_newest_message(owner: Person) -> None:
+    item = creation(owner, "k")
+    create_many([item])
+    (read,) = claim(wish())
+    task_id = read.document.id
+
+    def end(heard: int | None, state: TaskState = TaskState.COMPLETED) -> Appended | Unheard:
+        (result,) = append_many([addition(task_id, status(state), attempt=read.attempt, heard=heard)])
+        assert isinstance(result, Appended | Unheard)
+        return result
+
+    append_many([addition(task_id, MessageAdded(message=message("psst")))])
+    assert Task.objects.get().message_seq == 3
+    assert end(2) is UNHEARD
+    assert Event.objects.count() == 3, "nothing was written"
+    append_many([addition(task_id, status(TaskState.WORKING, "well"), MessageAdded(message=message("psst")))])
+    assert Task.objects.get().message_seq == 5
+    assert end(4) is UNHEARD
+    assert end(5, TaskState.INPUT_REQUIRED) == Appended(6, stale=True)
+
+
+def test_a_failure_is_final_whatever_waits(owner: Person) -> None:
+    create_many([creation(owner, "k")])
+    (read,) = claim(wish())
+    append_many([addition(read.document.id, MessageAdded(message=message("psst")))])
+    failed = addition(read.document.id, status(TaskState.FAILED), attempt=read.attempt)
+    assert append_many([failed]) == [Appended(4, stale=True)]
+
+
+# ------------------------------------------------------------ in the inbox
+
+
+@pytest.mark.parametrize(
+    "look", [len, bool, list, repr, lambda inbox: inbox[-1], lambda inbox: inbox.pop(0), lambda inbox: inbox == []],
+    ids=["len", "bool", "list", "repr", "index", "pop", "equal"],
+)  # fmt: skip
+def test_whatever_an_agent_does_with_its_inbox_is_a_look(look: Any) -> None:
+    inbox = Inbox()
+    inbox.show(message("one"), 7)
+    inbox.show(message("two"), 9)
+    assert inbox.heard == 0
+    look(inbox)
+    assert inbox.heard == (0 if look is repr else 9), "a debugger is no reader"
+
+
+def test_an_inbox_is_a_list() -> None:
+    inbox, words = Inbox(), [message("one"), message("two"), message("three")]
+    for seq, word in enumerate(words):
+        inbox.show(word, seq)
+    assert inbox == words
+    assert inbox[1:] == words[1:]
+    del inbox[0]
+    inbox.insert(0, words[2])
+    inbox[1] = words[0]
+    assert [*inbox] == [words[2], words[0], words[2]]
