@@ -1,6 +1,8 @@
 """Bodies are made from the log when they are sent; those that are whole tasks stay linear in its size."""
 
+import threading
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -14,11 +16,11 @@ from tasks_app.bridge import bridge
 from tasks_app.deliveries import give_up, send_again, shown_body, turns
 from tasks_app.deliveries.heads import REST_RATE, STEPS_BYTES
 from tasks_app.deliveries.limits import Busy
-from tasks_app.event_log import GROWTH
+from tasks_app.event_log import GROWTH, bodies
 from tasks_app.event_log.bodies import Folds, MakeBody, body_of
 from tasks_app.models import Delivery, PushConfig
 from tasks_app.models import Event as Row
-from tests.conftest import Person
+from tests.conftest import PATIENCE, Person
 from tests.operations.rows import addition, chunk, status
 from tests.operations.webhooks import DONE, WORKS, Hand, happens, hook, hooked, pump, seqs, task
 from tests.receiver import Receiver, Reply
@@ -229,6 +231,30 @@ def test_the_tasks_that_are_kept_have_an_end(lanes: None, owner: Person) -> None
     happens(tasks[-1], says("x" * 6_000))
     body_of(MakeBody(task_id=tasks[-1], seq=3, version="0.3"), folds)
     assert (folds.size, len(folds.tasks)) == (0, 0)
+
+
+def test_a_body_that_takes_long_to_make_holds_up_no_writer(
+    lanes: None, owner: Person, there: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, gate, fold = threading.Event(), threading.Event(), bodies._task_as_of
+
+    def slowly(*arguments: Any) -> Any:
+        begun.set()
+        assert gate.wait(PATIENCE)
+        return fold(*arguments)
+
+    monkeypatch.setattr(bodies, "_task_as_of", slowly)
+    happens(hooked(owner, there.url, "0.3"), WORKS)
+    sending = threading.Thread(target=pump, daemon=True)
+    sending.start()
+    assert begun.wait(PATIENCE)
+    # Of another task, and of one with a webhook, too.
+    happens(task(owner), WORKS, DONE)
+    happens(hooked(owner, there.url), WORKS)
+    assert there.got == []
+    gate.set()
+    sending.join(PATIENCE)
+    assert [got.json.get("kind") for got in there.got][:1] == ["task"]
 
 
 def test_a_row_with_a_body_of_its_own_is_sent_as_it_is(lanes: None, owner: Person, there: Receiver) -> None:

@@ -16,10 +16,11 @@ from django.urls import reverse
 from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.deliveries import turns
+from tasks_app.deliveries.heads import STEPS_BYTES, SUPERSEDED
 from tasks_app.deliveries.limits import Busy
 from tasks_app.deliveries.schedule import TryResult
 from tasks_app.management.operator import account
-from tasks_app.models import Delivery, PushConfig
+from tasks_app.models import Delivery, Event, PushConfig
 from tests.conftest import Person
 from tests.operations.rows import chunk, status
 from tests.operations.webhooks import happens, hooked
@@ -262,3 +263,26 @@ def test_an_act_that_is_refused_is_not_written_down(webhook: PushConfig) -> None
         printed("retry", dead, "--operator", "")
     assert not LogEntry.objects.exists()
     assert not User.objects.exists()
+
+
+def test_the_body_of_a_delivery_is_shown_as_it_is_sent_and_why_one_was_left_out(
+    admin: Client, owner: Person, settings: Any
+) -> None:
+    settings.A2A_OUTBOUND_LOOPBACK = True
+    task_id = hooked(owner, "http://127.0.0.1:65001/", "0.3")
+    happens(task_id, status(TaskState.WORKING, "first"), status(TaskState.COMPLETED, "second"))
+    PushConfig.objects.update(sent_bytes=STEPS_BYTES + 1)
+    turns.take("w", 1, Busy())
+    left_out, end = Delivery.objects.order_by("seq")
+    assert (left_out.state, left_out.body, end.body) == ("superseded", None, None)
+    for row, words in ((left_out, ("first", SUPERSEDED, "Superseded")), (end, ("first", "second"))):
+        shown = page(admin, "delivery", row.pk)
+        assert all(word in shown for word in words), shown
+        output = StringIO()
+        call_command("deliveries", "show", row.pk, stdout=output)
+        body = orjson.loads(orjson.loads(output.getvalue())["body"])
+        assert (body["kind"], body["id"]) == ("task", task_id)
+    assert "second" not in page(admin, "delivery", left_out.pk)
+    # The task was forgotten meanwhile.
+    Event.objects.all().delete()
+    assert page(admin, "delivery", end.pk)
