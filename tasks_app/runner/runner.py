@@ -88,8 +88,8 @@ class Runner:
         return control is None or (control.thread.is_alive() and beating is not None and beating.is_alive())
 
     def troubles(self) -> list[str]:
-        """Which agents hang, and where, a sentence each."""
-        return self.watchdog.troubles()
+        """Whether it is beyond help, and which agents hang where, a sentence each."""
+        return [*filter(None, [self.helpless]), *self.watchdog.troubles()]
 
     @property
     def helpless(self) -> str:

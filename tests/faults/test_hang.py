@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +148,31 @@ async def test_a_development_server_beyond_help_says_so_and_stays(start: Start) 
         assert state(await ended(caller, await caller.send("sleeper", seconds=0))) == "TASK_STATE_COMPLETED"
     (run,) = (await node.shown(hung))["runs"]
     assert "in hung" in run["traceback"]
+
+
+@pytest.mark.long
+async def test_at_the_default_lease_nobody_pays_for_a_call_that_blocks_longer(
+    plant: Plant, record_property: Any
+) -> None:
+    """The lease is 30 s, the call blocks for 45 s: 100 innocents of another agent are at work all that time."""
+    defaults = {"A2A_LEASE_SECONDS": "30", "A2A_SWEEP_SECONDS": "5"}
+    web = await plant.web(**defaults)
+    await plant.worker(**defaults)
+    await plant.worker("--queues", "cpu", **defaults)  # takes none of them up, but sweeps
+    async with client(web) as caller:
+        blocked = await caller.send("blocker", seconds=45)
+        await caller.state(blocked, "TASK_STATE_WORKING")
+        innocent = [await caller.send("sleeper", seconds=40) for _ in range(100)]
+        tasks = [await ended(caller, task_id, 60) for task_id in innocent]
+        assert [state(task) for task in tasks] == ["TASK_STATE_COMPLETED"] * 100
+        assert state(await ended(caller, blocked, 60)) == "TASK_STATE_COMPLETED"
+    runs = [run for task_id in [*innocent[:5], blocked] for run in (await web.shown(task_id))["runs"]]
+    assert [run["outcome"] for run in runs] == ["completed"] * 6
+    late = [_seconds(run) - 40 for run in runs[:5]]
+    record_property("seconds by which innocents were late", round(max(late), 2))
+    assert max(late) < 3 * 2, "none is late by more than two seconds, and some slack"
+
+
+def _seconds(run: dict[str, Any]) -> float:
+    began, end = (datetime.fromisoformat(run[name]) for name in ("started_at", "ended_at"))
+    return (end - began).total_seconds()
