@@ -21,7 +21,7 @@ from tasks_app.leases import take_up
 from tasks_app.processes import entry, sources
 from tasks_app.readers import readers
 from tasks_app.retention import keeper
-from tasks_app.runner import runner
+from tasks_app.runner import doors, runner
 from tasks_app.sweeper import sweeper
 
 log = logging.getLogger(__name__)
@@ -47,9 +47,9 @@ def parts_of(role: Role) -> list[Part]:
     joined: list[Part] = [broadcast] if settings.REDIS_URL else []
     match role:
         case "web" if settings.CELERY_BROKER_URL:
-            return [*joined, celery, census, sender, sweeper, keeper]
+            return [*joined, celery, census, sender, sweeper, keeper, doors]
         case "web":
-            return [*joined, runner, local, census, sender, sweeper, keeper]
+            return [*joined, runner, local, census, sender, sweeper, keeper, doors]
         case "worker":
             # Its own offers it takes up itself: without a broker it still finds what there is to do.
             return [*joined, celery, runner, local, sender, sweeper, keeper]
@@ -89,7 +89,8 @@ def take_over() -> None:
 
 def troubles() -> list[str]:
     """What is amiss and makes things late, without keeping the process from its work."""
-    return [trouble for trouble in (celery.trouble, broadcast.trouble, broadcast.deaf) if trouble] + runner.troubles()
+    hints = [trouble for trouble in (celery.trouble, broadcast.trouble, broadcast.deaf) if trouble]
+    return [*hints, *runner.troubles(), *doors.troubles()]
 
 
 sources.extend((troubles, recorder.troubles))

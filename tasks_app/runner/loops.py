@@ -13,25 +13,13 @@ LATE = 0.75
 """Seconds without a pulse after which a loop counts as stuck."""
 
 
-class RunLoop:
-    """An event loop and its thread. Its pulse is a callback that it is asked to run."""
+class Pulse:
+    """A loop's proof that it goes on: a callback that it is asked to run."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.loop = asyncio.new_event_loop()
-        self.thread = threading.Thread(target=self._live, name=f"loop-{name}", daemon=True)
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
         self.asked: float | None = None
         """When the pulse that has not come yet was asked for; None if none is due."""
-
-    def start(self) -> "RunLoop":
-        self.thread.start()
-        return self
-
-    def _live(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
-        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-        self.loop.close()
 
     def call(self, function: Callable[..., object], *arguments: object) -> None:
         """Run the function on the loop, from any thread; never when the loop has ended."""
@@ -55,6 +43,25 @@ class RunLoop:
         """Seconds for which a pulse has been due."""
         asked = self.asked
         return 0.0 if asked is None else time.monotonic() - asked
+
+
+class RunLoop(Pulse):
+    """An event loop and its thread."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(asyncio.new_event_loop())
+        self.name = name
+        self.thread = threading.Thread(target=self._live, name=f"loop-{name}", daemon=True)
+
+    def start(self) -> "RunLoop":
+        self.thread.start()
+        return self
+
+    def _live(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()
 
     def stop(self) -> None:
         """End the loop once what it is doing lets it."""

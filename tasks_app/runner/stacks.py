@@ -53,6 +53,14 @@ def run_on(thread: int | None) -> Execution | None:
     return None
 
 
+def called_with(thread: int | None, function: Callable[..., Any], name: str) -> Any:
+    """Return the value of a variable in a call of the function that the thread is in; None if it is in none."""
+    for frame in _frames(thread):
+        if frame.f_code is function.__code__:
+            return frame.f_locals.get(name)
+    return None
+
+
 def _frames(thread: int | None) -> Iterator[FrameType]:
     """The thread's frames, innermost first."""
     frame = sys._current_frames().get(thread or 0)

@@ -142,6 +142,13 @@ async def blocker(run: Run, seconds: float = 45.0) -> str:
     return "at last"
 
 
+@agent(quick=True)
+async def blocks_the_doors(run: Run, seconds: float) -> str:
+    """Blocks the loop of all callers, inside the call."""
+    time.sleep(seconds)  # noqa: ASYNC251  # that is the fault
+    return "at last"
+
+
 @agent(timeout=2)
 async def blocks_too_long(run: Run, seconds: float = 8.0) -> AsyncIterator[Any]:
     """Blocks its event loop beyond its timeout."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.clients import PATIENCE, TERMINAL, Client, client
+from tests.faults.clients import PATIENCE, TERMINAL, Client, client, inputs
 from tests.faults.conftest import Plant, Start
 
 pytestmark = pytest.mark.fault
@@ -38,6 +38,7 @@ def pid_of(task: dict[str, Any]) -> int:
     return int(task["artifacts"][0]["parts"][0]["data"]["pid"])
 
 
+@pytest.mark.finds("agent hung", "(hung)")
 async def test_hung_sync_agents_keep_their_slots_and_cost_no_other_task(plant: Plant) -> None:
     web, ill = await plant.web(), await plant.worker(A2A_SYNC_SLOTS="8")
     async with client(web) as caller:
@@ -58,6 +59,7 @@ async def test_hung_sync_agents_keep_their_slots_and_cost_no_other_task(plant: P
         assert [run["outcome"] for run in (await web.shown(task_id))["runs"]] == ["failed"]
 
 
+@pytest.mark.finds("agent hung", "(hung)")
 async def test_a_thread_that_comes_back_is_used_again_and_its_late_words_are_refused(start: Start) -> None:
     node = await start(A2A_SYNC_SLOTS="1", A2A_LEASE_SECONDS="2", A2A_SWEEP_SECONDS="0.5")
     async with client(node) as caller:
@@ -70,6 +72,7 @@ async def test_a_thread_that_comes_back_is_used_again_and_its_late_words_are_ref
     assert (state(task), task.get("artifacts")) == ("TASK_STATE_FAILED", None)
 
 
+@pytest.mark.finds("agent blocker", "(blocker)")
 async def test_who_blocks_an_event_loop_delays_no_run_of_another_agent(start: Start, record_property: Any) -> None:
     node = await start(A2A_LEASE_SECONDS="2", A2A_SWEEP_SECONDS="0.5")
     async with client(node) as caller:
@@ -103,6 +106,7 @@ async def readiness(caller: Client) -> tuple[int, str]:
     return response.status_code, response.text
 
 
+@pytest.mark.finds("agent blocks-too-long", "(blocks-too-long)")
 async def test_who_blocks_an_event_loop_is_named_and_alone_fails_at_its_timeout(start: Start) -> None:
     node = await start(A2A_LEASE_SECONDS="2", A2A_SWEEP_SECONDS="0.5")
     where = line_of("blocks_too_long", "time.sleep")
@@ -124,6 +128,7 @@ async def test_who_blocks_an_event_loop_is_named_and_alone_fails_at_its_timeout(
     assert "in blocks_too_long" in run["traceback"]
 
 
+@pytest.mark.finds("agent hung", "(hung)")
 async def test_a_worker_whose_threads_all_hang_says_so_and_ends_with_grace(plant: Plant) -> None:
     web = await plant.web()
     worker = await plant.worker(A2A_SYNC_SLOTS="2", A2A_HELPLESS_SECONDS="1", A2A_GRACE_SECONDS="5")
@@ -136,6 +141,7 @@ async def test_a_worker_whose_threads_all_hang_says_so_and_ends_with_grace(plant
         assert state(await caller.get(other)) == "TASK_STATE_COMPLETED", "it had its grace"
 
 
+@pytest.mark.finds("agent hung", "(hung)")
 async def test_a_development_server_beyond_help_says_so_and_stays(start: Start) -> None:
     node = await start(A2A_SYNC_SLOTS="1")
     async with client(node) as caller:
@@ -150,7 +156,19 @@ async def test_a_development_server_beyond_help_says_so_and_stays(start: Start) 
     assert "in hung" in run["traceback"]
 
 
+@pytest.mark.finds("agent blocks-the-doors", "(blocks-the-doors)")
+async def test_a_quick_agent_that_blocks_all_callers_is_named(start: Start) -> None:
+    node = await start()
+    async with client(node) as caller:
+        await caller.result("SendMessage", {"message": inputs(seconds=4)}, agent="blocks-the-doors")
+        sentence = f"quick agent blocks-the-doors at {line_of('blocks_the_doors', 'time.sleep')}"
+        assert sentence in node.log
+        code, text = await readiness(caller)
+        assert (code, sentence in text) == (200, True), text
+
+
 @pytest.mark.long
+@pytest.mark.finds("agent blocker", "(blocker)")
 async def test_at_the_default_lease_nobody_pays_for_a_call_that_blocks_longer(
     plant: Plant, record_property: Any
 ) -> None:

@@ -132,6 +132,7 @@ async def test_the_second_sigterm_leaves_at_once(plant: Plant, pool: str) -> Non
     assert await worker.stop(signal.SIGTERM) == 1
 
 
+@pytest.mark.finds("broker:", "hints:")
 async def test_a_worker_with_processes_finds_tasks_without_its_broker(plant: Plant) -> None:
     web = await plant.web()
     await plant.worker("--queues", "cpu", "--processes", "1")
