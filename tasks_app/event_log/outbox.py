@@ -146,7 +146,7 @@ def _due(cursor: CursorWrapper, events: Mapping[str, Sequence[EventRow]], now: d
 def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, moved: bool) -> None:
     """Write the delivery of the event that ended the task, for a webhook that was registered, or has moved, since.
 
-    The task's row is locked. An address hears of an end once, however often and under whatever id it is registered.
+    The task's row is locked. An address hears of an end once, however often it is registered and removed in turn.
     """
     known = Delivery.objects.filter(config_id=webhook.id, seq=seq)
     if known.filter(state__in=["waiting"] if moved else ["waiting", "delivered"]).exists():
@@ -165,9 +165,11 @@ def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, moved: bo
 
 
 def _has_heard(task_id: str, seq: int, webhook: WebhookRow) -> bool:
-    """Return whether another webhook of the task has brought the event to this address, or is about to."""
+    """Return whether a webhook that was removed since has brought the event to this address: to register and remove
+    in turn under ever new ids sends nothing more. Of webhooks that stand side by side each has its own delivery."""
     others = Delivery.objects.filter(task_id=task_id, seq=seq, config__url=webhook.url, version=webhook.version)
-    return others.filter(state__in=["waiting", "delivered"]).exclude(config_id=webhook.id).exists()
+    removed = others.filter(state__in=["waiting", "delivered"], config__state="removed")
+    return removed.exclude(config_id=webhook.id).exists()
 
 
 def _tellings(known: QuerySet[Delivery]) -> int:

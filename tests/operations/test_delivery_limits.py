@@ -259,7 +259,9 @@ def test_a_webhook_is_no_cannon(lanes: None, owner: Person, there: Receiver, han
     assert sum(len(got.raw) for got in there.got) <= 3_000_000 + 1_000_000
 
 
-def test_an_address_hears_of_the_end_once_under_however_many_ids(lanes: None, owner: Person, there: Receiver) -> None:
+def test_an_address_hears_of_the_end_once_from_webhooks_that_come_and_go(
+    lanes: None, owner: Person, there: Receiver
+) -> None:
     task_id = task(owner)
     happens(task_id, DONE)
     for place in range(5):
