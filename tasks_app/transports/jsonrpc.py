@@ -33,7 +33,7 @@ from tasks_app.transports.calls import (
 from tasks_app.transports.http import Refusal, answer, authenticate, body_of, exchange_of, refuse, version_of
 from tasks_app.transports.wrapping import STATUSES, in_envelope
 
-BATCH_BYTES = 8_000_000
+BATCH_BYTES = 4_000_000
 """Members whose turn comes after so much has been answered are refused, undone."""
 AT_ONCE = 16
 """Members of a batch that are worked on at the same time."""

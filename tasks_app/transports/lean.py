@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 LINGER_BYTES, LINGER_SECONDS = 16_000_000, 1.0
 """What a refused client may still send before the connection is closed: it reads the answer only then."""
+LINGER_PAUSE = 0.05
+"""Seconds between two reads of what is thrown away: whoever sends it again and again is slowed down."""
 PIECE = 65_536
 """Bytes of an answer that are sent at once."""
 LONGEST_KNOWN = 128
@@ -109,6 +111,7 @@ async def send_refusal(response: HttpResponse, receive: Receive, send: Send) -> 
                 left -= len(message.get("body", b"")) or 1
                 if message["type"] == "http.disconnect" or not message.get("more_body"):
                     break
+                await asyncio.sleep(LINGER_PAUSE)
     await send({"type": "http.response.body", "body": b""})
 
 

@@ -1,0 +1,204 @@
+"""Attacks on the edge of a real server: what they cost its memory, its disk and its other callers."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.faults.attackers import ATTACKS, head
+from tests.faults.clients import PATIENCE, Client, client, envelope, message
+from tests.faults.conftest import Start
+from tests.faults.nodes import KEY, ROOT, Node
+
+pytestmark = pytest.mark.fault
+MEGABYTE = 1_000_000
+SECONDS = {"long": 10.0, "short": 2.0}
+
+
+class Cost(NamedTuple):
+    """What was measured while something else went on."""
+
+    memory: int
+    """The most bytes of memory at any time."""
+    spooled: int
+    """The most bytes in files without a name."""
+    calls: list[float]
+    """Seconds that each call of another caller took, in order of size."""
+
+    def at(self, part: float) -> float:
+        return self.calls[int(part * (len(self.calls) - 1))] * 1_000
+
+
+def spooled(node: Node) -> int:
+    """Bytes of temporary files without a name that the server has open."""
+    total = 0
+    for link in Path(f"/proc/{node.pid}/fd").iterdir():
+        with suppress(OSError):
+            if "(deleted)" in os.readlink(link):  # noqa: PTH115  # the target is no path
+                total += link.stat().st_size
+    return total
+
+
+def descriptors(node: Node) -> int:
+    return len(list(Path(f"/proc/{node.pid}/fd").iterdir()))
+
+
+async def measured(node: Node, caller: Client, task_id: str, seconds: float) -> Cost:
+    """What the server needs, and how fast it answers others, for so long."""
+    ends = time.monotonic() + seconds
+    memory = disk = 0
+    calls: list[float] = []
+    while time.monotonic() < ends:
+        since = time.monotonic()
+        await caller.get(task_id)
+        calls.append(time.monotonic() - since)
+        memory, disk = max(memory, node.rss()), max(disk, spooled(node))
+        await asyncio.sleep(0.01)
+    return Cost(memory, disk, sorted(calls))
+
+
+async def prepared(start: Start, caller_of: str, **settings: str) -> Node:
+    """A node whose caller has, for attacks on lists, large tasks."""
+    node = await start(**settings)
+    if caller_of in {"lists", "stares"}:
+        async with client(node) as caller:
+            for _ in range(30):
+                said = {"message": message({"text": "x" * 900_000}), "metadata": {"agent": "echo"}}
+                await caller.result("SendMessage", said)
+        assert await node.stop() == 0
+        await node.start()  # What making them took is gone.
+    return node
+
+
+async def attacked(start: Start, name: str, seconds: float) -> tuple[Cost, Cost]:
+    """What was measured before the attack, and while it went on."""
+    node = await prepared(start, name, A2A_BODY_SECONDS="3", A2A_HEADER_SECONDS="3", A2A_WRITE_SECONDS="3")
+    async with client(node) as caller:
+        said = {"message": message({"text": "x"}), "metadata": {"agent": "echo"}}
+        task_id = (await caller.result("SendMessage", said))["task"]["id"]
+        await measured(node, caller, task_id, 1)  # warm
+        idle = await measured(node, caller, task_id, max(1.0, seconds / 4))
+        command = [sys.executable, "-m", "tests.faults.attackers", name, str(node.port), str(seconds)]
+        with subprocess.Popen(command, cwd=ROOT) as attacker:  # noqa: ASYNC220  # it does not wait
+            await asyncio.sleep(0.5)  # it starts
+            during = await measured(node, caller, task_id, seconds)
+            assert attacker.wait(30) == 0
+        await caller.get(task_id)
+    print(  # noqa: T201  # what was measured
+        f"\n{name:9} memory {idle.memory / MEGABYTE:.0f} -> {during.memory / MEGABYTE:.0f} MB, "
+        f"spooled {during.spooled / MEGABYTE:.1f} MB, get p50 {idle.at(0.5):.1f} -> {during.at(0.5):.1f} ms, "
+        f"p99 {idle.at(0.99):.1f} -> {during.at(0.99):.1f} ms"
+    )
+    return idle, during
+
+
+@pytest.mark.parametrize("name", ["bodies", "trailers", "nested", "endless"])
+async def test_a_stranger_costs_neither_memory_nor_disk(start: Start, name: str) -> None:
+    idle, during = await attacked(start, name, SECONDS["short"])
+    assert during.memory - idle.memory < 150 * MEGABYTE
+    assert during.spooled == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ATTACKS)
+async def test_an_attack_costs_neither_memory_nor_disk_for_long(start: Start, name: str) -> None:
+    idle, during = await attacked(start, name, SECONDS["long"])
+    assert during.memory - idle.memory < 150 * MEGABYTE
+    assert during.spooled == 0
+
+
+# ----------------------------------------------------------------- silent readers
+
+
+def closed(wire: socket.socket) -> bool:
+    """Whether the server has cut the connection, without reading what it has sent."""
+    return Path("/proc/net/tcp").read_text(encoding="ascii").count(_place(wire)) == 0
+
+
+def _place(wire: socket.socket) -> str:
+    """How the kernel lists the server's side of an open connection."""
+    return f":{wire.getpeername()[1]:04X} 0100007F:{wire.getsockname()[1]:04X} 01"
+
+
+def asking(node: Node, body: bytes, *fields: str) -> socket.socket:
+    """A connection on which something large was asked for, and next to nothing can be received unread."""
+    wire = socket.socket()
+    wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    wire.connect(("127.0.0.1", node.port))
+    kind = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+    wire.sendall(head("/jsonrpc", *kind, *fields, key=KEY) + body)
+    return wire
+
+
+async def test_readers_who_stop_reading_are_cut(start: Start) -> None:
+    """Of an answer, and of a stream; also who takes a byte now and then, but not who reads slowly."""
+    node = await start(A2A_WRITE_SECONDS="1.5", A2A_HEADER_SECONDS="1.5")
+    async with client(node) as caller:
+        spoken = await caller.send("chatty", chunks=600, size=16_384)
+        await caller.completed(1)
+        said = {"message": message({"text": "x" * 900_000}), "metadata": {"agent": "echo"}}
+        large = (await caller.result("SendMessage", said))["task"]["id"]
+        wanted, followed = envelope("GetTask", {"id": large}), envelope("SubscribeToTask", {"id": spoken})
+        wires = [asking(node, wanted) for _ in range(3)]
+        wires += [asking(node, followed, "Last-Event-ID: 1") for _ in range(3)]
+        reader, trickle, *_ = wires
+        taken = 0
+        async with asyncio.timeout(PATIENCE):
+            while not all(map(closed, wires[1:])):
+                with suppress(ConnectionError):
+                    trickle.recv(1)
+                taken += len(reader.recv(20_000)) if taken < 1_000_000 else 0
+                await asyncio.sleep(0.1)
+        while taken < 1_800_000 and (chunk := reader.recv(65_536)):
+            taken += len(chunk)
+        assert taken >= 1_800_000
+        for wire in wires:
+            wire.close()
+
+
+async def test_half_a_head_holds_nobody_up_when_descriptors_are_few(start: Start, tmp_path: Path) -> None:
+    """More strangers than there are descriptors: those who ask are served, and the database opens."""
+    node = await start(A2A_CONNECTIONS="40", A2A_HEADER_SECONDS="30")
+    async with client(node) as caller:
+        strangers = []
+        for _ in range(120):
+            wire = socket.create_connection(("127.0.0.1", node.port))
+            wire.sendall(b"GET / HTTP/1.1\r\nHost: ")
+            strangers.append(wire)
+        for _ in range(5):
+            await caller.result("SendMessage", {"message": message({"text": "x"}), "metadata": {"agent": "echo"}})
+        assert descriptors(node) < 40 + 60
+        for wire in strangers:
+            wire.close()
+
+
+async def test_when_all_connections_are_at_work_others_are_told_to_come_again(start: Start) -> None:
+    node = await start(A2A_CONNECTIONS="16")
+    async with client(node) as caller:
+        busy = []
+        body = envelope("SendMessage", {"message": message({"data": {"seconds": 5}})})
+        for _ in range(16):
+            wire = socket.create_connection(("127.0.0.1", node.port))
+            kind = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+            wire.sendall(head("/agents/sleeper/jsonrpc", *kind, key=KEY) + body)
+            busy.append(wire)
+        await asyncio.sleep(0.5)  # all of them are at work
+        with socket.create_connection(("127.0.0.1", node.port), timeout=5) as wire:
+            answer = wire.recv(1_000)
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert b"retry-after: 1" in answer
+        for wire in busy:
+            wire.close()
+        async with asyncio.timeout(10):
+            while True:
+                with suppress(Exception):
+                    await caller.result("ListTasks", {"pageSize": 1})
+                    break
+                await asyncio.sleep(0.1)
