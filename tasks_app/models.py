@@ -71,7 +71,9 @@ class Task(models.Model):
     status_at = models.DateTimeField()
     last_seq = models.PositiveIntegerField()
     metadata = models.TextField(null=True)
-    wants = models.TextField(default="", help_text="JSON: media types and extensions wanted with the newest message.")
+    wants = models.TextField(
+        default="", db_default="", help_text="JSON: media types and extensions wanted with the newest message."
+    )
 
     snapshot_seq = models.PositiveIntegerField()
     snapshot_status = models.TextField(help_text="The status as of snapshot_seq.")

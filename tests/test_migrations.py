@@ -1,0 +1,119 @@
+"""Migrations that a running process of the version before survives: first migrate, then restart."""
+
+import importlib
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import connection, models
+from django.db.migrations import operations
+from django.db.models.fields import NOT_PROVIDED
+
+from tasks_app.migrations._online import AddIndexOnline, RemoveIndexOnline
+from tests.conftest import Person
+
+HERE = Path(__file__).parent
+FORMER: dict[str, list[str]] = json.loads((HERE / "former_columns.json").read_text(encoding="utf-8"))
+"""By model: the columns that the version before writes. To be replaced with each release, by those of its rows.py."""
+NEXT = 6
+"""The number of the first migration that was made after that version."""
+GONE = (operations.RemoveField, operations.RenameField, operations.DeleteModel, operations.RenameModel)
+
+
+def migrations() -> Iterator[tuple[str, Any]]:
+    folder = HERE.parent / "tasks_app" / "migrations"
+    for path in sorted(folder.glob("[0-9]*.py")):
+        if int(path.name[:4]) >= NEXT:
+            yield path.stem, importlib.import_module(f"tasks_app.migrations.{path.stem}").Migration
+
+
+MIGRATIONS = list(migrations())
+
+
+def problem(operation: Any, made: set[str]) -> str:
+    """Why a process of the version before does not survive the operation; nothing if it does."""
+    table = str(getattr(operation, "model_name", "")).lower()
+    if isinstance(operation, GONE):
+        return "the version before still uses what is taken away: stop using it now, take it away in the next release"
+    if isinstance(operation, operations.AddField | operations.AlterField) and table not in made:
+        field = operation.field
+        if not (field.null or field.db_default is not NOT_PROVIDED or _required_before(table, operation)):
+            return "the version before does not write this column: give it null=True or db_default"
+    locks = isinstance(operation, operations.AddIndex | operations.RemoveIndex | operations.AddConstraint)
+    if locks and table not in made and not isinstance(operation, AddIndexOnline | RemoveIndexOnline):
+        return "it locks out writers of a large table: use the operations of _online.py"
+    return ""
+
+
+def _required_before(table: str, operation: Any) -> bool:
+    """An altered column that the version before writes anyway."""
+    columns = next((columns for model, columns in FORMER.items() if model.lower() == table), [])
+    names = {operation.name, f"{operation.name}_id"}
+    return isinstance(operation, operations.AlterField) and bool(names & set(columns))
+
+
+@pytest.mark.parametrize(
+    ("name", "migration"), list(migrations()), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_a_migration_leaves_the_running_version_working(name: str, migration: Any) -> None:
+    made: set[str] = set()
+    for operation in migration.operations:
+        made |= {operation.name.lower()} if isinstance(operation, operations.CreateModel) else set()
+        assert not problem(operation, made), f"{name}, {operation.describe()}: {problem(operation, made)}"
+        if isinstance(operation, AddIndexOnline | RemoveIndexOnline):
+            assert not migration.atomic, f"{name}: an index is made online outside of a transaction only"
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        operations.AddField("task", "x", models.TextField(default="")),
+        operations.AddField("task", "y", models.IntegerField()),
+        operations.RemoveField("task", "wants"),
+        operations.RenameField("task", "wants", "wishes"),
+        operations.DeleteModel("Turn"),
+        operations.AlterField("run", "unknown", models.TextField()),
+        operations.AddIndex("task", models.Index(fields=["agent"], name="x")),
+    ],
+    ids=lambda operation: f"{type(operation).__name__} {getattr(operation, 'name', '')}",
+)
+def test_what_would_break_it_is_found(operation: Any) -> None:
+    assert problem(operation, set())
+    assert not problem(operations.AddField("task", "x", models.TextField(db_default="")), set())
+    assert not problem(operations.AddField("task", "x", models.TextField(null=True)), set())
+
+
+def _value(field: Any, owner: Person) -> Any:
+    known = {"tenant_id": owner.caller.tenant_id, "owner_id": owner.caller.owner_id, "state": "submitted"}
+    if field.attname in known:
+        return known[field.attname]
+    while isinstance(field, models.ForeignKey):
+        field = field.target_field
+    match field:
+        case models.DateTimeField():
+            return datetime(2026, 1, 1, tzinfo=UTC)
+        case models.BooleanField():
+            return False
+        case models.IntegerField() | models.FloatField():
+            return 1
+        case _:
+            return "1"
+
+
+@pytest.mark.storage
+@pytest.mark.django_db
+def test_the_inserts_of_the_version_before_are_taken(owner: Person) -> None:
+    for name, columns in FORMER.items():
+        model = apps.get_model("tasks_app", name)
+        fields = {field.attname: field for field in model._meta.concrete_fields}
+        missing = [column for column in columns if column not in fields]
+        assert not missing, f"{name} has lost columns: {missing}"
+        values = [_value(fields[column], owner) for column in columns]
+        marks = ", ".join(["%s"] * len(columns))
+        with connection.cursor() as cursor:
+            cursor.execute(f"insert into {model._meta.db_table} ({', '.join(columns)}) values ({marks})", values)  # noqa: S608
+        assert model.objects.count() == 1
