@@ -66,9 +66,7 @@ async def problems() -> list[str]:
     found = []
     if readers.draining:
         found.append("draining: the process is going down")
-    if sweeper.age > 3 * settings.A2A_SWEEP_SECONDS + 1:
-        due = f"one is due every {settings.A2A_SWEEP_SECONDS:g} s"
-        found.append(f"sweeper: the last sweep was {sweeper.age:.0f} s ago, {due}")
+    found += _overdue()
     if not runner.alive:
         found.append("runner: its loop or its heartbeat has ended; restart the process")
     if runner.helpless:
@@ -85,6 +83,17 @@ async def problems() -> list[str]:
     except Exception as error:  # noqa: BLE001  # whatever it is, it is not ready
         log.warning("the database does not answer: %s", error)
         found.append("database: it cannot be reached, see the log")
+    return found
+
+
+def _overdue() -> list[str]:
+    """What should have happened with the last sweeps. Each begins with a write: a disk that is full stops no read."""
+    limit, due = 3 * settings.A2A_SWEEP_SECONDS + 1, f"one is due every {settings.A2A_SWEEP_SECONDS:g} s"
+    found = []
+    if sweeper.age > limit:
+        found.append(f"sweeper: the last sweep was {sweeper.age:.0f} s ago, {due}")
+    if processes.entry.written_age > limit:
+        found.append(f"writes: the last of the sweeper was {processes.entry.written_age:.0f} s ago, {due}; see the log")
     return found
 
 

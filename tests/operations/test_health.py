@@ -1,5 +1,6 @@
 """What /readyz says when the database is there, but not as this process needs it."""
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from tasks_app import clock
 from tasks_app.event_log import create_many
 from tasks_app.health import lacking, lags, problems
+from tasks_app.processes import entry
 from tests.conftest import Person
 from tests.operations.rows import creation
 
@@ -52,3 +54,11 @@ def test_a_task_that_nobody_runs_makes_things_late(owner: Person, monkeypatch: p
     (sentence,) = async_to_sync(lags)()
     assert "agent of-another-release waits for more than 60 s" in sentence
     assert "queue default" in sentence
+
+
+def test_a_process_that_cannot_write_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry, "last_written", time.monotonic() - 60)
+    (reason,) = [reason for reason in async_to_sync(problems)() if reason.startswith("writes")]
+    assert reason == "writes: the last of the sweeper was 60 s ago, one is due every 0.5 s; see the log"
+    monkeypatch.setattr(entry, "last_written", time.monotonic())
+    assert not [reason for reason in async_to_sync(problems)() if reason.startswith("writes")]

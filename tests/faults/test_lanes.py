@@ -1,0 +1,286 @@
+"""A database that hangs, refuses writes, or is kept busy by one owner, and callers who do not wait."""
+
+import asyncio
+import secrets
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from os import kill
+from pathlib import Path
+from signal import SIGCONT, SIGSTOP
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests import servers
+from tests.faults.clients import HEADERS, PATIENCE, Client, client, envelope, inputs
+from tests.faults.conftest import SHORT, Start
+from tests.faults.nodes import Node, manage
+from tests.faults.test_database import cut
+
+pytestmark = pytest.mark.fault
+GOOD_SECONDS = 5.0
+"""In which all is well again after the database is."""
+IMPATIENT_SECONDS = 1.0
+UNDER_WAY = 16
+"""Calls that the database may have at the moment it stops: a group."""
+MIB = 2**20
+ROWS = 3_000
+MORE_MEMORY = 50 * MIB
+
+
+# ------------------------------------------------------------------- frozen
+
+
+@pytest.fixture
+def own_postgres(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server of the test's own, which may be stopped: nobody else's tests stop with it."""
+    monkeypatch.delenv("TEST_DATABASE_URL", raising=False)
+    with servers.server() as server, servers.database(server) as url:
+        yield url
+
+
+def processes(database: str) -> list[int]:
+    """The server's processes: the first, and those it has started."""
+    with psycopg.connect(database) as connection:
+        row = connection.execute("show data_directory").fetchone()
+    assert row
+    first = int((Path(row[0]) / "postmaster.pid").read_text(encoding="ascii").split("\n", 1)[0])
+    found = [first]
+    for children in Path(f"/proc/{first}/task").glob("*/children"):
+        found += map(int, children.read_text(encoding="ascii").split())
+    return found
+
+
+@contextmanager
+def frozen(database: str) -> Iterator[None]:
+    stopped = processes(database)
+    try:
+        for pid in stopped:
+            with suppress(ProcessLookupError):
+                kill(pid, SIGSTOP)
+        yield
+    finally:
+        for pid in stopped:
+            with suppress(ProcessLookupError):
+                kill(pid, SIGCONT)
+
+
+async def impatient(node: Node, ends: float, asked: list[str]) -> None:
+    """Sends, gives up after a second, and sends another."""
+    async with httpx.AsyncClient(headers=HEADERS, timeout=IMPATIENT_SECONDS) as http:
+        while time.monotonic() < ends:
+            said = inputs(word="hello")
+            asked.append(said["messageId"])
+            with suppress(httpx.TransportError):
+                await http.post(f"{node.base}/jsonrpc", content=envelope("SendMessage", {"message": said}))
+
+
+def made_of(database: str, asked: list[str]) -> int:
+    """How many of the messages became tasks."""
+    with psycopg.connect(database) as connection:
+        count = "select count(*) from tasks_app_idempotencykey where key = any(%s)"
+        row = connection.execute(count, [asked]).fetchone()
+    assert row
+    return int(row[0])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "callers"), [(6, 40), pytest.param(40, 300, marks=pytest.mark.long)], ids=["short", "long"]
+)
+async def test_a_frozen_database_costs_no_memory_and_nothing_is_done_for_those_who_left(
+    start: Start, own_postgres: str, capsys: pytest.CaptureFixture[str], seconds: int, callers: int
+) -> None:
+    node = await start(DATABASE_URL=own_postgres, **SHORT)
+    asked: list[str] = []
+    async with client(node) as caller:
+        for _ in range(20):
+            await answered(caller)
+        before, most = node.rss(), 0
+        with frozen(own_postgres):
+            ends = time.monotonic() + seconds
+            flood = [asyncio.create_task(impatient(node, ends, asked)) for _ in range(callers)]
+            while time.monotonic() < ends:
+                await asyncio.sleep(0.5)
+                most = max(most, node.rss())
+            await asyncio.gather(*flood)
+        since = time.monotonic()
+        await good(caller)
+        good_after = time.monotonic() - since
+        await asyncio.sleep(2)  # for what might still be done
+        made = made_of(own_postgres, asked)
+    with capsys.disabled():
+        print(  # noqa: T201  # what was measured
+            f"\nfrozen for {seconds} s, {callers} callers with {IMPATIENT_SECONDS:g} s of patience: {len(asked)} "
+            f"calls, {made} of them done, {before / MIB:.0f} -> {most / MIB:.0f} MiB, good after {good_after:.1f} s"
+        )
+    assert made <= UNDER_WAY
+    assert most - before < MORE_MEMORY
+    assert good_after < GOOD_SECONDS
+
+
+async def answered(caller: Client) -> dict[str, Any]:
+    return await caller.reply("SendMessage", {"message": inputs(word="hello")})
+
+
+async def good(caller: Client) -> None:
+    """Returns when sends are answered."""
+    async with asyncio.timeout(PATIENCE):
+        while "result" not in await answered(caller):  # noqa: ASYNC110  # no Event there
+            await asyncio.sleep(0.05)
+
+
+async def test_who_waits_for_a_frozen_database_is_told_to_come_again(start: Start, own_postgres: str) -> None:
+    node = await start(DATABASE_URL=own_postgres, **SHORT | {"A2A_CALL_SECONDS": "1"})
+    async with client(node) as caller:
+        await good(caller)
+        with frozen(own_postgres):
+            since = time.monotonic()
+            said = {"message": inputs(word="hello")}
+            response = await caller.http.post(caller.url(), content=envelope("SendMessage", said))
+            assert time.monotonic() - since < 3 * 1.5
+            assert response.json()["error"]["code"] == -38013
+            assert "Retry-After" in response.headers
+            assert (await caller.http.get(f"{node.base}/readyz")).status_code == 503
+        await good(caller)
+
+
+# ---------------------------------------------------------------- read-only
+
+
+def read_only(server: str, database: str, value: str) -> None:
+    with psycopg.connect(server, autocommit=True) as connection:
+        name = sql.Identifier(database.rpartition("/")[2])
+        statement = sql.SQL("alter database {} set default_transaction_read_only = {}")
+        connection.execute(statement.format(name, sql.SQL(value)))
+
+
+async def test_a_database_that_is_read_only_is_waited_for_and_needs_no_restart(
+    start: Start, postgres_server: str, postgres: str
+) -> None:
+    node = await start(DATABASE_URL=postgres, **SHORT)
+    async with client(node) as caller:
+        await good(caller)
+        read_only(postgres_server, postgres, "on")
+        try:
+            cut(postgres)
+            await asyncio.sleep(0.2)
+            for _ in range(10):
+                response = await caller.http.post(
+                    caller.url(), content=envelope("SendMessage", {"message": inputs(word="hello")})
+                )
+                assert response.json()["error"]["code"] == -38013, response.text
+                assert int(response.headers["Retry-After"]) > 0
+        finally:
+            read_only(postgres_server, postgres, "off")
+        async with asyncio.timeout(GOOD_SECONDS):
+            await good(caller)
+        for _ in range(20):
+            assert "result" in await answered(caller)
+
+
+# --------------------------------------------------------------- rare lists
+
+MANY = """
+insert into tasks_app_task ({columns})
+select {values} from tasks_app_task t, generate_series(1, %s) n where t.id = %s
+"""
+CHANGED = {
+    "id": "'01900000-' || lpad(to_hex(n / 65536), 4, '0') || '-7000-8000-' || lpad(to_hex(n), 12, '0')",
+    "state": "case when n % 1000 = 7 then 'rejected' when n % 10 = 3 then 'failed' else 'completed' end",
+    "agent": "case when n % 1000 = 9 then 'rare' else 'echo' end",
+    "context_id": "case when n % 2 = 0 then 'here' else 'there-' || n end",
+    "status_at": "t.status_at - n * interval '1 second'",
+}
+RARE = [
+    {"status": "TASK_STATE_REJECTED"},
+    {"status": "TASK_STATE_CANCELED"},
+    {"contextId": "here", "status": "TASK_STATE_REJECTED"},
+    {"contextId": "nowhere"},
+]
+
+
+def fill(database: str, task_id: str, rows: int) -> None:
+    """Copies a task so many times; the copies have no log, and are gone before the database is examined."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        names = "select column_name from information_schema.columns where table_name = 'tasks_app_task'"
+        columns = [name for (name,) in connection.execute(names)]
+        values = ", ".join(CHANGED.get(name, f"t.{name}").replace("%", "%%") for name in columns)
+        statement = MANY.format(columns=", ".join(columns), values=values)
+        connection.execute(statement.encode(), [rows, task_id])
+        connection.execute("vacuum analyze tasks_app_task")
+
+
+def percentiles(times: list[float]) -> str:
+    ordered = sorted(times)
+    return f"{statistics.median(ordered) * 1000:.1f}, {ordered[int(len(ordered) * 0.99)] * 1000:.1f}"
+
+
+async def timed(act: Callable[[], Awaitable[Any]], times: list[float]) -> None:
+    since = time.perf_counter()
+    await act()
+    times.append(time.perf_counter() - since)
+
+
+async def bystand(caller: Client, seconds: float) -> dict[str, list[float]]:
+    """What another owner's calls take, one after another."""
+    task_id = (await caller.result("SendMessage", {"message": inputs(word="hello")}, agent="echo"))["task"]["id"]
+    times: dict[str, list[float]] = {"get": [], "send": [], "list": [], "readyz": []}
+    ends = time.monotonic() + seconds
+
+    async def send() -> None:
+        await caller.result("SendMessage", {"message": inputs(word="hello")}, agent="echo")
+
+    async def ready() -> None:
+        assert (await caller.http.get(f"{caller.node.base}/readyz")).status_code == 200
+
+    while time.monotonic() < ends:
+        await timed(lambda: caller.get(task_id), times["get"])
+        await timed(send, times["send"])
+        await timed(lambda: caller.result("ListTasks", {"pageSize": 10}), times["list"])
+        await timed(ready, times["readyz"])
+    return times
+
+
+async def list_rarely(node: Node, key: str, times: list[float], place: int) -> None:
+    headers = HEADERS | {"Authorization": f"Bearer {key}", "A2A-Version": "1.0"}
+    async with httpx.AsyncClient(headers=headers, timeout=PATIENCE) as http:
+        while True:
+            since = time.perf_counter()
+            wish = RARE[(place + len(times)) % len(RARE)] | {"pageSize": 20}
+            response = await http.post(f"{node.base}/jsonrpc", content=envelope("ListTasks", wish))
+            assert "result" in response.json(), response.text
+            times.append(time.perf_counter() - since)
+
+
+@pytest.mark.parametrize("rows", [ROWS, pytest.param(1_000_000, marks=pytest.mark.long)], ids=["short", "long"])
+async def test_rare_lists_of_one_owner_leave_the_others_alone(
+    start: Start, postgres: str, capsys: pytest.CaptureFixture[str], rows: int
+) -> None:
+    node = await start(DATABASE_URL=postgres, A2A_TASK_DAYS="3000")
+    key = f"tdk_{secrets.token_hex(16)}"
+    made = f"from tasks_app import access; access.new_key('many', key='{key}')"
+    assert manage(node.folder, "shell", "--no-imports", "-c", made, **node.settings).returncode == 0
+    seconds, lists = 2.0 if rows == ROWS else 10.0, list[float]()
+    async with client(node) as bystander, client(node) as owner:
+        owner.http.headers["Authorization"] = f"Bearer {key}"
+        task = (await owner.result("SendMessage", {"message": inputs(word="hello")}, agent="echo"))["task"]
+        await asyncio.to_thread(fill, postgres, task["id"], rows)
+        calm = await bystand(bystander, seconds)
+        listing = [asyncio.create_task(list_rarely(node, key, lists, place)) for place in range(16)]
+        meanwhile = await bystand(bystander, seconds)
+        for one in listing:
+            one.cancel()
+        ends = await asyncio.gather(*listing, return_exceptions=True)
+    assert all(isinstance(end, asyncio.CancelledError) for end in ends), ends
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("delete from tasks_app_task where id like '01900000-%'")
+    with capsys.disabled():
+        lines = [f"{rows} tasks, {len(lists)} rare lists from 16 connections: p50, p99 {percentiles(lists)} ms"]
+        lines += [f"  {name:8} {percentiles(calm[name])}, then {percentiles(meanwhile[name])} ms" for name in calm]
+        print("", *lines, sep="\n")  # noqa: T201  # what was measured
+    assert all(meanwhile.values())
