@@ -19,7 +19,7 @@ from tasks_app.event_log.append import (
 )
 from tasks_app.event_log.as_of import LONG, Long, ReadAsOf, read_as_of, read_as_of_many, recent
 from tasks_app.event_log.bodies import MakeBody, NoBody, body_of, make_bodies
-from tasks_app.event_log.claim import Claim, Refresh, Renew, claim, refresh_many, release_all, renew
+from tasks_app.event_log.claim import Claim, Refresh, Renew, claim, leased, refresh_many, release_all, renew
 from tasks_app.event_log.create import Create, FindKey, Known, create_many, find_key_many
 from tasks_app.event_log.locks import LOCKED, Held, Locked, pauses, refused
 from tasks_app.event_log.outbox import GROWTH, deliveries
@@ -90,6 +90,7 @@ __all__ = [
     "fold",
     "last_events_many",
     "last_status",
+    "leased",
     "make_bodies",
     "next_after",
     "pauses",

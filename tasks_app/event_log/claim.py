@@ -1,7 +1,7 @@
 """Claims, leases and snapshots: the rest of what is written to a task's row."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -97,6 +97,18 @@ def claim(wish: Claim) -> list[TaskRead]:
     whole = {row[0]: task_read(row, ()) for row in rows if row[2] == row[6] + 1 and '"message"' not in row[7]}
     rest = [ReadTask(task_id=row[0], sight=None) for row in rows if row[0] not in whole]
     return [*whole.values(), *(task for task in _read_surely(rest) if task)]
+
+
+def leased(worker: str, besides: Collection[tuple[str, int]]) -> list[TaskRead]:
+    """Tasks that are the worker's beside these (task, attempt) pairs: of a claim whose answer it never got."""
+    rows = Task.objects.filter(lease_until__isnull=False, lease_owner=worker, state=TaskState.WORKING.value)
+    lost = {(id, attempt) for id, attempt in rows.values_list("id", "attempt") if (id, attempt) not in besides}
+    reads = read_many([ReadTask(task_id=id, sight=None) for id, _ in lost]) if lost else []
+    return [
+        read
+        for read in reads
+        if read and (read.document.id, read.attempt) in lost and read.document.state == TaskState.WORKING.value
+    ]
 
 
 def _read_surely(asked: Sequence[ReadTask]) -> list[TaskRead | None]:

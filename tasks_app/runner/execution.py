@@ -71,6 +71,8 @@ class Execution:
         self.called = False
         """The agent's function was called, so that this attempt counts."""
         self.finishing = False
+        self.unwritten = False
+        """Its end could not be written, so that its lease is still this process's."""
         self.ending = False
         """It is ended from outside, for its own loop is blocked."""
         self.run: Run | None = None
@@ -172,6 +174,7 @@ class Execution:
             log.info("task %s attempt %d: the lease is gone, its result is dropped", self.task_id, self.read.attempt)
         except (WriteFailed, Exception):
             # The lease runs out and the task is taken up again.
+            self.unwritten = True
             log.exception("task %s attempt %d could not be finished", self.task_id, self.read.attempt)
 
     async def _ending(self, scribe: Scribe, writer: Writer) -> Ending | None:

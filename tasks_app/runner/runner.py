@@ -10,15 +10,16 @@ import os
 import secrets
 import socket
 import threading
-from collections import Counter
+from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 
 from django.conf import settings
 
 from a2a.agents import Agent, registry
 from a2a.states import TERMINAL
-from tasks_app.bridge import bridge
-from tasks_app.event_log import Claim, TaskRead, Want
+from tasks_app.bridge import Do, bridge
+from tasks_app.event_log import Claim, TaskRead, Want, leased
 from tasks_app.hints import ANY, Reached, hints
 from tasks_app.runner.execution import Execution
 from tasks_app.runner.heartbeat import Heartbeat
@@ -30,6 +31,10 @@ from tasks_app.runner.watchdog import Watchdog
 log = logging.getLogger(__name__)
 FAREWELL = 1.0
 """Seconds that runs have to end when they are stopped, and their leases to be given back."""
+
+
+UNWRITTEN = 10_000
+"""Runs that are remembered because their end could not be written; their leases run out."""
 
 
 class Runner:
@@ -46,6 +51,10 @@ class Runner:
         self.changed = threading.Condition()
         """Guards the three above, and tells of runs that end."""
         self.claiming = threading.Lock()
+        self.doubtful = False
+        """What became of the last claim is not known."""
+        self.unwritten: deque[tuple[str, int]] = deque(maxlen=UNWRITTEN)
+        """Tasks and attempts whose end could not be written: theirs is no claim that was lost."""
         self.control: RunLoop | None = None
         """The loop on which no agent runs."""
         self.loops = Loops()
@@ -117,14 +126,27 @@ class Runner:
 
     def _claim(self) -> tuple[list[Execution], bool]:
         """The runs that it got, and whether there may be more for the free slots."""
+        recovered = self._recovered() if self.doubtful else []
         wants = self._wants()
         if not wants:
-            return [], False
+            return recovered, False
+        self.doubtful = True
         claimed: list[TaskRead] = bridge.do(Claim(worker=self.worker, wants=tuple(wants)))
+        self.doubtful = False
         # Counted at once, or the next claim would overfill the slots.
         runs = [self._counted(Execution(read, self.worker, self.threads)) for read in claimed]
         more = [self.turns.served(want, claimed) for want in wants]
-        return runs, any(more)
+        return recovered + runs, any(more)
+
+    def _recovered(self) -> list[Execution]:
+        """Runs of tasks that became this process's by a claim whose answer was lost with its connection."""
+        # Those at work first: one that ends meanwhile is not taken for a task without a run.
+        known = {(run.task_id, run.read.attempt) for run in self._at_work()} | set(self.unwritten)
+        reads: list[TaskRead] = bridge.do(Do(partial(leased, self.worker, known)))
+        self.doubtful = False
+        if reads:
+            log.info("%d tasks were claimed by a call that was not answered: they are begun now", len(reads))
+        return [self._counted(Execution(read, self.worker, self.threads)) for read in reads]
 
     def _counted(self, run: Execution) -> Execution:
         with self.changed:
@@ -179,6 +201,8 @@ class Runner:
             if self.running.get(run.task_id) is run:
                 del self.running[run.task_id]
             self.former.discard(run)
+            if run.unwritten:
+                self.unwritten.append((run.task_id, run.read.attempt))
             if (work := run.seat.work) is not None and run.seat.taken:
                 self.hanging.add(run)
                 work.add_done_callback(lambda _: self._left(run))

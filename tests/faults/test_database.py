@@ -1,9 +1,10 @@
 """PostgreSQL goes away and comes back under a running server."""
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from signal import SIGCONT, SIGQUIT, SIGSTOP
 from typing import Any
@@ -135,6 +136,24 @@ async def test_a_database_that_crashes_and_is_away_for_less_than_a_lease_fails_n
             assert (task["attempt"], [run["outcome"] for run in task["runs"]]) == (1, ["completed"])
             assert [event["seq"] for event in task["events"]] == list(range(1, task["last_seq"] + 1))
         await node.stop()
+
+
+@pytest.mark.long
+async def test_a_database_file_that_another_process_locks_for_as_long_as_a_lease_fails_no_run(start: Start) -> None:
+    node = await start()  # With the usual lease.
+    async with client(node) as caller:
+        talking = [await caller.send("talks", words=400, pause=TALK_PAUSE) for _ in range(5)]
+        for task_id in talking:
+            await caller.state(task_id, "TASK_STATE_WORKING")
+        with closing(sqlite3.connect(node.folder / "taskdesk.sqlite3", isolation_level=None)) as other:
+            other.execute("begin immediate")
+            await asyncio.sleep(30)
+            other.execute("rollback")
+        said = [text(await caller.state(task_id, "TASK_STATE_COMPLETED", 2 * PATIENCE)) for task_id in talking]
+    assert said == ["".join(f"{number} " for number in range(400))] * len(talking)
+    for task_id in talking:
+        task = await node.shown(task_id)
+        assert (task["attempt"], [run["outcome"] for run in task["runs"]]) == (1, ["completed"])
 
 
 async def completed(caller: Client, task_id: str) -> dict[str, Any]:

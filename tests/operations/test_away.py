@@ -11,8 +11,10 @@ from msgspec.structs import replace
 from a2a.errors import Unavailable
 from a2a.requests import GetTask
 from tasks_app.bridge import KINDS
-from tasks_app.event_log import Append
+from tasks_app.event_log import Append, Claim
+from tasks_app.hints import hints
 from tasks_app.models import Event, Run, Task
+from tasks_app.runner import runner
 from tests.conftest import Person, until
 from tests.operations.asking import ask, sent, shown, text_of
 
@@ -70,6 +72,25 @@ def test_whatever_a_database_that_is_away_answers_no_run_fails_by_it(owner: Pers
     task = sent(owner, "hello", "form-coroutine", return_immediately=True)
     until(lambda: Task.objects.get().state == "completed", "the end")
     assert text_of(shown(ask(owner, GetTask(id=task.id)))) == "hello"
+
+
+@pytest.mark.parametrize("outage", [before_the_commit, after_the_commit])
+def test_a_claim_whose_answer_is_lost_costs_no_attempt(
+    owner: Person, monkeypatch: pytest.MonkeyPatch, outage: Outage
+) -> None:
+    kind, number = KINDS[Claim], itertools.count()
+
+    def perform(items: Sequence[Any]) -> list[Any]:
+        waiting = Task.objects.filter(state="submitted").exists()
+        return outage(kind.perform, items) if waiting and not next(number) else kind.perform(items)
+
+    monkeypatch.setitem(KINDS, Claim, replace(kind, perform=perform))
+    task = sent(owner, "hello", "form-coroutine", return_immediately=True)
+    until(lambda: runner.doubtful, "the claim is in doubt")
+    hints.offer()
+    until(lambda: Task.objects.get().state == "completed", "the end")
+    assert text_of(shown(ask(owner, GetTask(id=task.id)))) == "hello"
+    assert Task.objects.values_list("attempt", "tries").get() == (1, 1)
 
 
 def test_an_agent_is_stopped_after_a_lease_without_the_database_and_its_task_says_why(
