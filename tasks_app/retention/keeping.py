@@ -14,10 +14,10 @@ from tasks_app.retention.stepping import Steps, let_go, on_lane
 from tasks_app.rows import on_postgres
 
 log = logging.getLogger(__name__)
-SHARE = 0.25
-"""The part of the time that deleting may take."""
+SHARE, MOST_SHARE = 0.25, 0.5
+"""The part of the time that deleting may take; when it is behind, more of it, up to the most."""
 BEHIND = 60.0
-"""Seconds by which deleting may be behind. Then it takes half of the time, and says so."""
+"""Seconds by which deleting may be behind. Then it takes the most of the time that it may, and says so."""
 LAST = 600.0
 """Seconds after which a heap is gone through from its beginning again, for rows that were passed over."""
 
@@ -98,7 +98,8 @@ class Way:
         self.more = stepped.batch.more
         reached = self.heap.time_of(self.steps.place) if self.more and self.steps.place else before
         self.lag = max(0.0, (before - reached).total_seconds())
-        return stepped.seconds * (1 / (2 * SHARE if self.lag > BEHIND else SHARE) - 1)
+        share = SHARE + (MOST_SHARE - SHARE) * min(1.0, self.lag / BEHIND)
+        return stepped.seconds * (1 / share - 1)
 
 
 keeper = Keeper()

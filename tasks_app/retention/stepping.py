@@ -14,15 +14,15 @@ from tasks_app.lanes import Kind
 from tasks_app.retention.kinds import Batch, Heap
 from tasks_app.rows import on_postgres
 
-FEWEST, MOST = 10, 5000
-"""Rows of a step."""
-MOST_SQLITE = 500
-"""The same where every writer waits for the step, also when the disk is slow just then."""
+FEWEST, MOST = 200, 5000
+"""Rows of a step on PostgreSQL. A smaller one would be all round trips, which are slow where the machine is busy."""
+FEWEST_SQLITE, MOST_SQLITE = 10, 500
+"""The same on SQLite, where every writer waits for the step, also when the disk is slow just then."""
 GROWTH = 1.3
 """The factor by which a step may be larger than the one before it."""
 FIRST = 200
 """Rows of the first step."""
-POSTGRES_SECONDS = 0.03
+POSTGRES_SECONDS = 0.05
 """How long a step should take beside the writers."""
 SQLITE_SECONDS = 0.005
 """How long a step should take in the writers' own lane."""
@@ -101,5 +101,5 @@ class Steps:
         wish = POSTGRES_SECONDS if on_postgres() else SQLITE_SECONDS
         factor = min(GROWTH, max(0.5, wish / max(stepped.seconds, 0.0001)))
         if factor < 1 or stepped.batch.more:
-            most = MOST if on_postgres() else MOST_SQLITE
-            self.rows = min(most, max(FEWEST, int(self.rows * factor)))
+            fewest, most = (FEWEST, MOST) if on_postgres() else (FEWEST_SQLITE, MOST_SQLITE)
+            self.rows = min(most, max(fewest, int(self.rows * factor)))

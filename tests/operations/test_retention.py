@@ -34,7 +34,7 @@ from tasks_app.processes import confirm, entry
 from tasks_app.retention import HEAPS, Keeper, stepping
 from tasks_app.retention.keeping import BEHIND, troubles
 from tasks_app.retention.kinds import Batch
-from tasks_app.retention.stepping import FEWEST, MOST, MOST_SQLITE, Stepped, Steps
+from tasks_app.retention.stepping import FEWEST, FEWEST_SQLITE, MOST, MOST_SQLITE, Stepped, Steps
 from tests.conftest import Person
 from tests.operations.rows import addition, creation, forget
 
@@ -86,6 +86,7 @@ def test_all_that_is_old_goes_in_one_round_and_nothing_else(owner: Person, monke
     monkeypatch.setattr(stepping, "MOST", 3)
     monkeypatch.setattr(stepping, "MOST_SQLITE", 3)
     monkeypatch.setattr(stepping, "FEWEST", 3)
+    monkeypatch.setattr(stepping, "FEWEST_SQLITE", 3)
     fill(owner, 10, 31 * DAY)
     fill(owner, 2, timedelta(hours=1))
     fill(owner, 1, 32 * DAY, open_=True)
@@ -129,11 +130,12 @@ def test_steps_are_as_large_as_they_are_fast() -> None:
         return steps.rows
 
     assert [after(0.0001), after(0.0001)] == [260, 338]
-    assert after(10) == 169
-    assert after(0.0001, more=False) == 169, "a step that had too few rows says nothing"
+    assert after(0.0001) == 439
+    assert after(10) == 219
+    assert after(0.0001, more=False) == 219, "a step that had too few rows says nothing"
     for _ in range(20):
         after(10)
-    assert steps.rows == FEWEST
+    assert steps.rows == (FEWEST if connection.vendor == "postgresql" else FEWEST_SQLITE)
     for _ in range(20):
         after(0.0001)
     assert steps.rows == (MOST if connection.vendor == "postgresql" else MOST_SQLITE)
