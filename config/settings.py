@@ -203,6 +203,11 @@ A2A_AGENT_TASKS = whole("A2A_AGENT_TASKS", 10_000, 1)
 """Unfinished tasks of one agent."""
 A2A_TASKS = whole("A2A_TASKS", 20_000, 1)
 """Unfinished tasks in all."""
+A2A_TASK_CHARACTERS = whole("A2A_TASK_CHARACTERS", 20_000_000, 10_000)
+"""What the events of a task may have in all: a message beyond it is refused, and a run that writes more fails."""
+A2A_TASK_EVENTS = whole("A2A_TASK_EVENTS", 100_000, 10)
+A2A_TASK_MESSAGES = whole("A2A_TASK_MESSAGES", 1_000, 1)
+"""Messages that a caller may send to one task."""
 A2A_OWNER_STREAMS = whole("A2A_OWNER_STREAMS", 2_000, 1)
 """Streams that one owner may have open in a process."""
 A2A_STREAMS = whole("A2A_STREAMS", 10_000, 1)

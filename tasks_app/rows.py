@@ -66,6 +66,8 @@ class TaskRow(Row, kw_only=True, gc=False):
     attempt: int = 0
     wants: str = ""
     pushes: bool = False
+    size: int = 0
+    messages: int = 0
 
 
 class EventRow(Row, kw_only=True, gc=False):

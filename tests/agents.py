@@ -336,3 +336,10 @@ async def asks_for_files(run: Run) -> AsyncIterator[Any]:
         return
     for part in run.files:
         yield f"{len(await run.read(part))} bytes"
+
+
+@agent
+async def writes(run: Run, chunks: int, size: int) -> AsyncIterator[Any]:
+    """Writes so many chunks of a size."""
+    for _ in range(chunks):
+        yield "x" * size

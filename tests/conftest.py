@@ -143,6 +143,7 @@ def replayed(row: Task) -> None:
         )
         folded = apply(folded, event_of(stored))
     assert folded is not None
+    assert row.size == sum(event.size for event in events), "the size is not that of the events"
     (read,) = read_many([ReadTask(task_id=row.id, sight=None)])
     assert read is not None
     assert read.document == document(folded, row.last_seq)

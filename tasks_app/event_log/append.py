@@ -85,10 +85,23 @@ class Append(Struct, kw_only=True):
     body: BodyRow | None = None
     snapshot: TaskDocument | None = None
     """The task after these events: stored as its snapshot unless somebody else's events came between."""
+    most_size: int | None = None
+    """Only if the task then holds no more characters than this, and no more messages than the next."""
+    most_messages: int | None = None
     webhook: WebhookRow | None = None
     """Registered with the events, which are delivered to it already."""
     pushing: bool = False
     """Write the deliveries of a task that has webhooks instead of coming back as Pushing."""
+
+    @property
+    def size(self) -> int:
+        """Characters of the events."""
+        return sum(event.size for event in self.events)
+
+    @property
+    def messages(self) -> int:
+        """How many of the events are messages of the caller."""
+        return sum(event.kind == "message" for event in self.events)
 
 
 class Appended(Struct, frozen=True):
@@ -122,8 +135,7 @@ def change(
         stored = event_document(event, task_id=task_id, context_id=context_id, seq=place)
         rows.append(
             EventRow(
-                task_id=task_id, seq=place, kind=stored.kind, payload=stored.payload,
-                state=stored.state, actor=actor,
+                task_id=task_id, seq=place, kind=stored.kind, payload=stored.payload, state=stored.state, actor=actor,
                 created_at=now, attempt=attempt or 0, exchange_id=exchange.id if exchange else None,
             )
         )  # fmt: skip
@@ -216,13 +228,15 @@ def stale(seq: int, snapshot_seq: int, state: str | None) -> bool:
 _APPEND = f"""
 with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, count bigint, sources text[], state text,
         status text, status_at timestamptz, attempt bigint, sight text, frees boolean, tries bigint,
-        delay double precision, after bigint, lease_before timestamptz, wants text, snapshot bigint, artifacts text,
-        history text, pushing boolean, message bigint, heard bigint)),
+        delay double precision, size bigint, messages bigint, most_size bigint, most_messages bigint, after bigint,
+        lease_before timestamptz, wants text, snapshot bigint, artifacts text, history text, pushing boolean,
+        message bigint, heard bigint)),
     l as materialized (
         select id, pushes, message_seq from {_TASK} where id = any(%s) order by id for no key update skip locked),
     u as (update {_TASK} t set last_seq = t.last_seq + r.count, state = coalesce(r.state, t.state),
             status = coalesce(r.status, t.status), status_at = coalesce(r.status_at, t.status_at),
             tries = t.tries + r.tries, wants = coalesce(r.wants, t.wants),
+            size = t.size + r.size, messages = t.messages + r.messages,
             lease_owner = case when r.frees then null else t.lease_owner end,
             lease_until = case when r.frees then null else t.lease_until end,
             deadline = case when r.frees then null else t.deadline end,
@@ -239,6 +253,7 @@ with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, c
             and (r.after is null or t.run_seq = r.after) and (r.heard is null or t.message_seq <= r.heard)
             and (r.lease_before is null or t.lease_until < r.lease_before)
             and (r.pushing or not t.pushes)
+            and (r.most_size is null or (t.size + r.size <= r.most_size and t.messages + r.messages <= r.most_messages))
         returning r.n, t.last_seq, t.snapshot_seq, t.last_seq - r.count as base),
     e as (insert into {EVENTS.name} ({EVENTS.list})
         select {", ".join(f"u.base + x.{name}" if name == "seq" else f"x.{name}" for name in EVENTS.columns)}
@@ -275,6 +290,8 @@ def _append_postgres(items: Sequence[Append]) -> list[Outcome]:
                 "frees": item.frees, "tries": item.tries, "delay": item.delay,
                 "after": item.after, "lease_before": item.lease_before,
                 "wants": item.wants, "pushing": item.pushing, "message": _message(item), "heard": item.heard,
+                "size": item.size, "messages": item.messages, "most_size": item.most_size,
+                "most_messages": item.most_messages,
             }
             | _snapshot(item.snapshot)
         )  # fmt: skip
@@ -315,13 +332,15 @@ def _outcome(
 _UPDATE = f"""
 update {_TASK} as t set last_seq = last_seq + %s, state = coalesce(%s, state), status = coalesce(%s, status),
     status_at = coalesce(%s, status_at), tries = tries + %s, wants = coalesce(%s, wants),
+    size = size + %s, messages = messages + %s,
     lease_owner = case when %s then null else lease_owner end,
     lease_until = case when %s then null else lease_until end, deadline = case when %s then null else deadline end,
     not_before = case when %s then %s else not_before end,
     run_seq = case when %s is null then run_seq else last_seq + %s end,
     message_seq = coalesce(last_seq + %s, message_seq)
 where id = %s and (%s is null or attempt = %s) and (%s is null or run_seq = %s) and (%s is null or %s = {VISIBLE})
-    and (%s is null or message_seq <= %s) and (%s is null or lease_until < %s) and state in ({{marks}})
+    and (%s is null or message_seq <= %s) and (%s is null or lease_until < %s)
+    and (%s is null or (size + %s <= %s and messages + %s <= %s)) and state in ({{marks}})
 returning last_seq, snapshot_seq, pushes
 """
 
@@ -338,10 +357,12 @@ def _append_one(cursor: CursorWrapper, item: Append) -> Appended | Unheard | Non
     cursor.execute(
         _UPDATE.format(marks=", ".join(["%s"] * len(item.sources))),
         (
-            len(item.events), item.state, item.status, at, item.tries, item.wants, item.frees, item.frees, item.frees,
+            len(item.events), item.state, item.status, at, item.tries, item.wants, item.size, item.messages,
+            item.frees, item.frees, item.frees,
             item.frees, due, item.after, len(item.events), _message(item),
             item.task_id, item.attempt, item.attempt, item.after, item.after, item.sight, item.sight,
-            item.heard, item.heard, before, before, *item.sources,
+            item.heard, item.heard, before, before,
+            item.most_size, item.size, item.most_size, item.messages, item.most_messages, *item.sources,
         ),
     )  # fmt: skip
     found = cursor.fetchone()

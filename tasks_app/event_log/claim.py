@@ -68,7 +68,8 @@ _CLAIM_POSTGRES = f"""
 with recursive {{wanted}},
 u as (update {_TASK} t set attempt = attempt + 1, tries = tries + 1, state = 'working', status = %s, status_at = %s,
         last_seq = last_seq + 1, lease_owner = %s, lease_until = now() + make_interval(secs => %s),
-        deadline = now() + make_interval(secs => timeout), not_before = null, run_seq = last_seq + 1
+        deadline = now() + make_interval(secs => timeout), not_before = null, run_seq = last_seq + 1,
+        size = size + %s
     from ({{all}}) c where t.id = c.id and not c.pushes returning {COLUMNS}),
 e as (insert into {EVENTS.name} ({EVENTS.list})
     select t.id, t.last_seq, x.kind, x.payload, x.state, x.actor, x.created_at, x.exchange_id, t.attempt, x.size
@@ -79,7 +80,7 @@ _CLAIM_SQLITE = f"""
 update {_TASK} set attempt = attempt + 1, tries = tries + 1, state = 'working', status = %s, status_at = %s,
     last_seq = last_seq + 1, lease_owner = %s, lease_until = %s,
     deadline = strftime('%%Y-%%m-%%d %%H:%%M:%%f000', 'now', '+' || timeout || ' seconds'),
-    not_before = null, run_seq = last_seq + 1
+    not_before = null, run_seq = last_seq + 1, size = size + %s
 where state = 'submitted' and id in ({{marks}})
 returning {COLUMNS.replace("t.", "")}
 """
@@ -189,9 +190,11 @@ def _claim_chosen(cursor: CursorWrapper, choices: Sequence[Choice], worker: str,
         wanted=", ".join(choice.sql for choice in choices),
         all=" union all ".join(f"select id, pushes from {choice.name}" for choice in choices),
     )
-    event, seconds = as_json([_working(status, "", 0, 0)]), settings.A2A_LEASE_SECONDS
+    working, seconds = _working(status, "", 0, 0), settings.A2A_LEASE_SECONDS
     values = [value for choice in choices for value in choice.values]
-    cursor.execute(statement, [*values, _text(status), status.timestamp, worker, seconds, event])
+    cursor.execute(
+        statement, [*values, _text(status), status.timestamp, worker, seconds, working.size, as_json([working])]
+    )
     return list(cursor.fetchall())
 
 
@@ -203,7 +206,7 @@ def _claim_sqlite(cursor: CursorWrapper, worker: str, wants: Sequence[Want], sta
         for want in wants:
             for ids in _chosen_sqlite(cursor, want, status.timestamp):
                 statement = _CLAIM_SQLITE.format(marks=", ".join(["%s"] * len(ids)))
-                cursor.execute(statement, [*head, *ids])
+                cursor.execute(statement, [*head, _working(status, "", 0, 0).size, *ids])
                 rows += cursor.fetchall()
         events = [_working(status, row[0], row[2], row[13]) for row in rows]
         EVENTS.write(cursor, events)

@@ -139,22 +139,26 @@ _DUE = "state = 'submitted' and queue = %s and agent = %s and (not_before is nul
 def choose(cursor: CursorWrapper, want: Want, now: str) -> list[str]:
     """The ids of the tasks, on SQLite: the same choice, step by step."""
     rooms = want.rooms()
-    owners = _owners(cursor, want, rooms, now)
+    pairs = _pairs(cursor, want)
+    if not pairs:
+        return []
+    owners = _owners(cursor, want, pairs, rooms, now)
     fit = [owner for owner in owners if rooms.get(owner, want.room) > 0]
     share = -(-want.limit // max(1, len(fit) or len(owners)))
     shared = not want.newcomers and (len(owners) == 1 or not fit)
     rounds: list[tuple[int, int, str]] = []
     for place, owner in enumerate(owners):
         most = share if shared else min(share, rooms.get(owner, want.room))
-        rounds += [(turn, place, task_id) for turn, task_id in enumerate(_tasks(cursor, want, owner, most, now))]
+        rounds += [(turn, place, task_id) for turn, task_id in enumerate(_tasks(cursor, pairs, owner, most, now))]
     return [task_id for _, _, task_id in sorted(rounds)[: want.limit]]
 
 
-def _owners(cursor: CursorWrapper, want: Want, rooms: dict[int, int], now: str) -> list[int]:
+def _owners(
+    cursor: CursorWrapper, want: Want, pairs: list[tuple[str, str]], rooms: dict[int, int], now: str
+) -> list[int]:
     """The owners in turn."""
     owners: list[int] = []
     fit, lap, last = 0, 0, want.after
-    pairs = _pairs(want)
     step = f"select * from (select owner_id from {_TASK} where {_DUE} and owner_id > %s order by owner_id limit 1)"
     steps = f"select min(owner_id) from ({' union all '.join([step] * len(pairs))})"
     while fit < want.limit:
@@ -171,11 +175,10 @@ def _owners(cursor: CursorWrapper, want: Want, rooms: dict[int, int], now: str) 
     return owners
 
 
-def _tasks(cursor: CursorWrapper, want: Want, owner: int, most: int, now: str) -> list[str]:
+def _tasks(cursor: CursorWrapper, pairs: list[tuple[str, str]], owner: int, most: int, now: str) -> list[str]:
     """The tasks of an owner who has the turn."""
     if most < 1:
         return []
-    pairs = _pairs(want)
     part = (
         f"select * from (select id, priority, created_at from {_TASK} where {_DUE} and owner_id = %s "
         "order by priority desc, created_at limit %s)"
@@ -187,8 +190,15 @@ def _tasks(cursor: CursorWrapper, want: Want, owner: int, most: int, now: str) -
     return [task_id for task_id, *_ in cursor.fetchall()]
 
 
-def _pairs(want: Want) -> list[tuple[str, str]]:
-    return [(queue, agent) for agent in want.agents for queue in want.queues]
+def _pairs(cursor: CursorWrapper, want: Want) -> list[tuple[str, str]]:
+    """The pairs of queue and agent that have tasks: few, of all that there could be."""
+    pairs = [(queue, agent) for agent in want.agents for queue in want.queues]
+    return [pair for pair in pairs if _has_tasks(cursor, pair)]
+
+
+def _has_tasks(cursor: CursorWrapper, pair: tuple[str, str]) -> bool:
+    cursor.execute(f"select 1 from {_TASK} where state = 'submitted' and queue = %s and agent = %s limit 1", pair)
+    return cursor.fetchone() is not None
 
 
 # ------------------------------------------------------------- concurrency

@@ -44,6 +44,8 @@ class TaskRead(Struct, frozen=True, kw_only=True):
     wants: str
     pushes: bool
     run_seq: int
+    size: int
+    """Characters of the payloads of its events."""
     """The last event that the newest run wrote, or was claimed with; 0 before the first."""
 
 
@@ -62,6 +64,8 @@ class Head(Struct, frozen=True, kw_only=True):
     owner_id: int
     tenant_id: int
     tries: int
+    size: int
+    messages: int
 
 
 class ReadEvents(Struct, frozen=True, kw_only=True):
@@ -81,7 +85,7 @@ class LastEvents(Struct, frozen=True, kw_only=True):
 COLUMNS = (
     "t.id, t.context_id, t.last_seq, t.state, t.status, t.metadata, t.snapshot_seq, t.snapshot_status, t.artifacts, "
     "t.history, t.agent, t.owner_id, t.tenant_id, t.attempt, t.tries, t.max_attempts, t.timeout, t.wants, t.pushes, "
-    "t.run_seq"
+    "t.run_seq, t.size"
 )
 _TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 
@@ -101,7 +105,7 @@ def run_seq(task_id: str, attempt: int) -> int | None:
 
 def read_heads_many(items: Sequence[ReadHead]) -> list[Head | None]:
     """The same of the heads alone: however much a task holds, this costs a row of a few columns."""
-    columns = "t.id, t.context_id, t.last_seq, t.state, t.agent, t.owner_id, t.tenant_id, t.tries"
+    columns = "t.id, t.context_id, t.last_seq, t.state, t.agent, t.owner_id, t.tenant_id, t.tries, t.size, t.messages"
     fields = Head.__struct_fields__
     found = {row[0]: Head(**dict(zip(fields, row, strict=True))) for row in _rows(columns, items)}
     return [_seen(found.get(item.task_id), item) for item in items]
@@ -185,6 +189,7 @@ def task_read(row: tuple[Any, ...], tail: Sequence[EventDocument]) -> TaskRead:
     return TaskRead(
         document=stored, agent=row[10], owner_id=row[11], tenant_id=row[12], attempt=row[13], tries=row[14],
         max_attempts=row[15], timeout=row[16], wants=row[17], pushes=bool(row[18]), run_seq=row[19] or 0,
+        size=row[20],
     )  # fmt: skip
 
 

@@ -61,8 +61,10 @@ def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None = Non
         whole = known_now and not isinstance(plan.request, StreamMessage)
         exchange, body = context.exchange.halves(answer if whole else None)
     rows = [_event_row(plan, place, event, exchange.id if exchange else None) for place, event in enumerate(events, 1)]
+    row = _task_row(plan, final, task.status.timestamp)
+    row.size, row.messages = sum(event.size for event in rows), 1
     item = Create(
-        key=plan.key, task=_task_row(plan, final, task.status.timestamp), events=rows, run=failure,
+        key=plan.key, task=row, events=rows, run=failure,
         exchange=exchange, body=body, files=_held(plan, run.task_id),
     )  # fmt: skip
     if plan.request.push_config:

@@ -43,7 +43,7 @@ from tasks_app.operations.creation import Plan, create_task, create_turn
 from tasks_app.operations.fitness import fit
 from tasks_app.operations.push_configs import check_address, check_room, webhook_row
 from tasks_app.operations.shape import Context, Done, Follow, RunQuick, Steps, Wait
-from tasks_app.operations.tasks import as_of, ended, find
+from tasks_app.operations.tasks import as_of, check_growth, ended, find
 from tasks_app.rows import KeyRow
 from tasks_app.runner import Played
 from tasks_app.runner.play import arguments
@@ -268,12 +268,14 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
             return (yield from _again(request, context, known, print_of))
         if TaskState(head.state) in TERMINAL:
             raise ended(head)
+        check_growth(head)
         webhook = yield from _webhook(request, task_id)
         kept = kept or (yield from kept_of(message, task_id))
         item = _next_turn(
             context, head, replace(placed, parts=kept.parts), key, print_of,
             wants=wants.json(), files=kept.rows, webhook=webhook, pushing=webhook is not None,
         )  # fmt: skip
+        check_growth(head, item.size)
         try:
             # An answer to a question is work again.
             with account.new_work(caller.owner_id, head.agent) if item.state else nullcontext():
@@ -304,6 +306,8 @@ def _next_turn(context: Context, head: Head, message: Message, key: str, print_o
         **more,
     )  # fmt: skip
     item.sources = [state.value]
+    # Looked at again where it is stored: many messages may come at once.
+    item.most_size, item.most_messages = settings.A2A_TASK_CHARACTERS, settings.A2A_TASK_MESSAGES
     return item
 
 

@@ -1,5 +1,7 @@
 """Get, list, cancel, subscribe."""
 
+from django.conf import settings
+
 from a2a.dialects.shape import Answer
 from a2a.errors import TaskNotCancelable, TaskNotFound, UnsupportedOperation
 from a2a.events import StatusChanged
@@ -49,6 +51,19 @@ def as_of(task_id: str, context_id: str, seq: int):  # type: ignore[no-untyped-d
 def ended(head: Head) -> UnsupportedOperation:
     """What is said to who wants more of a task than it can give."""
     return UnsupportedOperation(taskId=head.task_id, detail=f"the task has ended: it is {head.state}")
+
+
+def check_growth(head: Head, size: int = 1) -> None:
+    """Raises UnsupportedOperation when a task may not grow by a message of that size."""
+    limits = (
+        ("messages", head.messages + 1, settings.A2A_TASK_MESSAGES),
+        ("events", head.seq + 1, settings.A2A_TASK_EVENTS),
+        ("characters", head.size + size, settings.A2A_TASK_CHARACTERS),
+    )
+    for noun, number, most in limits:
+        if number > most:
+            detail = f"a task may have {most:,} {noun}, and with this message it would have {number:,}: begin another"
+            raise UnsupportedOperation(taskId=head.task_id, detail=detail)
 
 
 def get(request: GetTask, context: Context) -> Steps:

@@ -6,13 +6,14 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
+from django.conf import settings
 from msgspec.structs import replace
 
 from a2a.dialects.protojson import document, encodable
 from a2a.documents import TaskDocument
 from a2a.events import ArtifactAdded, Event, StatusChanged, fold, status_of
 from a2a.inbox import Inbox
-from a2a.run import Action
+from a2a.run import Action, Failure
 from a2a.scribe import Scribe, ends_run, merged
 from a2a.states import INTERRUPTED, TaskState
 from a2a.types import Task
@@ -67,6 +68,10 @@ class Writer:
         self.files: list[FileRow] = []
         """Of the parts in the buffer that are stored apart."""
         self.size = 0
+        self.total = read.size
+        """Characters of all events of the task, as far as this run knows."""
+        self.events = read.document.seq
+        """Events of the task, likewise."""
         self.ended: str | None = None
         """The state in which an action has left the task; its event is in the buffer."""
         self.lock = asyncio.Lock()
@@ -83,12 +88,13 @@ class Writer:
         """What a write ended with that was not done."""
 
     async def accept(self, action: Action) -> None:
-        """Takes an action of the agent. Raises LostLease, WriteFailed and TooLarge."""
+        """Takes an action of the agent. Raises LostLease, WriteFailed, TooLarge and Failure."""
         if any_large(action.parts):
             action, rows = await kept(action, self.read.document.id, self.files)
             self.files += rows
         event = self.scribe.event(action, clock.now())
         encodable(event)
+        self._check_growth(_size(event))
         together = merged(self.buffer[-1], event) if self.buffer else None
         self.buffer[-1:] = [together] if together else [*self.buffer[-1:], event]
         self.size += _size(event)
@@ -102,6 +108,13 @@ class Writer:
             # Not awaited even when it is due: an agent that ends in the same turn has one write instead of two.
             wait = self.last + PAUSE - asyncio.get_running_loop().time()
             self.timer = asyncio.create_task(self._later(max(wait, 0.0)))
+
+    def _check_growth(self, size: int) -> None:
+        """Raises Failure when the task may not grow by an event of that size."""
+        if (most := settings.A2A_TASK_CHARACTERS) < self.total + self.size + size:
+            raise Failure(f"The agent has written more than a task may hold: {most:,} characters.")
+        if (most := settings.A2A_TASK_EVENTS) <= self.events + len(self.buffer):
+            raise Failure(f"The agent has written more than a task may hold: {most:,} events.")
 
     async def _later(self, seconds: float) -> None:
         if seconds:
@@ -149,6 +162,8 @@ class Writer:
             heard=max(claimed.seq, self.inbox.heard) if answers else None,
         )  # fmt: skip
         self.seq = await store(item, self.ends, self.cut_off)
+        self.total += item.size
+        self.events += len(events)
 
     def _another_turn(self, ending: Ending | None) -> Ending | None:
         """The end of a run whose task goes on; it counts against no limit of attempts, for the message is new."""

@@ -37,7 +37,7 @@ def creation(person: Person, key: str, *, id: str = "", context: str = "c", agen
             agent=agent, state="submitted", status=head.status, status_at=now, last_seq=1, metadata=None,
             snapshot_seq=1, snapshot_status=head.status, artifacts="[]", history="[]", queue="default", priority=0,
             timeout=60.0,
-            max_attempts=2, created_at=now,
+            max_attempts=2, created_at=now, size=len(event.payload),
         ),
         events=[
             EventRow(

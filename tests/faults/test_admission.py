@@ -1,0 +1,148 @@
+"""More than can be done: refused at once, with the time to come again, and at no other owner's cost."""
+
+import asyncio
+import statistics
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.faults.clients import HEADERS, PATIENCE, Client, envelope, inputs, message
+from tests.faults.conftest import SHORT, Start
+from tests.faults.nodes import Node, manage
+
+pytestmark = pytest.mark.fault
+SLACK = 3.0
+"""How much longer a promise may take on a machine that others use too."""
+STARTS = 2.0
+"""Seconds within which a task of another owner starts."""
+
+
+@asynccontextmanager
+async def person(node: Node, name: str) -> AsyncIterator[Client]:
+    """A caller with a key of their own."""
+    key = f"tdk_{name}-of-the-fault-tests"
+    code = f"from tasks_app import access; access.new_key('{name}', key='{key}')"
+    done = await asyncio.to_thread(manage, node.folder, "shell", "--no-imports", "-c", code, **node.settings)
+    assert done.returncode == 0, done.stderr
+    limits = httpx.Limits(max_connections=200)
+    async with httpx.AsyncClient(
+        headers=HEADERS | {"Authorization": f"Bearer {key}"}, timeout=60, limits=limits
+    ) as http:
+        yield Client(node, http)
+
+
+def offered(seconds: float) -> bytes:
+    """A call for a task that takes so long; it does not wait for it."""
+    return envelope("SendMessage", {"message": inputs(seconds=seconds), "configuration": {"returnImmediately": True}})
+
+
+async def offer(caller: Client, seconds: float) -> httpx.Response:
+    return await caller.http.post(caller.url("sleeper"), content=offered(seconds))
+
+
+async def run_once(caller: Client) -> float:
+    """Seconds until a task that takes no time has ended."""
+    since = time.monotonic()
+    await caller.state(await caller.send("sleeper", seconds=0), "TASK_STATE_COMPLETED")
+    return time.monotonic() - since
+
+
+async def test_another_owner_does_not_wait_behind_a_thousand_tasks(start: Start, record_property: Any) -> None:
+    node = await start(A2A_ASYNC_SLOTS="16", **SHORT)
+    async with person(node, "ann") as ann, person(node, "bob") as bob:
+        for _ in range(10):
+            answer = await ann.http.post(
+                ann.url("sleeper"), content=b"[%s]" % b",".join(offered(30) for _ in range(100))
+            )
+            assert all("result" in reply for reply in answer.json())
+        spans = [await run_once(bob) for _ in range(5)]
+    record_property("seconds for tasks of another owner behind 1,000", [round(span, 2) for span in spans])
+    assert max(spans) < SLACK * STARTS
+
+
+async def test_what_is_too_much_is_refused_at_once_and_the_rest_is_done(start: Start) -> None:
+    node = await start(A2A_OWNER_TASKS="20", **SHORT)
+    async with person(node, "ann") as ann, person(node, "bob") as bob:
+        await run_once(ann)  # from here on tasks are counted
+        accepted, refused = 0, 0
+        ends = time.monotonic() + 6
+        while time.monotonic() < ends:
+            answer = await offer(ann, 1)
+            if answer.status_code == 429:
+                refused += 1
+                assert 1 <= int(answer.headers["Retry-After"]) <= 60
+                assert answer.json()["error"]["code"] == -38008
+                await asyncio.sleep(0.05)
+            else:
+                assert answer.status_code == 200
+                accepted += 1
+        assert refused
+        assert 20 <= accepted < 20 * 7, "20 at a time, of a second each"
+        assert await run_once(bob) < SLACK * STARTS
+        await ann.completed(accepted + 1)
+
+
+@pytest.mark.long
+async def test_ten_times_what_can_be_done_for_a_minute(start: Start, record_property: Any) -> None:
+    slots, seconds = 20, 60.0
+    node = await start(A2A_ASYNC_SLOTS=str(slots), A2A_OWNER_TASKS="200", A2A_SWEEP_SECONDS="1")
+    async with person(node, "ann") as ann, person(node, "bob") as bob, person(node, "cem") as cem:
+        calm = await bystander(cem, 10)
+        await run_once(ann)
+        seen: Counter[str] = Counter()
+        waits: list[int] = []
+        slow: list[float] = []
+        ends = time.monotonic() + seconds
+
+        async def push() -> None:
+            # All callers together offer ten tasks of a second for each slot.
+            while (since := time.monotonic()) < ends:
+                answer = await offer(ann, 1)
+                slow.append(time.monotonic() - since)
+                seen[str(answer.status_code)] += 1
+                if answer.status_code == 429:
+                    waits.append(int(answer.headers["Retry-After"]))
+                await asyncio.sleep(max(0.0, since + 0.5 - time.monotonic()))
+
+        async def other() -> list[float]:
+            spans = []
+            while time.monotonic() < ends:
+                spans.append(await run_once(bob))
+                await asyncio.sleep(3)
+            return spans
+
+        pushers = [asyncio.create_task(push()) for _ in range(10 * slots // 2)]
+        spans, loaded = await asyncio.gather(other(), bystander(cem, seconds))
+        await asyncio.gather(*pushers)
+        await ann.completed(seen["200"] + 1, 4 * PATIENCE)
+    record_property("offered, accepted, refused", (sum(seen.values()), seen["200"], seen["429"]))
+    record_property("accepted and lost", 0)
+    record_property("seconds of Retry-After", (min(waits), max(waits)))
+    record_property("answers, p50 and p99 in ms", (at(slow, 50), at(slow, 99)))
+    record_property("seconds for a task of another owner, most", round(max(spans), 2))
+    record_property("a bystander in the calm, p50 and p99 in ms", (at(calm, 50), at(calm, 99)))
+    record_property("a bystander meanwhile, p50 and p99 in ms", (at(loaded, 50), at(loaded, 99)))
+    assert set(seen) == {"200", "429"}
+    assert len(waits) == seen["429"] > seen["200"]
+    assert max(spans) < SLACK * STARTS
+
+
+async def bystander(caller: Client, seconds: float) -> list[float]:
+    """How long each of the calls of an agent inside the call takes."""
+    ends, spans = time.monotonic() + seconds, []
+    while time.monotonic() < ends:
+        since = time.monotonic()
+        await caller.result("SendMessage", {"message": message({"text": "hi"})}, agent="echo")
+        spans.append(time.monotonic() - since)
+        await asyncio.sleep(0.02)
+    return spans
+
+
+def at(spans: list[float], percent: int) -> int:
+    """Milliseconds of a percentile."""
+    return round(1000 * statistics.quantiles(spans, n=100)[percent - 1])
