@@ -20,8 +20,6 @@ LEAST_PROGRESS = 16_384
 """Bytes that a reader must take within A2A_WRITE_SECONDS while more waits for it."""
 LINGER_BYTES, LINGER_SECONDS = 1_000_000, 1.0
 """What a refused client may still send before its connection is closed: it reads the answer only then."""
-LINGER_PAUSE = 0.05
-"""Seconds between two reads of what is thrown away: whoever sends it again and again is slowed down."""
 DESCRIPTORS = 0.8
 """The part of the process's file descriptors that connections may take. Agents and the database need the rest."""
 SPARE = 16
@@ -113,9 +111,6 @@ class Connection(HttpToolsProtocol):
             self.dropped += len(data)
             if self.dropped > LINGER_BYTES:
                 self.transport.abort()
-            else:
-                self.transport.pause_reading()
-                self.loop.call_later(LINGER_PAUSE, self._read_on)
             return
         # On a kept connection the clock starts with the first byte of the next request, or with what is none.
         if self.since is None and not self.reading_message:
@@ -221,10 +216,6 @@ class Connection(HttpToolsProtocol):
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.loop.call_later(LINGER_SECONDS, self.transport.close)
-
-    def _read_on(self) -> None:
-        if not self.transport.is_closing():
-            self.transport.resume_reading()
 
     # ------------------------------------------------------------------ what takes too long
 
