@@ -8,7 +8,7 @@ no more indexes to write than a list by time alone would need.
 import hashlib
 import re
 import time
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -40,6 +40,7 @@ ESTIMATED_SECONDS = 5.0
 """How long an estimate is good."""
 MOST_ESTIMATES = 1_000
 """Estimates that a process keeps."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SALT = "tasks_app.pages"
 _TASK = Task._meta.db_table
 _HIDDEN = "%s || ''"
@@ -47,7 +48,7 @@ _HIDDEN = "%s || ''"
 _SHOWN = (
     "t.id, t.context_id, t.last_seq, t.state, t.status, t.metadata, t.snapshot_seq, "
     # Only of a task whose last events are not in its snapshot.
-    "case when t.snapshot_seq < t.last_seq then t.snapshot_status else '' end as snapshot_status, t.status_at"
+    "case when t.snapshot_seq < t.last_seq then t.snapshot_status else '' end as snapshot_status"
 )
 
 
@@ -62,7 +63,8 @@ class Row(Struct, frozen=True):
     metadata: str | None
     snapshot_seq: int
     snapshot_status: str
-    status_at: Any
+    at: int | str
+    """The time of the status: microseconds on PostgreSQL, whose times are dear to read, and text on SQLite."""
     octets: int
     history: str | None
     artifacts: str | None
@@ -106,7 +108,7 @@ def page_of(request: ListTasks, caller: Caller, agent: str | None) -> TaskPage:
     shown, last = _within_bytes(request, _rows(request, filters, place))
     token = ""
     if last:
-        where = [_moment(last.status_at).isoformat(), last.id, binding]
+        where = [_moment(last.at).isoformat(), last.id, binding]
         token = signing.dumps(where, salt=_SALT, compress=True)
     whole = place is None and not token
     return TaskPage(
@@ -146,9 +148,9 @@ def _time(at: datetime | None) -> Any:
     return at if at is None or on_postgres() else sqlite_time(at)
 
 
-def _moment(at: Any) -> datetime:
-    """The time of a row, which SQLite has as text."""
-    return at if isinstance(at, datetime) else datetime.fromisoformat(f"{at}+00:00")
+def _moment(at: int | str) -> datetime:
+    """The time of a row."""
+    return EPOCH + timedelta(microseconds=at) if isinstance(at, int) else datetime.fromisoformat(f"{at}+00:00")
 
 
 # ------------------------------------------------------------------------ rows
@@ -184,7 +186,8 @@ def _columns(history: bool, artifacts: bool, most: int | None) -> str:
     size = " + ".join(octets.format(text) for text, shown in texts.items() if shown) or "0"
     small = f"{size} <= {most}" if most is not None else "true"
     read = [f"case when {small} then {text} end" if shown else _EMPTY for text, shown in texts.items()]
-    return f"{_SHOWN}, {size} as octets, {read[0]} as history, {read[1]} as artifacts"
+    at = "(extract(epoch from t.status_at) * 1000000)::bigint" if on_postgres() else "t.status_at"
+    return f"{_SHOWN}, {at} as at, {size} as octets, {read[0]} as history, {read[1]} as artifacts"
 
 
 def _within_bytes(request: ListTasks, found: list[Row]) -> tuple[list[Row], Row | None]:
@@ -218,7 +221,8 @@ def _with_texts(request: ListTasks, rows: list[Row]) -> list[Row]:
 
 _STATES = [state.value for state in TaskState]
 _EMPTY = "'[]'"
-_ORDER = "order by status_at desc, id limit %s"
+_ORDER = "order by t.status_at desc, t.id limit %s"
+_ORDER_OF_ROWS = "order by at desc, id limit %s"
 
 
 @cache
@@ -230,14 +234,14 @@ def _one_state(columns: str, where: str) -> str:
 def _all_states(columns: str, where: str) -> str:
     """The newest of each state, and of those the newest. A union says the same, but takes longer to plan."""
     newest = f"select {columns} from {_TASK} t where t.state = s.state and {where} {_ORDER}"
-    return f"select t.* from unnest(%s::text[]) s(state) cross join lateral ({newest}) t {_ORDER}"
+    return f"select t.* from unnest(%s::text[]) s(state) cross join lateral ({newest}) t {_ORDER_OF_ROWS}"
 
 
 @cache
 def _union(columns: str, where: str) -> str:
     """The same on SQLite, which has no lateral joins."""
     newest = f"select * from (select {columns} from {_TASK} t where t.state = %s and {where} {_ORDER})"
-    return f"select * from ({' union all '.join([newest] * len(_STATES))}) {_ORDER}"
+    return f"select * from ({' union all '.join([newest] * len(_STATES))}) {_ORDER_OF_ROWS}"
 
 
 def _documents(rows: list[Row], include_artifacts: bool) -> tuple[TaskDocument, ...]:
