@@ -1,11 +1,13 @@
 """What is refused when an owner, an agent or the server has enough in flight, and what never is."""
 
 import asyncio
+import io
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.http import StreamingHttpResponse
 from django.test import AsyncClient, AsyncRequestFactory
 
@@ -162,3 +164,24 @@ def test_the_census_follows_what_is_made_and_ended(owner: Person) -> None:
     ask(owner, CancelTask(id=task.id))
     sent(owner, "hello", ASYNC)
     until(lambda: known() == 0, "it is known that nothing is under way")
+
+
+def test_operators_see_who_waits_for_what(account: Account, owner: Person, stranger: Person) -> None:
+    queued(owner, 2)
+    (task,) = queued(stranger, agent="form-function")
+    Task.objects.filter(pk=task).update(state="working")
+    printed = io.StringIO()
+    call_command("a2a", "load", stdout=printed)
+    total, *rows = [json.loads(line) for line in printed.getvalue().splitlines()]
+    assert total == {
+        "owner": None,
+        "agent": None,
+        "queued": 2,
+        "running": 1,
+        "most": {"owner": 3, "agent": 4, "all": 5},
+    }
+    assert [(row["tenant"], row["owner"], row["agent"], row["queued"], row["running"]) for row in rows] == [
+        ("home", "owner", ASYNC, 2, 0),
+        ("abroad", "stranger", "form-function", 0, 1),
+    ]
+    Task.objects.filter(pk=task).update(state="submitted")

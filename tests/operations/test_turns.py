@@ -17,7 +17,7 @@ from tasks_app.runner.runner import Runner
 from tests.conftest import Person, on_postgres
 from tests.operations.rows import addition, creation, status, together
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
 AGENT, OTHER = "tries-twice", "form-coroutine"
 
 

@@ -7,6 +7,7 @@ from tasks_app.management.nouns import Noun
 from tasks_app.management.nouns.cardkey import CARDKEY
 from tasks_app.management.nouns.doctor import DOCTOR
 from tasks_app.management.nouns.keys import KEYS
+from tasks_app.management.nouns.load import LOAD
 from tasks_app.management.nouns.processes import PROCESSES
 from tasks_app.management.nouns.purge import PURGE
 from tasks_app.management.operator import DatabaseCommand
@@ -15,6 +16,7 @@ NOUNS: dict[str, Noun] = {
     "cardkey": CARDKEY,
     "doctor": DOCTOR,
     "keys": KEYS,
+    "load": LOAD,
     "processes": PROCESSES,
     "purge": PURGE,
 }
