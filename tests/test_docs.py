@@ -89,3 +89,16 @@ def test_every_make_target_is_a_rule_and_explained() -> None:
     explained = set(re.findall(r"^([a-z]+):.* ## .", makefile, re.MULTILINE)) | {"help"}
     named = set(re.findall(r"(?:`| {4}.*)make ([a-z]+)", README))
     assert phony == rules == explained >= named >= {"run", "test", "bench", "check"}
+
+
+def test_every_promise_names_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")][1:]
+    files = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")]
+    there = {name for text in files for name in re.findall(r"^(?:async )?def (test_\w+)\(", text, re.MULTILINE)}
+    assert rows
+    for promise, *proof in rows:
+        named = set(re.findall(r"`(test_\w+)`", " ".join(proof)))
+        assert named, f"{promise}: no test proves it"
+        assert named <= there, f"{promise}: no such test as {named - there}"
+    assert "](docs/promises.md)" in README
