@@ -243,6 +243,10 @@ A2A_KEY_HOURS = number("A2A_KEY_HOURS", 24)
 """How long a message id is remembered, so that a message sent twice is one; 0: two messages may share an id."""
 A2A_EXCHANGE_DAYS = number("A2A_EXCHANGE_DAYS", 7)
 A2A_TASK_DAYS = number("A2A_TASK_DAYS", 30)
+A2A_QUEUE_HOURS = number("A2A_QUEUE_HOURS", 72)
+"""How long a task may wait for a worker before it fails; 0: for ever."""
+A2A_ANSWER_DAYS = number("A2A_ANSWER_DAYS", 30)
+"""How long an agent's question may wait for an answer before its task is canceled; 0: for ever."""
 
 # -------------------------------------------------------------------- files
 

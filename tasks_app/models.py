@@ -116,6 +116,9 @@ class Task(models.Model):
                 condition=Q(state="submitted"),
             ),
             models.Index(fields=["agent", "owner", "created_at"], name="task_working", condition=Q(state="working")),
+            models.Index(
+                fields=["status_at"], name="task_asked", condition=Q(state__in=["input_required", "auth_required"])
+            ),
             models.Index(fields=["lease_until"], name="task_leased", condition=Q(lease_until__isnull=False)),
         ]
 

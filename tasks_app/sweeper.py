@@ -1,4 +1,5 @@
-"""What time alone must do: take up what lost workers held (leases.py), offer, delete files."""
+"""What time alone must do: take up what lost workers held (leases.py), end what waits
+for too long (expiry.py), offer, delete files."""
 
 import logging
 import threading
@@ -11,6 +12,7 @@ from django.conf import settings
 from tasks_app import files
 from tasks_app.event_log import Held
 from tasks_app.exchanges import recorder
+from tasks_app.expiry import expire
 from tasks_app.hints import hints
 from tasks_app.leases import take_up
 from tasks_app.processes import doubts, entry
@@ -75,6 +77,7 @@ class Sweeper:
             self.renew()
         hints.offer()
         if not doubts():
+            expire()
             self.delete_files()
         self.last = time.monotonic()
 

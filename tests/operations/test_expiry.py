@@ -1,0 +1,93 @@
+"""What waits for too long ends with a reason: for a worker, or for an answer."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from a2a.states import TaskState
+from tasks_app import clock, expiry
+from tasks_app.event_log import Append, append_many, claim, create_many
+from tasks_app.expiry import expire
+from tasks_app.models import Event, Task
+from tests.conftest import Person
+from tests.operations.rows import addition, creation, status, wish
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
+Later = Callable[[float], int]
+
+
+@pytest.fixture
+def expire_after(monkeypatch: pytest.MonkeyPatch) -> Later:
+    """A sweep of what waits, so many hours from now."""
+
+    def later(hours: float) -> int:
+        now = timezone.now() + timedelta(hours=hours)
+        monkeypatch.setattr(clock, "shared", lambda: now)
+        return expire()
+
+    return later
+
+
+def submitted(owner: Person, key: str = "k", agent: str = "gone") -> str:
+    item = creation(owner, key, agent=agent)
+    create_many([item])
+    assert item.task
+    return item.task.id
+
+
+def test_a_task_whose_agent_is_gone_fails_and_names_it(owner: Person, settings: Any, expire_after: Later) -> None:
+    settings.A2A_QUEUE_HOURS = 24
+    task_id = submitted(owner)
+    assert [expire_after(hours) for hours in (23, 25, 25)] == [0, 1, 0]
+    row = Task.objects.get(pk=task_id)
+    assert row.state == "failed"
+    assert "No worker has begun this task within 24 hours. Its agent is gone, its queue default" in row.status
+    assert Event.objects.filter(task_id=task_id).latest("seq").actor == "sweeper"
+
+
+def test_a_task_at_work_does_not_wait(owner: Person, settings: Any, expire_after: Later) -> None:
+    settings.A2A_QUEUE_HOURS = 24
+    submitted(owner, agent="tries-twice")
+    assert claim(wish())
+    assert expire_after(99) == 0
+
+
+@pytest.mark.parametrize("state", [TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED])
+def test_a_question_without_an_answer_is_canceled(
+    owner: Person, settings: Any, state: TaskState, expire_after: Later
+) -> None:
+    settings.A2A_ANSWER_DAYS = 30
+    submitted(owner, agent="tries-twice")
+    (read,) = claim(wish())
+    append_many([addition(read.document.id, status(state, "Well?"), attempt=read.attempt)])
+    assert expire_after(29 * 24) == 0
+    assert expire_after(31 * 24) == 1
+    row = Task.objects.get()
+    assert row.state == "canceled"
+    assert "no answer came within 30 days" in row.status
+
+
+def test_one_that_is_answered_at_that_moment_goes_on(
+    owner: Person, settings: Any, monkeypatch: pytest.MonkeyPatch, expire_after: Later
+) -> None:
+    settings.A2A_QUEUE_HOURS = 24
+    submitted(owner, agent="tries-twice")
+    found = expiry._overdue
+
+    def found_too_late(now: datetime) -> list[Append]:
+        items = found(now)
+        assert claim(wish())
+        return items
+
+    monkeypatch.setattr(expiry, "_overdue", found_too_late)
+    assert expire_after(25) == 0
+    assert Task.objects.get().state == "working"
+
+
+def test_nothing_expires_where_the_settings_are_zero(owner: Person, settings: Any, expire_after: Later) -> None:
+    settings.A2A_QUEUE_HOURS = settings.A2A_ANSWER_DAYS = 0
+    submitted(owner)
+    assert expire_after(99_999) == 0
