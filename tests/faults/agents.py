@@ -128,6 +128,13 @@ def hung(run: Run, seconds: float = 600.0) -> str:
     return "at last"
 
 
+@agent(timeout=1, queue="cpu")
+def hung_apart(run: Run, seconds: float = 600.0) -> str:
+    """Blocks the process that was forked for it."""
+    time.sleep(seconds)
+    return "at last"
+
+
 @agent
 def brief(run: Run, seconds: float = 0.02) -> dict[str, int]:
     """Takes a thread for a moment, and says of which process."""

@@ -156,6 +156,16 @@ async def test_a_development_server_beyond_help_says_so_and_stays(start: Start) 
     assert "in hung" in run["traceback"]
 
 
+@pytest.mark.finds("agent hung-apart", "(hung-apart)")
+async def test_a_forked_process_whose_run_hangs_is_replaced(plant: Plant) -> None:
+    web = await plant.web()
+    await plant.worker("--queues", "cpu", "--processes", "1", A2A_HELPLESS_SECONDS="1")
+    async with client(web) as caller:
+        hung = await ended(caller, await caller.send("hung-apart"))
+        assert words(hung) == "The agent took longer than its timeout of 1 s."
+        assert state(await ended(caller, await caller.send("burns", seconds=0))) == "TASK_STATE_COMPLETED"
+
+
 @pytest.mark.finds("agent blocks-the-doors", "(blocks-the-doors)")
 async def test_a_quick_agent_that_blocks_all_callers_is_named(start: Start) -> None:
     node = await start()
