@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from a2a.errors import Unavailable
 from a2a.requests import GetTask
-from tasks_app.bridge import KINDS
+from tasks_app.bridge import KINDS, DoSlowly
 from tasks_app.event_log import Append, Claim
 from tasks_app.hints import hints
 from tasks_app.models import Event, Run, Task
 from tasks_app.runner import runner
 from tests.conftest import Person, until
-from tests.operations.asking import ask, sent, shown, text_of
+from tests.operations.asking import ask, message, sent, shown, text_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 Perform = Callable[[Sequence[Any]], list[Any]]
@@ -91,6 +91,23 @@ def test_a_claim_whose_answer_is_lost_costs_no_attempt(
     until(lambda: Task.objects.get().state == "completed", "the end")
     assert text_of(shown(ask(owner, GetTask(id=task.id)))) == "hello"
     assert Task.objects.values_list("attempt", "tries").get() == (1, 1)
+
+
+def test_an_agent_that_was_not_called_for_want_of_the_database_keeps_its_attempt(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, number = KINDS[DoSlowly], itertools.count()
+
+    def perform(items: Sequence[Any]) -> list[Any]:
+        if any("_prepare" in getattr(item.function, "__qualname__", "") for item in items) and not next(number):
+            raise OperationalError("the connection is closed")
+        return kind.perform(items)
+
+    monkeypatch.setitem(KINDS, DoSlowly, replace(kind, perform=perform))
+    task = sent(owner, message("hello", context_id="c"), "form-coroutine")
+    assert (task.status.state, text_of(task)) == ("completed", "hello")
+    assert list(Run.objects.order_by("number").values_list("outcome", flat=True)) == ["released", "completed"]
+    assert Task.objects.values_list("attempt", "tries").get() == (2, 1)
 
 
 def test_an_agent_is_stopped_after_a_lease_without_the_database_and_its_task_says_why(

@@ -1,0 +1,79 @@
+"""Sweeps that come late: after the database was away, leases are renewed before any of them is judged."""
+
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from tasks_app import leases, sweeper
+from tasks_app.event_log import claim, create_many
+from tasks_app.leases import take_up
+from tasks_app.models import Task
+from tasks_app.sweeper import Sweeper
+from tests.conftest import Person
+from tests.operations.rows import LONG_AGO, creation, wish
+
+LATE = 121.0
+"""On the clock of these tests, whose last sweep was at 100: later than a sweep and a third of a lease."""
+
+
+class Clock:
+    """A monotonic clock that stands still until it is set."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def swept(monkeypatch: pytest.MonkeyPatch, settings: Any) -> tuple[Sweeper, Clock, list[str]]:
+    """A sweeper with the usual times that swept at 100, its clock, and what it does with leases."""
+    settings.A2A_LEASE_SECONDS, settings.A2A_SWEEP_SECONDS = 30, 5
+    time, done, found = Clock(100.0), [], Sweeper()
+    monkeypatch.setattr(sweeper, "time", time)
+    monkeypatch.setattr(sweeper, "take_up", lambda renew: done.append("judged"))
+    for name in ("entry", "hints", "recorder"):
+        monkeypatch.setattr(sweeper, name, Mock())
+    monkeypatch.setattr(sweeper, "doubts", lambda: ["nothing is deleted here"])
+    found.renew = lambda: done.append("renewed")
+    found.last = 100.0
+    return found, time, done
+
+
+def sweep_at(moment: float, swept: tuple[Sweeper, Clock, list[str]]) -> list[str]:
+    found, time, done = swept
+    time.now = moment
+    done.clear()
+    found.sweep()
+    return list(done)
+
+
+def test_a_sweep_in_time_judges(swept: Any) -> None:
+    assert sweep_at(106, swept) == ["judged"]
+
+
+def test_a_sweep_that_comes_late_renews_and_judges_a_third_of_a_lease_later(swept: Any) -> None:
+    assert sweep_at(LATE, swept) == ["renewed"]
+    assert sweep_at(LATE + 5, swept) == ["renewed"]
+    assert sweep_at(LATE + 10, swept) == ["judged"]
+
+
+def test_sweeps_that_are_always_late_judge_all_the_same(swept: Any) -> None:
+    done = [sweep_at(LATE + 20 * place, swept) for place in range(6)]
+    assert done == [["renewed"], ["judged"]] * 3
+
+
+@pytest.mark.storage
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_hung_is_no_reason_to_judge(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_many([creation(owner, "k")])
+    claim(wish())
+    Task.objects.update(lease_until=LONG_AGO)
+    moments = iter([0.0, 40.0, 40.0])
+    with monkeypatch.context() as patch:
+        patch.setattr(leases, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+        assert take_up() == 0
+    assert take_up() == 1
