@@ -270,6 +270,8 @@ class Bridge:
     async def _result(self, ticket: Ticket, future: "asyncio.Future[Any]", loop: asyncio.AbstractEventLoop) -> Any:
         waits = self.waits.get(loop)
         if waits is None:
+            # Of loops that have ended, as those of tests do, nothing is kept.
+            self.waits = {known: waits for known, waits in self.waits.items() if not known.is_closed()}
             waits = self.waits[loop] = Waits(loop)
         waits.add(ticket)
         try:
@@ -277,8 +279,6 @@ class Bridge:
             return await future
         finally:
             waits.remove(ticket)
-            if not waits.tickets:
-                self.waits.pop(loop, None)
 
     def _collect(self, ticket: Ticket, loop: asyncio.AbstractEventLoop) -> None:
         collected = self.collected.get(loop)

@@ -69,15 +69,15 @@ class Waits:
             self.timer = self.loop.call_later(LOOK, self._look)
 
     def remove(self, ticket: Ticket) -> None:
-        """Forget a ticket whose result is there; the timer ends with the last of them."""
+        """Forget a ticket whose result is there. The timer goes on until it finds none: the next ask is near."""
         self.tickets.pop(id(ticket), None)
         if ticket.leaving is not None:
             ticket.leaving.cancel()
-        if not self.tickets and self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
 
     def _look(self) -> None:
+        if not self.tickets:
+            self.timer = None
+            return
         self.timer = self.loop.call_later(LOOK, self._look)
         now = time.monotonic()
         for ticket in list(self.tickets.values()):

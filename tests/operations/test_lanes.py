@@ -149,7 +149,7 @@ def test_nothing_is_kept_of_what_was_answered() -> None:
     async def some() -> None:
         await asyncio.gather(*(bridge.ask(Do(lambda: 1)) for _ in range(20)))
         await outcome(Do(lambda: 1), left=asyncio.Event().wait)
-        assert bridge.waits == {}
+        assert bridge.waits[asyncio.get_running_loop()].tickets == {}
 
     asyncio.run(some())
     assert all(lane.size == 0 for lane in bridge.lanes.values())
