@@ -138,28 +138,34 @@ class Connection(HttpToolsProtocol):
             self.since = self.loop.time()
 
     def on_url(self, url: bytes) -> None:
-        self._count(len(url), HTTPStatus.REQUEST_URI_TOO_LONG)
-        super().on_url(url)
+        self.silent = 0
+        self.head += len(url)
+        if self.head > HEAD_BYTES:
+            raise Refused(HTTPStatus.REQUEST_URI_TOO_LONG, _too_large())
+        self.url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._count(len(name) + len(value) + FIELD_BYTES, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        # A field behind the body is none that a proxy has checked, nor may it act as one of the head (RFC 9110, 6.5.1).
-        if self.reading_head:
-            if len(name) == 4 and name.lower() == b"host":
-                self.hosts += 1
-            super().on_header(name, value)
-
-    def _count(self, size: int, status: HTTPStatus) -> None:
-        """Count bytes of a head or of trailers. Raises Refused."""
+        # Called ten times a request: it does what uvicorn's does, instead of calling it.
         self.silent = 0
-        self.head += size
+        self.head += len(name) + len(value) + FIELD_BYTES
         if self.head > HEAD_BYTES:
-            raise Refused(status, _too_large())
+            raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large())
+        if not self.reading_head:
+            # A field behind the body is none that a proxy has checked, nor may it act as one of the head
+            # (RFC 9110, 6.5.1).
+            return
+        name = name.lower()
+        if name == b"host":
+            self.hosts += 1
+        elif name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self.reading_head, self.since = False, None
         self.head = self.silent = 0
-        self._check()
+        if self.hosts != 1 or self.pipeline or self.parser.get_http_version() != "1.1":
+            self._check()
         _unserved.pop(self, None)
         super().on_headers_complete()
 
