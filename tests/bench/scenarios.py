@@ -144,6 +144,9 @@ def warm_up(deployment: Deployment) -> None:
     deployment.answers += seen.answers
 
 
+UNBOUNDED = dict.fromkeys(("A2A_OWNER_TASKS", "A2A_AGENT_TASKS", "A2A_TASKS"), "1000000")
+"""One caller queues all that the server takes."""
+
 SCENARIOS = {
     "send": Scenario(_calls(_quick, "send, quick agent", stores=True), "waits for an agent inside the call"),
     "get": Scenario(_calls(_get, "get", stores=False), "tasks that have ended"),
@@ -156,7 +159,7 @@ SCENARIOS = {
     "alone": Scenario(
         _calls(_queued, "queued send, waiting, alone", stores=True, connections=1), "the same from one connection"
     ),
-    "immediate": Scenario(_immediate, "does not wait for the run"),
+    "immediate": Scenario(_immediate, "does not wait for the run", settings=UNBOUNDED),
     "streams": Scenario(_streams, f"{STREAMS} open together, 10 chunks, 100 ms apart", wrk=False),
     "waiting": Scenario(
         _waiting, f"memory of {WAITING} runs that wait", settings={"A2A_ASYNC_SLOTS": str(WAITING)}
