@@ -22,7 +22,7 @@ from tests.conftest import Person, replayed
 from tests.operations.asking import ask, message, shown
 from tests.operations.rows import addition, chunk, expire, status, wish
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
 MOST = 2
 """Attempts of the agent that is used."""
 
