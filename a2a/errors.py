@@ -1,4 +1,4 @@
-"""What can go wrong. Errors have reasons and facts; the numbers belong to the dialects.
+"""The errors of the protocol. Errors have reasons and facts; the numbers belong to the dialects.
 
 Error
 |- ParseError, InvalidRequest, MethodNotFound       the envelope

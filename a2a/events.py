@@ -1,4 +1,4 @@
-"""What can happen to a task, and the pure fold: fold(task, events) -> task.
+"""The events of a task, and the pure fold: fold(task, events) -> task.
 
 The log stores these; streams send them; a snapshot is what folding them gave up to some sequence number.
 """

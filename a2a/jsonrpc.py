@@ -46,7 +46,7 @@ class BadCall(Struct, frozen=True, kw_only=True):
     """One member that is not a valid request."""
 
     id: Id | UnsetType
-    """As far as it could be read, else null; UNSET for a notification, which is not answered."""
+    """The id of the call, null if it could not be read; UNSET for a notification, which is not answered."""
     error: Error
     source: Any = None
     """The member as it was parsed."""
@@ -117,7 +117,7 @@ def _without_pairs(body: bytes) -> bytes:
 
 
 def head(rpc_id: Id) -> bytes:
-    """What stands before the result of a call that succeeded; TAIL stands behind it."""
+    """Return the bytes before the result of a call that succeeded; TAIL stands behind it."""
     return b'{"jsonrpc":"2.0","id":' + orjson.dumps(rpc_id) + b',"result":'
 
 
@@ -159,7 +159,7 @@ def _checked(value: Any, nul: bool) -> Member:
 
 
 def nul_in(params: Any) -> InvalidParams | None:
-    """What is said to params that hold the one character that no database does."""
+    """Return the refusal of params that hold NUL, the one character that PostgreSQL cannot store; None without it."""
     path = path_of_nul(params)
     return None if path is None else InvalidParams((path or "params", "must not hold the character U+0000"))
 

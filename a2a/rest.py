@@ -69,14 +69,14 @@ class Family(Struct, frozen=True, kw_only=True):
     media: str
     """The type of its answers."""
     main: Dialect
-    """What is spoken where a call does not tell."""
+    """The dialect of calls that name no version."""
     spoken: Callable[[Any, str | None], Dialect]
     """Its dialect of a body, under an A2A-Version."""
     encode_error: Callable[[Error, int | None], Json]
 
 
 def find(family: Family, verb: str, path: str) -> Found:
-    """What is asked for. Raises MethodNotFound and NoSuchVerb."""
+    """Return the route that the path names. Raises MethodNotFound and NoSuchVerb."""
     places = [(route, match) for route in family.main.routes if (match := _pattern(route.path).fullmatch(path))]
     if not places:
         raise MethodNotFound(detail="there is nothing at this path")
@@ -93,7 +93,7 @@ _VARIABLE = re.compile(r"\{(\w+)\}")
 
 @cache
 def _pattern(template: str) -> re.Pattern[str]:
-    """Of a path; a variable may be empty, so that it is the decoder who says which one must not be."""
+    """Compile the template of a path. A variable may be empty: the decoder refuses it and names the field."""
     # What split gives are texts and names in turn.
     pieces = enumerate(_VARIABLE.split(template))
     return re.compile("".join(rf"(?P<{piece}>[^/]*)" if place % 2 else re.escape(piece) for place, piece in pieces))
@@ -159,7 +159,7 @@ def _kinds(kind: Any) -> tuple[Any, ...]:
 
 
 def _typed(text: str, kinds: frozenset[type], field: str) -> Any:
-    """What the text of a query means, by what it may be."""
+    """Return the text of a query as one of the types that its field may have."""
     if int in kinds and re.fullmatch(r"-?[0-9]{1,18}", text):
         return int(text)
     if bool in kinds and text in ("true", "false"):
@@ -228,4 +228,4 @@ OLD = Family(
 """Under /v1/."""
 
 WORDS = frozenset(route.path.split("/")[1] for route in NEW.main.routes)
-"""What the path of a call of 1.0 begins with, after its prefix."""
+"""The first words of the paths of 1.0, after their prefix."""

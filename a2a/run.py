@@ -1,4 +1,4 @@
-"""What an agent is given, the actions it may yield, and how it fails or asks to be called again in its own words."""
+"""The value an agent is given, the actions it may yield, and the exceptions it raises to fail or to be tried again."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -65,7 +65,7 @@ Action = Say | Ask | Chunk | Reply | Reject
 
 
 class Failure(Exception):
-    """What an agent raises to fail in its own words: callers read them, so they tell nothing that is not for all."""
+    """An agent raises it to fail in its own words. Callers read them, so they must tell nothing that is not for all."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -73,8 +73,8 @@ class Failure(Exception):
 
 
 class Retry(Failure):
-    """What an agent raises when another attempt is worth it: a model that is overloaded, a quota that is used up for
-    now. Callers read the text. It is called again after so many seconds, or else after its own backoff, as long as its
+    """An agent raises it when another attempt is worth it: a model is overloaded, a quota is used up for now. Callers
+    read the text. The agent is called again after so many seconds, or else after its own backoff, as long as its
     option `attempts` allows."""
 
     def __init__(self, text: str = "The agent cannot do it at the moment.", *, after: float | None = None) -> None:
@@ -91,7 +91,7 @@ class Wants(Struct, frozen=True, omit_defaults=True):
     extensions: tuple[str, ...] = ()
 
     def json(self) -> str:
-        """As it is stored; empty when nothing is wanted."""
+        """Return the stored form; empty when nothing is wanted."""
         return msgspec.json.encode(self).decode() if self.accepts or self.extensions else ""
 
 
@@ -104,7 +104,7 @@ def wants_of(stored: str) -> Wants:
 
 
 class Files(Protocol):
-    """What reads the bytes of a part that are stored apart, by its URL; handed in, for there is no I/O here."""
+    """Reads the bytes of a part that are stored apart, by its URL. It is handed in, for there is no I/O here."""
 
     async def read(self, url: str) -> bytes: ...
 
@@ -129,9 +129,9 @@ class Run:
         self.history = history
         """The task's messages so far, oldest first, with the one above."""
         self.conversation = conversation
-        """What was said in the context before this task: messages, results, replies; the newest 20 turns."""
+        """The newest 20 turns of the context before this task: messages, results, replies."""
         self.metadata = metadata or {}
-        """Of the request that made the task."""
+        """The metadata of the request that made the task."""
         self.accepts = wants.accepts
         """The media types that the caller of the newest message wants, ranges included; empty: no preference."""
         self.extensions = wants.extensions
@@ -165,7 +165,7 @@ class Run:
         return _bytes_of(part)
 
     def read_now(self, part: Part) -> bytes:
-        """The same for agents that are not async."""
+        """Return the bytes of a part, for agents that are not async."""
         if self._files is not None and part.url is not None and is_stored(part):
             return self._files.read_now(part.url)
         return _bytes_of(part)
@@ -196,7 +196,7 @@ class Run:
         return Reject(parts_of(content), metadata, self._declared(extensions))
 
     def _declared(self, extensions: Iterable[str]) -> tuple[str, ...]:
-        """What the agent says about itself must be on its card. Raises ValueError."""
+        """Return the URIs as a tuple. Raises ValueError for an extension that is not on the agent's card."""
         uris = tuple(extensions)
         for uri in uris:
             if all(uri != known.uri for known in self.agent.extensions):
@@ -233,7 +233,7 @@ def part_of(value: Any) -> Part:
 
 
 def action_of(value: Any) -> Action:
-    """What a yielded or returned value means. Raises TypeError for what means nothing."""
+    """Return the action that a yielded or returned value stands for. Raises TypeError for a value without a meaning."""
     action = _action_of(value)
     if not action.parts:
         raise TypeError(f"{type(action).__name__} has no content: give it at least one part")

@@ -204,7 +204,7 @@ A2A_AGENT_TASKS = whole("A2A_AGENT_TASKS", 10_000, 1)
 A2A_TASKS = whole("A2A_TASKS", 20_000, 1)
 """Unfinished tasks in all."""
 A2A_TASK_CHARACTERS = whole("A2A_TASK_CHARACTERS", 20_000_000, 10_000)
-"""What the events of a task may have in all: a message beyond it is refused, and a run that writes more fails."""
+"""Characters of a task's events in JSON: a message beyond them is refused, and a run that writes more fails."""
 A2A_TASK_EVENTS = whole("A2A_TASK_EVENTS", 100_000, 10)
 A2A_TASK_MESSAGES = whole("A2A_TASK_MESSAGES", 1_000, 1)
 """Messages that a caller may send to one task."""
@@ -216,7 +216,7 @@ A2A_BODY_BYTES = whole("A2A_BODY_BYTES", 1_000_000, 1_000)
 A2A_OWNER_BODY_BYTES = whole("A2A_OWNER_BODY_BYTES", max(16_000_000, A2A_BODY_BYTES), A2A_BODY_BYTES)
 """Bytes of large or slow bodies of one owner that a process holds; all strangers together count as one."""
 A2A_BODIES_BYTES = whole("A2A_BODIES_BYTES", 4 * A2A_OWNER_BODY_BYTES, A2A_OWNER_BODY_BYTES)
-"""The same of all owners."""
+"""Bytes of large or slow bodies of all owners together that a process holds."""
 A2A_BODY_SECONDS = number("A2A_BODY_SECONDS", 15, 0.1)
 """A request whose body takes longer to arrive is given up."""
 A2A_HEADER_SECONDS = number("A2A_HEADER_SECONDS", 15, 0.1)
@@ -286,7 +286,7 @@ A2A_OWNER_WEBHOOKS = whole("A2A_OWNER_WEBHOOKS", 300, 1)
 # ----------------------------------------------------------- language model
 
 LLM_BASE_URL = text("LLM_BASE_URL").rstrip("/")
-"""Of a chat endpoint that speaks the OpenAI wire format; with a model it makes the llm agent."""
+"""The address of a chat endpoint that speaks the OpenAI wire format; with a model it makes the llm agent."""
 LLM_MODEL = text("LLM_MODEL")
 LLM_API_KEY = text("LLM_API_KEY")
 
@@ -371,7 +371,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 LEAN_MIDDLEWARE: list[str] = []
-"""Of the protocol's paths; async-native only."""
+"""Middleware of the protocol's paths; async-native only."""
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
 APPEND_SLASH = False

@@ -48,9 +48,9 @@ class Count(Struct, frozen=True, kw_only=True):
 
     unfinished: int
     older: int
-    """Those that were created before this count was begun."""
+    """Unfinished tasks that were created before this count began."""
     before: int
-    """Those that were created before the last count was: what it had besides has been finished since."""
+    """Unfinished tasks that were created before the count before this one; the others it saw have ended since."""
 
 
 NOTHING = Count(unfinished=0, older=0, before=0)
@@ -82,15 +82,15 @@ class Rates:
 
 
 class Account:
-    """Of one process; any thread may ask."""
+    """The account of one process; any thread may ask."""
 
     def __init__(self) -> None:
         # A collection of garbage may release something in the midst of anything.
         self.lock = threading.RLock()
         self.held: Counter[tuple[str, int | None]] = Counter()
-        """What each owner has of each kind."""
+        """The amount that each owner has of each kind."""
         self.totals: Counter[str] = Counter()
-        """What all have of each kind."""
+        """The amount that all owners have of each kind."""
         self.wanted = threading.Event()
         """Set when a task was asked for since the last count."""
         self.rates = Rates()
@@ -129,7 +129,7 @@ class Account:
                 del self.held[kind, owner_id]
 
     def hold(self, owner_id: int | None, kind: str, amount: int = 1) -> "Holding":
-        """The same as take(), for what may end in more than one place. Raises RateLimited and Unavailable."""
+        """Take an amount that may be given back in more than one place. Raises RateLimited and Unavailable."""
         self.take(owner_id, kind, amount)
         return Holding(self, owner_id, kind, amount)
 
@@ -233,4 +233,4 @@ def groups_of(owner_id: int, agent: str) -> tuple[str, str, str]:
 
 
 account = Account()
-"""Of this process."""
+"""The account of this process."""

@@ -58,13 +58,13 @@ class Do(Struct, frozen=True):
 
 
 class DoSlowly(Do, frozen=True):
-    """The same for what only reads and may take long. Owners take turns; what has none waits for no turn."""
+    """A function that only reads and may take long. Owners take turns; a read without an owner waits for no turn."""
 
     owner: int | None = None
 
 
 class DoApart(Do, frozen=True):
-    """The same for what the service must know of itself: it waits for no caller's work."""
+    """A function of the service itself, such as readiness: it waits for no caller's work."""
 
 
 def _each(items: Sequence[Do]) -> list[Any]:
@@ -219,7 +219,7 @@ class Bridge:
         self.lanes: dict[str, Lane] = {}
         self.starting = threading.Lock()
         self.collected: dict[asyncio.AbstractEventLoop, list[tuple[Kind, Ticket]]] = {}
-        """What a loop has asked for in this turn: it goes to the lanes at once, in one group."""
+        """The items that a loop asked for in this turn: they go to the lanes at its end, in one group."""
         self.waits: dict[asyncio.AbstractEventLoop, Waits] = {}
         self.inline = False
         """For tests inside a transaction, which no other thread could see: work is done on the spot."""
@@ -296,7 +296,7 @@ class Bridge:
             _refuse(self._lane(name).put(pairs))
 
     def do(self, item: Any, patience: float | None = None) -> Any:
-        """The same for threads without a loop, which are all our own."""
+        """Do an item for a thread without a loop, and wait for it. All such threads are our own."""
         waits, now = _pauses(patience), time.monotonic()
         ends = _ends(item, now, patience)
         while True:
@@ -314,7 +314,7 @@ class Bridge:
             time.sleep(pause)
 
     def troubles(self, seconds: float) -> list[str]:
-        """What is amiss with the lanes, in sentences; work that waits for longer than that is."""
+        """Return sentences about the lanes that are dead, or whose work waits for longer than so many seconds."""
         return [trouble for lane in list(self.lanes.values()) if (trouble := lane.trouble(seconds))]
 
     def stop(self) -> None:
@@ -360,4 +360,4 @@ def again_after(item: Any, result: Any, waits: Iterator[float]) -> float | None:
 
 
 bridge = Bridge()
-"""Of this process."""
+"""The bridge of this process."""

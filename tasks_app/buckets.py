@@ -1,4 +1,4 @@
-"""What owners may use in a minute: a bucket each, which fills evenly."""
+"""Limits of an owner for a minute: a bucket each, which fills evenly."""
 
 import threading
 from collections.abc import Callable
@@ -18,7 +18,7 @@ class Buckets:
         self.per_minute = per_minute
         self.lock = threading.Lock()
         self.levels: dict[int, tuple[float, datetime]] = {}
-        """What was left, and when."""
+        """The level of each owner's bucket, and when it was measured."""
 
     def wait(self, owner_id: int, now: datetime) -> float:
         """Return the seconds until the owner may use more; 0 if that is now."""

@@ -58,4 +58,4 @@ class Census:
 
 
 census = Census()
-"""Of this process."""
+"""The census of this process."""

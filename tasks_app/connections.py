@@ -13,13 +13,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 HEAD_BYTES = 32_768
 """The most that the head of a request may have, and again its trailers."""
 FIELD_BYTES = 32
-"""What a field costs besides its name and value (as HTTP/2 counts, RFC 9113, 6.5.2): empty fields are not free."""
+"""The cost of a field besides its name and value (RFC 9113, 6.5.2, counts so): empty fields are not free."""
 MAX_PIPELINE = 64
 """Requests that may wait on a connection behind the one that is being answered."""
 LEAST_PROGRESS = 16_384
 """Bytes that a reader must take within A2A_WRITE_SECONDS while more waits for it."""
 LINGER_BYTES, LINGER_SECONDS = 1_000_000, 1.0
-"""What a refused client may still send before its connection is closed: it reads the answer only then."""
+"""The rest that a refused client may still send before its connection is closed: it reads the answer only then."""
 DESCRIPTORS = 0.8
 """The part of the process's file descriptors that connections may take. Agents and the database need the rest."""
 SPARE = 16

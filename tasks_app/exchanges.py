@@ -72,7 +72,7 @@ class OpenExchange:
         self.encode: Callable[[Result], bytes] | None = None
         """Set by the door: the whole answer of a result, so that both halves can be stored with the change."""
         self.answer: bytes | None = None
-        """What encode gave, once it was needed."""
+        """The encoded answer, once it was needed."""
         now = clock.now()
         self.row = ExchangeRow(
             id=uuid7(), request_id=request_id, rpc_id=_id_text(rpc_id), rpc_id_type=_KINDS_OF_ID[type(rpc_id)],
@@ -83,7 +83,7 @@ class OpenExchange:
 
     @property
     def request_id(self) -> str:
-        """As the caller is told."""
+        """The id of the request as the caller is told."""
         return self.row.request_id or self.row.id
 
     def asked_by(self, caller: Caller) -> None:
@@ -92,7 +92,7 @@ class OpenExchange:
         self.asks(self._request)
 
     def asks(self, request: bytes) -> None:
-        """What the caller, who is known, asked in all, where that is more than the body."""
+        """Keep the whole request of an authenticated caller, where that is more than the body."""
         self.body.request = redacted(without_files(request))
 
     def about(self, task_id: str | None, context_id: str | None = None, seq: int | None = None) -> None:
@@ -105,7 +105,7 @@ class OpenExchange:
             self.row.last_seq = seq
 
     def halves(self, result: Result | None) -> tuple[ExchangeRow, BodyRow]:
-        """What is stored with a change: the request half, and the other if the result is known already."""
+        """Return the rows stored with a change: the request half, and the other if there is a result already."""
         self.written = True
         if result is not None and self.encode is not None:
             self.answer = self.encode(result)
@@ -288,7 +288,7 @@ class Recorder:
 
 
 recorder = Recorder()
-"""Of this process."""
+"""The recorder of this process."""
 
 
 def record_many(items: Sequence[Record]) -> list[None]:
@@ -370,7 +370,7 @@ KINDS[Record] = Kind(lane="write", perform=record_many)
 
 
 def response_text(exchange: Exchange) -> str:
-    """What was answered: the stored bytes, or derived from the log (a task as of a sequence number, the frames of a
+    """Return the answer: the stored bytes, or derived from the log (a task as of a sequence number, the frames of a
     stream); empty if there is nothing."""
     body = ExchangeBody.objects.filter(pk=exchange.pk).first()
     if body is None:
@@ -401,7 +401,7 @@ def response_text(exchange: Exchange) -> str:
 
 
 def _without_webhook(params: Any) -> Any:
-    """What is redacted of a webhook would be refused, and it says nothing of the answer."""
+    """Drop the webhook from recorded params: redacted it would be refused, and it says nothing of the answer."""
     if not isinstance(params, dict) or not isinstance(configuration := params.get("configuration"), dict):
         return params
     kept = {name: value for name, value in configuration.items() if "push" not in name.lower()}
@@ -409,8 +409,8 @@ def _without_webhook(params: Any) -> Any:
 
 
 def _asked(exchange: Exchange, request: str, dialect: Dialect) -> tuple[Callable[[bytes], bytes], int | None]:
-    """What the door put around an answer, and the history length of a recorded request; what cannot be read is null
-    and no limit."""
+    """Return the function that wraps an answer as the door did, and the history length that the recorded request asked
+    for. A request that cannot be read has the id null and no such length."""
     rpc_id: Id = None
     method, params, length = exchange.method, None, None
     try:

@@ -1,4 +1,4 @@
-"""What keeps this process from doing its work, in sentences."""
+"""Sentences about everything that keeps this process from its work."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ OVERDUE = timedelta(seconds=60)
 
 
 class Report(Struct, frozen=True):
-    """What /readyz says."""
+    """The answer of /readyz."""
 
     problems: list[str]
     lags: list[str]
@@ -54,7 +54,7 @@ class Reports:
 
 
 reports = Reports()
-"""Of this process."""
+"""The reports of this process."""
 
 
 async def _report() -> Report:
@@ -87,7 +87,7 @@ async def problems() -> list[str]:
 
 
 def _overdue() -> list[str]:
-    """What should have happened with the last sweeps. Each begins with a write: a disk that is full stops no read."""
+    """Return sentences about sweeps that are overdue. Each begins with a write: a disk that is full stops no read."""
     limit, due = 3 * settings.A2A_SWEEP_SECONDS + 1, f"one is due every {settings.A2A_SWEEP_SECONDS:g} s"
     found = []
     if sweeper.age > limit:
@@ -98,7 +98,7 @@ def _overdue() -> list[str]:
 
 
 async def lags() -> list[str]:
-    """What makes things late, while the process can do its work."""
+    """Return sentences about delays, while the process can do its work."""
     try:
         async with asyncio.timeout(PATIENCE):
             late: list[str] = await bridge.ask(DoApart(_late))

@@ -34,7 +34,7 @@ LOOK = 0.2
 
 
 class Life:
-    """What the parent of forked children tells them."""
+    """Facts that a parent tells its forked children."""
 
     forked = False
     """This process is such a child."""

@@ -25,7 +25,7 @@ RETRY_AFTER = 2
 
 
 class Kind(Struct, frozen=True, kw_only=True):
-    """What is done with the items of one type."""
+    """A kind of work item, and the function that does its items."""
 
     lane: str
     perform: Callable[[Sequence[Any]], list[Any]]
@@ -46,7 +46,7 @@ Refusals = list[tuple[Ticket, Exception]]
 
 
 class Lane:
-    """What waits, and the thread that does it."""
+    """Items that wait, and the thread that does them."""
 
     def __init__(self, name: str, perform: Callable[[Kind, list[Any]], list[Any]], *, most: int) -> None:
         self.name = name

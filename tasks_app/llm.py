@@ -27,7 +27,7 @@ READ_SECONDS = 60.0
 LINE_BYTES = 1_000_000
 """Nobody sends a longer line in good faith."""
 _FIELDS = (b":", b"event:", b"id:", b"retry:")
-"""What a stream of events may hold besides data."""
+"""Fields that a stream of events may hold besides data."""
 _REFUSALS = {
     401: "refused this server's credentials",
     403: "refused this server's credentials",
@@ -42,7 +42,7 @@ _PASSING = {408, 409, 425, 429}
 
 
 class Delta(Struct):
-    """What is new in an answer."""
+    """The news of a piece of an answer."""
 
     content: str | None = None
 
@@ -67,7 +67,7 @@ def configured() -> bool:
 
 
 def misconfigured() -> str:
-    """What is wrong with the settings, in a sentence without their values; empty if nothing is."""
+    """Say in a sentence, without their values, what is wrong with the settings; empty if nothing is."""
     if bool(settings.LLM_BASE_URL) is not bool(settings.LLM_MODEL):
         name = "LLM_MODEL" if settings.LLM_BASE_URL else "LLM_BASE_URL"
         return f"The llm agent needs both LLM_BASE_URL and LLM_MODEL; {name} is not set."
@@ -98,7 +98,7 @@ def dialogue(messages: Iterable[Message]) -> list[Json]:
 
 
 def words(message: Message) -> str:
-    """What a model can read of a message: text, and data as JSON."""
+    """Return the parts of a message that a model can read: text, and data as JSON."""
     pieces = [orjson.dumps(part.data).decode() if part.data is not UNSET else part.text or "" for part in message.parts]
     return "\n".join(piece for piece in pieces if piece.strip())
 
@@ -215,7 +215,7 @@ def _senseless() -> Failure:
 
 
 def _refusal(response: httpx.Response) -> Failure:
-    """What it raises of another status than 200; of those that pass, with the time that the endpoint asks for."""
+    """Return the failure for a status other than 200; for one that passes, a Retry with the endpoint's own time."""
     status = response.status_code
     words = _REFUSALS.get(status) or ("is out of order" if status >= 500 else "did not accept the request")
     sentence = f"The language model's endpoint {words} (HTTP {status})."

@@ -60,7 +60,7 @@ class Unknown(Exception):
 
 
 class Crowded(Exception):
-    """As many calls as may be are under way at every address of the name."""
+    """Raised when every address of a name has as many calls under way as it may have."""
 
 
 def _anybody(number: str) -> None:
@@ -72,7 +72,7 @@ arrival: ContextVar[Callable[[str], None]] = ContextVar("arrival", default=_anyb
 
 
 class Target(NamedTuple):
-    """What a call would connect to."""
+    """The host and port of a call."""
 
     host: str
     port: int
@@ -172,7 +172,7 @@ async def check(url: str) -> None:
 
 
 async def addresses(host: str, port: int, lookups: Lookups) -> list[str]:
-    """What the name stands for now, each of it allowed. Raises Blocked and Unknown."""
+    """Return the addresses of the name now, all of them allowed. Raises Blocked and Unknown."""
     numbers = [host] if _literal(host) else await _numbers(host, port, lookups)
     # One answer that is not allowed is enough: which of them is dialled must not be up to chance.
     if not _listed(host) and not all(map(_may_dial, numbers)):

@@ -162,4 +162,4 @@ class Readers:
 
 
 readers = Readers()
-"""Of this process."""
+"""The readers of this process."""

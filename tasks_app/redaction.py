@@ -87,7 +87,7 @@ def _masked(body: bytes) -> str:
 
 
 def _walk(value: Any) -> Any:
-    """The same without secrets; the depth is bounded by the parser."""
+    """Return the value without secrets. The parser has bounded its depth."""
     if isinstance(value, dict):
         return {name: MASK if _is_secret(name, child) else _walk(child) for name, child in value.items()}
     if isinstance(value, list):

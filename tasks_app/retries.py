@@ -1,5 +1,5 @@
-"""What becomes of a task whose attempt ended without a result: another attempt after a pause, or a failure that says
-truly why."""
+"""The verdict on a task whose attempt ended without a result: another attempt after a pause, or a failure with its
+true reason."""
 
 import random
 

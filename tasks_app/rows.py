@@ -144,7 +144,7 @@ class FileRow(Row, kw_only=True, gc=False):
 
 
 class WebhookRow(Row, kw_only=True, gc=False):
-    """Of PushConfig."""
+    """The row of a PushConfig."""
 
     id: str
     task_id: str
@@ -253,7 +253,7 @@ def as_json(rows: Sequence[Row]) -> str:
 
 
 def sqlite_time(time: datetime) -> str:
-    """As Django stores it: UTC, naive; the microseconds are always there so that times sort as text."""
+    """Write a time as Django stores it: UTC, naive. The microseconds are always there so that times sort as text."""
     return time.isoformat(" ", "microseconds")[:26]
 
 

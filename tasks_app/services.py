@@ -43,7 +43,7 @@ _starting = threading.Lock()
 
 
 def parts_of(role: Role) -> list[Part]:
-    """What runs in a process, in the order of its start; the order of its end is the reverse."""
+    """Return the parts that run in a process, in the order of their start, the reverse of the order of their end."""
     joined: list[Part] = [broadcast] if settings.REDIS_URL else []
     match role:
         case "web" if settings.CELERY_BROKER_URL:
@@ -88,7 +88,7 @@ def take_over() -> None:
 
 
 def troubles() -> list[str]:
-    """What is amiss and makes things late, without keeping the process from its work."""
+    """Return sentences about troubles that make things late, without keeping the process from its work."""
     hints = [trouble for trouble in (celery.trouble, broadcast.trouble, broadcast.deaf) if trouble]
     return [*hints, *runner.troubles(), *doors.troubles()]
 

@@ -1,4 +1,4 @@
-"""What time alone must do: take up what lost workers held (leases.py), end what waits
+"""The work that time alone brings about: take up what lost workers held (leases.py), end what waits
 for too long (expiry.py), offer, delete files."""
 
 import logging
@@ -33,7 +33,7 @@ class Sweeper:
         self.stopping = threading.Event()
         self.thread: threading.Thread | None = None
         self.deleting: threading.Thread | None = None
-        """Of files, apart: a storage that hangs holds up no task."""
+        """The thread that deletes files: a storage that hangs holds up no task."""
         self.renew: Callable[[], None] = lambda: None
         """Lets this process renew the leases that it holds itself; see services.py."""
 
@@ -101,4 +101,4 @@ class Sweeper:
 
 
 sweeper = Sweeper()
-"""Of this process."""
+"""The sweeper of this process."""

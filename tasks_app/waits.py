@@ -51,12 +51,12 @@ class Ticket(Struct, eq=False):
         return self.future is not None and self.future.done()
 
     def late(self, now: float) -> Busy:
-        """What its caller is told after the deadline."""
+        """Return the error that its caller is told after the deadline."""
         return Busy(detail=f"no answer from the database within {now - self.since:.0f} s")
 
 
 class Waits:
-    """What one event loop waits for. One timer looks at everything: a timer for each call would cost every call."""
+    """The waits of one event loop. One timer looks at all of them: a timer for each call would cost every call."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop

@@ -1,4 +1,4 @@
-"""What every dialect is: a value with the same fields. A new dialect is one file that makes one of these."""
+"""The fields of a dialect. A new dialect is one file that makes one of these values."""
 
 from collections.abc import Callable
 from typing import Any
@@ -56,7 +56,7 @@ class Method(Struct, frozen=True, kw_only=True):
     """A method of the wire: how its params become a request, and its result JSON."""
 
     request: type[Request]
-    """What decode gives: known before the params are looked at, for its scope."""
+    """The type that decode returns. Its scope is checked before the params are looked at."""
     decode: Callable[[Any], Request]
     """Params as parsed (UNSET when absent) to a request. Raises InvalidParams."""
     encode: Callable[[Any], bytes]
@@ -82,9 +82,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """One wire language and version."""
 
     name: str
-    """As shown to operators: a2a-1.0."""
+    """The name shown to operators, such as a2a-1.0."""
     version: str
-    """As in the A2A-Version header."""
+    """The value of the A2A-Version header."""
     methods: dict[str, Method]
     codes: dict[type[Error], int]
     """A code for each error of a2a/errors.py."""
@@ -109,7 +109,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     default_webhook: bool = False
     """A webhook that is registered without an id is its task's default, known by the task's id."""
     words: Callable[[Error], Error] = same
-    """What an operation says is wrong, by the names that this dialect has for it."""
+    """Rewrites an operation's error in the words of this dialect."""
     routes: tuple[Route, ...] = ()
     """Its methods over REST. Of two templates that fit a path the first is meant."""
 

@@ -288,7 +288,7 @@ def encode_extended_card(answer: CardAnswer) -> bytes:
 
 
 def methods(version: str) -> dict[str, Method]:
-    """Those of this version, for a dialect of that one."""
+    """Return the table of methods for a dialect of this version."""
     return {
         "message/send": Method(
             request=SendMessage, decode=partial(decode_send, SendMessage, version=version), encode=encode_answer

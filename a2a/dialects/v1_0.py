@@ -350,7 +350,7 @@ ROUTES = (
 
 
 def methods(version: str) -> dict[str, Method]:
-    """Those of this version, for a dialect of that one."""
+    """Return the table of methods for a dialect of this version."""
     return {
         "SendMessage": Method(
             request=SendMessage, decode=partial(decode_send, SendMessage, version=version), encode=encode_answer

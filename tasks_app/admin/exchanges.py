@@ -119,7 +119,7 @@ class ExchangeAdmin(LogTable[Exchange]):
 
 
 def verdict(row: Exchange) -> str:
-    """What came of the call, in words."""
+    """Return the outcome of the call in words."""
     match row.outcome:
         case "":
             return "No answer recorded"
@@ -138,7 +138,7 @@ def verdict(row: Exchange) -> str:
 
 
 def silence(row: Exchange) -> str:
-    """What the page says in place of an answer without text."""
+    """Return the sentence in place of an answer without text."""
     return {
         "": "No answer recorded.",
         "notified": "A notification gets no answer.",

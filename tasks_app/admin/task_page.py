@@ -1,4 +1,4 @@
-"""What the page of a task shows: its head, its log, what was said and made, its runs and its calls."""
+"""The page of a task: its head, its log, its messages and artifacts, its runs and its calls."""
 
 from typing import Any
 
@@ -83,7 +83,7 @@ def facts(task: Task) -> list[Fact]:
 
 
 def status_text(task: Task) -> str:
-    """What the agent says about the status, as text."""
+    """Return the agent's message about the status as text."""
     try:
         message = decode_status(orjson.loads(task.status)).message
     except BROKEN:

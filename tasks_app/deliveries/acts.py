@@ -1,4 +1,4 @@
-"""What operators do about webhooks and deliveries; the admin and the commands call these. And what they should know."""
+"""The acts of operators on webhooks and deliveries, for the admin and the commands, and what an operator must know."""
 
 import logging
 from datetime import datetime, timedelta
@@ -46,7 +46,7 @@ def enable(config_id: str) -> None:
 
 
 def secret_of(config_id: str) -> str:
-    """What the deliveries of a webhook are signed with. Raises ActRefused."""
+    """Return the secret that signs the deliveries of a webhook. Raises ActRefused."""
     config = PushConfig.objects.filter(pk=config_id).first()
     if config is None or not config.secret:
         raise _no_webhook(config_id)
@@ -83,7 +83,7 @@ def oldest_due(patience: timedelta) -> datetime | None:
 
 
 def no_delivery(delivery_id: str) -> ActRefused:
-    """What is said to who names one that is not there."""
+    """Return the refusal of an act on a delivery that does not exist."""
     return ActRefused(
         f"There is no delivery {delivery_id[:64]!r}, or it is no longer kept: "
         "`manage.py deliveries list` prints their ids."

@@ -20,7 +20,7 @@ from tasks_app.sealing import Unreadable, opened
 
 TRY_SECONDS = 10.0
 READ_BYTES = 4_096
-"""Of the answer's body, so that a receiver can finish writing a short one."""
+"""Bytes of the answer's body that are read, so that a receiver can finish writing a short one."""
 
 
 def with_files(body: str, base: str | None = None) -> str:

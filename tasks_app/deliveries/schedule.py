@@ -1,4 +1,4 @@
-"""What an answer means for a delivery, and when it is tried again."""
+"""The meaning of an answer for a delivery, and when the delivery is tried again."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -48,7 +48,7 @@ def next_try(result: TryResult, tries: int, now: datetime, chance: float) -> dat
 
 
 def retry_after(value: str, now: datetime) -> timedelta:
-    """Of a Retry-After header: seconds or an HTTP date (RFC 9110, 10.2.3); nothing if it is neither."""
+    """Return the wait of a Retry-After header: seconds or an HTTP date (RFC 9110, 10.2.3); zero if it is neither."""
     value = value.strip()
     if value.isascii() and value.isdigit():
         return timedelta(seconds=min(int(value[:9]), 10**8)) if len(value) < 10 else LONGEST

@@ -197,4 +197,4 @@ async def _body(turn: Turn) -> str:
 
 
 sender = Sender()
-"""Of this process."""
+"""The sender of this process."""

@@ -39,7 +39,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     seq: int
     version: str
     body: str | None
-    """Of a row that was written with its body; None: it is made from the log."""
+    """The body of a row that was written with one; None: it is made from the log."""
     tries: int
     url: str
     host: str
@@ -48,7 +48,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     credentials: str
     secret: str
     updated_at: datetime
-    """Of the webhook as it is tried."""
+    """The version of the webhook's row that is tried."""
 
 
 def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:

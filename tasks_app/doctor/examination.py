@@ -13,7 +13,7 @@ from tasks_app.doctor.work import examine_work
 
 
 class Examination(Struct):
-    """What has been examined so far."""
+    """The count of what was examined so far."""
 
     tasks: int = 0
     """Tasks whose log was folded."""

@@ -1,4 +1,4 @@
-"""What an examination finds."""
+"""A finding of an examination."""
 
 from msgspec import Struct
 

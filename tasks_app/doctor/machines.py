@@ -1,4 +1,4 @@
-"""What the processes of the platform say of themselves: clocks that are apart, troubles, deleting that is behind."""
+"""Findings about the processes, from their own rows: clocks that are apart, troubles, deleting that is behind."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

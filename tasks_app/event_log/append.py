@@ -75,7 +75,7 @@ class Append(Struct, kw_only=True):
     heard: int | None = None
     """Only if no message is newer than this event: else it comes back as UNHEARD. None: whatever waits."""
     wants: str | None = None
-    """Of a new message; None leaves those of the last one."""
+    """The wishes of a new message, in stored form; None leaves those of the last one."""
     lease_before: datetime | None = None
     """Only if the lease ended before this: the sweeper's condition."""
     key: KeyRow | None = None
@@ -188,7 +188,7 @@ def append_many(items: Sequence[Append]) -> list[Outcome]:
 
 
 def _append_pushing(items: Sequence[Append]) -> list[Outcome]:
-    """The same with deliveries. Raises Held for tasks that have a webhook which somebody else holds."""
+    """Append with deliveries. Raises Held for tasks that have a webhook whose row is locked."""
     with transaction.atomic(), connection.cursor() as cursor:
         results = _append_postgres(items)
         flagged = [

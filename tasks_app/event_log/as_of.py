@@ -83,7 +83,7 @@ class Recent:
 
 
 recent = Recent()
-"""Of this process. Events never change, so neither does what they were folded to."""
+"""The cache of this process. Events never change, so neither does what they were folded to."""
 
 
 def read_as_of_many(items: Sequence[ReadAsOf]) -> list[TaskDocument | Long | None]:

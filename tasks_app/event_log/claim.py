@@ -40,7 +40,7 @@ _TASK = Task._meta.db_table
 
 
 class Claim(Struct, frozen=True, kw_only=True):
-    """What a worker has slots for, kind by kind."""
+    """A worker's wish for as many tasks as it has slots, kind by kind."""
 
     worker: str
     wants: tuple[Want, ...]
@@ -178,7 +178,7 @@ def _claim_wanted(cursor: CursorWrapper, worker: str, wants: Sequence[Want], sta
 
 
 def _claim_pushing(cursor: CursorWrapper, pushing: Sequence[str], worker: str, status: Status) -> list[Any]:
-    """Of tasks with webhooks. Raises Held for those that have one which somebody else holds."""
+    """Claim tasks with webhooks. Raises Held for tasks that have a webhook whose row is locked."""
     with transaction.atomic():
         rows = [row for _, *row in _claim_chosen(cursor, [Choice(_THESE, "c", [pushing])], worker, status)]
         write_deliveries(cursor, {row[0]: [_working(status, row[0], row[2], row[13])] for row in rows})

@@ -50,7 +50,7 @@ class Create(Struct, kw_only=True):
     run: RunRow | None = None
     webhook: WebhookRow | None = None
     deliveries: list[DeliveryRow] = []
-    """Of its first events, to that webhook."""
+    """Deliveries of its first events to that webhook."""
     exchange: ExchangeRow | None = None
     body: BodyRow | None = None
 
@@ -79,14 +79,14 @@ def create_many(items: Sequence[Create]) -> list[Known | Locked | None]:
 
 
 class FindKey(Struct, frozen=True, kw_only=True):
-    """What a message id of an owner stands for."""
+    """Look up the task or reply that a message id of an owner stands for."""
 
     owner_id: int
     key: str
 
 
 def find_key_many(items: Sequence[FindKey]) -> list[Known | None]:
-    """What these keys stand for; None for a new one."""
+    """Return what each key stands for; None for a new one."""
     rows = IdempotencyKey.objects.filter(
         owner_id__in={item.owner_id for item in items}, key__in=[item.key for item in items]
     )

@@ -50,7 +50,7 @@ def deliveries(webhook: str, version: str, events: Sequence[EventRow], now: date
 
 
 class _News(Struct, kw_only=True):
-    """What the new events of a task mean for its webhooks of one version."""
+    """The meaning of a task's new events for its webhooks of one version."""
 
     task_id: str
     version: str

@@ -235,7 +235,7 @@ def lock_agents(cursor: Any, agents: Sequence[str]) -> None:
 
 
 def runnable_of(cursor: Any, agents: Sequence[str]) -> list[str]:
-    """Those of the agents that have a task to run."""
+    """Return the agents that have a task to run."""
     cursor.execute(
         "select agent from unnest(%s::text[]) as agent where exists ("
         f"select 1 from {_TASK} t where t.state = 'submitted' and t.agent = agent.agent)",

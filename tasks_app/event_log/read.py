@@ -31,7 +31,7 @@ class ReadTask(Struct, frozen=True, kw_only=True):
 
 
 class TaskRead(Struct, frozen=True, kw_only=True):
-    """What is there, and what is not sent to callers."""
+    """A task's document, with the columns of its row that are not sent to callers."""
 
     document: TaskDocument
     agent: str
@@ -104,7 +104,7 @@ def run_seq(task_id: str, attempt: int) -> int | None:
 
 
 def read_heads_many(items: Sequence[ReadHead]) -> list[Head | None]:
-    """The same of the heads alone: however much a task holds, this costs a row of a few columns."""
+    """Read the heads of tasks: however much a task holds, this costs a row of a few columns."""
     columns = "t.id, t.context_id, t.last_seq, t.state, t.agent, t.owner_id, t.tenant_id, t.tries, t.size, t.messages"
     fields = Head.__struct_fields__
     found = {row[0]: Head(**dict(zip(fields, row, strict=True))) for row in _rows(columns, items)}

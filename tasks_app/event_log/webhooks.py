@@ -105,7 +105,7 @@ def put(cursor: CursorWrapper, row: WebhookRow) -> PushConfig | None:
 
 
 def _is_the_same(known: PushConfig, row: WebhookRow) -> bool:
-    """The same address again, and no secret of its owner's, before or now."""
+    """Tell whether it is the same address again, without a secret of its owner before or now."""
     brought = any(schemes.partition(" ")[0].lower() == SIGNED for schemes in (known.schemes, row.schemes))
     return known.state != "removed" and known.url == row.url and not brought and readable(known.secret)
 

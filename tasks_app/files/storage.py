@@ -38,7 +38,7 @@ def load(url: str) -> bytes:
 
 
 class RunFiles:
-    """What runs read files with."""
+    """The reader of files that runs are given."""
 
     async def read(self, url: str) -> bytes:
         content: bytes = await bridge.ask(DoWithFiles(lambda: load(url)))
@@ -50,7 +50,7 @@ class RunFiles:
 
 
 run_files = RunFiles()
-"""The same for all runs."""
+"""One reader for all runs."""
 
 
 class FindFile(Struct, frozen=True):

@@ -91,4 +91,4 @@ class Hints:
 
 
 hints = Hints()
-"""Of this process."""
+"""The hints of this process."""

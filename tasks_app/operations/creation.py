@@ -36,7 +36,7 @@ class Plan(Struct, kw_only=True):
     quick: bool
     """The agent runs inside the call."""
     files: list[FileRow] = []
-    """Of the message and of what a quick agent made of it."""
+    """Files of the message, and of the answer of a quick agent."""
     created: TaskDocument | None = None
     """The task as of its first event, which a stream begins with."""
 

@@ -93,7 +93,7 @@ def _made(plan: Plan):  # type: ignore[no-untyped-def]  # a part of a generator
 
 
 def _check(request: SendMessage) -> None:
-    """What can be said without looking anything up. Raises InvalidParams."""
+    """Check what needs no look into the database. Raises InvalidParams."""
     message = request.message
     if message.role is not Role.USER:
         raise InvalidParams(("message.role", "must be the user's: a caller does not speak for the agent"))
@@ -165,7 +165,7 @@ def _placed(message: Message, task_id: str, context_id: str) -> Message:
 
 
 def key_of(message_id: str) -> str:
-    """What the message id is remembered by; when none are, something that is never asked for again."""
+    """Return the key that remembers the message id; where ids are not remembered, a key that nothing asks for again."""
     if not settings.A2A_KEY_HOURS:
         return uuid7()
     return message_id if len(message_id) <= MAX_ID else "sha256:" + hashlib.sha256(message_id.encode()).hexdigest()

@@ -71,7 +71,7 @@ class Row(Struct, frozen=True):
 
 
 class Filters(Struct, frozen=True, kw_only=True):
-    """What a list is narrowed to."""
+    """The filters of a list."""
 
     tenant_id: int | None
     owner_id: int
@@ -127,7 +127,7 @@ def _leading(filters: Filters) -> str:
 
 
 def _binding(filters: Filters) -> str:
-    """What a token may be used for: the same list of the same caller."""
+    """Return what binds a page token to one list of one caller."""
     since = filters.since and filters.since.isoformat()
     parts = [filters.tenant_id, filters.owner_id, filters.agent, filters.context_id, filters.state, since]
     return hashlib.sha256(orjson.dumps(parts)).hexdigest()[:16]
@@ -239,13 +239,13 @@ def _all_states(columns: str, where: str) -> str:
 
 @cache
 def _union(columns: str, where: str) -> str:
-    """The same on SQLite, which has no lateral joins."""
+    """Return the statement for SQLite, which has no lateral joins."""
     newest = f"select * from (select {columns} from {_TASK} t where t.state = %s and {where} {_ORDER})"
     return f"select * from ({' union all '.join([newest] * len(_STATES))}) {_ORDER_OF_ROWS}"
 
 
 def _documents(rows: list[Row], include_artifacts: bool) -> tuple[TaskDocument, ...]:
-    """As of each row's last event; the tails of running tasks are read in one statement."""
+    """Return the documents as of each row's last event. The tails of running tasks are read in one statement."""
     tails = read_tails([(row.id, row.snapshot_seq, row.last_seq) for row in rows if row.snapshot_seq < row.last_seq])
     out = []
     for row in rows:
@@ -290,7 +290,7 @@ def _most(filters: Filters) -> int:
 
 
 def _matching(filters: Filters) -> tuple[str, list[Any]]:
-    """What is counted, from an index alone: it has no tenants, and an owner is of one tenant."""
+    """Return the condition of the count, answered by an index alone: it has no tenants, and an owner has one tenant."""
     where, values = replace(filters, tenant_id=None).parts()
     if filters.state is not None:
         where, values = f"{where} and t.state = %s", [*values, filters.state]

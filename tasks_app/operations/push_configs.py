@@ -35,7 +35,7 @@ LONGEST_TRY = timedelta(seconds=15)
 """How long a removal waits for it."""
 _SALT = "webhooks"
 registrations = Buckets(lambda: settings.A2A_OWNER_WEBHOOKS)
-"""Those that each owner makes in this process."""
+"""Registrations of each owner in this process."""
 
 
 def create(request: CreatePushConfig, context: Context) -> Steps:
@@ -104,7 +104,7 @@ def webhook_row(config: PushConfig, task_id: str, now: datetime) -> WebhookRow:
 
 
 def new_secret() -> str:
-    """As Standard Webhooks writes them."""
+    """Make a secret in the form of Standard Webhooks."""
     return "whsec_" + b64encode(secrets.token_bytes(32)).decode()
 
 
@@ -181,7 +181,7 @@ def _told(context: Context, result: PushConfig | PushConfigPage | None) -> Done:
 
 
 def _stored(row: Row) -> PushConfig:
-    """As its owner may read it: neither token nor credentials (fact sheet 7.5)."""
+    """Return the webhook as its owner may read it: neither token nor credentials (fact sheet 7.5)."""
     return PushConfig(
         id=row.config_id, task_id=row.task_id, url=row.url, schemes=tuple(row.schemes.split()), version=row.version
     )

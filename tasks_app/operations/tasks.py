@@ -49,7 +49,7 @@ def as_of(task_id: str, context_id: str, seq: int):  # type: ignore[no-untyped-d
 
 
 def ended(head: Head) -> UnsupportedOperation:
-    """What is said to who wants more of a task than it can give."""
+    """Return the refusal of a request that a task which has ended cannot grant."""
     return UnsupportedOperation(taskId=head.task_id, detail=f"the task has ended: it is {head.state}")
 
 

@@ -103,7 +103,7 @@ class Way:
 
 
 keeper = Keeper()
-"""Of this process."""
+"""The keeper of this process."""
 
 
 def troubles() -> list[str]:

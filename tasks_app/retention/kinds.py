@@ -40,7 +40,7 @@ DONE = ("delivered", "superseded")
 
 
 class Batch(Struct, frozen=True):
-    """What one step did."""
+    """The result of one step."""
 
     count: int
     """Rows of the heap that were deleted."""

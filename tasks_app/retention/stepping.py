@@ -17,7 +17,7 @@ from tasks_app.rows import on_postgres
 FEWEST, MOST = 200, 5000
 """Rows of a step on PostgreSQL. A smaller one would be all round trips, which are slow where the machine is busy."""
 FEWEST_SQLITE, MOST_SQLITE = 10, 500
-"""The same on SQLite, where every writer waits for the step, also when the disk is slow just then."""
+"""Rows of a step on SQLite, where every writer waits for the step, also when the disk is slow just then."""
 GROWTH = 1.3
 """The factor by which a step may be larger than the one before it."""
 FIRST = 200

@@ -68,4 +68,4 @@ class Doors:
 
 
 doors = Doors()
-"""Of this process."""
+"""The watch over the doors of this process."""

@@ -247,7 +247,7 @@ class Execution:
         )  # fmt: skip
 
     def _failed(self, error: Exception) -> Ending:
-        """What the agent raised: the end of the task, or a pause before the next attempt."""
+        """Judge what the agent raised: the end of the task, or a pause before the next attempt."""
         if not self.called and isinstance(error, AWAY):
             log.warning(
                 "task %s attempt %d: not begun, the database is away: %s", self.task_id, self.read.attempt, error

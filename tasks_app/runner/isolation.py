@@ -46,7 +46,7 @@ warm = threading.Event()
 
 
 class AgentRaised(Exception):
-    """What an agent raised in a process of its own: the traceback there."""
+    """An exception of an agent in a process of its own, with the traceback from there."""
 
     def __init__(self, trace: str, *, transient: bool = False) -> None:
         super().__init__(trace)

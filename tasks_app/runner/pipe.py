@@ -1,4 +1,4 @@
-"""What a process and the child that runs an agent for it say to each other, as MessagePack: values, never code."""
+"""Messages between a process and the child that runs an agent for it, as MessagePack: values, never code."""
 
 from typing import Any, Literal
 

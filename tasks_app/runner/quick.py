@@ -41,7 +41,7 @@ class NoThread(Exception):
 
 
 class Threads(ThreadPoolExecutor):
-    """Of one sync agent: one that hangs takes none of another's."""
+    """The threads of one sync agent: an agent that hangs takes none of another's."""
 
     def __init__(self) -> None:
         super().__init__(SLOTS, thread_name_prefix="quick")
@@ -62,7 +62,7 @@ THREADS: defaultdict[str, Threads] = defaultdict(Threads)
 
 
 class Played(Struct, kw_only=True):
-    """What a quick agent made: the events after the task's creation, or a bare reply."""
+    """The result of a quick agent: the events after the task's creation, or a bare reply."""
 
     events: list[Event]
     reply: Message | None = None
@@ -149,7 +149,7 @@ def failed_row(task_id: str, number: int, worker: str, started: datetime, refere
 
 
 def explained(who: str, error: Exception) -> tuple[str, str]:
-    """What callers are told of an agent that raised, and the reference to the log if that is all they are told."""
+    """Return the text for callers of an agent that raised, and the reference to the log where the text is no more."""
     if isinstance(error, Failure):
         log.warning("%s failed in its own words", who)
         return error.text, ""

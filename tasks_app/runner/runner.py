@@ -52,7 +52,7 @@ class Runner:
         """Guards the three above, and tells of runs that end."""
         self.claiming = threading.Lock()
         self.doubtful = False
-        """What became of the last claim is not known."""
+        """Whether the last claim ended without an answer, so that it may have taken tasks."""
         self.unwritten: deque[tuple[str, int]] = deque(maxlen=UNWRITTEN)
         """Tasks and attempts whose end could not be written: theirs is no claim that was lost."""
         self.control: RunLoop | None = None
@@ -92,7 +92,7 @@ class Runner:
 
     @property
     def alive(self) -> bool:
-        """What keeps the runs going has not ended by itself."""
+        """Whether the threads that keep the runs going are alive."""
         control, beating = self.control, self.heartbeat.thread
         return control is None or (control.thread.is_alive() and beating is not None and beating.is_alive())
 
@@ -107,7 +107,7 @@ class Runner:
 
     @property
     def exit_code(self) -> int:
-        """What the process ends with: 1 if it ended itself, for it was beyond help."""
+        """The exit code of the process: 1 if it ended itself, for it was beyond help."""
         return int(self.watchdog.ended)
 
     # ---------------------------------------------------------------- claims
@@ -294,4 +294,4 @@ class Runner:
 
 
 runner = Runner()
-"""Of this process."""
+"""The runner of this process."""

@@ -1,4 +1,4 @@
-"""What a process asks the queue for: as many tasks as it has slots free, in turns by owner.
+"""A process's demand on the queue: as many tasks as it has slots free, in turns by owner.
 
 An owner may have half of the slots while others wait, and all of them while none does. So that the others find a slot
 even then, there are some beyond that number which only owners take who have no run of the kind here.
@@ -37,7 +37,7 @@ class Turns:
         """The owner served last, by the names of the agents."""
 
     def want(self, agents: Sequence[Agent], slots: int, free: int, busy: Counter[int]) -> Want | None:
-        """What may be claimed for these agents, given the runs that owners have already; None if nothing may."""
+        """Return what may be claimed for these agents, given the runs that owners have already; None if nothing may."""
         limit = free if free > 0 else free + spare_of(slots)
         if not agents or limit <= 0:
             return None

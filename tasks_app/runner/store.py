@@ -16,7 +16,7 @@ from tasks_app.runner.stopped import LostLease, MessageWaits, WriteFailed
 
 log = logging.getLogger(__name__)
 AWAY = (OperationalError, InterfaceError, InternalError, Unavailable)
-"""What a database that is away, full, read-only or overloaded answers. Whether it did the work is not known."""
+"""Errors of a database that is away, full, read-only or overloaded. It may have done the work or not."""
 SHORTEST, LONGEST = 0.05, 0.5
 """Seconds between two asks while the database is away."""
 

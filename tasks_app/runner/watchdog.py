@@ -28,6 +28,7 @@ SAID = 60.0
 HOPELESS = 5.0
 """Seconds after which what hangs is not expected back."""
 ADVICE = 'Call it through asyncio.to_thread, define the agent without async, or give it isolation="process".'
+WAY_OUT = ' Give its calls time limits of their own, or the agent isolation="process".'
 Ended = Callable[[Execution], None]
 
 
@@ -59,7 +60,7 @@ class Watchdog:
         """The runner's own set of runs that are over, and whose threads are not."""
         self.at_work = at_work
         self.run_ended = ended
-        """What a run calls at its end."""
+        """A function that a run calls at its end."""
         self.control: RunLoop | None = None
         self.slots = 1
         self.suspects: dict[RunLoop, Execution | None] = {}
@@ -97,7 +98,7 @@ class Watchdog:
                 log.exception("the watchdog could not look at everything; it looks again")
 
     def look(self) -> None:
-        """Once, now."""
+        """Look once, now."""
         runs: defaultdict[RunLoop | None, list[Execution]] = defaultdict(list)
         for run in self.at_work():
             runs[run.place].append(run)
@@ -161,7 +162,10 @@ class Watchdog:
             if run not in self.threads:
                 self.threads[run] = self._found(run, run.seat.ident, time.monotonic())
             elif self.threads[run].seconds > LATE:
-                self._say(self.threads[run], "is over and does not end: it keeps one of the threads for sync agents")
+                self._say(
+                    self.threads[run],
+                    "did not return at its end, and keeps a thread for sync agents." + WAY_OUT,
+                )
         for run in self.threads.keys() - set(hanging):
             del self.threads[run]
 
@@ -172,21 +176,21 @@ class Watchdog:
         return Blocking(run, since, spot_of(thread, agent.function if agent else None))
 
     def _say(self, blocking: Blocking, what: str) -> None:
-        """In the log, once a minute for an agent."""
+        """Name the agent in the log, once a minute."""
         agent, now = blocking.run.read.agent, time.monotonic()
         if now - self.said.get(agent, -SAID) < SAID:
             return
         self.said[agent] = now
-        log.warning("%s %s It is at %s", blocking.name, what, blocking.spot or "no line that can be seen")
+        log.warning("%s %s It is at %s", blocking.name, what, blocking.spot or "a line that cannot be found")
 
     def troubles(self) -> list[str]:
-        """Who hangs, a sentence each."""
+        """Return a sentence for each agent that hangs."""
         blocks = [
             f"runner: {item.name} has blocked its event loop for {item.seconds:.0f} s; its other runs wait"
             for item in list(self.stuck.values())
         ]
         keeps = [
-            f"runner: {item.name} is over, and has kept a thread for {item.seconds:.0f} s"
+            f"runner: {item.name} did not return at its end, and has kept a thread for {item.seconds:.0f} s since"
             for item in list(self.threads.values())
             if item.seconds > LATE
         ]

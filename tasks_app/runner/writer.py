@@ -1,4 +1,4 @@
-"""What a run writes: its events, grouped so that a token stream is not a commit a token, under its fence."""
+"""The writer of a run's events, grouped so that a token stream is not a commit a token, under its fence."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,7 @@ class Ending(NamedTuple):
 
 
 class Writer:
-    """Of one run, on the runner's loop."""
+    """The writer of one run, on the runner's loop."""
 
     def __init__(self, read: TaskRead, scribe: Scribe, lost: Callable[[], None], cut_off: Callable[[], None]) -> None:
         self.read = read
@@ -66,7 +66,7 @@ class Writer:
         """On the loop's clock: when the run must have ended."""
         self.buffer: list[Event] = []
         self.files: list[FileRow] = []
-        """Of the parts in the buffer that are stored apart."""
+        """Files of the parts in the buffer that are stored apart."""
         self.size = 0
         self.total = read.size
         """Characters of all events of the task, as far as this run knows."""
@@ -85,7 +85,7 @@ class Writer:
         self.inbox = Inbox()
         """The run's."""
         self.failed: BaseException | None = None
-        """What a write ended with that was not done."""
+        """The error of a write that was not done."""
 
     async def accept(self, action: Action) -> None:
         """Takes an action of the agent. Raises LostLease, WriteFailed, TooLarge and Failure."""

@@ -53,7 +53,7 @@ class Answered(Struct, kw_only=True):
     weight: int = 0
     """Bytes of the payload that are in the account of the caller until it is sent."""
     headers: dict[str, str] = {}
-    """Those that this answer adds: the extensions that it was made with."""
+    """Headers that this answer adds: the extensions that it was made with."""
 
 
 Understood = tuple[Dialect, Method, Any]
@@ -61,7 +61,7 @@ Understood = tuple[Dialect, Method, Any]
 
 
 class Meaning(Struct):
-    """What a call turned out to be, as far as it was understood: a failure is told in its dialect."""
+    """A call as far as it was understood: a failure is told in its dialect."""
 
     dialect: Dialect | None = None
     method: Method | None = None
@@ -234,7 +234,7 @@ def release_after(response: HttpResponseBase, answered: Answered) -> None:
 
 
 def stream_headers(answered: Answered) -> dict[str, str]:
-    """Those of a stream, and those that this answer adds."""
+    """Return the headers of a stream, and those that this answer adds."""
     found = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
     return found | {"X-Request-ID": answered.exchange.request_id} | answered.headers
 

@@ -46,7 +46,7 @@ STARTED_SECONDS = STARTED.timestamp()
 LAST_MODIFIED = http_date(STARTED_SECONDS)
 UNKNOWN_NAME = "this server has no such name; its operator sets A2A_PUBLIC_URL, or lists names in ALLOWED_HOSTS"
 EXTENDED_STATUSES = STATUSES | {UnknownAgent: 404, ExtendedCardNotConfigured: 404}
-"""Of errors of the extended card by GET (fact sheet 2.11)."""
+"""Statuses of errors of the extended card by GET (fact sheet 2.11)."""
 
 
 async def card(request: HttpRequest, file: WellKnown, agent: str | None = None) -> HttpResponse:

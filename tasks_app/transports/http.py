@@ -1,4 +1,4 @@
-"""What every HTTP door shares: who calls, refusals before the RPC layer, and the headers of answers."""
+"""The shared part of all HTTP doors: who calls, refusals before the RPC layer, and the headers of answers."""
 
 import contextlib
 import logging
@@ -180,7 +180,7 @@ def fault_of_key(cause: Exception) -> Refusal:
 
 
 def fault(exchange: OpenExchange, cause: Exception) -> Error:
-    """What a caller is told of a fault: the cause goes to the log. A database that is away may be back soon."""
+    """Return what a caller is told of a fault; log the cause. A database that is away may be back soon."""
     return _fault(f"exchange {exchange.row.id} failed", cause)
 
 

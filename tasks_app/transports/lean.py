@@ -26,7 +26,7 @@ from tasks_app.transports.http import Refusal, authenticate, fault_of_key, refus
 log = logging.getLogger(__name__)
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 LINGER_BYTES, LINGER_SECONDS = 16_000_000, 1.0
-"""What a refused client may still send before the connection is closed: it reads the answer only then."""
+"""The rest that a refused client may still send before the connection is closed: it reads the answer only then."""
 LINGER_PAUSE = 0.05
 """Seconds between two reads of what is thrown away: whoever sends it again and again is slowed down."""
 PIECE = 65_536

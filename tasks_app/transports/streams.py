@@ -41,7 +41,7 @@ class Stream:
         self.key = key
         """The digests of the caller's key: a stream ends when it is revoked (fact sheet 9)."""
         self.base = base
-        """What the links to files begin with."""
+        """The base URL of links to files."""
         self.held = held
         """Its place in the account."""
 

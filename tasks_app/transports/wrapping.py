@@ -1,4 +1,4 @@
-"""What a door puts around what a dialect says: the JSON-RPC envelope, or nothing but HTTP."""
+"""The wrapping that a door puts around a dialect's answer: the JSON-RPC envelope, or nothing but HTTP."""
 
 from collections.abc import Callable
 from functools import partial
@@ -29,10 +29,10 @@ class Told(NamedTuple):
 
 
 class Wrapping(Struct, frozen=True, kw_only=True):
-    """Of one call."""
+    """The wrapping of one call."""
 
     door: str
-    """As shown to operators."""
+    """The name of the door, as shown to operators."""
     tell: Callable[[Error, Dialect | None, int | None], Told]
     """An error, in the dialect if that is known, with the status that HTTP has for it if that is another."""
     media: str = "application/json"

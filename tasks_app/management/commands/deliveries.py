@@ -23,7 +23,7 @@ TRY = ("number", "at", "status", "error", "duration_ms")
 
 
 class Act(NamedTuple):
-    """What an operator does to a row, and what the log of the admin says of it: the same as when it is done there."""
+    """An operator's act on a row, and its sentence for the log of the admin, which is the admin's own."""
 
     model: type[Model]
     do: Callable[[str, str], None]
