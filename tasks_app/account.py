@@ -92,7 +92,7 @@ class Account:
         self.totals: Counter[str] = Counter()
         """The amount that all owners have of each kind."""
         self.wanted = threading.Event()
-        """Set when a task was asked for since the last count."""
+        """Set when a task was asked for since the last count, or a cap was reached then."""
         self.rates = Rates()
         self.counted: Counter[str] = Counter()
         """Unfinished tasks by group, as of the last count."""
@@ -170,11 +170,12 @@ class Account:
 
     def _check(self, groups: tuple[str, str, str]) -> None:
         of_owner, of_agent, of_all = groups
-        self._check_one(of_owner, settings.A2A_OWNER_TASKS, RateLimited, "unfinished tasks")
-        self._check_one(of_agent, settings.A2A_AGENT_TASKS, Unavailable, "unfinished tasks of the agent")
-        self._check_one(of_all, settings.A2A_TASKS, Unavailable, "unfinished tasks of all callers")
+        self._check_one(of_owner, RateLimited, "unfinished tasks")
+        self._check_one(of_agent, Unavailable, "unfinished tasks of the agent")
+        self._check_one(of_all, Unavailable, "unfinished tasks of all callers")
 
-    def _check_one(self, group: str, most: int, error: type[RateLimited | Unavailable], limit: str) -> None:
+    def _check_one(self, group: str, error: type[RateLimited | Unavailable], limit: str) -> None:
+        most = cap_of(group)
         if self.counted[group] + self.pending[group] + self.since[group] < most:
             return
         self.refused[group] += 1
@@ -203,6 +204,9 @@ class Account:
             self.since.subtract(begun)
             self.since, self.pending = +self.since, +self.pending
             self.refused.clear()
+            if any(number >= cap_of(group) for group, number in unfinished.items()):
+                # A caller who comes back when its Retry-After is over must not be refused by a count from before.
+                self.wanted.set()
 
     def unfinished(self) -> dict[str, int]:
         """Unfinished tasks by group, as far as they are known, for operators."""
@@ -230,6 +234,12 @@ class Holding:
 def groups_of(owner_id: int, agent: str) -> tuple[str, str, str]:
     """The groups that a task counts in, each of which has a cap."""
     return f"owner:{owner_id}", f"agent:{agent}", "all"
+
+
+def cap_of(group: str) -> int:
+    """Return the most unfinished tasks that a group may have."""
+    caps = {"owner": settings.A2A_OWNER_TASKS, "agent": settings.A2A_AGENT_TASKS, "all": settings.A2A_TASKS}
+    return caps[group.partition(":")[0]]
 
 
 account = Account()

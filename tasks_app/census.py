@@ -1,4 +1,5 @@
-"""Counts the unfinished tasks for the account: about once a second while tasks are made, never in a call."""
+"""Counts the unfinished tasks for the account: about once a second while tasks are made or a cap is reached, never in a
+call."""
 
 import logging
 import threading
@@ -24,7 +25,7 @@ class Census:
         """When the last count was begun."""
 
     def start(self) -> None:
-        """Counts once, and from then on whenever tasks were made."""
+        """Count once, and from then on whenever tasks were made or a cap is reached."""
         if self.thread is not None:
             return
         self.stopping.clear()
@@ -51,7 +52,7 @@ class Census:
             self.stopping.wait(EVERY)
 
     def count(self) -> None:
-        """Once, now."""
+        """Count once, now."""
         begun, now = account.begin_count(), clock.now()
         before, self.last = self.last or now, now
         account.end_count(begun, bridge.do(DoApart(lambda: count_unfinished(now, before))))

@@ -80,6 +80,16 @@ def test_what_is_counted_is_what_is_in_the_database(account: Account, owner: Per
     queued(owner)
 
 
+def test_counting_goes_on_as_long_as_a_cap_is_reached(account: Account, owner: Person) -> None:
+    tasks = queued(owner, 3)
+    census.count()
+    assert account.wanted.is_set(), "else a caller who waits as it was told is refused by this old count"
+    ask(owner, CancelTask(id=tasks[0]))
+    census.count()
+    assert not account.wanted.is_set()
+    queued(owner)
+
+
 def test_a_message_that_was_accepted_is_never_refused(account: Account, owner: Person) -> None:
     queued(owner, 2)
     said = message("again")
