@@ -176,12 +176,16 @@ class Execution:
             # The lease runs out and the task is taken up again.
             self.unwritten = True
             log.exception("task %s attempt %d could not be finished", self.task_id, self.read.attempt)
+        # A write in the background may have failed, which ended the run.
+        self.unwritten = self.unwritten or isinstance(writer.failed, WriteFailed | Exception)
 
     async def _ending(self, scribe: Scribe, writer: Writer) -> Ending | None:
         """How it ends; None if that is written already, or for others to say."""
         try:
             return await self._outcome(scribe, writer)
         except asyncio.CancelledError:
+            if writer.ended is not None and self.stop != "lost":
+                return Ending(None, self._row(writer.ended))  # The agent has given its last action.
             if self.stop == "cut off":
                 return self._judged(cut_off(self._attempt, settings.A2A_LEASE_SECONDS))
             if self.stop == "released":
@@ -206,6 +210,9 @@ class Execution:
             if self.stop:
                 # It was told to end: what it raises about that is no failure of its own.
                 raise asyncio.CancelledError from error
+            if writer.ended is not None:
+                log.warning("task %s: raised after its agent's last action", self.task_id, exc_info=error)
+                return Ending(None, self._row(writer.ended))
             if isinstance(error, TimeoutError) and limit.expired():
                 row = replace(self._row("failed"), traceback=self.seat.stack())
                 return Ending(overtime(self._attempt, self.read.timeout).event, row)
@@ -275,7 +282,10 @@ class Execution:
             verdict = interrupted(self._attempt)
         else:
             verdict = uncalled(self._attempt, "The server is going down.")
-        await self._end_outside(verdict.event, self._row(verdict.outcome), tries=verdict.tries)
+        if self.writer is not None and self.writer.ended is not None:
+            await self._end_outside([], self._row(self.writer.ended))  # The agent has given its last action.
+        else:
+            await self._end_outside([verdict.event], self._row(verdict.outcome), tries=verdict.tries)
 
     async def overrun(self, sentence: str, stack: str) -> None:
         """Fail the run on a loop that is not its own, which its agent blocks beyond its timeout."""
@@ -284,20 +294,20 @@ class Execution:
         event = Scribe(self.task_id, self.read.document.context_id, 1, uuid7).said(
             TaskState.FAILED, clock.now(), sentence
         )
-        await self._end_outside(event, replace(self._row("failed"), traceback=stack))
+        await self._end_outside([event], replace(self._row("failed"), traceback=stack))
         self.lose()
 
-    async def _end_outside(self, event: Event, row: RunRow, tries: int = 0) -> None:
+    async def _end_outside(self, events: list[Event], row: RunRow, tries: int = 0) -> None:
         document, writer = self.read.document, self.writer
         said = writer.buffer if writer else []
         item = change(
-            document.id, document.context_id, [*said, event], now=clock.now(), actor="runner",
+            document.id, document.context_id, [*said, *events], now=clock.now(), actor="runner",
             attempt=self.read.attempt, tries=tries, run=row, files=writer.files if writer else [],
         )  # fmt: skip
         try:
             if await bridge.ask(item, patience=FAREWELL):
                 log.info("task %s attempt %d: %s", self.task_id, self.read.attempt, row.outcome)
-        except DatabaseError as error:
+        except (DatabaseError, *AWAY) as error:
             log.warning(
                 "task %s attempt %d: could not be given back, its lease runs out: %s",
                 self.task_id, self.read.attempt, error,

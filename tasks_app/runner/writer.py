@@ -133,6 +133,8 @@ class Writer:
     async def flush(self, ending: Ending | None = None) -> None:
         """Writes what is buffered, and with the last of it the run's row. Raises LostLease and WriteFailed."""
         async with self.lock:
+            if self.ended is not None and ending is None:
+                return  # The agent's last action is there, and is written by finish.
             events, self.buffer, self.size = self.buffer, [], 0
             files, self.files = self.files, []
             if not events:

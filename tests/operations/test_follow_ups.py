@@ -14,6 +14,7 @@ from a2a.run import Run as Given
 from a2a.states import TaskState
 from tasks_app.event_log import UNHEARD, Appended, Unheard, append_many, claim, create_many
 from tasks_app.models import Event, Run, Task
+from tasks_app.runner import runner
 from tests.conftest import Person, until
 from tests.operations.asking import message, sent, text_of
 from tests.operations.rows import addition, creation, status, together, wish
@@ -58,6 +59,20 @@ async def asks_late(run: Given) -> AsyncIterator[Any]:
     yield run.text if run.text == "blue" else run.ask("Which color?")
 
 
+@agent(name="leaves-late")
+async def leaves_late(run: Given) -> AsyncIterator[Any]:
+    """Asks back, and clears up for a while."""
+    yield "working"
+    if run.text == "blue":
+        return
+    try:
+        yield run.ask("Which color?")
+    finally:
+        GATE["leaving"] = True
+        while not GATE.get("open"):  # noqa: ASYNC110  # the test opens it
+            await asyncio.sleep(0.005)
+
+
 def working(owner: Person, name: str) -> str:
     started = sent(owner, "first", name, return_immediately=True)
     until(lambda: Task.objects.get(pk=started.id).state == "working", "it is worked on")
@@ -98,6 +113,29 @@ def test_a_question_is_not_put_while_the_answer_waits(owner: Person) -> None:
     states = list(Event.objects.filter(task_id=task_id, state__isnull=False).order_by("seq"))
     assert [event.state for event in states] == ["submitted", "working", "submitted", "working", "completed"]
     assert "Which color?" in states[2].payload, "what the agent said is kept"
+
+
+@pytest.mark.usefixtures("service")
+def test_a_message_is_heard_that_comes_while_the_agent_clears_up_after_its_question(owner: Person) -> None:
+    task_id = working(owner, "leaves-late")
+    until(lambda: GATE.get("leaving"), "it has asked")
+    sent(owner, message("blue", task_id=task_id), return_immediately=True)
+    GATE["open"] = True
+    until(lambda: Task.objects.get(pk=task_id).state == "completed", "it ends")
+    outcomes = list(Run.objects.filter(task_id=task_id).order_by("number").values_list("outcome", flat=True))
+    assert outcomes == ["continued", "completed"]
+
+
+@pytest.mark.usefixtures("service")
+def test_a_run_that_has_asked_is_not_given_back_when_the_process_ends(owner: Person) -> None:
+    task_id = working(owner, "leaves-late")
+    until(lambda: GATE.get("leaving"), "it has asked")
+    runner.running[task_id].release()
+    until(Run.objects.exists, "it ends")
+    assert Task.objects.get().state == "input_required"
+    assert Run.objects.get().outcome == "input_required"
+    states = Event.objects.filter(state__isnull=False).order_by("seq").values_list("state", flat=True)
+    assert list(states) == ["submitted", "working", "input_required"]
 
 
 @pytest.mark.usefixtures("service")
