@@ -11,6 +11,7 @@ import secrets
 import socket
 import threading
 from collections import Counter, deque
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 
@@ -37,12 +38,16 @@ UNWRITTEN = 10_000
 """Runs that are remembered because their end could not be written; their leases run out."""
 
 
+def _new_name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"[:64]
+
+
 class Runner:
     """The runs of this process."""
 
     def __init__(self) -> None:
-        self.worker = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"[:64]
-        """Unlike any other's, also after a restart."""
+        self.worker = _new_name()
+        """Unlike any other's, also after a restart, and in a forked child."""
         self.running: dict[str, Execution] = {}
         self.former: set[Execution] = set()
         """Runs that lost their tasks to others of this process, and have not ended yet."""
@@ -77,6 +82,8 @@ class Runner:
         if self.control is not None:
             return
         self.stopping = False
+        # The tasks of a parent, or of other children, are none of this process's.
+        self.worker = self.heartbeat.worker = _new_name()
         slots = slots_of(is_async=False)
         self.threads = ThreadPoolExecutor(slots + spare_of(slots), thread_name_prefix="agent")
         self.control = RunLoop("runner").start()
@@ -118,41 +125,46 @@ class Runner:
         with self.claiming:
             more = True
             while more and not self.stopping and self.control is not None:
+                if self.doubtful:
+                    total += self._begin(self._recovered(), self.control)
                 claimed, more = self._claim()
-                total += len(claimed)
-                for run in claimed:
-                    run.start(self.loops.of(run.read.agent) if run.is_async else self.control, self._ended)
+                total += self._begin(claimed, self.control)
         return total
 
-    def _claim(self) -> tuple[list[Execution], bool]:
-        """The runs that it got, and whether there may be more for the free slots."""
-        recovered = self._recovered() if self.doubtful else []
+    def _begin(self, reads: Sequence[TaskRead], control: RunLoop) -> int:
+        """Start the runs of tasks that are this process's; return how many they are."""
+        # Counted at once, or the next claim would overfill the slots.
+        runs = [self._counted(Execution(read, self.worker, self.threads)) for read in reads]
+        for run in runs:
+            run.start(self.loops.of(run.read.agent) if run.is_async else control, self._ended)
+        return len(runs)
+
+    def _claim(self) -> tuple[list[TaskRead], bool]:
+        """The tasks that it got, and whether there may be more for the free slots."""
         wants = self._wants()
         if not wants:
-            return recovered, False
+            return [], False
         self.doubtful = True
         claimed: list[TaskRead] = bridge.do(Claim(worker=self.worker, wants=tuple(wants)))
         self.doubtful = False
-        # Counted at once, or the next claim would overfill the slots.
-        runs = [self._counted(Execution(read, self.worker, self.threads)) for read in claimed]
         more = [self.turns.served(want, claimed) for want in wants]
-        return recovered + runs, any(more)
+        return claimed, any(more)
 
-    def _recovered(self) -> list[Execution]:
-        """Runs of tasks that became this process's by a claim whose answer was lost with its connection."""
+    def _recovered(self) -> list[TaskRead]:
+        """Tasks that became this process's by a claim whose answer was lost with its connection."""
         # Those at work first: one that ends meanwhile is not taken for a task without a run.
         known = {(run.task_id, run.read.attempt) for run in self._at_work()} | set(self.unwritten)
         reads: list[TaskRead] = bridge.do(Do(partial(leased, self.worker, known)))
         self.doubtful = False
         if reads:
             log.info("%d tasks were claimed by a call that was not answered: they are begun now", len(reads))
-        return [self._counted(Execution(read, self.worker, self.threads)) for read in reads]
+        return reads
 
     def _counted(self, run: Execution) -> Execution:
         with self.changed:
             self.quiet.clear()
             former = self.running.get(run.task_id)
-            if former is not None and former.task is not None and not former.task.done():
+            if former is not None and former.place is not None and not (former.task and former.task.done()):
                 # Its lease ended, and no heartbeat will speak of it: they are about the new run.
                 self.former.add(former)
                 former.lose()
@@ -260,8 +272,9 @@ class Runner:
         if control is None:
             return
         hints.forget(self._heard)
-        with self.claiming:
-            pass  # Who is claiming has put all claims into `running`.
+        # Who is claiming puts all claims into `running` first, unless the database hangs.
+        if self.claiming.acquire(timeout=settings.A2A_GRACE_SECONDS):
+            self.claiming.release()
         self._wind_down(control)
         with self.changed:
             self.changed.wait_for(lambda: not any(run.is_isolated for run in self.hanging), settings.A2A_KILL_SECONDS)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from django.db import InterfaceError, InternalError, OperationalError
+from django.db import DataError, InterfaceError, InternalError, OperationalError
 from msgspec.structs import replace
 
 from a2a.errors import Unavailable
@@ -15,6 +15,7 @@ from tasks_app.event_log import Append, Claim
 from tasks_app.hints import hints
 from tasks_app.models import Event, Run, Task
 from tasks_app.runner import runner
+from tasks_app.runner.runner import Runner
 from tests.conftest import Person, until
 from tests.operations.asking import ask, message, sent, shown, text_of
 
@@ -91,6 +92,54 @@ def test_a_claim_whose_answer_is_lost_costs_no_attempt(
     until(lambda: Task.objects.get().state == "completed", "the end")
     assert text_of(shown(ask(owner, GetTask(id=task.id)))) == "hello"
     assert Task.objects.values_list("attempt", "tries").get() == (1, 1)
+
+
+def test_tasks_of_a_lost_claim_are_begun_though_the_next_claim_fails(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, lost = KINDS[Claim], []
+
+    def perform(items: Sequence[Any]) -> list[Any]:
+        if not lost and Task.objects.filter(state="submitted").exists():
+            lost.append("after the commit")
+            return after_the_commit(kind.perform, items)
+        if len(lost) == 1:
+            lost.append("before the commit")
+            return before_the_commit(kind.perform, items)
+        return kind.perform(items)
+
+    monkeypatch.setitem(KINDS, Claim, replace(kind, perform=perform))
+    sent(owner, "hello", "form-coroutine", return_immediately=True)
+    until(lambda: runner.doubtful, "the claim is in doubt")
+    hints.offer()
+    until(lambda: len(lost) == 2, "the next claim has failed")
+    until(lambda: Task.objects.get().state == "completed", "the end")
+    assert Task.objects.values_list("attempt", "tries").get() == (1, 1)
+
+
+def test_a_run_whose_write_was_refused_is_not_begun_again_as_a_claim_that_was_lost(owner: Person, away: Any) -> None:
+    def refuses(perform: Perform, items: Sequence[Any]) -> list[Any]:
+        raise DataError("of no use")
+
+    away(refuses, {1})
+    task = sent(owner, "hello", "waits", return_immediately=True)
+    until(lambda: runner.unwritten, "the run is given up")
+    assert (task.id, 1) in runner.unwritten
+    until(lambda: task.id not in runner.running, "it has left")
+    assert Task.objects.get().lease_owner == runner.worker
+    runner.doubtful = True
+    assert runner.claim_all() == 0
+
+
+def test_a_runner_that_starts_has_a_name_of_its_own() -> None:
+    """Forked children have the memory of their parent, and none of them may take the tasks of another for its own."""
+    own, names = Runner(), set()
+    for _ in range(2):
+        own.start()
+        assert own.worker == own.heartbeat.worker
+        names.add(own.worker)
+        own.stop()
+    assert len(names) == 2
 
 
 def test_an_agent_that_was_not_called_for_want_of_the_database_keeps_its_attempt(
