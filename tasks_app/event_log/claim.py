@@ -1,6 +1,7 @@
 """Claims, leases and snapshots: the rest of what is written to a task's row."""
 
 import logging
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,6 +24,7 @@ from tasks_app.event_log.queue import (
     Choice,
     Want,
     choose,
+    everything,
     limited,
     lock_agents,
     runnable_of,
@@ -74,7 +76,8 @@ u as (update {_TASK} t set attempt = attempt + 1, tries = tries + 1, state = 'wo
 e as (insert into {EVENTS.name} ({EVENTS.list})
     select t.id, t.last_seq, x.kind, x.payload, x.state, x.actor, x.created_at, x.exchange_id, t.attempt, x.size
     from u t, jsonb_to_recordset(%s::jsonb) as x({EVENTS.record}))
-select c.id, {COLUMNS} from ({{all}}) c left join u t on t.id = c.id
+select c.id, {COLUMNS}, k.more
+from (select {{more}} as more) k left join ({{all}}) c on true left join u t on t.id = c.id
 """
 _CLAIM_SQLITE = f"""
 update {_TASK} set attempt = attempt + 1, tries = tries + 1, state = 'working', status = %s, status_at = %s,
@@ -159,28 +162,50 @@ def _claim_limited(cursor: CursorWrapper, worker: str, want: Want, status: Statu
 
 
 def _claim_wanted(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[Any]:
-    choices = [wanted(want, place) for place, want in enumerate(wants) if want.agents and want.limit > 0]
-    if not choices:
-        return []
+    """Claim all that there is, or, of what is more than there is room for, what has the turn."""
+    asked = [want for want in wants if want.agents and want.limit > 0]
+    if asked and all(want.spacious > 0 for want in asked):
+        choices = [everything(want, place) for place, want in enumerate(asked)]
+        rows, more = _claim_choices(cursor, choices, worker, status)
+        if not more:
+            return rows
+        agents = Counter(row[10] for row in rows)
+        taken = [sum(agents[name] for name in want.agents) for want in asked]
+        left = [replace(want, limit=want.limit - number) for want, number in zip(asked, taken, strict=True)]
+        return rows + _claim_wanted_in_turns(cursor, worker, [want for want in left if want.limit > 0], status)
+    return _claim_wanted_in_turns(cursor, worker, asked, status)
+
+
+def _claim_wanted_in_turns(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[Any]:
+    choices = [wanted(want, place) for place, want in enumerate(wants)]
+    return _claim_choices(cursor, choices, worker, status)[0] if choices else []
+
+
+def _claim_choices(
+    cursor: CursorWrapper, choices: Sequence[Choice], worker: str, status: Status
+) -> tuple[list[Any], bool]:
+    """Claim what is chosen, and say whether there is more than could be chosen."""
     found = _claim_chosen(cursor, choices, worker, status)
-    rows = [row for _, *row in found if row[0] is not None]
-    pushing = [chosen_id for chosen_id, *row in found if row[0] is None]
+    more = any(row[-1] for row in found)
+    rows = [row[1:-1] for row in found if row[1] is not None]
+    pushing = [row[0] for row in found if row[1] is None and row[0] is not None]
     try:
         while pushing:
             try:
-                return rows + _claim_pushing(cursor, pushing, worker, status)
+                return rows + _claim_pushing(cursor, pushing, worker, status), more
             except Held as held:
                 pushing = [task_id for task_id in pushing if task_id not in held.tasks]
     except Exception:
         # What was claimed before is this worker's already, and must be run.
         log.exception("%d tasks with webhooks were not claimed; they are offered again", len(pushing))
-    return rows
+    return rows, more
 
 
 def _claim_pushing(cursor: CursorWrapper, pushing: Sequence[str], worker: str, status: Status) -> list[Any]:
     """Claim tasks with webhooks. Raises Held for tasks that have a webhook whose row is locked."""
     with transaction.atomic():
-        rows = [row for _, *row in _claim_chosen(cursor, [Choice(_THESE, "c", [pushing])], worker, status)]
+        found = _claim_chosen(cursor, [Choice(_THESE, "c", [pushing])], worker, status)
+        rows = [row[1:-1] for row in found if row[1] is not None]
         write_deliveries(cursor, {row[0]: [_working(status, row[0], row[2], row[13])] for row in rows})
     return rows
 
@@ -189,6 +214,7 @@ def _claim_chosen(cursor: CursorWrapper, choices: Sequence[Choice], worker: str,
     statement = _CLAIM_POSTGRES.format(
         wanted=", ".join(choice.sql for choice in choices),
         all=" union all ".join(f"select id, pushes from {choice.name}" for choice in choices),
+        more=" or ".join(choice.more for choice in choices),
     )
     working, seconds = _working(status, "", 0, 0), settings.A2A_LEASE_SECONDS
     values = [value for choice in choices for value in choice.values]
