@@ -290,6 +290,8 @@ def _check_together(function: Callable[..., Any], name: str, values: Json) -> No
         raise mistake(function, name, "quick agents run once, inside the call: leave attempts= out")
     if values["quick"] and values["isolation"]:
         raise mistake(function, name, "quick agents run inside the call: leave quick= or isolation= out")
+    if values["quick"] is True and values["concurrency"]:
+        raise mistake(function, name, "quick agents run inside the call, at once: leave concurrency= out")
     if values["memory"] is not None and not values["isolation"]:
         raise mistake(function, name, 'memory= is the limit of a process: it needs isolation="process"')
 

@@ -34,9 +34,9 @@ def number(name: str, default: float, minimum: float = 0, maximum: float = float
     except ValueError:
         raise ImproperlyConfigured(f"{name} must be a number, not {value!r}") from None
     if not minimum <= found < float("inf"):
-        raise ImproperlyConfigured(f"{name} must be at least {minimum:g}, not {value!r}")
+        raise ImproperlyConfigured(f"{name} must be at least {minimum:.15g}, not {value!r}")
     if found > maximum:
-        raise ImproperlyConfigured(f"{name} must be at most {maximum:g}, not {value!r}")
+        raise ImproperlyConfigured(f"{name} must be at most {maximum:.15g}, not {value!r}")
     return found
 
 

@@ -41,5 +41,5 @@ def _examine(row: Process) -> Iterator[Finding]:
         if sentence.startswith("clock:") and abs(row.clock_off) > clock.APART:
             continue  # It has been said.
         yield Finding(
-            kind="process", subject=row.name, problem=f"{who}: {sentence}.", remedy="See the log of that process."
+            kind="process", subject=row.name, problem=f"{who}: {sentence}.", remedy="The log of that process says more."
         )

@@ -48,14 +48,17 @@ def _leases(now: datetime) -> Iterator[Finding]:
 
 def _waiting(now: datetime) -> Iterator[Finding]:
     waiting = Task.objects.filter(state=TaskState.SUBMITTED.value, status_at__lt=now - LATE)
-    for task in _some(waiting.exclude(not_before__gt=now)):
-        since = f"for {(now - task.status_at).total_seconds():.0f} s"
-        if registry.get(task.agent) is None:
+    for task in _some(waiting.exclude(not_before__gt=now - LATE)):
+        since = f"for {(now - max(task.status_at, task.not_before or task.status_at)).total_seconds():.0f} s"
+        agent = registry.get(task.agent)
+        if agent is None:
             problem = f"Task {task.id} waits {since} for agent {task.agent}, which this installation does not have."
             remedy = "Add the module of the agent to A2A_AGENT_MODULES, or cancel the task."
         else:
             problem = f"Task {task.id} of agent {task.agent} waits {since} to be run."
             remedy = f"Start workers of queue {task.queue}, or more of them."
+            if agent.concurrency:
+                remedy = f"{remedy} If its concurrency={agent.concurrency} is reached, raise it."
         yield Finding(kind="task", subject=task.id, problem=problem, remedy=remedy)
 
 
@@ -65,7 +68,8 @@ def _webhooks(now: datetime) -> Iterator[Finding]:
         yield Finding(
             kind="delivery",
             subject=config.id,
-            problem=f"Webhook {config.id} is due since {config.due_at:%Y-%m-%d %H:%M:%S} UTC, and no process tries it.",
+            problem=f"Webhook {config.id} has been due since {config.due_at:%Y-%m-%d %H:%M:%S} UTC, and no process "
+            f"tries it.",
             remedy="Start a server or a worker; if one runs, its sender is too slow or has ended: see /readyz.",
         )
     waits = Delivery.objects.filter(config_id=OuterRef("id"), state="waiting")
@@ -81,5 +85,5 @@ def _webhooks(now: datetime) -> Iterator[Finding]:
 
 
 def _some(rows: QuerySet[Task]) -> QuerySet[Task]:
-    columns = rows.only("id", "agent", "queue", "lease_owner", "lease_until", "deadline", "status_at")
+    columns = rows.only("id", "agent", "queue", "lease_owner", "lease_until", "deadline", "status_at", "not_before")
     return columns.order_by("id")[:MOST]

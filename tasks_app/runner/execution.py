@@ -169,7 +169,8 @@ class Execution:
             if ending := await self._ending(scribe, writer):
                 self.finishing = True
                 await writer.finish(ending)
-                log.info("task %s attempt %d: %s", self.task_id, self.read.attempt, ending.run.outcome)
+                outcome = "continued" if writer.continued else ending.run.outcome
+                log.info("task %s attempt %d: %s", self.task_id, self.read.attempt, outcome)
         except LostLease:
             log.info("task %s attempt %d: the lease is gone, its result is dropped", self.task_id, self.read.attempt)
         except (WriteFailed, Exception):
@@ -214,6 +215,10 @@ class Execution:
                 log.warning("task %s: raised after its agent's last action", self.task_id, exc_info=error)
                 return Ending(None, self._row(writer.ended))
             if isinstance(error, TimeoutError) and limit.expired():
+                log.warning(
+                    "task %s attempt %d: agent %s took longer than its timeout of %g s",
+                    self.task_id, self.read.attempt, self.read.agent, self.read.timeout,
+                )  # fmt: skip
                 row = replace(self._row("failed"), traceback=self.seat.stack())
                 return Ending(overtime(self._attempt, self.read.timeout).event, row)
             return self._failed(error)

@@ -64,6 +64,8 @@ class Writer:
         """The last event of the task that is this run's."""
         self.ends = asyncio.get_running_loop().time() + read.timeout
         """On the loop's clock: when the run must have ended."""
+        self.continued = False
+        """Whether the run ended before its agent had heard the newest message, so that the task goes on."""
         self.buffer: list[Event] = []
         self.files: list[FileRow] = []
         """Files of the parts in the buffer that are stored apart."""
@@ -146,6 +148,7 @@ class Writer:
                 except MessageWaits:
                     # The agent has answered less than was said: it is called again, with the newest message.
                     await self._write(_open_again(events), files, self._another_turn(ending))
+                    self.continued = True
             except (LostLease, WriteFailed) as error:
                 self.failed = error  # What comes after it has no place in the log.
                 raise

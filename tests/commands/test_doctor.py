@@ -56,7 +56,7 @@ def test_a_system_that_is_well_has_no_findings(owner: Person) -> None:
     assert (findings, end, code) == ([], {"tasks": 1, "findings": 0}, 0)
     out = StringIO()
     call_command("a2a", "doctor", stdout=out)
-    assert out.getvalue() == "Nothing is wrong; 1 logs were folded.\n"
+    assert out.getvalue() == "Nothing is wrong; 1 log folded.\n"
 
 
 def _loses(seq: int) -> Callable[[str], Any]:
@@ -147,6 +147,22 @@ def test_a_task_that_waits_too_long_is_found(owner: Person, agent: str, remedy: 
     (found,) = doctor("--tasks", "0")[0]
     assert (found["kind"], found["subject"]) == ("task", task_id)
     assert remedy in found["remedy"]
+
+
+def test_a_task_whose_pause_has_just_ended_does_not_wait_too_long(owner: Person) -> None:
+    now = clock.now()
+    Task.objects.filter(pk=task(owner)).update(status_at=now - AGO, not_before=now - timedelta(seconds=5))
+    assert doctor("--tasks", "0")[0] == []
+    Task.objects.update(not_before=now - timedelta(seconds=90))
+    (found,) = doctor("--tasks", "0")[0]
+    assert "waits for 9" in found["problem"]
+
+
+def test_the_closing_sentence_counts(owner: Person) -> None:
+    task_id = task(owner)
+    Task.objects.filter(pk=task_id).update(status_at=clock.now() - AGO)
+    with pytest.raises(CommandError, match=r"^1 finding; 1 log folded\.$"):
+        call_command("a2a", "doctor", stdout=StringIO())
 
 
 def test_a_webhook_that_nobody_tries_is_found(owner: Person, settings: Any) -> None:

@@ -86,6 +86,11 @@ def test_a_port_that_no_machine_has_is_named(tmp_path: Path) -> None:
     assert refusal(manage(tmp_path, "run", PORT="0")) == "PORT must be at least 1, not '0'"
 
 
+def test_a_limit_of_millions_is_named_in_digits(tmp_path: Path) -> None:
+    sentence = "A2A_BODIES_BYTES must be at least 16000000, not '5'"
+    assert refusal(manage(tmp_path, "run", A2A_BODIES_BYTES="5")) == sentence
+
+
 @pytest.mark.parametrize(
     ("url", "sentence"),
     [

@@ -83,7 +83,10 @@ def working(owner: Person, name: str) -> str:
 
 
 @pytest.mark.usefixtures("service")
-def test_an_agent_that_never_looks_is_called_again_with_each_message(owner: Person) -> None:
+def test_an_agent_that_never_looks_is_called_again_with_each_message(
+    owner: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "tasks_app.runner")
     for number in range(10):
         GATE.clear()
         task_id = working(owner, "never-looks")
@@ -93,6 +96,8 @@ def test_an_agent_that_never_looks_is_called_again_with_each_message(owner: Pers
         assert f"more {number}" in HEARD
         outcomes = list(Run.objects.filter(task_id=task_id).order_by("number").values_list("outcome", flat=True))
         assert outcomes == ["continued", "completed"]
+        until(lambda: f"{task_id} attempt 2: completed" in caplog.text, "it is in the log")  # noqa: B023  # the same
+        assert f"{task_id} attempt 1: continued" in caplog.text
         assert Task.objects.get(pk=task_id).tries == 1, "the new message counts against no limit"
 
 

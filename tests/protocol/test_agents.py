@@ -177,6 +177,7 @@ def test_a_type_that_is_not_known_or_not_json_is_named() -> None:
 
 def test_quick_agents_run_once() -> None:
     assert told(good, quick=True, attempts=2).startswith("quick agents run once")
+    assert told(good, quick=True, concurrency=2).startswith("quick agents run inside the call, at once")
 
 
 def test_a_name_that_is_taken_says_by_whom() -> None:

@@ -39,10 +39,15 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
             printer.stdout.write(_text(finding))
     if as_json:
         printer.line({"tasks": examination.tasks, "findings": examination.findings})
+    folded = f"{_counted(examination.tasks, 'log')} folded"
     if examination.findings:
-        raise CommandError(f"{examination.findings} findings; {examination.tasks} logs were folded.", returncode=1)
+        raise CommandError(f"{_counted(examination.findings, 'finding')}; {folded}.", returncode=1)
     if not as_json:
-        printer.stdout.write(f"Nothing is wrong; {examination.tasks} logs were folded.")
+        printer.stdout.write(f"Nothing is wrong; {folded}.")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _text(finding: Finding) -> str:
