@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 
-from tasks_app import exchanges, lookup
+from tasks_app import lookup, responses
 from tasks_app.admin.paging import CreatedFilter, ExactFilter, RecentFilter, held
 from tasks_app.admin.readonly import BROKEN, Fact, LogTable, link
 from tasks_app.admin.text import Pane, duration, moment, size, visible
@@ -99,7 +99,7 @@ class ExchangeAdmin(LogTable[Exchange]):
         body = ExchangeBody.objects.filter(pk=row.pk).first()
         asked, answered = Pane(), Pane()
         try:
-            answer = exchanges.response_text(row) if row.outcome else ""
+            answer = responses.response_text(row) if row.outcome else ""
         except BROKEN:
             answer = ""
         others = Exchange.objects.exclude(request_id="").filter(request_id=row.request_id).exclude(pk=row.pk)

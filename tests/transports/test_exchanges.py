@@ -17,10 +17,11 @@ from msgspec.structs import replace
 from tasks_app import event_log, exchanges
 from tasks_app.account import account
 from tasks_app.bridge import KINDS, Do, bridge
-from tasks_app.exchanges import OpenExchange, recorder, response_text
+from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.models import Event, Exchange, ExchangeBody, Task
 from tasks_app.readers import readers
 from tasks_app.redaction import MASK, TEXT_BYTES, redacted
+from tasks_app.responses import response_text
 from tasks_app.transports import jsonrpc
 from tests.conftest import PATIENCE, Person, Server, until
 from tests.story import LiveDoor, NewSpeaker

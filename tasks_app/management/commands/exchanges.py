@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db.models import QuerySet
 
-from tasks_app import exchanges, lookup
+from tasks_app import lookup, responses
 from tasks_app.ids import uuid7_at
 from tasks_app.management.operator import DatabaseCommand, limit_of, takes_since, within
 from tasks_app.models import Exchange, ExchangeBody
@@ -70,4 +70,4 @@ def facts(row: Exchange) -> dict[str, Any]:
 def texts(row: Exchange) -> dict[str, str]:
     """The bodies as text, to the letter: jq's fromjson opens them."""
     body = ExchangeBody.objects.filter(pk=row.pk).first()
-    return {"request": body.request if body else "", "response": exchanges.response_text(row) if row.outcome else ""}
+    return {"request": body.request if body else "", "response": responses.response_text(row) if row.outcome else ""}
