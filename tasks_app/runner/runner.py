@@ -131,16 +131,14 @@ class Runner:
                 total += self._begin(claimed, self.control)
         return total
 
-    def _begin(self, reads: Sequence[TaskRead], control: RunLoop) -> int:
-        """Start the runs of tasks that are this process's; return how many they are."""
-        # Counted at once, or the next claim would overfill the slots.
-        runs = [self._counted(Execution(read, self.worker, self.threads)) for read in reads]
+    def _begin(self, runs: Sequence[Execution], control: RunLoop) -> int:
+        """Start the runs; return how many they are."""
         for run in runs:
             run.start(self.loops.of(run.read.agent) if run.is_async else control, self._ended)
         return len(runs)
 
-    def _claim(self) -> tuple[list[TaskRead], bool]:
-        """The tasks that it got, and whether there may be more for the free slots."""
+    def _claim(self) -> tuple[list[Execution], bool]:
+        """The runs that it got, and whether there may be more for the free slots."""
         wants = self._wants()
         if not wants:
             return [], False
@@ -148,17 +146,21 @@ class Runner:
         claimed: list[TaskRead] = bridge.do(Claim(worker=self.worker, wants=tuple(wants)))
         self.doubtful = False
         more = [self.turns.served(want, claimed) for want in wants]
-        return claimed, any(more)
+        return self._runs_of(claimed), any(more)
 
-    def _recovered(self) -> list[TaskRead]:
-        """Tasks that became this process's by a claim whose answer was lost with its connection."""
+    def _runs_of(self, reads: Sequence[TaskRead]) -> list[Execution]:
+        """The runs of tasks that are this process's: counted at once, or the next claim would overfill the slots."""
+        return [self._counted(Execution(read, self.worker, self.threads)) for read in reads]
+
+    def _recovered(self) -> list[Execution]:
+        """Runs of tasks that became this process's by a claim whose answer was lost with its connection."""
         # Those at work first: one that ends meanwhile is not taken for a task without a run.
         known = {(run.task_id, run.read.attempt) for run in self._at_work()} | set(self.unwritten)
         reads: list[TaskRead] = bridge.do(Do(partial(leased, self.worker, known)))
         self.doubtful = False
         if reads:
             log.info("%d tasks were claimed by a call that was not answered: they are begun now", len(reads))
-        return reads
+        return self._runs_of(reads)
 
     def _counted(self, run: Execution) -> Execution:
         with self.changed:
