@@ -11,6 +11,8 @@ class Inbox(MutableSequence[Message]):
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
+        self.arrived: list[tuple[int, Message]] = []
+        """All that was shown, with the numbers of their events: to pass it on is no look."""
         self._shown = 0
         self.heard = 0
         """The number of the newest event that the agent has looked at; 0 before its first look."""
@@ -18,6 +20,7 @@ class Inbox(MutableSequence[Message]):
     def show(self, message: Message, seq: int) -> None:
         """Add the message that is stored as that event."""
         self._messages.append(message)
+        self.arrived.append((seq, message))
         self._shown = seq
 
     def _looked(self) -> list[Message]:

@@ -16,6 +16,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+from msgspec.structs import replace
+
 from a2a.agents import Agent, registry
 from a2a.run import Failure, Retry, Run, Wants, action_of
 from a2a.scribe import ends_run
@@ -49,9 +51,10 @@ def run_alone(connection: Connection, errors: Connection, order: bytes) -> NoRet
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal reaches it too; its parent says when it ends
     signal.signal(signal.SIGTERM, _stop)
     told = decode_order(order)
+    run: Run | None = None
 
     def send(value: FromChild) -> None:
-        connection.send_bytes(encode(value))
+        connection.send_bytes(encode(replace(value, heard=run.inbox.heard) if run else value))
 
     code = 0
     try:
@@ -136,7 +139,7 @@ def _listen(connection: Connection, run: Run) -> None:
         except (EOFError, OSError):
             os._exit(1)
         if isinstance(told, Heard):
-            run.inbox.append(told.message)
+            run.inbox.show(told.message, told.seq)
         else:
             run.cancelled = True
 

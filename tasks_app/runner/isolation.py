@@ -11,6 +11,7 @@ import time
 from collections.abc import Generator
 from multiprocessing import forkserver
 from multiprocessing.connection import wait
+from queue import SimpleQueue
 
 import msgspec
 from django.conf import settings
@@ -104,6 +105,9 @@ class Child:
         self.run = run
         self.heard = 0
         """Messages of the inbox that it was told of."""
+        self.outbox: SimpleQueue[ToChild | None] = SimpleQueue()
+        self.post: threading.Thread | None = None
+        """Sends what is in the outbox: a child that takes nothing in holds up nobody else."""
         self.over = False
         """It has said its last, and ends by itself."""
         self.mute = False
@@ -138,18 +142,26 @@ class Child:
                 raise self._crash()
 
     def _tell(self) -> None:
-        for message in self.run.inbox[self.heard :]:
-            self._send(Heard(message))
+        for seq, message in self.run.inbox.arrived[self.heard :]:
+            self._send(Heard(message, seq))
             self.heard += 1
 
     def _send(self, value: ToChild) -> None:
+        if self.post is None:
+            self.post = threading.Thread(target=self._send_all, name="post", daemon=True)
+            self.post.start()
+        self.outbox.put(value)
+
+    def _send_all(self) -> None:
         with contextlib.suppress(OSError):  # It has ended; what it said last is read next.
-            self.mine.send_bytes(encode(value))
+            while (value := self.outbox.get()) is not None:
+                self.mine.send_bytes(encode(value))
 
     def _received(self) -> Action | None:
         """Return the next action; None at the end. Raises what the agent raised."""
         try:
             value: FromChild = decode_from_child(self.mine.recv_bytes())
+            self.run.inbox.heard = max(self.run.inbox.heard, value.heard)
             if isinstance(value, Given):
                 return action_of(value)
         except (EOFError, OSError, msgspec.DecodeError) as error:
@@ -204,6 +216,9 @@ class Child:
             log.warning("agent %s: its process %d does not end, killing it", self.run.agent.name, self.process.pid)
             self.process.kill()
             self._ends_within(KILLED)
+        if self.post is not None:
+            self.outbox.put(None)
+            self.post.join(KILLED)
         self.mine.close()
         self.errors.close()
 

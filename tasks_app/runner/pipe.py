@@ -30,9 +30,10 @@ class Order(Struct, frozen=True, kw_only=True):
 
 
 class Heard(Struct, frozen=True, tag=True):
-    """To the child: a message for the inbox."""
+    """To the child: a message for the inbox, and the number of its event."""
 
     message: Message
+    seq: int
 
 
 class Cancelled(Struct, frozen=True, tag=True):
@@ -44,10 +45,14 @@ class Given(Struct, frozen=True, tag=True):
 
     kind: str
     action: msgspec.Raw
+    heard: int = 0
+    """The number of the newest message that the agent has looked at, as in the next two."""
 
 
 class Done(Struct, frozen=True, tag=True):
     """From the child: the agent has ended."""
+
+    heard: int = 0
 
 
 class Raised(Struct, frozen=True, tag=True):
@@ -61,6 +66,7 @@ class Raised(Struct, frozen=True, tag=True):
     """The agent says that this is worth another attempt."""
     after: float | None
     """Seconds before it, if the agent says how many."""
+    heard: int = 0
 
 
 ToChild = Heard | Cancelled

@@ -248,6 +248,14 @@ def spins_too_long(run: Run) -> Iterator[Any]:
 
 
 @agent(isolation="process")
+def apart_and_deaf(run: Run) -> Iterator[Any]:
+    """Works for a second without a look into its inbox."""
+    yield {"pid": os.getpid()}
+    time.sleep(1.0)
+    yield run.text
+
+
+@agent(isolation="process")
 def crashes(run: Run, how: str) -> str:
     """Ends its process."""
     sys.stderr.write(f"last words before {how}\n")

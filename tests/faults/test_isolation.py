@@ -1,6 +1,8 @@
 """Agents in processes of their own: they do what others do, can be ended, and take nobody along."""
 
 import asyncio
+import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -170,3 +172,27 @@ async def test_a_killed_worker_leaves_no_process_of_an_agent_behind(node: Node) 
     node.kill()
     for pid in pids:
         await gone(pid)
+
+
+async def test_a_message_is_heard_when_the_agent_in_its_process_has_looked_at_it(node: Node) -> None:
+    async with client(node) as caller:
+        task_id = await caller.send("apart-and-deaf")
+        await process_of(caller, task_id)
+        await caller.result("SendMessage", {"message": message({"text": "second"}, taskId=task_id)})
+        task = await ended(caller, task_id)
+        said = [part.get("text") for artifact in task["artifacts"] for part in artifact["parts"]]
+        assert task["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert "second" in said, "the agent is called again with what it has not looked at"
+
+
+async def test_a_process_that_takes_no_messages_in_is_ended_all_the_same(node: Node) -> None:
+    async with client(node) as caller:
+        task_id = await caller.send("apart-and-deaf")
+        pid = await process_of(caller, task_id)
+        os.kill(pid, signal.SIGSTOP)
+        more = message({"text": "x" * 800_000}, taskId=task_id)
+        await caller.result("SendMessage", {"message": more, "configuration": {"returnImmediately": True}})
+        await asyncio.sleep(1.0)  # it is on its way
+        await caller.result("CancelTask", {"id": task_id})
+        await gone(pid)
+        assert data_of(await ended(caller, await caller.send("apart-function"))), "its slot is free"
