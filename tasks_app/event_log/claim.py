@@ -195,7 +195,9 @@ def _claim_choices(
                 return rows + _claim_pushing(cursor, pushing, worker, status), more
             except Held as held:
                 pushing = [task_id for task_id in pushing if task_id not in held.tasks]
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OperationalError | InterfaceError) and not refused(error):
+            raise  # Whether they were claimed is not known: the worker asks for all that is its own.
         # What was claimed before is this worker's already, and must be run.
         log.exception("%d tasks with webhooks were not claimed; they are offered again", len(pushing))
     return rows, more

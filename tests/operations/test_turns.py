@@ -1,15 +1,16 @@
 """Whose task is claimed next: owners take turns, and within an owner goes priority, then age."""
 
 from datetime import timedelta
+from importlib import import_module
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 from msgspec.structs import replace
 
 from a2a.states import TaskState
-from tasks_app.event_log import Claim, Want, append_many, claim, create_many, next_after
+from tasks_app.event_log import Claim, Want, append_many, claim, create_many, leased, next_after
 from tasks_app.event_log.queue import wanted
 from tasks_app.models import Task
 from tasks_app.rows import TASKS
@@ -141,6 +142,25 @@ def test_tasks_with_webhooks_have_their_turn_too(owner: Person, colleague: Perso
     queue(colleague, "c", 4)
     Task.objects.filter(owner_id=colleague.caller.owner_id).update(pushes=True)
     assert taken(4) == ["c", "c", "o", "o"]
+
+
+def test_a_claim_in_doubt_fails_and_what_it_got_is_found_by_its_worker(
+    owner: Person, colleague: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(*_: Any) -> None:
+        raise OperationalError("the connection is closed")
+
+    queue(owner, "o", 2)
+    queue(colleague, "c", 2)
+    Task.objects.filter(owner_id=colleague.caller.owner_id).update(pushes=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(import_module(Claim.__module__), "write_deliveries", cut)
+        with pytest.raises(OperationalError):
+            taken(4)
+    at_work = set(Task.objects.filter(state="working").values_list("id", flat=True))
+    assert {read.document.id for read in leased("w", set())} == at_work
+    taken(4)
+    assert Task.objects.filter(state="working").count() == 4
 
 
 def test_claims_at_the_same_moment_share_the_tasks_and_none_is_claimed_twice(owner: Person, colleague: Person) -> None:
