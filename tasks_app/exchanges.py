@@ -226,13 +226,18 @@ class Recorder:
             self._hand_over(record)
 
     def drain(self, seconds: float) -> bool:
-        """Hand everything over and wait until it is written; False if the seconds pass before that.
+        """Hand everything over and wait until it is written; False if the seconds pass before that, or the database is
+        away.
 
         Work put into the lane behind it is no sign: a lane takes the kinds of work in turn, so another item of a kind
         that waits already is done earlier.
         """
+        ends = time.monotonic() + seconds
         self.flush()
-        return not wait(list(self._unwritten), seconds).not_done
+        while under_way := list(self._unwritten):  # The next part of the backlog is offered when one was taken.
+            if wait(under_way, max(0.0, ends - time.monotonic())).not_done:
+                return False
+        return not len(self.backlog)
 
     def _hand_over(self, record: Record) -> None:
         """A database that is away for long must not fill the memory with what was refused meanwhile."""
@@ -243,15 +248,17 @@ class Recorder:
         self._put(record)
 
     def _put(self, record: Record) -> None:
-        self.counts(record.size)
+        size = record.size
+        self.counts(size)
         future: Future[None] = Future()
         self._unwritten.add(future)
-        future.add_done_callback(partial(self._settled, record))
+        future.add_done_callback(partial(self._settled, record, size))
         bridge.put(record, future)
 
-    def _settled(self, record: Record, future: Future[None]) -> None:
+    def _settled(self, record: Record, size: int, future: Future[None]) -> None:
         """Keep exchanges that no lane took up; record_many sees to those that it could not write."""
         self._unwritten.discard(future)
+        self.counts(-size)
         if error := future.exception():
             self.backlog.keep(record.pairs)
             log.warning("%d exchanges wait, for no lane took them up", len(record.pairs), exc_info=error)
@@ -295,7 +302,6 @@ def record_many(items: Sequence[Record]) -> list[None]:
     new = [pair for item in items for pair in item.new]
     endings = [pair for item in items for pair in item.endings]
     doubtful = [pair for item in items for pair in item.doubtful]
-    recorder.counts(-sum(item.size for item in items))
     again = any(item.again for item in items)
     try:
         _write(new, endings, doubtful)

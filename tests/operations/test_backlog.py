@@ -112,6 +112,31 @@ def test_the_backlog_is_bounded_in_number_and_in_bytes(monkeypatch: pytest.Monke
     assert (len(queue), queue.bytes) == (0, 0)
 
 
+def test_all_of_the_backlog_is_written_before_a_process_ends(recorder: Recorder) -> None:
+    pairs = [pair() for _ in range(2 * backlog.AT_ONCE + 1)]
+    recorder.backlog.keep(pairs)
+    recorder.offer()
+    assert recorder.drain(60)
+    assert Exchange.objects.count() == len(pairs)
+    assert (len(recorder.backlog), recorder.behind) == (0, 0)
+
+
+def test_what_no_lane_takes_up_is_kept_and_does_not_count_as_waiting_for_it(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(record: Record, future: Any) -> None:
+        future.set_exception(OperationalError("the connection is closed"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(exchanges.bridge, "put", broken)
+        recorder.backlog.keep([pair()])
+        recorder.offer()
+    assert (len(recorder.backlog), recorder.behind) == (1, 0)
+    assert not recorder.drain(0), "it would be lost"
+    recorder.offer()
+    assert recorder.drain(0)
+
+
 def test_a_lane_that_hangs_collects_no_more_than_the_backlog_holds(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
