@@ -134,6 +134,7 @@ class Lane:
         with self.ready:
             while (group := self._take()) is None:
                 if self.stopping and not self.size:
+                    self.ready.notify_all()  # Others may wait for what was left to an owner who had threads enough.
                     return None
                 self.idle += 1
                 self.ready.wait()

@@ -12,12 +12,13 @@ from asgiref.sync import async_to_sync
 from django.db import OperationalError, connection
 
 from a2a.errors import RateLimited, Unavailable
+from tasks_app import lanes
 from tasks_app.bridge import KINDS, Busy, Do, DoApart, DoSlowly, Left, bridge, perform
 from tasks_app.event_log import LOCKED, create_many
 from tasks_app.health import problems, reports
 from tasks_app.models import Task
 from tasks_app.sessions import overloaded, spent
-from tasks_app.waits import LOOK, UNWATCHED
+from tasks_app.waits import LOOK, UNWATCHED, Ticket
 from tests.conftest import PATIENCE, Person, on_postgres, until
 from tests.operations.rows import creation
 
@@ -185,6 +186,20 @@ def test_no_owner_has_all_connections_for_slow_reads(settings: Any) -> None:
         assert bridge.do(DoSlowly(lambda: "others go on", 2)) == "others go on"
         assert bridge.do(DoSlowly(lambda: "so do we")) == "so do we"
         assert bridge.lanes["slow"].size == 1
+
+
+def test_a_lane_ends_with_all_its_threads_when_one_owner_was_the_last() -> None:
+    lane = lanes.Turns("slow", perform, most=9, most_of_owner=9)
+    lane.start(6)
+    until(lambda: lane.idle == 6, "all are idle")
+    lane.at_work["owner", 1] = 5  # as if other threads were at it
+    lane.put([(KINDS[DoSlowly], Ticket(DoSlowly(lambda: None, 1), patient=True))])
+    lane.stop()
+    until(lambda: lane.idle == 6, "all wait for the owner's turn")
+    with lane.ready:
+        lane.at_work.clear()
+        lane.ready.notify()
+    until(lambda: not any(thread.is_alive() for thread in lane.threads), "the end of its threads")
 
 
 def test_an_owner_who_waits_for_too_much_is_refused_and_others_are_not(settings: Any) -> None:
