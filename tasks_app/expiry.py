@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from django.conf import settings
+from django.db.models import Q
 
 from a2a.scribe import Scribe
 from a2a.states import INTERRUPTED, TaskState
@@ -43,7 +44,10 @@ def _unclaimed(now: datetime) -> Iterator[Append]:
     """Tasks that no worker has taken; the time of their creation is in the index of what is runnable."""
     hours = settings.A2A_QUEUE_HOURS
     before = now - timedelta(hours=hours)
-    waiting = Task.objects.filter(state=TaskState.SUBMITTED.value, created_at__lt=before, status_at__lt=before)
+    waiting = Task.objects.filter(
+        Q(not_before=None) | Q(not_before__lt=before),
+        state=TaskState.SUBMITTED.value, created_at__lt=before, status_at__lt=before,
+    )  # fmt: skip
     for task in waiting.only("id", "context_id", "state", "agent", "queue")[:BATCH] if hours else ():
         sentence = (
             f"No worker has begun this task within {hours:g} hours. Its agent is {task.agent}, its queue {task.queue}: "

@@ -48,6 +48,14 @@ def test_a_task_whose_agent_is_gone_fails_and_names_it(owner: Person, settings: 
     assert Event.objects.filter(task_id=task_id).latest("seq").actor == "sweeper"
 
 
+def test_a_task_that_pauses_between_two_attempts_waits_for_no_worker(
+    owner: Person, settings: Any, expire_after: Later
+) -> None:
+    settings.A2A_QUEUE_HOURS = 24
+    Task.objects.filter(pk=submitted(owner)).update(not_before=timezone.now() + timedelta(hours=20))
+    assert [expire_after(hours) for hours in (25, 43, 45)] == [0, 0, 1]
+
+
 def test_a_task_at_work_does_not_wait(owner: Person, settings: Any, expire_after: Later) -> None:
     settings.A2A_QUEUE_HOURS = 24
     submitted(owner, agent="tries-twice")
