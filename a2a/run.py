@@ -129,7 +129,8 @@ class Run:
         self.history = history
         """The task's messages so far, oldest first, with the one above."""
         self.conversation = conversation
-        """The newest 20 turns of the context before this task: messages, results, replies."""
+        """The newest 20 turns of the context before this task, as far as they have a million characters in all:
+        messages, results, replies."""
         self.metadata = metadata or {}
         """The metadata of the request that made the task."""
         self.accepts = wants.accepts

@@ -16,6 +16,8 @@ FIELD_BYTES = 32
 """The cost of a field besides its name and value (RFC 9113, 6.5.2, counts so): empty fields are not free."""
 MAX_PIPELINE = 64
 """Requests that may wait on a connection behind the one that is being answered."""
+TINY_BYTES, MOST_TINY = 16, 1_024
+"""Pieces of a body with fewer bytes, and how many of them a body may have: each costs as much as a large one."""
 LEAST_PROGRESS = 16_384
 """Bytes that a reader must take within A2A_WRITE_SECONDS while more waits for it."""
 LINGER_BYTES, LINGER_SECONDS = 1_000_000, 1.0
@@ -63,6 +65,8 @@ class Connection(HttpToolsProtocol):
     silent = 0
     """Bytes received since the parser last reported a part of a message: of a field without end it reports nothing."""
     hosts = 0
+    tiny = 0
+    """Tiny pieces of the body under way."""
     running: RequestResponseCycle | None = None
     """The request that is being answered; uvicorn's `cycle` is the one that came last."""
     stuck: tuple[float, int] | None = None
@@ -132,7 +136,7 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.reading_head = self.reading_message = True
-        self.head = self.silent = self.hosts = 0
+        self.head = self.silent = self.hosts = self.tiny = 0
         if self.since is None:
             # Of a head behind another request, whose answer may be a stream.
             self.since = self.loop.time()
@@ -182,7 +186,12 @@ class Connection(HttpToolsProtocol):
             raise Refused(HTTPStatus.BAD_REQUEST, f"At most {MAX_PIPELINE} requests may wait on a connection.")
 
     def on_body(self, body: bytes) -> None:
-        self.silent = 0
+        # What stands around the chunks of a body may be as long as they are, and no more.
+        self.silent = max(0, self.silent - 2 * len(body))
+        if len(body) < TINY_BYTES:
+            self.tiny += 1
+            if self.tiny > MOST_TINY:
+                raise Refused(HTTPStatus.BAD_REQUEST, f"The body comes in more than {MOST_TINY} tiny pieces.")
         super().on_body(body)
 
     def on_message_complete(self) -> None:

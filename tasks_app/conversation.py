@@ -1,6 +1,9 @@
 """What was said in a context before: the caller's messages, results, and bare replies."""
 
+from itertools import accumulate
+
 import orjson
+from django.db.models.functions import Length
 
 from a2a.dialects.protojson import decode_artifact, decode_message
 from a2a.types import Message, Role
@@ -8,22 +11,34 @@ from tasks_app.models import Task, Turn
 
 TURNS = 20
 """The newest, tasks and bare replies together."""
+MOST = 1_000_000
+"""Characters that they have in all; a turn that would be beyond them is left out, and all before it."""
 
 
 def conversation_of(owner_id: int, context_id: str, without: str = "") -> tuple[Message, ...]:
     """The messages of the owner's context, oldest first, apart from those of one task."""
     tasks = Task.objects.filter(owner_id=owner_id, context_id=context_id).exclude(pk=without)
+    turns = Turn.objects.filter(owner_id=owner_id, context_id=context_id)
+    turns = turns.annotate(size=Length("message") + Length("reply"))
+    # First how large they are: to read and fold what is too much would cost all others of the process.
+    columns = ("created_at", "size", "id")
+    sizes = [("task", *row) for row in tasks.order_by("-created_at").values_list(*columns)[:TURNS]]
+    sizes += [("turn", *row) for row in turns.order_by("-created_at").values_list(*columns)[:TURNS]]
+    newest = sorted(sizes, key=lambda row: row[1], reverse=True)[:TURNS]
+    totals = accumulate(size for _, _, size, _ in newest)
+    chosen = [(kind, key) for total, (kind, _, _, key) in zip(totals, newest, strict=True) if total <= MOST]
     pairs = [
         (task.created_at, _messages_of(task.id, task.history, task.artifacts))
-        for task in tasks.order_by("-created_at").only("id", "created_at", "history", "artifacts")[:TURNS]
+        for task in tasks.filter(pk__in=[key for kind, key in chosen if kind == "task"]).only(
+            "id", "created_at", "history", "artifacts"
+        )
     ]
-    turns = Turn.objects.filter(owner_id=owner_id, context_id=context_id).order_by("-created_at")[:TURNS]
     pairs += [
         (turn.created_at, [decode_message(orjson.loads(turn.message)), decode_message(orjson.loads(turn.reply))])
-        for turn in turns
+        for turn in Turn.objects.filter(pk__in=[key for kind, key in chosen if kind == "turn"])
     ]
     pairs.sort(key=lambda pair: pair[0])
-    return tuple(message for _, messages in pairs[-TURNS:] for message in messages)
+    return tuple(message for _, messages in pairs for message in messages)
 
 
 def _messages_of(task_id: str, history: str, artifacts: str) -> list[Message]:

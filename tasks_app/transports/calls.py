@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from a2a.dialects import Refused
 from a2a.dialects.shape import Answer, Dialect, Method, Result, TaskPage
+from a2a.documents import TaskDocument
 from a2a.errors import Error, InvalidRequest, Unauthenticated, Unavailable
 from a2a.requests import GetExtendedCard, Request, SendMessage
 from a2a.sse import last_seen
@@ -25,7 +26,7 @@ from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS, Context, Follow, Left, perform
 from tasks_app.readers import readers
 from tasks_app.transports.http import answer, authenticate, error_answer, extensions_of, fault, key_of, linked
-from tasks_app.transports.streams import Stream
+from tasks_app.transports.streams import Stream, size_of_task
 from tasks_app.transports.wrapping import Wrapping
 
 
@@ -88,9 +89,9 @@ async def answered(
         exchange.encode = lambda result: wrapping.head + method.encode(result) + wrapping.tail
         # Before the work: what is accepted is not refused for want of a stream.
         held = account.hold(call.caller.owner_id, "streams") if method.request.streaming else None
-        result = await perform(request, context)
+        result, weighed = await _performed(request, context, held)
         if isinstance(result, Follow):
-            followed = _followed(call, exchange, wrapping, result, dialect, held)
+            followed = _followed(call, exchange, wrapping, result, dialect, held, weighed)
             return replace(followed, headers=_echo(dialect, context))
         payload, weight = await _encoded(
             call, exchange, result, counts=not method.request.changes and not wrapping.silent
@@ -137,7 +138,7 @@ async def _encoded(call: HttpCall, exchange: OpenExchange, result: Result, *, co
 def size_of(result: Result) -> int:
     """Return about how many bytes the tasks of a result have."""
     tasks = result.tasks if isinstance(result, TaskPage) else [result.task] if isinstance(result, Answer) else []
-    return sum(len(task.artifacts or "") + len(task.history or "") for task in tasks if task)
+    return sum(size_of_task(task) for task in tasks if task)
 
 
 async def _keep(exchange: OpenExchange, payload: bytes, result: Result, wrapping: Wrapping) -> None:
@@ -184,9 +185,33 @@ def _wish(call: HttpCall, kind: type[Request], request: Any) -> Any:
     return request
 
 
+async def _performed(
+    request: Request, context: Context, held: Holding | None
+) -> tuple[Result | Follow, Holding | None]:
+    """Return what came of it, and of a stream that only reads what its large beginning holds of the account. Raises the
+    errors of perform()."""
+    try:
+        result = await perform(request, context)
+        if isinstance(result, Follow) and not request.changes:
+            return result, _weighed(context.caller, result)
+        return result, None
+    except BaseException:
+        # At once: an error keeps alive all that it passed through until garbage is collected.
+        if held:
+            held.release()
+        raise
+
+
+def _weighed(caller: Caller, follow: Follow) -> Holding | None:
+    """Enter the large beginning of a stream into the account, until it is sent. Raises RateLimited and Unavailable."""
+    size = size_of_task(follow.first) if isinstance(follow.first, TaskDocument) else 0
+    return account.hold(caller.owner_id, "bodies", min(size, settings.A2A_OWNER_BODY_BYTES)) if size > LARGE else None
+
+
 def _followed(
-    call: HttpCall, exchange: OpenExchange, wrapping: Wrapping, follow: Follow, dialect: Dialect, held: Holding | None
-) -> Answered:
+    call: HttpCall, exchange: OpenExchange, wrapping: Wrapping, follow: Follow, dialect: Dialect,
+    held: Holding | None, weighed: Holding | None,
+) -> Answered:  # fmt: skip
     if wrapping.silent:
         # The work is done, and nobody hears of it (fact sheet 1.3).
         exchange.end("notified", status=204)
@@ -194,7 +219,8 @@ def _followed(
         return Answered(exchange=exchange, wrapping=wrapping)
     if not exchange.written:
         recorder.open(exchange)
-    stream = Stream(follow, dialect, wrapping, exchange, digests(key_of(call.request)), address_of(call.request), held)
+    key, base = digests(key_of(call.request)), address_of(call.request)
+    stream = Stream(follow, dialect, wrapping, exchange, key, base, held, weighed)
     return Answered(exchange=exchange, wrapping=wrapping, stream=stream)
 
 

@@ -111,6 +111,8 @@ async def _answer_batch(call: HttpCall, members: list[Member]) -> HttpResponse:
                 )
                 member = BadCall(id=member.id, error=error, source=member.source)
             answered = await _answer(call, member, orjson.dumps(member.source), shared)
+            # A refusal waits for nothing: a thousand of them would be one step of the loop.
+            await asyncio.sleep(0)
             size += len(answered.payload or b"")
             return answered
 

@@ -146,13 +146,17 @@ async def _send_whole(response: HttpResponse, send: Send) -> None:
     if not response.has_header("Content-Length"):
         start["headers"].append((b"content-length", str(len(body)).encode()))
     await send(start)
-    # In pieces, each of which waits until the one before is on its way: else an answer is copied as a whole into the
-    # buffer of a client who may not read it.
+    await _send_pieces(body, send, more=False)
+
+
+async def _send_pieces(body: bytes, send: Send, *, more: bool) -> None:
+    """In pieces, each of which waits until the one before is on its way: else an answer is copied as a whole into the
+    buffer of a client who may not read it."""
     place = 0
     while len(body) - place > PIECE:
         await send({"type": "http.response.body", "body": body[place : place + PIECE], "more_body": True})
         place += PIECE
-    await send({"type": "http.response.body", "body": body[place:]})
+    await send({"type": "http.response.body", "body": body[place:], "more_body": more})
 
 
 def _release(response: HttpResponse) -> None:
@@ -180,7 +184,7 @@ async def _send_chunks(response: StreamingHttpResponse, send: Send) -> None:
     chunks = aiter(response.streaming_content)  # type: ignore[arg-type]  # our streams are async
     try:
         async for chunk in chunks:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await _send_pieces(chunk, send, more=True)
     except Exception:
         log.exception("a stream broke")
     finally:

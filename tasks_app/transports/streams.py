@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 
 from django.conf import settings
 
 from a2a import sse
 from a2a.dialects.shape import Dialect, Frame
+from a2a.documents import TaskDocument
 from a2a.files import MARK
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message
@@ -15,10 +17,16 @@ from tasks_app.account import Holding
 from tasks_app.bridge import bridge
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.files import with_links
+from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Follow
 from tasks_app.readers import Reader, readers
 from tasks_app.transports.http import fault
 from tasks_app.transports.wrapping import Wrapping
+
+
+def size_of_task(task: TaskDocument) -> int:
+    """Return about how many bytes a task has."""
+    return len(task.artifacts or "") + len(task.history or "")
 
 
 class Stream:
@@ -33,8 +41,11 @@ class Stream:
         key: tuple[str, ...],
         base: str,
         held: Holding | None = None,
+        weighed: Holding | None = None,
     ) -> None:
-        self.follow = follow
+        self.first: Frame | None = follow.first
+        """What the stream begins with: gone once it was sent, for a task may be large and a stream is open for long."""
+        self.history_length, self.stays = follow.history_length, follow.stays
         self.dialect = dialect
         self.wrapping = wrapping
         self.exchange = exchange
@@ -44,20 +55,29 @@ class Stream:
         """The base URL of links to files."""
         self.held = held
         """Its place in the account."""
+        self.weighed = weighed
+        """The bytes of a large beginning, in the account until it was sent."""
 
     async def frames(self) -> AsyncIterator[bytes]:
         """The bytes of the stream. A failure in mid-stream is one last event with the error (fact sheet 1.3)."""
         row = self.exchange.row
         try:
-            first = self.follow.first
+            first, self.first = self.first, None
             if isinstance(first, Message):
                 yield self._framed(first, None)
                 return
+            if not isinstance(first, TaskDocument):
+                raise TypeError("a stream begins with a message or a task")
             row.first_seq = row.last_seq = first.seq
+            state, size = first.state, size_of_task(first)
             self.exchange.about(first.id, first.context_id)
             async with readers.reader(first.id, first.context_id, first.seq) as reader:
-                yield sse.RETRY + self._framed(first, first.seq)
-                if not self._ends(first.state):
+                frame = partial(self._framed, first, first.seq)
+                del first
+                yield sse.RETRY + (await off_loop(frame) if size > LARGE else frame())
+                del frame
+                self._release(self.weighed)
+                if not self._ends(state):
                     async for chunk in self._tail(reader):
                         yield chunk
         except Exception as error:  # noqa: BLE001  # logged with its reference
@@ -68,8 +88,13 @@ class Stream:
         finally:
             self.exchange.end("stream", code=row.code)
             recorder.close(self.exchange)
-            if self.held:
-                self.held.release()
+            self._release(self.held)
+            self._release(self.weighed)
+
+    @staticmethod
+    def _release(holding: Holding | None) -> None:
+        if holding:
+            holding.release()
 
     async def _tail(self, reader: Reader) -> AsyncIterator[bytes]:
         """The events after the cursor, as they come; a comment when it is quiet."""
@@ -101,7 +126,7 @@ class Stream:
 
     def _framed(self, frame: Frame, seq: int | None) -> bytes:
         """One event; nothing for what the dialect does not show."""
-        wire = self.dialect.encode_frame(frame, self.follow.history_length)
+        wire = self.dialect.encode_frame(frame, self.history_length)
         if wire is None:
             return b""
         whole = self.wrapping.head + wire + self.wrapping.tail
@@ -117,4 +142,4 @@ class Stream:
         band and leave it open (fact sheet 2.2)."""
         if state is None:
             return False
-        return state in TERMINAL or (state == TaskState.INPUT_REQUIRED and not self.follow.stays)
+        return state in TERMINAL or (state == TaskState.INPUT_REQUIRED and not self.stays)

@@ -1,6 +1,7 @@
 """What is refused when an owner, an agent or the server has enough in flight, and what never is."""
 
 import asyncio
+import gc
 import io
 import json
 from collections.abc import Iterator
@@ -159,6 +160,40 @@ async def test_a_stream_beyond_the_cap_makes_no_task(
     # A response that nobody reads is given back with its stream.
     del theirs
     assert account.holdings() == []
+
+
+async def test_the_large_beginning_of_a_subscription_counts_until_it_is_sent(
+    account: Account, owner: Person, settings: Any
+) -> None:
+    settings.A2A_OWNER_BODY_BYTES = 100_000
+    params = {
+        "message": {**SENT, "parts": [{"text": "x" * 60_000}]},
+        "configuration": {"returnImmediately": True},
+    }
+    sending = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
+    made: Any = await jsonrpc(post(owner, "/", sending), agent=ASYNC)
+    task_id = json.loads(made.content)["result"]["task"]["id"]
+    wire = {"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": task_id}}
+    first: Any = await jsonrpc(post(owner, "/", wire))
+    refused = await jsonrpc(post(owner, "/", wire))
+    assert (refused.status_code, refused["Retry-After"]) == (429, "1")
+    chunks: Any = aiter(first.streaming_content)
+    assert len(await anext(chunks)) > 60_000
+    following = asyncio.ensure_future(anext(chunks))
+    await asyncio.sleep(0.01)  # the stream goes on behind its beginning
+    assert account.holdings() == [("streams", owner.caller.owner_id, 1)]
+    following.cancel()
+
+
+async def test_a_stream_that_is_refused_gives_its_place_back_at_once(account: Account, owner: Person) -> None:
+    wire = {"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": "none"}}
+    gc.disable()
+    try:
+        for _ in range(3):
+            assert b"TASK_NOT_FOUND" in (await jsonrpc(post(owner, "/", wire))).content  # type: ignore[attr-defined]
+        assert account.holdings() == []
+    finally:
+        gc.enable()
 
 
 @pytest.mark.usefixtures("service")

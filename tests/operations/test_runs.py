@@ -17,7 +17,7 @@ from a2a.dialects.shape import Answer
 from a2a.errors import Unavailable
 from a2a.requests import CancelTask, GetTask, SendMessage
 from a2a.run import Run as Given
-from tasks_app import clock
+from tasks_app import clock, conversation
 from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.hints import Reached, hints
 from tasks_app.leases import take_up
@@ -147,6 +147,15 @@ def test_a_run_knows_its_owners_conversation_only(owner: Person, stranger: Perso
     send(owner, message("one", context_id="c"), "echo")
     send(owner, message("two", context_id="c"), "replies")
     assert text_of(sent(owner, message("three", context_id="c"), "conversation")) == "one | one | two | You said two"
+
+
+def test_a_run_knows_as_much_of_a_conversation_as_can_be_read_quickly(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text, name in (("one", "echo"), ("x" * 3_000, "echo"), ("two", "replies"), ("three", "echo")):
+        send(owner, message(text, context_id="c"), name)
+    monkeypatch.setattr(conversation, "MOST", 3_000)
+    assert text_of(sent(owner, message("four", context_id="c"), "conversation")) == "two | You said two | three | three"
 
 
 def test_inputs_reach_the_agent(owner: Person) -> None:

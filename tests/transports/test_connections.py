@@ -186,6 +186,27 @@ def test_a_head_of_thirty_thousand_bytes_is_taken(server: Server) -> None:
         assert status(received(connection)) == 200
 
 
+@pytest.mark.parametrize(
+    ("piece", "expected"), [(b"1\r\nx\r\n", 400), (b"1;" + b"e" * 200 + b"\r\nx\r\n", 431)], ids=["tiny", "extensions"]
+)  # fmt: skip
+def test_what_stands_around_the_pieces_of_a_body_is_bounded(server: Server, piece: bytes, expected: int) -> None:
+    with wire(server) as connection:
+        connection.sendall(keyed(server, "Transfer-Encoding: chunked") + piece * (200_000 // len(piece)))
+        assert status(received(connection)) == expected
+
+
+def test_a_body_in_a_thousand_small_pieces_is_read(server: Server) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}).encode()
+    body += b" " * (1_000 - len(body)) + b" " * 30_000
+    pieces = [body[place : place + 1] for place in range(1_000)] + [
+        body[place : place + 20] for place in range(1_000, len(body), 20)
+    ]
+    whole = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+    with wire(server) as connection:
+        connection.sendall(keyed(server, "Transfer-Encoding: chunked", "Connection: close") + whole)
+        assert status(received(connection)) == 200
+
+
 @pytest.mark.parametrize("name", ["Authorization: Bearer", "X-API-Key:"])
 def test_a_key_in_a_trailer_opens_nothing(server: Server, name: str) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}).encode()
