@@ -142,7 +142,7 @@ class Run:
         """Messages that arrived while the run was under way. If the agent completes or asks without a look at the
         newest, it is called again with that."""
         self.cancelled = False
-        """Nobody wants the result any more. Async agents are stopped; sync ones at their next yield."""
+        """Set when the result is not wanted any more. Async agents are stopped; sync ones at their next yield."""
 
     @property
     def text(self) -> str:

@@ -62,7 +62,7 @@ async def _report() -> Report:
 
 
 async def problems() -> list[str]:
-    """Empty when all is well."""
+    """Return sentences about everything that keeps the process from its work; empty when all is well."""
     found = []
     if readers.draining:
         found.append("draining: the process is going down")

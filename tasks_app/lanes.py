@@ -34,7 +34,7 @@ class Kind(Struct, frozen=True, kw_only=True):
     repeatable: bool = False
     """Doing it twice does no harm, should it not be known whether it was done."""
     patient: bool = False
-    """Whoever asks for it waits for as long as it takes: its result must be heard."""
+    """Its caller waits for as long as it takes: the result must be heard."""
     lighten: Callable[[Any], bool] | None = None
     """Takes out of a refused item what is not its purpose, for another try; whether there was anything."""
     told: Callable[[Sequence[Any], list[Any]], None] | None = None

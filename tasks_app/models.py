@@ -25,7 +25,7 @@ class Tenant(models.Model):
 
 
 class Principal(models.Model):
-    """Somebody who may call, and who owns the tasks made by all of their keys."""
+    """A party that may call, and that owns the tasks made by all of its keys."""
 
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="principals")
     name = models.CharField(max_length=64)

@@ -1,4 +1,4 @@
-"""Who follows tasks in this process: one table of waiting readers, woken by hints, with one poll for all of them.
+"""Followers of tasks in this process: one table of waiting readers, woken by hints, with one poll for all of them.
 
 A reader owns nothing but a cursor. It looks at the log, and when there is nothing new it waits for a hint, or for the
 poll that finds what hints missed (another process, a lost message).

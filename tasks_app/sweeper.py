@@ -67,7 +67,7 @@ class Sweeper:
                 log.exception("the sweep failed; trying again in %g s", settings.A2A_SWEEP_SECONDS)
 
     def sweep(self) -> None:
-        """Once, now."""
+        """Sweep once, now."""
         with suppress(Held):  # The next sweep writes it.
             entry.write(recorder.lost)
         recorder.offer()

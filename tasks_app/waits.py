@@ -47,7 +47,7 @@ class Ticket(Struct, eq=False):
 
     @property
     def over(self) -> bool:
-        """Nobody waits for it any more."""
+        """Whether its caller waits no more."""
         return self.future is not None and self.future.done()
 
     def late(self, now: float) -> Busy:

@@ -32,7 +32,7 @@ def with_files(body: str, base: str | None = None) -> str:
 
 
 def headers(turn: Turn, body: str, now: datetime) -> dict[str, str]:
-    """Who sends, what it is, and how the receiver knows that it is true. Raises Unreadable."""
+    """Return headers that name the sender and the event, and sign the body. Raises Unreadable."""
     found = {
         "Content-Type": BY_VERSION[turn.version].push_type,
         "User-Agent": "Taskdesk",

@@ -1,4 +1,4 @@
-"""Whether the row of a task says what its log says: no gaps, one end, and the same task when the log is folded."""
+"""Compares the row of a task with its log: no gaps, one end, and the same task when the log is folded."""
 
 from collections.abc import Iterable, Iterator
 

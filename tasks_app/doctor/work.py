@@ -1,4 +1,4 @@
-"""Whether everything that waits has a way forward: expired leases, tasks that no worker can run, webhooks whose
+"""Finds work without a way forward: expired leases, tasks that no worker can run, webhooks whose
 turn does not come."""
 
 from collections.abc import Iterator

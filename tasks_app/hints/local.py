@@ -29,7 +29,7 @@ ANY: frozenset[str] = frozenset()
 
 
 class Hints:
-    """Who wants to know, in this process."""
+    """The listeners of this process."""
 
     def __init__(self) -> None:
         self._listeners: tuple[Listener, ...] = ()

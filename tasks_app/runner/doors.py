@@ -63,7 +63,7 @@ class Doors:
         return f"{name} at {spot.short}" if spot else ""
 
     def troubles(self) -> list[str]:
-        """Who has blocked the loop in the last minute."""
+        """Return the sentence about what blocked the loop in the last minute, if anything did."""
         return [self.sentence] if time.monotonic() - self.said < SAID else []
 
 

@@ -104,12 +104,12 @@ class Runner:
         return control is None or (control.thread.is_alive() and beating is not None and beating.is_alive())
 
     def troubles(self) -> list[str]:
-        """Whether it is beyond help, and which agents hang where, a sentence each."""
+        """Return a sentence if the process is beyond help, and one for each agent that hangs."""
         return [*filter(None, [self.helpless]), *self.watchdog.troubles()]
 
     @property
     def helpless(self) -> str:
-        """Why this process cannot run agents any more, in a sentence; empty if it can."""
+        """The reason why this process cannot run agents any more; empty if it can."""
         return self.watchdog.helpless
 
     @property

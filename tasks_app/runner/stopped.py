@@ -1,4 +1,4 @@
-"""Why a run ends that is not its agent's doing."""
+"""The reasons for which a run ends without its agent's doing."""
 
 
 class Stopped(BaseException):

@@ -200,7 +200,7 @@ class Watchdog:
 
     @property
     def helpless(self) -> str:
-        """Why this process cannot do its work any more, in a sentence; empty if it can."""
+        """The reason why this process cannot do its work any more; empty if it can."""
         threads = [item for item in list(self.threads.values()) if item.seconds > HOPELESS]
         if len(threads) >= self.slots:
             what = f"all {self.slots} threads for sync agents hang beyond their time"

@@ -58,7 +58,7 @@ class Answered(Struct, kw_only=True):
 
 
 Understood = tuple[Dialect, Method, Any]
-"""Who speaks, what is meant, and the params."""
+"""The dialect, the method and the params of a call."""
 
 
 class Meaning(Struct):
