@@ -80,6 +80,8 @@ async def _drive(steps: Steps, context: Context) -> Done | Wait | Follow:
                 item = steps.send(value)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]  # what the generator returned
+    finally:
+        steps.close()  # Of a caller who left nothing is counted as in flight, however long the error is kept.
 
 
 def _result(item: Any, context: Context) -> Awaitable[Any]:

@@ -19,6 +19,8 @@ from tasks_app.account import Account
 from tasks_app.bridge import Do, bridge
 from tasks_app.census import census
 from tasks_app.models import IdempotencyKey, Task
+from tasks_app.operations.perform import _drive
+from tasks_app.operations.shape import Await, Context, Left, Steps, Wait
 from tasks_app.transports.jsonrpc import jsonrpc
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, message, send, sent, text_of
@@ -55,6 +57,21 @@ def test_beyond_the_cap_an_owner_is_refused_and_others_are_not(
     queued(stranger, agent="form-function")
     with pytest.raises(Unavailable):
         queued(stranger, agent="form-function")
+
+
+def test_of_a_caller_who_left_nothing_counts_as_in_flight(account: Account, owner: Person) -> None:
+    async def leave() -> None:
+        raise Left
+
+    def steps() -> Steps:
+        with account.new_work(owner.caller.owner_id, "gate"):
+            yield Await(leave)
+        return Wait(task_id="", context_id="", after=0, history_length=None)
+
+    with pytest.raises(Left) as error:  # which is kept, and with it all that it passed
+        asyncio.run(_drive(steps(), Context(caller=owner.caller, actor="caller")))
+    assert error.value.__traceback__
+    assert not any(account.pending.values())
 
 
 def test_an_agent_has_a_cap_over_all_owners(account: Account, owner: Person, colleague: Person) -> None:
