@@ -5,6 +5,9 @@ import time
 from collections.abc import Callable
 from heapq import heappop, heappush
 
+MOST = 10_000
+"""Moments that are kept."""
+
 
 class Alarm:
     """Rings once for each time it is set to. Its thread begins with the first and lives as long as the process."""
@@ -19,6 +22,8 @@ class Alarm:
     def set(self, seconds: float) -> None:
         """Rings after that time."""
         with self.changed:
+            if len(self.due) >= MOST:
+                return  # The sweeper offers too, a little later.
             heappush(self.due, time.monotonic() + seconds)
             if self.thread is None:
                 self.thread = threading.Thread(target=self._run, name="alarm", daemon=True)

@@ -14,6 +14,7 @@ from a2a.states import TaskState
 from a2a.types import Task as Seen
 from tasks_app import retries
 from tasks_app.event_log import append_many, claim, create_many, run_seq
+from tasks_app.hints import alarm
 from tasks_app.models import Run, Task
 from tasks_app.retries import Attempt, pause
 from tests.agents import SECRET
@@ -192,3 +193,11 @@ def made(owner: Person) -> str:
     assert create_many([item]) == [None]
     assert item.task
     return item.task.id
+
+
+def test_of_pauses_without_number_only_so_many_ends_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alarm, "MOST", 3)
+    clock = alarm.Alarm(lambda: None)
+    for seconds in (3600, 7200, 3601, 3602, 3603):
+        clock.set(seconds)
+    assert len(clock.due) == 3, "the sweeper offers what is due after the others"
