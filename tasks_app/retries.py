@@ -119,13 +119,19 @@ def is_transient(agent: str, error: Exception) -> bool:
 def pause(attempt: Attempt, after: float | None = None) -> float:
     """Return the seconds before the next attempt: what the agent asked for, never less; else its backoff, doubled with
     every attempt."""
-    chance = random.random()  # noqa: S311  # nobody gains by guessing it
     if after is not None:
+        chance = random.random()  # noqa: S311  # nobody gains by guessing it
         return min(max(after, 0.0), DAY) * (1 + JITTER * chance)
     agent = registry.get(attempt.agent)
     first = agent.backoff if agent else BACKOFF
     doubled = first * 2.0 ** min(attempt.tries - 1, 30)
-    return float(min(doubled, max(first, LONGEST)) * (1 - JITTER + 2 * JITTER * chance))
+    return spread(min(doubled, max(first, LONGEST)))
+
+
+def spread(seconds: float) -> float:
+    """Return about as many seconds."""
+    chance = random.random()  # noqa: S311  # nobody gains by guessing it
+    return float(seconds * (1 - JITTER + 2 * JITTER * chance))
 
 
 def _no_more(attempt: Attempt) -> str:

@@ -23,7 +23,7 @@ from a2a.run import Run, wants_of
 from a2a.scribe import Scribe
 from a2a.states import TaskState
 from a2a.types import Message, Role, Task
-from tasks_app import clock
+from tasks_app import clock, retries
 from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.conversation import conversation_of
 from tasks_app.event_log import ReadEvents, TaskRead, change
@@ -96,8 +96,6 @@ class Execution:
                 return
             self.task = place.loop.create_task(self._live())
         self.task.add_done_callback(lambda _: ended(self))
-        if self.stop:
-            self.task.cancel()
 
     def lose(self) -> None:
         """The task is somebody else's, or nobody's: leave it alone."""
@@ -130,8 +128,8 @@ class Execution:
         self.stop = why
         if self.run:
             self.run.cancelled = True
-        if self.task:
-            self.task.cancel()
+        if self.task and self.writer:
+            self.task.cancel()  # One that has not begun sees the order by itself, and gives its task back.
 
     def look(self) -> None:
         """There may be a message for the run."""
@@ -198,6 +196,8 @@ class Execution:
     async def _outcome(self, scribe: Scribe, writer: Writer) -> Ending:
         """Runs the agent; how that ended."""
         limit = asyncio.timeout(self.read.timeout)
+        if self.stop:
+            raise asyncio.CancelledError
         try:
             run = await self._prepare(scribe)
             async with limit:
@@ -264,7 +264,8 @@ class Execution:
             log.warning(
                 "task %s attempt %d: not begun, the database is away: %s", self.task_id, self.read.attempt, error
             )
-            return self._judged(uncalled(self._attempt, "The database was away before the agent was called."))
+            verdict = uncalled(self._attempt, "The database was away before the agent was called.")
+            return self._judged(verdict)._replace(delay=retries.spread(retries.BACKOFF))
         words, reference = explained(f"task {self.task_id} attempt {self.read.attempt}", error)
         # An agent that ends its thread or loop is like one that kills its process: another attempt may go well.
         transient = isinstance(error, AgentCrashed) or is_transient(self.read.agent, error) or is_transient_there(error)

@@ -1,7 +1,9 @@
 """A database that is away while agents talk: what they said is written once, and no run fails by it."""
 
 import itertools
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,13 +13,16 @@ from msgspec.structs import replace
 from a2a.errors import Unavailable
 from a2a.requests import GetTask
 from tasks_app.bridge import KINDS, DoSlowly
-from tasks_app.event_log import Append, Claim
+from tasks_app.event_log import Append, Claim, Want, claim, create_many
 from tasks_app.hints import hints
 from tasks_app.models import Event, Run, Task
 from tasks_app.runner import runner
+from tasks_app.runner.execution import Execution
+from tasks_app.runner.loops import RunLoop
 from tasks_app.runner.runner import Runner
-from tests.conftest import Person, until
+from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, message, sent, shown, text_of
+from tests.operations.rows import creation
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 Perform = Callable[[Sequence[Any]], list[Any]]
@@ -140,6 +145,23 @@ def test_a_runner_that_starts_has_a_name_of_its_own() -> None:
         names.add(own.worker)
         own.stop()
     assert len(names) == 2
+
+
+@pytest.mark.parametrize("why", ["release", "lose"])
+def test_a_run_that_is_stopped_before_its_first_step_calls_nobody(owner: Person, why: str) -> None:
+    item = creation(owner, "k", agent="tries-twice")
+    assert item.task is not None
+    item.task.queue = "apart"  # from which this process takes nothing
+    create_many([item])
+    (read,) = claim(Claim(worker="w", wants=(Want(agents=("tries-twice",), queues=("apart",), limit=1),)))
+    run, place, over = Execution(read, "w", ThreadPoolExecutor(1)), RunLoop("apart").start(), threading.Event()
+    getattr(run, why)()
+    run.start(place, lambda _: over.set())
+    assert over.wait(PATIENCE)
+    place.stop()
+    assert not run.called
+    expected = ("submitted", 0) if why == "release" else ("working", 1)
+    assert Task.objects.values_list("state", "tries").get() == expected
 
 
 def test_an_agent_that_was_not_called_for_want_of_the_database_keeps_its_attempt(
