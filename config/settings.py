@@ -286,7 +286,8 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"sparing": {"()": "tasks_app.sparing.Sparing"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["sparing"]}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         **{name: {"level": "WARNING"} for name in ("asyncio", "celery", "httpcore", "httpx", "uvicorn")},

@@ -22,7 +22,12 @@ _BY_VALUE = re.compile(
     r"(?<![\w-])(?:eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]++|tdk_[\w-]{16,}+|whsec_[A-Za-z0-9+/=]{16,}+)"
     r"|(?<=://)[^\s/?#\"]+(?=@)"
 )
-_IN_QUERY = re.compile(rf"([?&](?:[\w-]{{0,64}}[-_])?(?:{_NAMES}|key|sig|signature)=)[^&#\s\"]++", re.IGNORECASE)
+# Possessive, and the name is looked at apart: to try all names at all places of a long text takes the time of others.
+_IN_QUERY = re.compile(r"[?&]([\w-]{1,96}+)=(?=[^&#\s\"])")
+_QUERY_VALUE = re.compile(r"[^&#\s\"]*+")
+_QUERY_SECRET = re.compile(rf"(?:.*[-_])?(?:{_NAMES}|key|sig|signature)", re.IGNORECASE)
+_LONGEST_NAME = 32
+"""Characters that are more than any of the names has."""
 # What is not JSON cannot be walked: everything after such a name goes, and no more than this is kept.
 _IN_TEXT = re.compile(rf"((?:{_NAMES})[\"']?\s{{0,9}}[:=]).*", re.IGNORECASE | re.DOTALL)
 TEXT_BYTES = 4_096
@@ -97,7 +102,18 @@ def _walk(value: Any) -> Any:
 
 def _by_value(text: str) -> str:
     """Without what is a secret wherever it stands: keys, and what a URL says of its user and in its query."""
-    return _IN_QUERY.sub(rf"\1{MASK}", _BY_VALUE.sub(MASK, text))
+    return _query_masked(_BY_VALUE.sub(MASK, text))
+
+
+def _query_masked(text: str) -> str:
+    """Without the values of secret names in queries; a query may stand in the value of another."""
+    parts, place = [], 0
+    for found in _IN_QUERY.finditer(text):
+        if found.start() >= place and _QUERY_SECRET.fullmatch(found[1][-_LONGEST_NAME:]):
+            parts += [text[place : found.end()], MASK]
+            value = _QUERY_VALUE.match(text, found.end())
+            place = value.end() if value else found.end()
+    return "".join(parts) + text[place:] if parts else text
 
 
 def _is_secret(name: str, value: Any) -> bool:

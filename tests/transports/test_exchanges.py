@@ -425,6 +425,7 @@ def test_a_secret_that_is_masked_in_the_request_is_masked_in_the_answer(post: Po
         '{"note":"https://me:p@hunter2@example.org/"}', '{"note":"https:\\/\\/hunter2@example.org"}',
         '{"url":"https://example.org/?X-Amz-Signature=hunter2"}',
         '{"url":"https://example.org/hook?a=1&access_token=hunter2#x"}', '{"url":"https://example.org/?sig=hunter2"}',
+        '{"url":"https://example.org/?next=/there?my-token=hunter2?x&b=2"}',
     ],
 )  # fmt: skip
 def test_no_way_of_writing_keeps_a_secret(body: str) -> None:

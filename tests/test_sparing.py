@@ -1,0 +1,48 @@
+"""The log of what strangers can cause: few lines, short ones, and no fault of ours among those left out."""
+
+import logging
+import sys
+import time
+
+import pytest
+
+from tasks_app import sparing
+from tasks_app.sparing import BURST, LONGEST, Sparing
+
+
+def line(name: str = "django.request", level: int = logging.WARNING, **more: object) -> logging.LogRecord:
+    record = logging.LogRecord(name, level, "x.py", 1, "Not Found: %s", ("/" + "y" * 9_000,), None)
+    record.__dict__.update(more)
+    return record
+
+
+def test_lines_of_refused_requests_are_few_short_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.monotonic()
+    monkeypatch.setattr(sparing.time, "monotonic", lambda: now)
+    filtering = Sparing()
+    lines = [line(name) for name in ("django.request", "django.security.DisallowedHost", "uvicorn.error") * 50]
+    passed = [record for record in lines if filtering.filter(record)]
+    assert len(passed) == BURST
+    assert all(len(record.getMessage()) == LONGEST for record in passed)
+    now += 1
+    assert filtering.filter(later := line())
+    assert later.getMessage().endswith(" (100 such lines were left out before this one)")
+    assert not filtering.filter(line())
+
+
+def test_a_traceback_that_a_stranger_causes_is_left_out() -> None:
+    try:
+        raise ValueError("of the host")
+    except ValueError:
+        record = line("django.security.DisallowedHost", logging.ERROR, exc_info=sys.exc_info())
+    assert Sparing().filter(record)
+    assert record.exc_info is None
+
+
+def test_faults_of_ours_and_lines_of_others_always_pass() -> None:
+    filtering = Sparing()
+    for _ in range(2 * BURST):
+        assert filtering.filter(fault := line(level=logging.ERROR, status_code=500))
+        assert filtering.filter(line("uvicorn.error", logging.ERROR))
+        assert filtering.filter(line("tasks_app.runner"))
+    assert len(fault.getMessage()) > LONGEST
