@@ -54,6 +54,9 @@ async def test_a_worker_with_processes_runs_one_task_in_each(plant: Plant) -> No
         pids = [pid_in(task) for task in tasks]
     assert worker.pid not in pids
     assert len(set(pids)) == 2, "both processes had a share"
+    # What a lost claim got is found by the name of the process that made it.
+    workers = [(await web.shown(task["id"]))["runs"][0]["worker"] for task in tasks]
+    assert all(f":{pid}:" in name for pid, name in zip(pids, workers, strict=True)), (pids, workers)
 
 
 async def test_a_task_of_a_killed_process_is_run_again_by_its_worker(plant: Plant) -> None:
