@@ -203,7 +203,7 @@ class Watchdog:
         """The reason why this process cannot do its work any more; empty if it can."""
         threads = [item for item in list(self.threads.values()) if item.seconds > HOPELESS]
         if len(threads) >= self.slots:
-            what = f"all {self.slots} threads for sync agents hang beyond their time"
+            what = f"no thread for sync agents is left, {len(threads)} of {self.slots} hang beyond their time"
             return f"runner: {what} ({_agents(threads)}); restart the process"
         loops = [item for item in list(self.stuck.values()) if item.seconds > HOPELESS]
         if len(loops) >= LOST:

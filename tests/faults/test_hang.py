@@ -137,7 +137,7 @@ async def test_a_worker_whose_threads_all_hang_says_so_and_ends_with_grace(plant
             await caller.send("hung")
         other = await caller.send("sleeper", seconds=9)
         assert await worker.ended() == 1
-        assert "all 2 threads for sync agents hang beyond their time (hung)" in worker.log
+        assert "no thread for sync agents is left, 2 of 2 hang beyond their time (hung)" in worker.log
         assert state(await caller.get(other)) == "TASK_STATE_COMPLETED", "it had its grace"
 
 
@@ -150,7 +150,7 @@ async def test_a_development_server_beyond_help_says_so_and_stays(start: Start) 
         await node.logs("restart the process")
         code, text = await readiness(caller)
         assert (code, line_of("hung", "time.sleep") in node.log) == (503, True), text
-        assert "all 1 threads for sync agents hang beyond their time (hung)" in text
+        assert "no thread for sync agents is left, 1 of 1 hang beyond their time (hung)" in text
         assert state(await ended(caller, await caller.send("sleeper", seconds=0))) == "TASK_STATE_COMPLETED"
     (run,) = (await node.shown(hung))["runs"]
     assert "in hung" in run["traceback"]

@@ -10,8 +10,9 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from tasks_app import clock
 from tasks_app.event_log import create_many
-from tasks_app.health import lacking, lags, problems
+from tasks_app.health import Reports, lacking, lags, problems
 from tasks_app.processes import entry
+from tasks_app.runner.watchdog import Watchdog
 from tests.conftest import Person
 from tests.operations.rows import creation
 
@@ -54,6 +55,12 @@ def test_a_task_that_nobody_runs_makes_things_late(owner: Person, monkeypatch: p
     (sentence,) = async_to_sync(lags)()
     assert "agent of-another-release waits for more than 60 s" in sentence
     assert "queue default" in sentence
+
+
+def test_a_process_beyond_help_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Watchdog, "helpless", "runner: no thread is left")
+    report = async_to_sync(Reports().latest)()
+    assert (report.problems + report.lags).count("runner: no thread is left") == 1
 
 
 def test_a_process_that_cannot_write_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
