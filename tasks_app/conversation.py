@@ -1,4 +1,4 @@
-"""What was said in a context before: the caller's messages, results, and bare replies."""
+"""The turns of a context before a task: the caller's messages, results, and bare replies."""
 
 from itertools import accumulate
 

@@ -48,5 +48,5 @@ def _of_strangers(record: logging.LogRecord) -> bool:
 
 
 def _is_fault(record: logging.LogRecord) -> bool:
-    """Of uvicorn: an exception that nobody caught."""
+    """Tell whether uvicorn logged an exception that was not caught."""
     return record.name.startswith("uvicorn") and record.levelno >= logging.ERROR

@@ -1,4 +1,4 @@
-"""What workers of pytest-xdist need; a plugin, since pytest loads it before Django reads its settings.
+"""Settings of the workers of pytest-xdist; a plugin, since pytest loads it before Django reads its settings.
 
 Each worker gets a data folder of its own: for its secret, its stored files and its SQLite test database. On PostgreSQL
 pytest-django gives the test database of each worker a name of its own.

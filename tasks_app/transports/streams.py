@@ -44,7 +44,7 @@ class Stream:
         weighed: Holding | None = None,
     ) -> None:
         self.first: Frame | None = follow.first
-        """What the stream begins with: gone once it was sent, for a task may be large and a stream is open for long."""
+        """The start of the stream: dropped once it was sent, for a task may be large and a stream is open for long."""
         self.history_length, self.stays = follow.history_length, follow.stays
         self.dialect = dialect
         self.wrapping = wrapping

@@ -20,7 +20,7 @@ Start = Callable[..., Awaitable[Node]]
 
 
 def examined(request: pytest.FixtureRequest, url: str) -> list[str]:
-    """What the doctor finds in the database, but for what the test is about."""
+    """Return the findings of the doctor, but for those that the test is about."""
     expected = request.node.get_closest_marker("finds")
     words = expected.args if expected else ()
     return [finding for finding in examiner.findings(url) if not any(word in finding for word in words)]

@@ -23,7 +23,7 @@ SECONDS = {"long": 10.0, "short": 2.0}
 
 
 class Cost(NamedTuple):
-    """What was measured while something else went on."""
+    """Measurements taken while something else went on."""
 
     memory: int
     """The most bytes of memory at any time."""
@@ -51,7 +51,7 @@ def descriptors(node: Node) -> int:
 
 
 async def measured(node: Node, caller: Client, task_id: str, seconds: float) -> Cost:
-    """What the server needs, and how fast it answers others, for so long."""
+    """Measure for so long what the server needs, and how fast it answers others."""
     ends = time.monotonic() + seconds
     memory = disk = 0
     calls: list[float] = []
@@ -78,7 +78,7 @@ async def prepared(start: Start, caller_of: str, **settings: str) -> Node:
 
 
 async def attacked(start: Start, name: str, seconds: float) -> tuple[Cost, Cost]:
-    """What was measured before the attack, and while it went on."""
+    """Return the measurements before the attack, and during it."""
     node = await prepared(start, name, A2A_BODY_SECONDS="3", A2A_HEADER_SECONDS="3", A2A_WRITE_SECONDS="3")
     async with client(node) as caller:
         said = {"message": message({"text": "x"}), "metadata": {"agent": "echo"}}

@@ -1,4 +1,4 @@
-"""What is asserted at the end of every fault test can fail."""
+"""The assertion at the end of every fault test can fail."""
 
 import sqlite3
 

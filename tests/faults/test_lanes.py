@@ -227,7 +227,7 @@ async def timed(act: Callable[[], Awaitable[Any]], times: list[float]) -> None:
 
 
 async def bystand(caller: Client, seconds: float) -> dict[str, list[float]]:
-    """What another owner's calls take, one after another."""
+    """Return how long another owner's calls take, one after another."""
     task_id = (await caller.result("SendMessage", {"message": inputs(word="hello")}, agent="echo"))["task"]["id"]
     times: dict[str, list[float]] = {"get": [], "send": [], "list": [], "readyz": []}
     ends = time.monotonic() + seconds

@@ -40,7 +40,7 @@ async def ended(there: Receiver) -> None:
 
 
 class Costs:
-    """What a database has of deliveries, and of the events of their tasks."""
+    """Counts of the deliveries in a database, and of the events of their tasks."""
 
     def __init__(self, url: str) -> None:
         with psycopg.connect(url) as database:

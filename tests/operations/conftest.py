@@ -40,5 +40,5 @@ def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
 
 @pytest.fixture(autouse=True)
 def _without_estimates() -> None:
-    """Of an owner whose number came again, who has other tasks."""
+    """Forget the estimates: a later test gives the number of an owner to another."""
     pages._estimates.clear()

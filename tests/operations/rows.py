@@ -72,7 +72,7 @@ def expire(read: TaskRead, **more: Any) -> None:
 
 
 def together(number: int, work: Callable[[int], Any]) -> list[Any]:
-    """What the work gives or raises, done in so many threads at the same moment."""
+    """Do the work in so many threads at the same moment; return what each gave or raised."""
     start, results = Barrier(number), [None] * number
 
     def one(place: int) -> None:

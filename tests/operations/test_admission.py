@@ -1,4 +1,4 @@
-"""What is refused when an owner, an agent or the server has enough in flight, and what never is."""
+"""Refusals when an owner, an agent or the server has enough in flight, and calls that are never refused."""
 
 import asyncio
 import gc

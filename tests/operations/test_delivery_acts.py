@@ -1,4 +1,4 @@
-"""What operators do about deliveries, and what becomes of old ones."""
+"""The acts of operators on deliveries, and the end of old ones."""
 
 from datetime import timedelta
 from typing import Any

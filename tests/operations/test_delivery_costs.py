@@ -1,4 +1,4 @@
-"""What webhooks cost the writers."""
+"""The cost of webhooks for the writers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What waits for too long ends with a reason: for a worker, or for an answer."""
+"""A task that waits for too long, for a worker or for an answer, ends with a reason."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta

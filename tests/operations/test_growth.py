@@ -1,4 +1,4 @@
-"""What a task may hold: characters, events and messages."""
+"""The limits of a task: characters, events and messages."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What /readyz says when the database is there, but not as this process needs it."""
+"""The sentences of /readyz about a database and a process that are there, but not as they should be."""
 
 import time
 from datetime import timedelta

@@ -27,7 +27,7 @@ service = pytest.mark.usefixtures("service")
 
 
 class Overloaded(Exception):
-    """Of a library that the agent uses."""
+    """An exception of a library that the agent uses."""
 
 
 WHAT: dict[str, Exception] = {
@@ -73,7 +73,7 @@ def outcomes() -> list[tuple[int, str]]:
 
 
 def sentences(task: Seen) -> list[str]:
-    """What we said about the task, oldest first."""
+    """Return the messages about the task, oldest first."""
     said = [*task.history, *([task.status.message] if task.status.message else [])]
     return [message.text for message in said if message.role == "agent"]
 

@@ -1,4 +1,4 @@
-"""What becomes of queued tasks: agents of every form, every ending and every mistake, run by the service."""
+"""The fate of queued tasks: agents of every form, every ending and every mistake, run by the service."""
 
 import threading
 import time

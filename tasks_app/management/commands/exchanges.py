@@ -16,7 +16,7 @@ COLUMNS = {
     "outcome": "outcome", "method": "method", "status": "http_status", "door": "door", "dialect": "dialect",
     "caller": "caller__name",
 }  # fmt: skip
-"""What the newest are chosen by."""
+"""Columns that choose among the newest."""
 SILENT = "none"
 """Stands for the outcome of a call without a recorded answer."""
 
