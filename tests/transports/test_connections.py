@@ -121,6 +121,14 @@ def test_a_form_of_the_admin_still_arrives(server: Server) -> None:
         assert status(received(connection)) == 403  # without a CSRF token
 
 
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=b", "Multipart/Mixed; boundary=b"])
+def test_a_form_in_parts_is_refused_unread(server: Server, kind: str) -> None:
+    with wire(server) as connection:
+        fields = [f"Content-Type: {kind}", "Content-Length: 900000", f"Cookie: csrftoken={'a' * 32}"]
+        connection.sendall(head("POST /admin/login/ HTTP/1.1", *fields))
+        assert status(received(connection)) == 415
+
+
 # ---------------------------------------------------------------- heads and trailers
 
 
