@@ -21,7 +21,7 @@ from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCr
 from a2a.states import TaskState
 from a2a.types import Artifact, Message, Part, Role, Status
 from a2a.types import Task as Value
-from tasks_app import access, exchanges, operations
+from tasks_app import access, operations, responses
 from tasks_app.admin import paging, text, timeline
 from tasks_app.admin.exchanges import STATUSES
 from tasks_app.ids import uuid7, uuid7_at
@@ -63,7 +63,7 @@ def viewer() -> Client:
 def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Responses by exchange id, in place of those that are stored or derived."""
     known: dict[str, str] = {}
-    monkeypatch.setattr(exchanges, "response_text", lambda row: known.get(row.pk, ""))
+    monkeypatch.setattr(responses, "response_text", lambda row: known.get(row.pk, ""))
     return known
 
 
@@ -339,7 +339,7 @@ def test_an_answer_that_cannot_be_derived_leaves_the_page_standing(
     def fail(row: Exchange) -> str:
         raise ValueError("the log begins with something else")
 
-    monkeypatch.setattr(exchanges, "response_text", fail)
+    monkeypatch.setattr(responses, "response_text", fail)
     assert "cannot be derived" in page(admin, "exchange", exchange(owner).pk)
 
 
@@ -776,7 +776,7 @@ def test_the_command_says_what_it_cannot_choose_exchanges_by(words: tuple[str, .
 
 
 def test_the_command_prints_bodies_to_the_letter(owner: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchanges, "response_text", lambda row: "derived")
+    monkeypatch.setattr(responses, "response_text", lambda row: "derived")
     row = exchange(owner, '{"id":  7}')
     [found], _ = run("exchanges", row.pk, "--bodies")
     assert (found["request"], found["response"]) == ('{"id":  7}', "derived")
