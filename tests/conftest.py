@@ -19,6 +19,7 @@ import pytest
 from django.conf import settings as django_settings
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis
+from msgspec.structs import replace
 
 import tests.agents  # noqa: F401  # registers them
 from a2a.dialects.protojson import document, dumps, encode_status, event_of
@@ -147,6 +148,9 @@ def replayed(row: Task) -> None:
     (read,) = read_many([ReadTask(task_id=row.id, sight=None)])
     assert read is not None
     assert read.document == document(folded, row.last_seq)
+    (brief,) = read_many([ReadTask(task_id=row.id, sight=None, history=False)])
+    assert brief is not None
+    assert brief == replace(read, document=replace(read.document, history=None))
     assert row.state == folded.status.state.value
     assert row.status == dumps(encode_status(folded.status))
     assert abs(row.status_at - folded.status.timestamp) < timedelta(milliseconds=1)

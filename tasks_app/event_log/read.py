@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from a2a import events
 from a2a.dialects.protojson import document, event_of, task_of
-from a2a.documents import EventDocument, TaskDocument
+from a2a.documents import EventDocument, EventKind, TaskDocument
 from tasks_app.hints import Reached
 from tasks_app.models import Event, Task
 from tasks_app.rows import VISIBLE, on_postgres, sight_of
@@ -22,12 +22,19 @@ PAGE_SIZE = 262_144
 """Characters of payload read at once; one event is read whatever its size."""
 
 
-class ReadTask(Struct, frozen=True, kw_only=True):
-    """A task as it is now."""
+class ReadHead(Struct, frozen=True, kw_only=True):
+    """Where a task stands, without what it holds."""
 
     task_id: str
     sight: str | None
     """From access.sight; None is the server itself."""
+
+
+class ReadTask(ReadHead, frozen=True, kw_only=True):
+    """A task as it is now."""
+
+    history: bool = True
+    """Whether its messages are wanted: they may be many megabytes."""
 
 
 class TaskRead(Struct, frozen=True, kw_only=True):
@@ -47,10 +54,6 @@ class TaskRead(Struct, frozen=True, kw_only=True):
     size: int
     """Characters of the payloads of its events."""
     """The last event that the newest run wrote, or was claimed with; 0 before the first."""
-
-
-class ReadHead(ReadTask, frozen=True, kw_only=True):
-    """Where a task stands, without what it holds."""
 
 
 class Head(Struct, frozen=True, kw_only=True):
@@ -87,15 +90,44 @@ COLUMNS = (
     "t.history, t.agent, t.owner_id, t.tenant_id, t.attempt, t.tries, t.max_attempts, t.timeout, t.wants, t.pushes, "
     "t.run_seq, t.size"
 )
+_BRIEF = COLUMNS.replace("t.history", "null")
+_ARTIFACT: EventKind = "artifactUpdate"
 _TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 
 
 def read_many(items: Sequence[ReadTask]) -> list[TaskRead | None]:
-    """Each task as of its last event; None where there is none that the caller may see."""
+    """Each task as of its last event; None where there is none that the caller may see. A history that no item of the
+    group wants is not read."""
+    brief = {item.task_id for item in items if not item.history}
+    if not brief:
+        found = _whole(items)
+    else:
+        brief.difference_update(item.task_id for item in items if item.history)
+        whole = [item for item in items if item.task_id not in brief]
+        found = _brief([item for item in items if item.task_id in brief])
+        if whole:
+            found |= _whole(whole)
+    return [_seen(found.get(item.task_id), item) for item in items]
+
+
+def _whole(items: Sequence[ReadTask]) -> dict[str, TaskRead]:
     rows = _rows(COLUMNS, items)
     tails = read_tails([(row[0], row[6], row[2]) for row in rows if row[6] < row[2]])
-    found = {row[0]: task_read(row, tails.get(row[0], ())) for row in rows}
-    return [_seen(found.get(item.task_id), item) for item in items]
+    return {row[0]: task_read(row, tails.get(row[0], ())) for row in rows}
+
+
+def _brief(items: Sequence[ReadTask]) -> dict[str, TaskRead]:
+    """Read tasks without their histories. The row has the newest status: of the tail, only artifacts are missing."""
+    rows = _rows(_BRIEF, items)
+    tails = read_tails([(row[0], row[6], row[2]) for row in rows if row[6] < row[2]], f"and kind = '{_ARTIFACT}'")
+    found = {}
+    for row in rows:
+        read = task_read(row, ())
+        if tail := tails.get(row[0]):
+            artifacts = fold(read.document, tail).artifacts
+            read = replace(read, document=replace(read.document, artifacts=artifacts))
+        found[row[0]] = read
+    return found
 
 
 def run_seq(task_id: str, attempt: int) -> int | None:
@@ -111,7 +143,7 @@ def read_heads_many(items: Sequence[ReadHead]) -> list[Head | None]:
     return [_seen(found.get(item.task_id), item) for item in items]
 
 
-def _rows(columns: str, items: Sequence[ReadTask]) -> list[tuple[Any, ...]]:
+def _rows(columns: str, items: Sequence[ReadHead]) -> list[tuple[Any, ...]]:
     """The rows of the tasks that may be seen."""
     open_ids = [item.task_id for item in items if item.sight is None]
     sights = [item.sight for item in items if item.sight is not None]
@@ -141,15 +173,15 @@ def _allowed(sights: Sequence[str], open_ids: Sequence[str]) -> tuple[str, list[
 Found = TypeVar("Found", TaskRead, Head)
 
 
-def _seen(found: Found | None, item: ReadTask) -> Found | None:
+def _seen(found: Found | None, item: ReadHead) -> Found | None:
     """In a group the server itself and a stranger may ask for the same task."""
     if found is None or item.sight is None:
         return found
     return found if item.sight == sight_of(item.task_id, found.tenant_id, found.owner_id) else None
 
 
-def read_tails(tails: Sequence[tuple[str, int, int]]) -> dict[str, list[EventDocument]]:
-    """The events of each (task, after, up to), both bounds as of one look at its row."""
+def read_tails(tails: Sequence[tuple[str, int, int]], such: str = "") -> dict[str, list[EventDocument]]:
+    """The events of each (task, after, up to), both bounds as of one look at its row; `such` is a further condition."""
     if not tails:
         return {}
     bounds = {task_id: (after, last) for task_id, after, last in tails}
@@ -158,7 +190,8 @@ def read_tails(tails: Sequence[tuple[str, int, int]]) -> dict[str, list[EventDoc
     out: dict[str, list[EventDocument]] = defaultdict(list)
     with prepared() as cursor:
         cursor.execute(
-            f"select task_id, seq, kind, payload, state from {_EVENT} where {where} and seq > %s order by task_id, seq",
+            f"select task_id, seq, kind, payload, state from {_EVENT} where {where} and seq > %s {such} "
+            "order by task_id, seq",
             [*values, lowest],
         )
         for task_id, seq, kind, payload, state in cursor.fetchall():
@@ -241,7 +274,7 @@ def last_events_many(items: Sequence[LastEvents]) -> list[list[Reached]]:
 
 def read_snapshot(task_id: str) -> tuple[TaskDocument, int]:
     """The task as of its snapshot, and the number of its last event."""
-    (row,) = _rows(COLUMNS, [ReadTask(task_id=task_id, sight=None)])
+    (row,) = _rows(COLUMNS, [ReadHead(task_id=task_id, sight=None)])
     stored = TaskDocument(
         id=row[0], context_id=row[1], seq=row[6], state="", status=row[7], metadata=row[5], artifacts=row[8],
         history=row[9],

@@ -225,7 +225,8 @@ def _again(request: SendMessage, context: Context, known: Known, print_of: str) 
     task_id = known.task_id or ""
     if context.exchange:
         context.exchange.about(task_id)
-    read: TaskRead | None = yield ReadTask(task_id=task_id, sight=sight(context.caller, task_id))
+    history = request.history_length != 0
+    read: TaskRead | None = yield ReadTask(task_id=task_id, sight=sight(context.caller, task_id), history=history)
     if read is None:
         raise TaskNotFound(taskId=task_id)
     if context.exchange:
@@ -323,7 +324,7 @@ def _webhook(request: SendMessage, task_id: str):  # type: ignore[no-untyped-def
 
 def _continued(request: SendMessage, context: Context, task_id: str, seq: int) -> Steps:
     """The answer to a message that was appended as that event."""
-    read: TaskRead = yield ReadTask(task_id=task_id, sight=None)
+    read: TaskRead = yield ReadTask(task_id=task_id, sight=None, history=request.history_length != 0)
     if context.exchange:
         context.exchange.about(task_id, read.document.context_id, read.document.seq)
     if not isinstance(request, StreamMessage):

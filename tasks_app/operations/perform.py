@@ -96,7 +96,11 @@ def _result(item: Any, context: Context) -> Awaitable[Any]:
 
 async def _wait(outcome: Wait, context: Context) -> Result:
     """The task when it is quiet, or as it is when the time is up: that is never an error."""
-    look = ReadTask(task_id=outcome.task_id, sight=access.sight(context.caller, outcome.task_id))
+    look = ReadTask(
+        task_id=outcome.task_id,
+        sight=access.sight(context.caller, outcome.task_id),
+        history=outcome.history_length != 0,
+    )
     async with readers.reader(outcome.task_id, outcome.context_id, outcome.after) as reader:
         # It also knows what happened just before it came; what no hint told of, the poll finds.
         await _quiet(reader, context)

@@ -29,9 +29,9 @@ def find(context: Context, task_id: str, tenant: str | None):  # type: ignore[no
     return head
 
 
-def read_whole(context: Context, task_id: str):  # type: ignore[no-untyped-def]  # a part of a generator
-    """The caller's task with all it holds. Raises TaskNotFound as above."""
-    read: TaskRead | None = yield ReadTask(task_id=task_id, sight=sight(context.caller, task_id))
+def read_whole(context: Context, task_id: str, *, history: bool = True):  # type: ignore[no-untyped-def]  # as above
+    """The caller's task with all it holds, but for a history that is not wanted. Raises TaskNotFound as above."""
+    read: TaskRead | None = yield ReadTask(task_id=task_id, sight=sight(context.caller, task_id), history=history)
     if read is None or (context.agent is not None and read.agent != context.agent):
         raise TaskNotFound(taskId=task_id)
     if context.exchange:
@@ -71,7 +71,7 @@ def get(request: GetTask, context: Context) -> Steps:
     if context.exchange:
         context.exchange.about(request.id)
     check_tenant(context.caller, request.tenant, request.id)
-    document = yield from read_whole(context, request.id)
+    document = yield from read_whole(context, request.id, history=request.history_length != 0)
     return Done(Answer(task=document, history_length=request.history_length))
 
 

@@ -131,6 +131,29 @@ def test_a_group_of_reads_is_told_apart_by_who_asks(owner: Person, stranger: Per
 # -------------------------------------------------------------- conditions
 
 
+def test_a_history_that_is_not_wanted_is_not_read(owner: Person) -> None:
+    one, other = made(owner, 2)
+    for task_id in (one, other):
+        append(task_id, chunk("a", append=False), chunk("b"))
+    (before,) = read_many([ReadTask(task_id=one, sight=None, history=False)])
+    Task.objects.filter(pk=one).update(history="no JSON")
+    with pytest.raises(ValueError, match="literal"):
+        read_many([ReadTask(task_id=one, sight=None)])
+    brief, whole = ReadTask(task_id=one, sight=None, history=False), ReadTask(task_id=other, sight=None)
+    assert [before.document.history, text_of(task_of(before.document))] == [None, "ab"]
+    assert [read.document.history for read in read_many([brief, whole])] == [None, "[]"]
+    assert read_many([brief]) == [before]
+    Task.objects.filter(pk=one).update(history="[]")
+
+
+def test_who_wants_a_history_gets_it_beside_others_who_do_not(owner: Person) -> None:
+    (task_id,) = made(owner)
+    append(task_id, MessageAdded(message=Message(message_id="m", role=Role.USER, parts=(Part(text="psst"),))))
+    wishes = [ReadTask(task_id=task_id, sight=None, history=wanted) for wanted in (False, True)]
+    assert ["psst" in read.document.history for read in read_many(wishes)] == [True, True]
+    assert [read.document.history for read in read_many(wishes[:1])] == [None]
+
+
 def test_nobody_appends_to_what_they_cannot_see(owner: Person, stranger: Person) -> None:
     (task_id,) = made(owner)
     assert append(task_id, status(TaskState.CANCELED), sight=access.sight(stranger.caller, task_id)) is None

@@ -1,11 +1,12 @@
 """Get: a task as it is now, to its owner alone."""
 
 import pytest
+from msgspec.structs import replace
 
 from a2a.errors import TaskNotFound
 from a2a.requests import GetTask
 from tests.conftest import Person
-from tests.operations.asking import ask, message, sent, shown
+from tests.operations.asking import ask, message, send, sent, shown
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
@@ -35,6 +36,20 @@ def test_a_history_is_cut_to_its_newest_messages(owner: Person, length: int, tex
     wire = answer.task.json(length)
     assert [text for text in ("one", "two", "three") if f'"{text}"'.encode() in wire] == texts
     assert (b'"history"' in wire) == bool(texts)
+
+
+def test_a_get_without_history_reads_none(owner: Person) -> None:
+    task = sent(owner, "hello", "echo")
+    answer = ask(owner, GetTask(id=task.id, history_length=0))
+    assert answer.task.history is None
+    assert answer.task == replace(ask(owner, GetTask(id=task.id)).task, history=None)
+
+
+def test_a_send_that_wants_no_history_is_answered_without_reading_it(owner: Person) -> None:
+    said = message("hello")
+    send(owner, said, "echo", history_length=0)
+    again = send(owner, said, "echo", history_length=0)
+    assert again.task == replace(send(owner, said, "echo").task, history=None)
 
 
 def test_a_foreign_and_a_missing_task_are_not_told_apart(owner: Person, colleague: Person, stranger: Person) -> None:
