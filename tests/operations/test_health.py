@@ -2,15 +2,17 @@
 
 import time
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from tasks_app import clock
 from tasks_app.event_log import create_many
 from tasks_app.health import Reports, lacking, lags, problems
+from tasks_app.models import Process
 from tasks_app.processes import entry
 from tasks_app.runner.watchdog import Watchdog
 from tests.conftest import Person
@@ -68,4 +70,19 @@ def test_a_process_that_cannot_write_is_not_ready(monkeypatch: pytest.MonkeyPatc
     (reason,) = [reason for reason in async_to_sync(problems)() if reason.startswith("writes")]
     assert reason == "writes: the last of the sweeper was 60 s ago, one is due every 0.5 s; see the log"
     monkeypatch.setattr(entry, "last_written", time.monotonic())
+    assert not [reason for reason in async_to_sync(problems)() if reason.startswith("writes")]
+
+
+def test_readiness_tries_a_write_that_must_succeed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry, "last_written", time.monotonic() - 60)
+
+    def refused(*args: Any, **more: Any) -> None:
+        raise OperationalError("database or disk is full")
+
+    with monkeypatch.context() as full:
+        full.setattr(Process.objects, "bulk_create", refused)
+        with pytest.raises(OperationalError):
+            entry.write()
+        assert [reason for reason in async_to_sync(problems)() if reason.startswith("writes")]
+    entry.write()
     assert not [reason for reason in async_to_sync(problems)() if reason.startswith("writes")]

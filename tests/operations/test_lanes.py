@@ -261,7 +261,9 @@ def test_a_lane_whose_thread_has_ended_is_named() -> None:
     lane.join(PATIENCE)
     lane.stopping = False
     try:
-        assert bridge.troubles(PATIENCE) == ["lane write: a thread of it has ended; restart the process"]
+        sentence = "lane write: a thread of it has ended; restart the process"
+        assert bridge.troubles(PATIENCE) == [sentence]
+        assert sentence in async_to_sync(problems)(), "the process is not ready"
     finally:
         del bridge.lanes["write"]
 
