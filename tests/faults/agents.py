@@ -174,6 +174,13 @@ async def reporter(run: Run, updates: int = 300, size: int = 300, pause: float =
             await asyncio.sleep(pause)
 
 
+@agent(timeout=120)
+async def counts(run: Run, words: int) -> AsyncIterator[Any]:
+    """Counts as fast as it can, an event a number: by turns in its artifact and in its status."""
+    for number in range(words):
+        yield run.status(str(number)) if number % 2 else f"{number} "
+
+
 # ------------------------------------------------- in processes of their own
 
 
