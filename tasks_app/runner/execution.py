@@ -78,6 +78,8 @@ class Execution:
         self.run: Run | None = None
         self.writer: Writer | None = None
         self.seen = read.document.seq
+        self.early = False
+        """There may be a message that came before there was an inbox for it."""
         self.started: datetime = clock.now()
 
     def start(self, place: RunLoop, ended: Callable[["Execution"], None]) -> bool:
@@ -136,7 +138,10 @@ class Execution:
         self._call(self._look)
 
     def _look(self) -> None:
-        if self.task is not None and not self.task.done():
+        if self.run is None:
+            # To read it now would be to lose it: a later one that is heard would pass for both.
+            self.early = True
+        elif self.task is not None and not self.task.done():
             asyncio.get_running_loop().create_task(self._fill_inbox())
 
     async def _fill_inbox(self) -> None:
@@ -250,6 +255,8 @@ class Execution:
         )  # fmt: skip
         if self.writer:
             self.writer.inbox = self.run.inbox
+        if self.early:
+            self._look()
         return self.run
 
     def _row(self, outcome: str) -> RunRow:

@@ -174,6 +174,27 @@ async def reporter(run: Run, updates: int = 300, size: int = 300, pause: float =
             await asyncio.sleep(pause)
 
 
+@agent
+async def deaf(run: Run) -> str:
+    """Never looks into its inbox: it works until it may end, and says what was said before it began."""
+    folder = Path(os.environ["NOTES"])
+    note(str(folder / "calls"), run)
+    while not (folder / "open").exists():  # noqa: ASYNC110  # the test opens it
+        await asyncio.sleep(0.01)
+    return " ".join(message.text for message in run.history if message.role == "user" and message.text)
+
+
+@agent
+async def records(run: Run) -> AsyncIterator[Any]:
+    """Writes down what it was given: before it began, and in its inbox at the end of its work."""
+    file = Path(os.environ["NOTES"]) / f"{run.task_id}-{time.monotonic_ns()}"
+    given = [message.text for message in run.history if message.text]
+    yield run.status("at it")
+    await asyncio.sleep(0.3)
+    given += [message.text for message in run.inbox]
+    file.write_text("\n".join(given), encoding="utf-8")
+
+
 @agent(timeout=120)
 async def counts(run: Run, words: int) -> AsyncIterator[Any]:
     """Counts as fast as it can, an event a number: by turns in its artifact and in its status."""

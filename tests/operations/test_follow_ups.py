@@ -51,6 +51,15 @@ async def looks_once(run: Given) -> AsyncIterator[Any]:
     yield " done"
 
 
+@agent(name="hears-the-last")
+async def hears_the_last(run: Given) -> AsyncIterator[Any]:
+    """Works until the last message has come."""
+    while "last" not in [said.text for said in run.inbox]:  # noqa: ASYNC110  # an inbox is a list
+        await asyncio.sleep(0.005)
+    HEARD.update(said.text for said in run.inbox)
+    yield "done"
+
+
 @agent(name="asks-late")
 async def asks_late(run: Given) -> AsyncIterator[Any]:
     """Asks back after a while, unless a color was said."""
@@ -107,6 +116,27 @@ def test_a_caller_who_waits_is_answered_when_the_message_was_heard(owner: Person
     sent(owner, message("second", task_id=task_id), return_immediately=True)
     GATE["open"] = True
     assert text_of(sent(owner, message("third", task_id=task_id))).endswith("first second third")
+
+
+@pytest.mark.usefixtures("service")
+def test_a_message_is_heard_that_comes_while_its_agent_is_about_to_be_called(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prepared(*of: Any) -> Any:
+        GATE["preparing"] = True
+        until(lambda: GATE.get("prepared"), "the first message is there")
+        return ()
+
+    monkeypatch.setattr("tasks_app.runner.execution.conversation_of", prepared)
+    opening = message("opening", context_id="a talk of before")
+    task_id = sent(owner, opening, "hears-the-last", return_immediately=True).id
+    until(lambda: GATE.get("preparing"), "the agent is not called yet")
+    sent(owner, message("first", task_id=task_id), return_immediately=True)
+    until(lambda: runner.running[task_id].early, "the run knows that there is a message")
+    GATE["prepared"] = True
+    sent(owner, message("last", task_id=task_id), return_immediately=True)
+    until(lambda: Task.objects.get(pk=task_id).state == "completed", "it ends")
+    assert {"first", "last"} <= HEARD
 
 
 @pytest.mark.usefixtures("service")
