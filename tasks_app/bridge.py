@@ -314,8 +314,23 @@ class Bridge:
             time.sleep(pause)
 
     def troubles(self, seconds: float) -> list[str]:
-        """Return sentences about the lanes that are dead, or whose work waits for longer than so many seconds."""
-        return [trouble for lane in list(self.lanes.values()) if (trouble := lane.trouble(seconds))]
+        """Return sentences about lanes that have died, and about work that waits for longer than so many seconds in
+        the lanes that every call needs."""
+        found = [
+            f"lane {lane.name}: a thread of it has ended; restart the process"
+            for lane in list(self.lanes.values())
+            if lane.dead
+        ]
+        return found + self._waits(seconds, lambda name: name in VITAL)
+
+    def lags(self, seconds: float) -> list[str]:
+        """Return sentences about work that waits for longer than so many seconds in any other lane. Callers fill those
+        lanes by what they ask for, so that their queues keep no process from its work."""
+        return self._waits(seconds, lambda name: name not in VITAL)
+
+    def _waits(self, seconds: float, chosen: Callable[[str], bool]) -> list[str]:
+        waits = [(lane.name, lane.wait()) for lane in list(self.lanes.values()) if chosen(lane.name)]
+        return [f"lane {name}: the oldest work in it waits for {wait:.0f} s" for name, wait in waits if wait > seconds]
 
     def stop(self) -> None:
         """Ends the lanes when their queues are empty."""
@@ -330,6 +345,10 @@ class Bridge:
 def _refuse(refusals: Refusals) -> None:
     if refusals:
         settle([ticket for ticket, _ in refusals], [error for _, error in refusals])
+
+
+VITAL = frozenset({"write", "read", "health"})
+"""Lanes whose work is small and never one caller's alone: when it waits, the process is not at its work."""
 
 
 def _started(name: str) -> Lane:

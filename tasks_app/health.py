@@ -106,7 +106,7 @@ async def lags() -> list[str]:
             late: list[str] = await bridge.ask(DoApart(_late))
     except Exception:  # noqa: BLE001  # problems() says what is wrong with the database
         late = []
-    return processes.troubles() + late
+    return processes.troubles() + bridge.lags(settings.A2A_CALL_SECONDS) + late
 
 
 def _late() -> list[str]:

@@ -98,16 +98,16 @@ class Lane:
         for thread in self.threads:
             thread.join(max(0.0, ends - time.monotonic()))
 
-    def trouble(self, seconds: float) -> str:
-        """Return a sentence if a thread has ended by itself, or something waits for longer than that; else nothing."""
-        if not self.stopping and not all(thread.is_alive() for thread in self.threads):
-            return f"lane {self.name}: a thread of it has ended; restart the process"
+    @property
+    def dead(self) -> bool:
+        """Whether a thread has ended by itself."""
+        return not self.stopping and not all(thread.is_alive() for thread in self.threads)
+
+    def wait(self) -> float:
+        """Return for how many seconds the oldest work has waited, or been under way."""
         now = time.monotonic()
         with self.ready:
-            oldest = min([*self.began.values(), *self._since()], default=now)
-        if now - oldest > seconds:
-            return f"lane {self.name}: the oldest work in it waits for {now - oldest:.0f} s"
-        return ""
+            return now - min([*self.began.values(), *self._since()], default=now)
 
     def _run(self) -> None:
         limit_statements(self.seconds)

@@ -15,7 +15,7 @@ from a2a.errors import RateLimited, Unavailable
 from tasks_app import lanes
 from tasks_app.bridge import KINDS, Busy, Do, DoApart, DoSlowly, Left, bridge, perform
 from tasks_app.event_log import LOCKED, create_many
-from tasks_app.health import problems, reports
+from tasks_app.health import lags, problems, reports
 from tasks_app.models import Task
 from tasks_app.sessions import overloaded, spent
 from tasks_app.waits import LOOK, UNWATCHED, Ticket
@@ -252,6 +252,14 @@ def test_a_lane_in_which_work_hangs_is_named(settings: Any) -> None:
         until(lambda: bridge.troubles(0.05), "it is noticed")
         (reason,) = [reason for reason in async_to_sync(problems)() if reason.startswith("lane")]
         assert reason.startswith("lane write: the oldest work in it waits for")
+
+
+def test_long_reads_of_callers_that_wait_make_no_process_unready(settings: Any) -> None:
+    settings.A2A_CALL_SECONDS = 0.05
+    with busy(DoSlowly, settings.A2A_READ_CONNECTIONS):
+        until(lambda: bridge.lags(0.05), "it is noticed")
+        assert not [reason for reason in async_to_sync(problems)() if reason.startswith("lane")]
+        assert [lag for lag in async_to_sync(lags)() if lag.startswith("lane slow: the oldest work in it waits for")]
 
 
 def test_a_lane_whose_thread_has_ended_is_named() -> None:
