@@ -69,7 +69,7 @@ async def test_the_first_frame_of_a_long_log_takes_as_long_at_its_end_as_at_its_
 
 @pytest.mark.long
 async def test_the_streams_of_a_killed_web_are_taken_up_by_the_other(plant: Plant, record_property: Any) -> None:
-    web, other = await plant.web(A2A_OWNER_STREAMS="400"), await plant.web(A2A_OWNER_STREAMS="400")
+    web, other = await plant.web(), await plant.web()
     await plant.worker()
     async with client(web) as caller, client(other) as elsewhere, AsyncExitStack() as stack:
         task_id, log = await counted(caller, 500)
