@@ -1,7 +1,6 @@
 """The rows. Only event_log writes tasks and events, only exchanges writes exchanges; everything else reads.
 
-Ids are UUIDs as text, the same on every database, so that stored JSON and columns agree byte for byte.
-JSON columns are text: they are sent as they are.
+Ids are UUIDs as text, so that stored JSON and columns agree byte for byte; JSON columns are text, sent as they are.
 """
 
 from typing import ClassVar
@@ -74,12 +73,10 @@ class Task(models.Model):
     wants = models.TextField(
         default="", db_default="", help_text="JSON: media types and extensions wanted with the newest message."
     )
-
     snapshot_seq = models.PositiveIntegerField()
     snapshot_status = models.TextField(help_text="The status as of snapshot_seq.")
     artifacts = models.TextField(help_text="As of snapshot_seq.")
     history = models.TextField(help_text="As of snapshot_seq.")
-
     queue = models.CharField(max_length=64, default="default")
     priority = models.SmallIntegerField(default=0, help_text="Higher goes first.")
     timeout = models.FloatField(help_text="Seconds that one attempt may take.")
@@ -105,7 +102,6 @@ class Task(models.Model):
 
     class Meta:
         indexes: ClassVar = [
-            # In lists by time alone, the ranges of all states are put together: operations/pages.py.
             models.Index(fields=["owner", "state", "-status_at", "id"], name="task_by_state"),
             models.Index(fields=["owner", "context_id", "state", "-status_at", "id"], name="task_by_context"),
             models.Index(fields=["owner", "agent", "state", "-status_at", "id"], name="task_by_agent"),
