@@ -6,13 +6,13 @@
     DOOR (tasks_app/transports)           who calls; limits; one catch; records the EXCHANGE  |
       |                                                                                       |
       v  DIALECT (a2a/dialects)           v1_0, v0_3, v0_2: decode params, encode answers ----+
-    REQUEST (a2a/requests.py)                                                                 |
+    REQUEST (a2a/requests.py)             ACCOUNT (tasks_app/account.py): has the owner room? |
       |                                                                                       |
       v                                                                                       |
     OPERATION (tasks_app/operations)      a generator: yields what it needs, returns ---------+
       |  ^                                Done, Wait or Follow; perform() alone waits         |
       v  |                                                                                    |
-    BRIDGE (tasks_app/bridge.py)          three lanes; calls that wait are done together      |
+    BRIDGE (tasks_app/bridge.py)          lanes with bounds; calls that wait are done together|
       |  ^                                                                                    |
       v  |                                                                                    |
     EVENT LOG (tasks_app/event_log)       create, append, claim, read: the only writer   READERS
@@ -22,7 +22,8 @@
                                                        |--> SENDER (tasks_app/deliveries): webhooks hear of every event
                                                        v
                           DISPATCH --> jobs.wake --> RUNNER (tasks_app/runner): claims under a lease,
-                          SWEEPER (what time alone must do)   lets an AGENT (a2a/agents.py) work,
+                          SWEEPER (what time alone must do)   lets an AGENT (a2a/agents.py) work, on a loop, in
+                          RETENTION (what is past its time)   a thread or in a process of its own, and
                                                               turns what it yields into EVENTS (a2a/events.py)
 
 A task is the fold of its events (events.apply). It is stored as its last event left it: a head, a snapshot, and the
