@@ -142,3 +142,15 @@ def plant(
         for node in nodes:
             node.kill()
         assert examined(request, url) == []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what the tests have measured."""
+    reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    measured = [report for report in reports if report.when == "call" and report.user_properties]
+    if measured:
+        terminalreporter.section("measured")
+    for report in measured:
+        terminalreporter.line(report.nodeid)
+        for name, value in report.user_properties:
+            terminalreporter.line(f"    {name}: {value}")
