@@ -51,8 +51,8 @@ class Answered(Struct, kw_only=True):
     status: int = 200
     streaming: bool = False
     """A stream of 0.x was asked for."""
-    weight: int = 0
-    """Bytes of the payload that are in the account of the caller until it is sent."""
+    weighed: Holding | None = None
+    """The bytes of a large payload, in the account of the caller until it is sent."""
     headers: dict[str, str] = {}
     """Headers that this answer adds: the extensions that it was made with."""
 
@@ -93,7 +93,7 @@ async def answered(
         if isinstance(result, Follow):
             followed = _followed(call, exchange, wrapping, result, dialect, held, weighed)
             return replace(followed, headers=_echo(dialect, context))
-        payload, weight = await _encoded(
+        payload, weighed = await _encoded(
             call, exchange, result, counts=not method.request.changes and not wrapping.silent
         )
     except Left:
@@ -118,21 +118,22 @@ async def answered(
     recorder.close(exchange)
     shown = None if wrapping.silent else linked(payload, call.request)
     headers = _echo(meaning.dialect, context)
-    return Answered(exchange=exchange, wrapping=wrapping, payload=shown, headers=headers, weight=weight)
+    return Answered(exchange=exchange, wrapping=wrapping, payload=shown, headers=headers, weighed=weighed)
 
 
-async def _encoded(call: HttpCall, exchange: OpenExchange, result: Result, *, counts: bool) -> tuple[bytes, int]:
-    """Return the whole answer, and how many bytes of it are in the account of its caller. Raises RateLimited and
+async def _encoded(
+    call: HttpCall, exchange: OpenExchange, result: Result, *, counts: bool
+) -> tuple[bytes, Holding | None]:
+    """Return the whole answer, and its place in the account of its caller if it is large. Raises RateLimited and
     Unavailable where only something large was read; what was done is answered."""
     if exchange.answer is not None or exchange.encode is None:
-        return exchange.answer or b"", 0
+        return exchange.answer or b"", None
     payload = await off_loop(exchange.encode, result) if size_of(result) > LARGE else exchange.encode(result)
     if not counts or len(payload) <= LARGE:
-        return payload, 0
+        return payload, None
     # An answer that is larger than the share of an owner goes out while nothing else does.
     weight = min(len(payload), settings.A2A_OWNER_BODY_BYTES)
-    account.take(call.caller.owner_id, "bodies", weight)
-    return payload, weight
+    return payload, account.hold(call.caller.owner_id, "bodies", weight)
 
 
 def size_of(result: Result) -> int:
@@ -254,9 +255,8 @@ def response_to(answered: Answered) -> HttpResponseBase:
 
 def release_after(response: HttpResponseBase, answered: Answered) -> None:
     """Take a large answer out of its caller's account when the response is closed."""
-    if answered.weight:
-        owner_id = answered.exchange.row.caller_id
-        response._resource_closers.append(partial(account.give, owner_id, "bodies", answered.weight))  # type: ignore[attr-defined]  # Django has it
+    if answered.weighed:
+        response._resource_closers.append(answered.weighed.release)  # type: ignore[attr-defined]  # Django has it
 
 
 def stream_headers(answered: Answered) -> dict[str, str]:

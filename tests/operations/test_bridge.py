@@ -34,7 +34,7 @@ from tasks_app.sweeper import Sweeper
 from tasks_app.waits import Ticket
 from tests.conftest import PATIENCE, Person, on_postgres, until
 from tests.operations.asking import ask, message, page, sent
-from tests.operations.rows import LONG_AGO, addition, chunk, creation, expire, status, together, wish
+from tests.operations.rows import LONG_AGO, addition, chunk, creation, expire, forget, status, together, wish
 from tests.operations.webhooks import config, happens, hook, hooked
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
@@ -435,9 +435,9 @@ def test_what_is_past_its_time_and_held_by_somebody_is_left_for_later(owner: Per
         bridge.do(addition(task_id, status(TaskState.COMPLETED)))
     Task.objects.update(status_at=LONG_AGO)
     with held("task", "id", old[0]):
-        Sweeper().sweep()
+        forget()
         assert list(Task.objects.values_list("id", flat=True)) == [old[0]]
-    Sweeper().sweep()
+    forget()
     assert not Task.objects.exists()
 
 

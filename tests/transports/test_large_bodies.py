@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from a2a.errors import Unavailable
-from tasks_app.account import account
+from tasks_app.account import Account
+from tasks_app.transports import bodies
 from tasks_app.transports.bodies import SMALL, STRANGERS, Gone, Intake, strangers
 from tasks_app.transports.http import Refusal
 from tests.conftest import NO_TLS, Server
@@ -105,8 +106,14 @@ def intake(receive: Any, owner: int = 7, *, declared: int | None = None, limit: 
     return Intake({"headers": headers}, receive, limit, 5, owner_of)
 
 
+@pytest.fixture(autouse=True)
+def _account_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The account of a process that was just started."""
+    monkeypatch.setattr(bodies, "account", Account())
+
+
 def held() -> dict[int | None, int]:
-    return {owner: amount for kind, owner, amount in account.holdings() if kind == "bodies"}
+    return {owner: amount for kind, owner, amount in bodies.account.holdings() if kind == "bodies"}
 
 
 async def test_a_small_body_that_comes_at_once_is_in_no_account() -> None:
