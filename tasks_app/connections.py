@@ -3,6 +3,7 @@ connections by their number."""
 
 import asyncio
 import resource
+import socket
 from http import HTTPStatus
 from typing import Any
 
@@ -24,6 +25,8 @@ LINGER_BYTES, LINGER_SECONDS = 1_000_000, 1.0
 """The rest that a refused client may still send before its connection is closed: it reads the answer only then."""
 DESCRIPTORS = 0.8
 """The part of the process's file descriptors that connections may take. Agents and the database need the rest."""
+RECEIVED = 32_768
+"""Bytes of a connection that the kernel is asked to keep until they are read; Linux takes twice as much."""
 SPARE = 16
 """One in so many connections may exceed the limit for as long as its refusal takes."""
 
@@ -78,6 +81,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        # The event loop reads what the kernel has of a connection, wanted or not: up to a quarter of a megabyte.
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED)
         self.since = self.loop.time()
         self._look_later()
         if Connection.most is None:

@@ -148,6 +148,7 @@ async def restarted(plant: Plant) -> None:
     plant.redis.start()
 
 
+@pytest.mark.finds("broker:", "hints:")
 async def test_redis_that_dies_and_comes_back_empty_loses_nothing(plant: Plant) -> None:
     web, worker = await plant.web(), await plant.worker()
     async with client(web) as caller:
@@ -170,6 +171,7 @@ async def quick_round(caller: Client) -> None:
     assert answer["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
+@pytest.mark.finds("broker:", "hints:")
 @pytest.mark.parametrize("trouble", ["frozen", "gone"])
 async def test_a_broker_that_does_not_answer_slows_no_answer(plant: Plant, trouble: str) -> None:
     web = await plant.web(A2A_POLL_SECONDS="0.3")
