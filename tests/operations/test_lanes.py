@@ -159,24 +159,30 @@ def test_nothing_is_kept_of_what_was_answered() -> None:
 # ---------------------------------------------------------------- turns
 
 
-def test_owners_take_turns_in_slow_reads(settings: Any) -> None:
-    order: list[str] = []
-    threads = settings.A2A_READ_CONNECTIONS
+def test_owners_take_turns_in_slow_reads() -> None:
+    """The order in which work is begun, with a lane whose threads are played here: a thread that the machine leaves
+    waiting between taking its work and doing it changes the order of the ends, not of the turns."""
+    lane = lanes.Turns("slow", perform, most=99, most_of_owner=99)
+    lane.threads = [threading.Thread() for _ in range(3)]
+    owners = [*([1] * 10), 2, 2]
+    assert lane.put([(KINDS[DoSlowly], Ticket(DoSlowly(lambda: None, owner))) for owner in owners]) == []
 
-    async def asked() -> None:
-        mine = [DoSlowly(lambda: order.append("mine"), 1) for _ in range(10)]
-        theirs = [DoSlowly(lambda: order.append("theirs"), 2) for _ in range(2)]
-        asking = [asyncio.ensure_future(bridge.ask(item)) for item in (*mine, *theirs)]
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        going_on.set()
-        await asyncio.gather(*asking)
+    def begin() -> int | None:
+        group = lane._take()
+        return group and group[1][0].item.owner
 
-    with busy(DoSlowly, threads) as going_on:
-        asyncio.run(asked())
-    # While both wait each has one thread, so the other's two come before most of the ten.
-    assert order.index("theirs") < 4
-    assert [place for place, name in enumerate(order) if name == "theirs"][1] < 8
+    def end(owner: int) -> None:
+        lane._done(0, [Ticket(DoSlowly(lambda: None, owner))])
+
+    assert [begin() for _ in lane.threads] == [1, 2, 1]
+    end(1)
+    assert begin() == 2, "each has a thread, and of the third it is the other's turn"
+    end(1)
+    assert begin() == 1, "with nothing at work"
+    end(2)
+    assert begin() == 1
+    end(2)
+    assert begin() is None, "the last thread is for those who have none"
 
 
 def test_no_owner_has_all_connections_for_slow_reads(settings: Any) -> None:
