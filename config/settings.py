@@ -236,6 +236,7 @@ INSTALLED_APPS = [
     "tasks_app",
 ]
 MIDDLEWARE = [
+    "tasks_app.transports.headers.pages",
     "django.middleware.security.SecurityMiddleware",
     "tasks_app.transports.static.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -21,6 +21,7 @@ from django.urls import Resolver404, ResolverMatch, resolve, set_script_prefix
 from django.utils.module_loading import import_string
 
 from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
+from tasks_app.transports.headers import protect
 from tasks_app.transports.http import Refusal, authenticate, fault_of_key, refuse
 
 log = logging.getLogger(__name__)
@@ -142,6 +143,7 @@ def _start(response: HttpResponseBase) -> dict[str, Any]:
 
 async def _send_whole(response: HttpResponse, send: Send) -> None:
     body = response.content
+    protect(response)
     start = _start(response)
     if not response.has_header("Content-Length"):
         start["headers"].append((b"content-length", str(len(body)).encode()))
