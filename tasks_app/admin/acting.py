@@ -1,20 +1,23 @@
 """Tables of rows that operators act on: found by exact ids; each act asks back, and is written down."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 
 from tasks_app.admin.readonly import LogTable, M, confirmation, link
 from tasks_app.admin.text import moment, visible
-from tasks_app.deliveries import ActRefused
+from tasks_app.deliveries import Answer
 
 AT_ONCE = 500
 """Rows that one action is done to at most."""
+REFUSALS = 5
+"""Reasons for refusals that are shown."""
 
 
 class Acting(LogTable[M]):
@@ -47,32 +50,60 @@ class Acting(LogTable[M]):
         named = Q(*((column, text) for column in self.found_by), _connector=Q.OR)
         return queryset.none() if "\0" in text else queryset.filter(named), False
 
+    def in_words(self, rows: list[Any]) -> list[str]:
+        """Return the lines of the page that asks back: what the rows have in common, and how many they are."""
+        raise NotImplementedError
+
     def act(
         self,
         request: HttpRequest,
         queryset: QuerySet[Any],
         name: str,
-        act: Callable[[str], None],
+        act: Callable[[Sequence[str]], Mapping[str, Answer]],
         *,
         title: str,
         warning: str,
         done: str,
+        harmless: bool = False,
     ) -> HttpResponse | None:
-        """Asks back, naming every row; then acts on those named."""
+        """Ask back, naming every row; then act on those named, all at once."""
         if request.POST.get("post") != "yes":
             rows = list(queryset[: AT_ONCE + 1])
             if len(rows) > AT_ONCE:
                 self.message_user(request, f"At most {AT_ONCE} at once: nothing was done.", messages.ERROR)
                 return None
-            names = [(row.pk, visible(str(row))) for row in rows]
-            return confirmation(self, request, names, action=name, title=title, warning=warning)
-        for pk in request.POST.getlist(ACTION_CHECKBOX_NAME)[:AT_ONCE]:
-            row: Model | None = None if "\0" in pk else self.model._default_manager.filter(pk=pk).first()
-            try:
-                act(pk if row else "")
-            except ActRefused as refused:
-                self.message_user(request, f"{visible(pk[:100])}: {refused}", messages.ERROR)
-            else:
-                self.log_change(request, row, f"{done}.")
-                self.message_user(request, f"{visible(pk)}: {done.lower()}.", messages.SUCCESS)
+            return confirmation(
+                self, request, [(row.pk, visible(str(row))) for row in rows], self.in_words(rows),
+                action=name, title=title, warning=warning, harmless=harmless,
+            )  # fmt: skip
+        answers = act(request.POST.getlist(ACTION_CHECKBOX_NAME)[:AT_ONCE])
+        acted_on = [id for id, answer in answers.items() if not answer.refusal]
+        for row in self.model._default_manager.filter(pk__in=acted_on):
+            self.log_change(request, row, f"{done}.")
+        summed(self, request, answers, done)
         return None
+
+
+def summed(
+    model_admin: "admin.ModelAdmin[Any]", request: HttpRequest, answers: Mapping[str, Answer], done: str
+) -> None:
+    """Say in a few messages what became of each row: how many were acted on, and each refusal once."""
+    counts = Counter(answer.refusal for answer in answers.values())
+    if number := counts.pop("", 0):
+        held_up = sum(bool(answer.note) for answer in answers.values())
+        note = next((answer.note for answer in answers.values() if answer.note), "")
+        more = f" {number_of(model_admin, held_up)} not yet: {note}" if note else ""
+        model_admin.message_user(request, f"{done}: {number_of(model_admin, number)}.{more}", messages.SUCCESS)
+    for refusal, number in counts.most_common(REFUSALS):
+        first = next(id for id, answer in answers.items() if answer.refusal == refusal)
+        others = f" and {number - 1} more" if number > 1 else ""
+        model_admin.message_user(request, f"{visible(first[:100])}{others}: {refusal}", messages.ERROR)
+    if len(counts) > REFUSALS:
+        left_out = len(counts) - REFUSALS
+        model_admin.message_user(request, f"{left_out} more reasons for refusals are not shown.", messages.ERROR)
+
+
+def number_of(model_admin: "admin.ModelAdmin[Any]", number: int) -> str:
+    """Return a number with the noun of the table: 1 delivery, 53 deliveries."""
+    opts = model_admin.opts
+    return f"{number} {opts.verbose_name if number == 1 else opts.verbose_name_plural}"

@@ -1,5 +1,6 @@
 """Deliveries: what was sent where, try by try; sent again, given up."""
 
+from functools import partial
 from typing import Any
 
 from django.contrib import admin
@@ -7,10 +8,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from tasks_app import deliveries
-from tasks_app.admin.acting import Acting
+from tasks_app.admin.acting import Acting, number_of
 from tasks_app.admin.paging import ExactFilter, held
 from tasks_app.admin.readonly import Fact, link
-from tasks_app.admin.text import Pane, duration, moment, size, visible
+from tasks_app.admin.text import NONE, Pane, duration, moment, size, visible
 from tasks_app.models import Delivery, DeliveryTry
 
 SHOWN = 100
@@ -33,7 +34,7 @@ class DeliveryAdmin(Acting[Delivery]):
     actions = ("send_again", "give_up")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
-        return super().get_queryset(request).defer("body")
+        return super().get_queryset(request).defer("body").select_related("config")
 
     @admin.display(description="error")
     def shown_error(self, row: Delivery) -> str:
@@ -52,19 +53,36 @@ class DeliveryAdmin(Acting[Delivery]):
             "more_tries": SHOWN if more else 0,
         }
 
+    def in_words(self, rows: list[Delivery]) -> list[str]:
+        groups: dict[tuple[str, str, str], list[Delivery]] = {}
+        for row in rows:
+            groups.setdefault((receiver_of(row), row.state, row.error), []).append(row)
+        return [
+            f"{host}: {number_of(self, len(found))} of {len({row.config_id for row in found})} webhooks, {state}"
+            + (f": {visible(error)}" if error else "")
+            for (host, state, error), found in groups.items()
+        ]
+
     @admin.action(permissions=["act"], description="Send selected deliveries again")
     def send_again(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse | None:
         return self.act(
             request, queryset, "send_again", deliveries.send_again, title="Send these deliveries again?",
-            warning="Their receivers may get them twice, with the same webhook-id.", done="To be sent again",
+            warning="Each webhook gets its deliveries in the order of their events. Receivers may get them twice, with "
+            "the same webhook-id.", done="To be sent again", harmless=True,
         )  # fmt: skip
 
     @admin.action(permissions=["act"], description="Give up selected deliveries")
     def give_up(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse | None:
         return self.act(
-            request, queryset, "give_up", deliveries.give_up, title="Give up these deliveries?",
+            request, queryset, "give_up", partial(deliveries.each, deliveries.give_up),
+            title="Give up these deliveries?",
             warning="They are not tried again; the next ones of their webhooks go on.", done="Given up",
         )  # fmt: skip
+
+
+def receiver_of(row: Delivery) -> str:
+    """Return the host of the webhook, which must have been selected; a dash where it is no longer kept."""
+    return visible(row.config.host) if row.config else NONE
 
 
 def delivery_facts(row: Delivery) -> list[Fact]:

@@ -51,6 +51,7 @@ class ApiKeyAdmin(ReadOnly[ApiKey]):
                 self,
                 request,
                 [(str(key.pk), f"{key} of {key.principal}") for key in keys],
+                [f"{key} of {key.principal}" for key in keys],
                 action="revoke",
                 title=f"Revoke {counted(len(keys))}?",
                 warning="Whoever uses them is refused from now on. A revoked key cannot be brought back.",

@@ -125,17 +125,21 @@ def confirmation(
     model_admin: "admin.ModelAdmin[Any]",
     request: HttpRequest,
     rows: list[tuple[str, str]],
+    in_words: list[str],
     *,
     action: str,
     title: str,
     warning: str,
+    harmless: bool = False,
 ) -> HttpResponse:
-    """Django's second page of an action: what it will be done to, and a button. Rows are (id, name)."""
+    """Return the page that asks back before an action: what it will be done to, and a button. Rows are (id, name)."""
     context = {
         **model_admin.admin_site.each_context(request),
         "title": title,
         "warning": warning,
         "rows": rows,
+        "in_words": in_words,
+        "harmless": harmless,
         "action": action,
         "opts": model_admin.opts,
         "media": model_admin.media,

@@ -1,5 +1,6 @@
 """Tasks: found by id or context, shown from their log, canceled by the operation."""
 
+from collections import Counter
 from typing import Any
 
 from django.contrib import admin, messages
@@ -16,9 +17,11 @@ from a2a.errors import Error
 from a2a.states import TERMINAL
 from tasks_app import lookup, operations
 from tasks_app.admin import task_page
+from tasks_app.admin.acting import number_of, summed
 from tasks_app.admin.paging import CreatedFilter, ExactFilter
 from tasks_app.admin.readonly import LogTable, confirmation, link
 from tasks_app.admin.text import moment, visible
+from tasks_app.deliveries import Answer
 from tasks_app.models import STATES, Task
 
 AT_ONCE = 500
@@ -123,42 +126,42 @@ class TaskAdmin(LogTable[Task]):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         task_id = unquote(object_id)
-        if not self.cancel_one(request, task_id):
-            return self.gone(request, task_id)
+        summed(self, request, {task_id: self.cancel_one(request, task_id)}, "Canceled")
         return HttpResponseRedirect(link("task", task_id))
 
     @admin.action(permissions=["cancel"], description="Cancel selected tasks")
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Task]) -> HttpResponse | None:
-        """Asks back, naming every task; then cancels those named, whatever the filters say by then."""
+        """Ask back, naming every task; then cancel those named, whatever the filters say by then."""
         if request.POST.get("post") == "yes":
-            for task_id in request.POST.getlist(ACTION_CHECKBOX_NAME)[:AT_ONCE]:
-                self.cancel_one(request, task_id)
+            chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)[:AT_ONCE]
+            summed(self, request, {task_id: self.cancel_one(request, task_id) for task_id in chosen}, "Canceled")
             return None
         rows = list(queryset.values_list("pk", "agent", "state")[: AT_ONCE + 1])
         if len(rows) > AT_ONCE:
             self.message_user(request, f"At most {AT_ONCE} tasks at once: nothing was done.", messages.ERROR)
             return None
+        kinds = Counter((agent, state) for _, agent, state in rows)
         return confirmation(
             self,
             request,
             [(task_id, f"{task_id} ({visible(agent)}, {state.replace('_', ' ')})") for task_id, agent, state in rows],
+            [
+                f"agent {visible(agent)}: {number_of(self, count)}, {state.replace('_', ' ')}"
+                for (agent, state), count in kinds.items()
+            ],
             action="cancel_selected",
-            title=f"Cancel {len(rows)} {'task' if len(rows) == 1 else 'tasks'}?",
+            title=f"Cancel {number_of(self, len(rows))}?",
             warning="Agents at work on them are told to stop; their callers see the tasks as canceled.",
         )
 
-    def cancel_one(self, request: HttpRequest, task_id: str) -> bool:
-        """False if there is no such task; a refusal is told."""
-        name = visible(task_id[:100])
+    def cancel_one(self, request: HttpRequest, task_id: str) -> Answer:
+        """Cancel a task, and write it down."""
         task = None if "\0" in task_id else Task.objects.only("pk").filter(pk=task_id).first()
         if task is None:
-            self.message_user(request, f"{name}: Task not found.", messages.ERROR)
-            return False
+            return Answer(refusal="Task not found.")
         try:
             operations.cancel_for_operator(task_id, request.user.get_username())
         except Error as error:
-            self.message_user(request, f"{name}: {error.sentence}.", messages.ERROR)
-        else:
-            self.log_change(request, task, "Canceled.")
-            self.message_user(request, f"{name}: canceled.", messages.SUCCESS)
-        return True
+            return Answer(refusal=f"{error.sentence}.")
+        self.log_change(request, task, "Canceled.")
+        return Answer()

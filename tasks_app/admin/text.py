@@ -7,6 +7,8 @@ import orjson
 
 PANE = 200_000
 """Characters that one pane of a page shows at most."""
+NONE = "\N{EN DASH}"
+"""Stands for an empty value, on every page."""
 
 # Control characters, direction marks, zero-width spaces, tags, half surrogates: they hide text or turn it around.
 # The zero-width joiners stay: scripts and emoji need them.

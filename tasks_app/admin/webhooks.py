@@ -1,5 +1,7 @@
 """Webhooks: where they lead and how they are; switched off and on."""
 
+from collections import Counter
+from functools import partial
 from typing import Any
 
 from django.contrib import admin
@@ -7,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from tasks_app import deliveries
-from tasks_app.admin.acting import Acting
+from tasks_app.admin.acting import Acting, number_of
 from tasks_app.admin.deliveries import delivery_line
 from tasks_app.admin.paging import ExactFilter, held
 from tasks_app.admin.readonly import Fact, link
@@ -50,19 +52,24 @@ class PushConfigAdmin(Acting[PushConfig]):
             "more_deliveries": SHOWN if more else 0,
         }
 
+    def in_words(self, rows: list[PushConfig]) -> list[str]:
+        hosts = Counter((row.host, row.state) for row in rows)
+        return [f"{visible(host)}: {number_of(self, count)}, {state}" for (host, state), count in hosts.items()]
+
     @admin.action(permissions=["act"], description="Disable selected webhooks")
     def disable(self, request: HttpRequest, queryset: QuerySet[PushConfig]) -> HttpResponse | None:
         operator = request.user.get_username()
         return self.act(
-            request, queryset, "disable", lambda pk: deliveries.disable(pk, operator), title="Disable these webhooks?",
+            request, queryset, "disable",
+            partial(deliveries.each, lambda pk: deliveries.disable(pk, operator)), title="Disable these webhooks?",
             warning="What waits for them is given up; events from now on are not delivered.", done="Disabled",
         )  # fmt: skip
 
     @admin.action(permissions=["act"], description="Enable selected webhooks")
     def enable(self, request: HttpRequest, queryset: QuerySet[PushConfig]) -> HttpResponse | None:
         return self.act(
-            request, queryset, "enable", deliveries.enable, title="Enable these webhooks?",
-            warning="Events from now on are delivered again; what was given up is not.", done="Enabled",
+            request, queryset, "enable", partial(deliveries.each, deliveries.enable), title="Enable these webhooks?",
+            warning="Events from now on are delivered again; what was given up is not.", done="Enabled", harmless=True,
         )  # fmt: skip
 
 

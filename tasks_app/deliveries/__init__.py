@@ -6,22 +6,24 @@ The rows are written by event_log/outbox.py together with their events. Every pr
 from tasks_app.deliveries.acts import (
     ActRefused,
     disable,
+    each,
     enable,
     give_up,
-    no_delivery,
     oldest_due,
     secret_of,
-    send_again,
     shown_address,
     shown_body,
 )
+from tasks_app.deliveries.again import Answer, no_delivery, send_again
 from tasks_app.deliveries.posting import with_files
 from tasks_app.deliveries.sender import sender
 from tasks_app.deliveries.turns import release_all
 
 __all__ = [
     "ActRefused",
+    "Answer",
     "disable",
+    "each",
     "enable",
     "give_up",
     "no_delivery",

@@ -1,6 +1,7 @@
 """The acts of operators on webhooks and deliveries, for the admin and the commands, and what an operator must know."""
 
 import logging
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -9,6 +10,7 @@ from django.db import DatabaseError, InterfaceError, transaction
 
 from tasks_app import clock
 from tasks_app.bridge import Do, bridge
+from tasks_app.deliveries.again import Answer, no_delivery
 from tasks_app.deliveries.posting import with_files
 from tasks_app.deliveries.turns import end, locked
 from tasks_app.event_log import MakeBody, body_of
@@ -23,10 +25,16 @@ class ActRefused(Exception):
     """It cannot be done; the sentence says why."""
 
 
-def send_again(delivery_id: str) -> None:
-    """Puts a delivery back to be tried now. Raises ActRefused."""
-    bridge.do(Do(partial(_locked, _send_again, delivery_id)))
-    hints.due()
+def each(act: Callable[[str], None], ids: Iterable[str]) -> dict[str, Answer]:
+    """Do an act on one row after another, as far as it is not refused. Return an answer for each id."""
+    answers = {}
+    for id in dict.fromkeys(ids):
+        try:
+            act(id)
+            answers[id] = Answer()
+        except ActRefused as refused:
+            answers[id] = Answer(refusal=str(refused))
+    return answers
 
 
 def give_up(delivery_id: str) -> None:
@@ -82,32 +90,16 @@ def oldest_due(patience: timedelta) -> datetime | None:
     return late.values_list("due_at", flat=True).first()
 
 
-def no_delivery(delivery_id: str) -> ActRefused:
-    """Return the refusal of an act on a delivery that does not exist."""
-    return ActRefused(
-        f"There is no delivery {delivery_id[:64]!r}, or it is no longer kept: "
-        "`manage.py deliveries list` prints their ids."
-    )
-
-
 def _locked(act: Any, delivery_id: str) -> None:
     """Under the lock that a sender takes to write down what became of a try."""
     with transaction.atomic():
         delivery = Delivery.objects.filter(pk=delivery_id).first()
         if delivery is None:
-            raise no_delivery(delivery_id)
+            raise ActRefused(no_delivery(delivery_id))
         config = locked(delivery.config_id)
         if config is None:
             raise ActRefused("Its webhook is no longer kept.")
         act(delivery, config)
-
-
-def _send_again(delivery: Delivery, config: PushConfig) -> None:
-    if config.state != "active":
-        raise ActRefused(f"Its webhook is {config.state}: {config.reason or 'nothing is sent to it'}.")
-    # It is wanted for itself now: no later one supersedes it.
-    Delivery.objects.filter(pk=delivery.pk).update(state="waiting", done_at=None, interim=False)
-    PushConfig.objects.filter(pk=config.pk).update(due_at=clock.shared())
 
 
 def _give_up(delivery: Delivery, config: PushConfig) -> None:

@@ -4,6 +4,7 @@ All of it is in transactions of the write lane. Leases, and when a delivery is d
 share.
 """
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from secrets import token_hex
 
@@ -129,6 +130,12 @@ def _turn(config: PushConfig, owner_id: int, head: Delivery, lease: str, until: 
 def locked(config_id: str) -> PushConfig | None:
     """The webhook, locked. Whoever else has it is not waited for: the lane belongs to everybody."""
     return PushConfig.objects.select_for_update(no_key=True, nowait=True).filter(pk=config_id).first()
+
+
+def locked_all(config_ids: Iterable[str]) -> dict[str, PushConfig]:
+    """Return the webhooks by id, locked in the order of their ids. A row that is locked already is not waited for."""
+    rows = PushConfig.objects.select_for_update(no_key=True, nowait=True).filter(pk__in=set(config_ids))
+    return {row.pk: row for row in rows.order_by("pk")}
 
 
 def settle(turn: Turn, result: TryResult, began: datetime, ended: datetime, chance: float) -> None:

@@ -28,20 +28,18 @@ def test_operators_send_again_and_give_up(lanes: None, owner: Person, there: Rec
     pump()
     assert states() == [(2, "dead", 1), (3, "waiting", 1)]
     dead, waiting = Delivery.objects.order_by("seq")
-    send_again(dead.pk)
+    send_again([dead.pk])
     give_up(waiting.pk)
     with pytest.raises(ActRefused):
         give_up(waiting.pk)
-    with pytest.raises(ActRefused):
-        send_again("nothing")
+    assert send_again(["nothing"])["nothing"].refusal
     pump()
     assert states() == [(2, "delivered", 2), (3, "dead", 1)]
     (row,) = PushConfig.objects.all()
     disable(row.pk, "ops")
-    with pytest.raises(ActRefused):
-        send_again(waiting.pk)
+    assert send_again([waiting.pk])[waiting.pk].refusal
     enable(row.pk)
-    send_again(waiting.pk)
+    send_again([waiting.pk])
     pump()
     assert states() == [(2, "delivered", 2), (3, "delivered", 2)]
 
@@ -71,7 +69,7 @@ def test_what_was_acknowledged_stays_delivered_when_an_operator_stops_sending_it
     pump()
     assert states() == [(2, "delivered", 1), (3, "waiting", 1)]
     first, second = Delivery.objects.order_by("seq").values_list("pk", flat=True)
-    send_again(first)
+    send_again([first])
     hand.on(minutes=1)
     pump()
     assert states() == [(2, "waiting", 2), (3, "waiting", 1)], "the second time it failed"
@@ -136,7 +134,7 @@ def test_what_was_acknowledged_stays_delivered_when_it_is_refused_the_second_tim
     there.script = [Reply(204), Reply(status)]
     happens(hooked(owner, there.url), WORKS)
     pump()
-    send_again(Delivery.objects.get().pk)
+    send_again([Delivery.objects.get().pk])
     pump()
     assert states() == [(2, "delivered", 2)]
     assert PushConfig.objects.get().state == ("disabled" if status == 410 else "active")

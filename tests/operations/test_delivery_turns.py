@@ -113,7 +113,7 @@ def test_what_a_machine_whose_clock_differs_has_written_is_due_at_once(
         if how == "registered again":
             hook(owner, task_id, f"{there.url}/again", id="a")
         if how == "sent again":
-            send_again(Delivery.objects.get().pk)
+            send_again([Delivery.objects.get().pk])
     monkeypatch.undo()
     assert oldest_due(timedelta(seconds=PATIENCE)) is None
     pump()

@@ -184,7 +184,7 @@ def test_what_was_superseded_is_sent_if_an_operator_wants_it(large: str, there: 
     happens(large, says("six"), DONE)
     pump()
     there.got.clear()
-    send_again(Delivery.objects.get(seq=7).pk)
+    send_again([Delivery.objects.get(seq=7).pk])
     happens_not = Delivery.objects.get(seq=7)
     assert (happens_not.state, happens_not.interim) == ("waiting", False)
     pump()

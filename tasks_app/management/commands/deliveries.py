@@ -1,15 +1,14 @@
 """manage.py deliveries: what an operator can do to webhooks and deliveries in the admin. Prints JSON lines."""
 
 from argparse import ArgumentParser
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.core.management.base import CommandError
 from django.db.models import Model
 
 from tasks_app import deliveries
-from tasks_app.deliveries import ActRefused
+from tasks_app.deliveries import ActRefused, Answer
 from tasks_app.management.operator import DatabaseCommand, takes_limit, takes_operator, write_down
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
 
@@ -26,17 +25,29 @@ class Act(NamedTuple):
     """An operator's act on a row, and its sentence for the log of the admin, which is the admin's own."""
 
     model: type[Model]
-    do: Callable[[str, str], None]
+    do: Callable[[list[str], str], Mapping[str, Answer]]
     done: str
     help: str
 
 
 ACTS = {
-    "retry": Act(Delivery, lambda id, _: deliveries.send_again(id), "To be sent again", "try deliveries again, now"),
-    "give-up": Act(Delivery, lambda id, _: deliveries.give_up(id), "Given up", "no more tries of waiting deliveries"),
-    "disable": Act(PushConfig, deliveries.disable, "Disabled", "no more tries to webhooks"),
-    "enable": Act(PushConfig, lambda id, _: deliveries.enable(id), "Enabled", "deliver what happens from now on again"),
-}
+    "retry": Act(
+        Delivery, lambda ids, _: deliveries.send_again(ids), "To be sent again",
+        "try deliveries again, now, those of a webhook in the order of their events",
+    ),
+    "give-up": Act(
+        Delivery, lambda ids, _: deliveries.each(deliveries.give_up, ids), "Given up",
+        "no more tries of waiting deliveries",
+    ),
+    "disable": Act(
+        PushConfig, lambda ids, name: deliveries.each(lambda id: deliveries.disable(id, name), ids), "Disabled",
+        "no more tries to webhooks",
+    ),
+    "enable": Act(
+        PushConfig, lambda ids, _: deliveries.each(deliveries.enable, ids), "Enabled",
+        "deliver what happens from now on again",
+    ),
+}  # fmt: skip
 
 
 class Command(DatabaseCommand):
@@ -72,10 +83,10 @@ class Command(DatabaseCommand):
             case "show":
                 self.show(options["id"])
             case "secret":
-                self.each("webhook_id", [options["id"]], partial(_secret, options["operator"]))
+                self.told("webhook_id", _secret(options["operator"], options["id"]))
             case _:
                 name = "id" if ACTS[verb].model is Delivery else "webhook_id"
-                self.each(name, options["ids"], partial(_act, verb, options["operator"]))
+                self.told(name, _act(verb, options["operator"], options["ids"]))
 
     def list(self, rows: Any, options: dict[str, Any]) -> None:
         columns = {"state": "state", "task": "task_id", "webhook": "config_id"}
@@ -87,21 +98,16 @@ class Command(DatabaseCommand):
         found = Delivery.objects.filter(pk=id).values(*HEAD).first()
         row = Delivery.objects.filter(pk=id).first()
         if found is None or row is None:
-            raise CommandError(str(deliveries.no_delivery(id)))
+            raise CommandError(deliveries.no_delivery(id))
         tries = DeliveryTry.objects.filter(delivery_id=id).order_by("id").values(*TRY)
         self.line(named(found) | {"body": deliveries.shown_body(row), "log": list(tries)})
 
-    def each(self, name: str, ids: Any, act: Callable[[str], dict[str, Any]]) -> None:
-        """Every id is tried; the exit code is 1 if one of them was refused."""
-        refused = 0
-        for id in ids:
-            try:
-                self.line({name: id} | act(id))
-            except ActRefused as error:
-                refused += 1
-                self.line({name: id, "refused": str(error)})
-        if refused:
-            raise CommandError(f"{refused} of {len(ids)} refused.", returncode=1)
+    def told(self, name: str, lines: Mapping[str, dict[str, Any]]) -> None:
+        """Print a line for each id. The exit code is 1 if one of them was refused."""
+        for id, line in lines.items():
+            self.line({name: id} | line)
+        if refused := sum("refused" in line for line in lines.values()):
+            raise CommandError(f"{refused} of {len(lines)} refused.", returncode=1)
 
 
 def named(row: dict[str, Any]) -> dict[str, Any]:
@@ -112,15 +118,24 @@ def named(row: dict[str, Any]) -> dict[str, Any]:
     return {"webhook_id" if name == "id" else name: value for name, value in shown.items()}
 
 
-def _act(verb: str, operator: str, id: str) -> dict[str, Any]:
+def _act(verb: str, operator: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     act = ACTS[verb]
-    act.do(id, operator)
-    if row := act.model._default_manager.filter(pk=id).first():
+    answers = act.do(list(ids), operator)
+    for row in act.model._default_manager.filter(pk__in=[id for id, answer in answers.items() if not answer.refusal]):
         write_down(operator, row, act.done)
-    return {"done": verb}
+    return {id: _line(verb, answer) for id, answer in answers.items()}
 
 
-def _secret(operator: str, id: str) -> dict[str, Any]:
-    secret = deliveries.secret_of(id)
+def _line(verb: str, answer: Answer) -> dict[str, Any]:
+    if answer.refusal:
+        return {"refused": answer.refusal}
+    return {"done": verb} | ({"note": answer.note} if answer.note else {})
+
+
+def _secret(operator: str, id: str) -> dict[str, dict[str, Any]]:
+    try:
+        secret = deliveries.secret_of(id)
+    except ActRefused as refused:
+        return {id: {"refused": str(refused)}}
     write_down(operator, PushConfig.objects.get(pk=id), "Secret shown")
-    return {"secret": secret}
+    return {id: {"secret": secret}}
