@@ -4,6 +4,7 @@ import json
 import os
 import re
 import secrets
+import stat
 from contextlib import suppress
 from ipaddress import ip_network
 from pathlib import Path
@@ -118,12 +119,37 @@ def database(name: str, default: str) -> dict[str, Any]:
 
 
 def make_folder(folder: Path) -> Path:
-    """Make the folder if need be, for this user alone: everything that was ever asked and answered is in it."""
+    """Make the folder if need be, for this user alone: everything that was ever asked and answered is in it. One that
+    was there before is closed to others if it is empty or has been our data folder, and shared with nobody (/tmp)."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ImproperlyConfigured(f"DATA_DIR: cannot make the folder {folder}: {error.strerror}") from None
+    with suppress(OSError):  # another user's folder stays as it is, and check a2a.W005 says so
+        is_shared = folder.stat().st_mode & stat.S_ISVTX
+        is_ours = any((folder / name).exists() for name in ("secret.key", "taskdesk.sqlite3"))
+        if not is_shared and (is_ours or not any(folder.iterdir())):
+            keep_private(folder)
     return folder
+
+
+def keep_private(path: Path) -> None:
+    """Take the rights of everybody else away from a file or folder, where there are any."""
+    with suppress(OSError):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077:
+            path.chmod(mode & 0o700)
+
+
+def private_file(name: str) -> None:
+    """Make the SQLite file before SQLite does, which would let others read it; its journals get the same rights."""
+    if name.startswith((":", "file:")):
+        return  # in memory, or an address
+    path = Path(name)
+    with suppress(OSError):  # the connection will say what is wrong
+        os.close(os.open(path, os.O_CREAT | os.O_RDONLY, 0o600))
+    for suffix in ("", "-wal", "-shm"):
+        keep_private(path.with_name(path.name + suffix))
 
 
 def long_secret() -> str:

@@ -18,6 +18,7 @@ from config.environment import (
     members,
     names,
     number,
+    private_file,
     text,
     whole,
 )
@@ -182,6 +183,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
             "PRAGMA journal_size_limit=67108864; PRAGMA busy_timeout=20000;"
         ),
     }
+    private_file(str(DATABASES["default"]["NAME"]))
     # Lanes and servers of the tests are threads and processes of their own: they need a file.
     DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
 else:
@@ -283,6 +285,16 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not DEVELOPMENT
 CSRF_TRUSTED_ORIGINS = ["://".join(urlsplit(A2A_PUBLIC_URL)[:2])] if A2A_PUBLIC_URL else []
 """Behind a proxy that speaks TLS forms come from https, while we are asked over http."""
 SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_HSTS_SECONDS = 31_536_000 if A2A_PUBLIC_URL.startswith("https:") else 0
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if A2A_TRUST_FORWARDED == "x-forwarded" else None
+SECURE_SSL_REDIRECT = bool(SECURE_HSTS_SECONDS and SECURE_PROXY_SSL_HEADER)
+SILENCED_SYSTEM_CHECKS = [
+    # Other names of the domain are not ours to decide about: no includeSubDomains, no preload.
+    "security.W005",
+    "security.W021",
+    # Only a proxy whose X-Forwarded-Proto is trusted tells us about TLS; any other redirects by itself.
+    *([] if SECURE_SSL_REDIRECT or not SECURE_HSTS_SECONDS else ["security.W008"]),
+]
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -18,6 +18,8 @@ from tasks_app.rows import sight_of
 
 PREFIX = "tdk_"
 SCOPES = READ, WRITE, CANCEL = "tasks:read", "tasks:write", "tasks:cancel"
+DEVELOPER, DEVELOPMENT = "developer", "development"
+"""The principal and the name of the keys that development servers make; no other key has both."""
 
 
 class Caller(Struct, frozen=True, kw_only=True):
@@ -132,3 +134,9 @@ def new_key(
 def revoke(keys: QuerySet[ApiKey]) -> int:
     """Ends the keys from now on; how many were not ended before."""
     return keys.filter(revoked_at=None).update(revoked_at=clock.now())
+
+
+def development_keys() -> QuerySet[ApiKey]:
+    """Return the keys that development servers have made and that were not revoked."""
+    keys = ApiKey.objects.filter(principal__tenant__name="default", principal__name=DEVELOPER)
+    return keys.filter(name=DEVELOPMENT, revoked_at=None)

@@ -8,6 +8,8 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.request import split_domain_port, validate_host
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+"""Values of HOST that only this machine reaches."""
 MAX_HOST = 255
 _URL = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 """What RFC 3986 allows."""

@@ -1,6 +1,7 @@
 """Misconfigurations that Django's check framework reports, with ids."""
 
 import sqlite3
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,7 +12,7 @@ from django.core.files.storage import storages
 
 from a2a.agents import registry
 from a2a.signatures import UnusableKey
-from tasks_app import addresses, cards, llm
+from tasks_app import access, addresses, cards, llm
 
 
 @register()
@@ -127,6 +128,76 @@ def check_default_card(**_: Any) -> list[CheckMessage]:
     hint = "Leave listed=False out, or choose another by A2A_DEFAULT_AGENT."
     sentence = f"The default agent {agent.name} is not listed: there is no card at the root."
     return [Error(sentence, hint=hint, id="a2a.E012")]
+
+
+def _production(check: Callable[..., Iterator[CheckMessage]]) -> Callable[..., list[CheckMessage]]:
+    """Return a check that has something to say of a production only."""
+
+    def checked(**options: Any) -> list[CheckMessage]:
+        return [] if settings.DEVELOPMENT else list(check(**options))
+
+    return checked
+
+
+@register()
+@_production
+def check_debug(**_: Any) -> Iterator[CheckMessage]:
+    if settings.DEBUG:
+        hint = "Leave DEBUG out: its pages show settings and code to strangers."
+        yield Error("DEBUG=true is for development, and SECRET_KEY makes this a production.", hint=hint, id="a2a.E030")
+
+
+@register()
+@_production
+def check_hosts(**_: Any) -> Iterator[CheckMessage]:
+    if "*" in settings.ALLOWED_HOSTS:
+        hint = "List the names that it is reached by; .example.com stands for all below that domain."
+        yield Error("ALLOWED_HOSTS=* lets callers choose the address on our cards.", hint=hint, id="a2a.E031")
+
+
+@register()
+@_production
+def check_guessable(**_: Any) -> Iterator[CheckMessage]:
+    secrets = {"SECRET_KEY": settings.SECRET_KEY}
+    secrets |= {f"SECRET_KEY_FALLBACKS[{n}]": value for n, value in enumerate(settings.SECRET_KEY_FALLBACKS)}
+    hint = "Use a random one: python -c 'import secrets; print(secrets.token_urlsafe(48))'"
+    for name, value in secrets.items():
+        if is_guessable(value):
+            yield Error(f"{name} can be guessed, and with it every session and link.", hint=hint, id="a2a.E032")
+
+
+@register()
+@_production
+def check_tls(**_: Any) -> Iterator[CheckMessage]:
+    parts = urlsplit(settings.A2A_PUBLIC_URL)
+    if parts.scheme == "http" and parts.hostname not in addresses.LOOPBACK:
+        hint = "Put a proxy that speaks TLS in front, and name its https address."
+        yield Error("A2A_PUBLIC_URL is http: keys and files would travel in clear.", hint=hint, id="a2a.E033")
+
+
+@register("start", deploy=True)
+@_production
+def check_development_keys(databases: Sequence[str] | None = None, **_: Any) -> Iterator[CheckMessage]:
+    """Look for keys that `run` made, as `serve` and `worker` do when they start: other checks ask no database."""
+    if databases:
+        for key in access.development_keys():
+            sentence = f"The API key {key.pk}, which a development server made and printed, may do everything here."
+            yield Error(sentence, hint=f"End it: manage.py a2a keys revoke {key.pk}", id="a2a.E034")
+
+
+@register()
+def check_data_folder(**_: Any) -> list[CheckMessage]:
+    mode = settings.DATA_DIR.stat().st_mode if settings.DATA_DIR.exists() else 0
+    if not mode & 0o077:
+        return []
+    hint = f"chmod 700 {settings.DATA_DIR}, or set DATA_DIR to a folder of its own."
+    return [Warning("Others of this machine can look into DATA_DIR.", hint=hint, id="a2a.W005")]
+
+
+def is_guessable(secret: str) -> bool:
+    """Return whether it is a placeholder, or made of few characters or of one piece again and again."""
+    repeated = (secret * 2).find(secret, 1) < len(secret)
+    return len(secret) < 32 or len(set(secret)) < 10 or repeated or secret.startswith("django-insecure-")
 
 
 def _sqlite() -> bool:

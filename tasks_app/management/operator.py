@@ -42,11 +42,11 @@ class DatabaseCommand(BaseCommand):
 
 def unusable(error: Exception) -> str:
     """What manage.py says, of any command, instead of a traceback."""
-    return f"The database {_place()} cannot be used: {' '.join(str(error).split())}"
+    return f"The database {place()} cannot be used: {' '.join(str(error).split())}"
 
 
-def _place() -> str:
-    """Where the database is, without its password."""
+def place() -> str:
+    """Return where the database is, without its password."""
     found = connection.get_connection_params()
     if "dbname" not in found:
         return str(found["database"])

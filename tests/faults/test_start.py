@@ -1,14 +1,16 @@
 """A start that cannot work ends with a sentence and exit code 1, never with a traceback."""
 
+import os
 import re
 import socket
+import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import Start
-from tests.faults.nodes import manage
+from tests.faults.conftest import SHARED, Start
+from tests.faults.nodes import KEY, manage
 from tests.servers import free_port
 
 pytestmark = pytest.mark.fault
@@ -44,7 +46,7 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
 
 
 def test_an_address_of_another_machine_is_named(tmp_path: Path) -> None:
-    settings = {"HOST": "203.0.113.7", "SECRET_KEY": "x" * 50, "ALLOWED_HOSTS": "desk.example"}
+    settings = {"HOST": "203.0.113.7", **SHARED}
     assert manage(tmp_path, "migrate", "-v0", **settings).returncode == 0
     done = manage(tmp_path, "serve", **settings)
     assert "Cannot listen at http://203.0.113.7:8000; the line above says why." in refusal(done)
@@ -116,7 +118,7 @@ def test_a_level_of_logging_that_there_is_not_is_named(tmp_path: Path) -> None:
         assert sentence == f"LOG_LEVEL must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {level!r}"
 
 
-@pytest.mark.parametrize("secret", [{}, {"SECRET_KEY": "x" * 50}], ids=["development", "production"])
+@pytest.mark.parametrize("secret", [{}, SHARED], ids=["development", "production"])
 @pytest.mark.parametrize("command", [("run",), ("migrate",), ("tasks", "list")], ids=" ".join)
 def test_a_data_folder_that_cannot_be_made_is_named(
     tmp_path: Path, command: tuple[str, ...], secret: dict[str, str]
@@ -161,7 +163,8 @@ def test_a_key_for_cards_needs_no_database(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", [("migrate",), ("run",), ("worker",), *COMMANDS.values()], ids=" ".join)
 def test_a_database_that_is_away_is_named_without_its_password(tmp_path: Path, command: tuple[str, ...]) -> None:
     place = f"127.0.0.1:{free_port()}"
-    done = manage(tmp_path, *command, DATABASE_URL=f"postgres://tina:hunter2@{place}/desk", **PRODUCTION)
+    others = {} if command == ("run",) else PRODUCTION
+    done = manage(tmp_path, *command, DATABASE_URL=f"postgres://tina:hunter2@{place}/desk", **others)
     sentence = refusal(done)
     assert sentence.startswith(f"The database desk at {place} (DATABASE_URL) cannot be used: ")
     assert "refused" in sentence
@@ -182,3 +185,89 @@ def test_a_storage_that_cannot_be_used_is_found_by_a_check(tmp_path: Path, stora
     assert done.returncode == 1
     assert "a2a.E020" in done.stderr
     assert "A2A_FILE_STORAGE_OPTIONS" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("production", "named"),
+    [
+        (SHARED, "SECRET_KEY is a setting of production"),
+        ({"CELERY_BROKER_URL": "redis://127.0.0.1:1/0"}, "CELERY_BROKER_URL is a setting of production"),
+        ({"DATABASE_URL": "postgres://tina:hunter2@db.example/x"}, "DATABASE_URL leads to another machine, db.example"),
+    ],
+)
+def test_a_development_server_refuses_the_settings_of_production(
+    tmp_path: Path, production: dict[str, str], named: str
+) -> None:
+    done = manage(tmp_path, "run", **production)
+    sentence = refusal(done)
+    assert named in sentence
+    assert "manage.py serve" in sentence
+    assert KEY not in done.stdout + done.stderr
+    assert "hunter2" not in done.stdout + done.stderr
+    assert not (tmp_path / "api.key").exists()
+
+
+UNSAFE = {
+    "a2a.E030": {"DEBUG": "true"},
+    "a2a.E031": {"ALLOWED_HOSTS": "*"},
+    "a2a.E032": {"SECRET_KEY": "a" * 50},
+    "a2a.E033": {"A2A_PUBLIC_URL": "http://desk.example"},
+}
+
+
+def test_unsafe_starts_are_refused(tmp_path: Path) -> None:
+    settings = SHARED | {name: value for unsafe in UNSAFE.values() for name, value in unsafe.items()}
+    done = manage(tmp_path, "serve", **settings)
+    assert done.returncode == 1
+    assert set(re.findall(r"a2a\.E\d+", done.stderr)) == set(UNSAFE)
+    assert "a" * 50 not in done.stderr
+
+
+def test_a_key_of_development_keeps_a_production_from_starting(tmp_path: Path) -> None:
+    assert manage(tmp_path, "migrate", "-v0", **SHARED).returncode == 0
+    made = "from tasks_app import access; access.new_key('developer', name='development')"
+    assert manage(tmp_path, "shell", "--no-imports", "-c", made, **SHARED).returncode == 0
+    done = manage(tmp_path, "serve", **SHARED)
+    assert done.returncode == 1
+    assert "(a2a.E034) The API key 1, which a development server made and printed" in done.stderr
+    assert manage(tmp_path, "a2a", "keys", "revoke", "1", **SHARED).returncode == 0
+    again = manage(tmp_path, "check", "--deploy", "--database", "default", **SHARED)
+    assert "a2a.E034" not in again.stderr
+
+
+def test_the_settings_of_the_readme_pass_the_checks_of_a_deployment(tmp_path: Path, postgres: str) -> None:
+    settings = {
+        "DATABASE_URL": postgres,
+        "CELERY_BROKER_URL": "redis://127.0.0.1:1/0",
+        "REDIS_URL": "redis://127.0.0.1:1/0",
+        "SECRET_KEY": SHARED["SECRET_KEY"] + ", web and worker",
+        "ALLOWED_HOSTS": "agents.example.com",
+        "A2A_PUBLIC_URL": "https://agents.example.com",
+    }
+    for more in ({}, {"A2A_TRUST_FORWARDED": "x-forwarded"}):
+        done = manage(tmp_path, "check", "--deploy", "--fail-level", "WARNING", **settings, **more)
+        assert done.returncode == 0, done.stderr
+        assert "no issues" in done.stdout
+
+
+def rights(path: Path) -> int:
+    """The mode of a file, without its kind."""
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_data_folder_is_closed_to_others_also_one_that_was_there(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        assert manage(tmp_path / "data", "migrate", "-v0").returncode == 0
+        (tmp_path / "data").chmod(0o755)
+        (tmp_path / "data" / "taskdesk.sqlite3").chmod(0o644)
+        (tmp_path / "data" / "taskdesk.sqlite3-wal").touch(0o644)
+        assert manage(tmp_path / "data", "tasks", "list").returncode == 0
+        assert rights(tmp_path / "data") == 0o700
+        assert {rights(path) & 0o077 for path in (tmp_path / "data").glob("taskdesk.sqlite3*")} == {0}
+        (tmp_path / "others").mkdir()
+        (tmp_path / "others" / "file").touch()
+        assert "a2a.W005" in manage(tmp_path / "others", "check").stderr
+        assert rights(tmp_path / "others") == 0o755
+    finally:
+        os.umask(before)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.faults.clients import PATIENCE, Client, client
-from tests.faults.conftest import Plant
+from tests.faults.conftest import SHARED, Plant
 from tests.faults.nodes import AGENTS, ROOT, Worker, environment, manage
 from tests.servers import free_port
 
@@ -202,5 +202,5 @@ def test_what_lags_without_redis_or_a_common_secret_is_said(postgres: str, tmp_p
     assert "(a2a.W002) Without REDIS_URL streams of tasks that run in another process lag up to 2 s." in done.stderr
     assert "(a2a.W003)" in done.stderr
     assert "a2a.W004" not in done.stderr
-    assert "(a2a.W004)" in manage(tmp_path, "check", SECRET_KEY="s" * 50, ALLOWED_HOSTS="a.example").stderr
+    assert "(a2a.W004)" in manage(tmp_path, "check", **SHARED).stderr
     assert "(a2a.W001)" in manage(tmp_path, "check", REDIS_URL="redis://127.0.0.1:9/0").stderr

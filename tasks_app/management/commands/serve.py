@@ -9,13 +9,13 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from tasks_app import services
-from tasks_app.addresses import listening
+from tasks_app.addresses import LOOPBACK, listening
+from tasks_app.management import development
 from tasks_app.management.operator import DatabaseCommand
 from tasks_app.rows import on_postgres
 from tasks_app.server import serve
 
 log = logging.getLogger(__name__)
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Command(DatabaseCommand):
@@ -23,6 +23,9 @@ class Command(DatabaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         refuse_open_development()
+        self.check(include_deployment_checks=True, tags=["start"], databases=["default"])
+        if settings.DEVELOPMENT:
+            development.end_former_key()
         lock = None if on_postgres() else lock_folder(settings.DATA_DIR)
         take_over_folder()
         if serve(lambda: log.info("serving at %s", listening())):

@@ -35,6 +35,7 @@ class Command(DatabaseCommand):
         if processes is not None and processes < 1:
             raise CommandError("--processes must be 1 or more.")
         self.check_migrations()
+        self.check(include_deployment_checks=True, tags=["start"], databases=["default"])
         pool = ["--pool", "prefork", "--concurrency", str(processes)] if processes else ["--pool", "threads"]
         only = ["--queues", ",".join(sorted(chosen))] if chosen else []
         quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat"]

@@ -35,6 +35,8 @@ def _create(printer: Printer, options: dict[str, Any]) -> None:
     days = options["days"]
     if days is not None and not 0 < days < 36_500:
         raise CommandError("--days must be above 0, and a century at most.")
+    if (options["principal"], options["name"]) == (access.DEVELOPER, access.DEVELOPMENT):
+        raise CommandError("Keys of developer named development are those that `manage.py run` makes: choose another.")
     try:
         check_tenant_name(options["tenant"])
     except ValueError as error:
