@@ -47,13 +47,12 @@ class Keeper:
         while not self.stopping.wait(settings.A2A_SWEEP_SECONDS):
             try:
                 self.round()
-            except Held:
-                log.info("rows past their time are locked; deleting them later")
             except Exception:
                 log.exception("deleting failed; trying again in %g s", settings.A2A_SWEEP_SECONDS)
 
     def round(self) -> None:
-        """Delete until nothing is past its time, unless the clock is in doubt or another process is at it."""
+        """Delete until nothing is past its time, unless the clock is in doubt or another process is at it. A heap whose
+        step fails is left to the next round; the others go on."""
         busy = list(self.ways)
         for way in busy:
             way.begin()
@@ -90,9 +89,17 @@ class Way:
         self.more = True
 
     def go(self) -> float | None:
-        """Make a step; return the pause behind it, None if another process is at it."""
+        """Make a step; return the pause behind it, None if another process is at it. The way ends with a step that
+        fails."""
         before = clock.now() - self.heap.age()
-        stepped = self.steps.step(before)
+        try:
+            stepped = self.steps.step(before)
+        except Held:
+            log.info("%s past their time are locked; deleting them later", self.heap.name)
+            return self._end()
+        except Exception:
+            log.exception("deleting %s failed; trying again in %g s", self.heap.name, settings.A2A_SWEEP_SECONDS)
+            return self._end()
         if stepped is None:
             return None
         self.more = stepped.batch.more
@@ -100,6 +107,10 @@ class Way:
         self.lag = max(0.0, (before - reached).total_seconds())
         share = SHARE + (MOST_SHARE - SHARE) * min(1.0, self.lag / BEHIND)
         return stepped.seconds * (1 / share - 1)
+
+    def _end(self) -> float:
+        self.more = False
+        return 0.0
 
 
 keeper = Keeper()

@@ -9,7 +9,8 @@ import orjson
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import OperationalError, connection
+from msgspec.structs import replace
 
 from a2a.events import StatusChanged
 from a2a.states import TaskState
@@ -184,6 +185,21 @@ def test_what_was_passed_over_is_found_when_a_heap_is_gone_through_again(owner: 
         way.began -= 601
     keeper.round()
     assert Task.objects.count() == 0
+
+
+def test_a_heap_that_fails_holds_up_no_other(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(before: datetime, place: str, rows: int) -> Batch:
+        raise OperationalError("disk I/O error")
+
+    fill(owner, 1, 40 * DAY)
+    keeper = Keeper()
+    heap = keeper.ways[0].steps.heap
+    keeper.ways[0].steps.heap = replace(heap, delete=fail)
+    keeper.round()
+    assert left() == all_of(0) | {"IdempotencyKey": 1}
+    keeper.ways[0].steps.heap = heap
+    keeper.round()
+    assert left() == all_of(0)
 
 
 @pytest.mark.django_db(transaction=True)
