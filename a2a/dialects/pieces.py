@@ -8,6 +8,8 @@ from a2a.types import Artifact, Card, Json, Message, Part, Role, Skill
 
 EncodePart = Callable[[Part], Json]
 DecodePart = Callable[[Json, str], Part]
+MAX_PARTS = 1_000
+"""Parts of a message. Each costs an object of its own wherever the message is read, and all of them one call."""
 
 
 def message_members(message: Message, role: str, encode_part: EncodePart) -> Json:
@@ -31,7 +33,8 @@ def message_members(message: Message, role: str, encode_part: EncodePart) -> Jso
 
 
 def message_of(wire: Json, path: str, roles: dict[str | int, Role], decode_part: DecodePart) -> Message:
-    """A message whose members have the right types. Raises InvalidParams for no id, an unknown role or no parts."""
+    """Return a message whose members have the right types. Raises InvalidParams for no id, an unknown role, no parts or
+    too many."""
     if not wire["messageId"]:
         raise InvalidParams((f"{path}.messageId", "must not be empty"))
     role = roles.get(wire["role"])
@@ -40,6 +43,8 @@ def message_of(wire: Json, path: str, roles: dict[str | int, Role], decode_part:
         raise InvalidParams((f"{path}.role", f"must be {names}"))
     if not wire["parts"]:
         raise InvalidParams((f"{path}.parts", "At least one part is required"))
+    if len(wire["parts"]) > MAX_PARTS:
+        raise InvalidParams((f"{path}.parts", f"must have {MAX_PARTS} parts at most, not {len(wire['parts'])}"))
     return Message(
         message_id=wire["messageId"],
         role=role,

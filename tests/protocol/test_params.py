@@ -116,6 +116,13 @@ def test_1_0_takes_the_number_of_a_role() -> None:
     assert new({"role": 2}).message.role is Role.AGENT
 
 
+@pytest.mark.parametrize("send", [new, old])
+def test_a_message_has_a_thousand_parts_at_most(send: Callable[[Json], Any]) -> None:
+    part = {"text": "hi"}
+    assert len(send({"parts": [part] * 1_000}).message.parts) == 1_000
+    assert field(lambda: send({"parts": [part] * 1_001})) == "message.parts"
+
+
 @pytest.mark.parametrize("role", ["user", "ROLE_UNSPECIFIED", "", 0, 3, 2**70], ids=repr)
 def test_1_0_refuses_other_roles(role: object) -> None:
     assert field(lambda: new({"role": role})) == "message.role"
