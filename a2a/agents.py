@@ -292,6 +292,10 @@ def _check_together(function: Callable[..., Any], name: str, values: Json) -> No
         raise mistake(function, name, "quick agents run inside the call: leave quick= or isolation= out")
     if values["quick"] is True and values["concurrency"]:
         raise mistake(function, name, "quick agents run inside the call, at once: leave concurrency= out")
+    if values["retry_on"] != _OPTIONS["retry_on"].default and values["attempts"] == 1:
+        raise mistake(
+            function, name, "an agent that is tried once is never called again: set attempts=2 or leave retry_on= out"
+        )
     if values["memory"] is not None and not values["isolation"]:
         raise mistake(function, name, 'memory= is the limit of a process: it needs isolation="process"')
 

@@ -175,6 +175,10 @@ def test_a_type_that_is_not_known_or_not_json_is_named() -> None:
     assert "a parameter's type cannot come from JSON" in told(not_json)
 
 
+def test_an_agent_that_is_tried_once_has_no_exceptions_to_try_again_after() -> None:
+    assert told(good, retry_on=[OSError]).endswith("set attempts=2 or leave retry_on= out")
+
+
 def test_quick_agents_run_once() -> None:
     assert told(good, quick=True, attempts=2).startswith("quick agents run once")
     assert told(good, quick=True, concurrency=2).startswith("quick agents run inside the call, at once")
