@@ -112,17 +112,26 @@ class Lane:
     def _run(self) -> None:
         limit_statements(self.seconds)
         me = threading.get_ident()
-        while (group := self._next(me)) is not None:
-            kind, tickets = group
-            try:
-                self._do(kind, tickets)
-            except Exception as error:
-                # Whatever it is, the next group is another.
-                log.exception("lane %s: %d %s came to nothing", self.name, len(tickets), type(tickets[0].item).__name__)
-                settle(tickets, [error] * len(tickets))
-            finally:
-                self._done(me, tickets)
+        while self._do_next(me):
+            pass
         connection.close()
+
+    def _do_next(self, me: int) -> bool:
+        """Do the next group; return whether there may be another. A function of its own, because its names end with it:
+        a thread that waits must not keep what it did last, which may be a large task."""
+        group = self._next(me)
+        if group is None:
+            return False
+        kind, tickets = group
+        try:
+            self._do(kind, tickets)
+        except Exception as error:
+            # Whatever it is, the next group is another.
+            log.exception("lane %s: %d %s came to nothing", self.name, len(tickets), type(tickets[0].item).__name__)
+            settle(tickets, [error] * len(tickets))
+        finally:
+            self._done(me, tickets)
+        return True
 
     def _do(self, kind: Kind, tickets: list[Ticket]) -> None:
         if wanted := begun(tickets, time.monotonic()):

@@ -18,6 +18,7 @@ from tasks_app.event_log import release_all
 from tasks_app.exchanges import recorder
 from tasks_app.hints.broadcast import broadcast
 from tasks_app.leases import take_up
+from tasks_app.memory import return_large_blocks
 from tasks_app.processes import entry, sources
 from tasks_app.readers import readers
 from tasks_app.retention import keeper
@@ -67,6 +68,7 @@ def start(role: Role = "web") -> None:
     with _starting:
         if _running:
             return
+        return_large_blocks()
         parts = parts_of(role)
         sweeper.renew = runner.renew
         entry.begin(role)

@@ -149,8 +149,35 @@ def stares(port: int, ends: float) -> None:
     stare(port, ends, posted(wanted, KEY), 40)
 
 
+def messages(port: int, ends: float) -> None:
+    """With a key: 50 messages of 900 kB to a task at work, which is read again and again meanwhile."""
+
+    def send(task: dict[str, str], part: dict[str, object]) -> bytes:
+        said = {"messageId": str(time.monotonic_ns()), "role": "ROLE_USER", "parts": [part], **task}
+        at_once = {"returnImmediately": True}
+        params = {"message": said, "configuration": at_once, "metadata": {"agent": "sleeper"}}
+        return posted(json.dumps(call("SendMessage", params)).encode(), KEY)
+
+    with connected(port) as wire:
+        wire.sendall(send({}, {"data": {"seconds": 60}}))
+        answer = b""
+        while b'"id":"' not in answer.partition(b'"task"')[2]:
+            answer += wire.recv(1 << 16)
+    task_id = answer.partition(b'"task"')[2].partition(b'"id":"')[2].partition(b'"')[0].decode()
+
+    def talk() -> None:
+        for _ in range(50):
+            if time.monotonic() < ends:
+                with suppress(OSError), connected(port) as wire:
+                    wire.sendall(send({"taskId": task_id}, {"text": "x" * 900_000}))
+                    wire.recv(1 << 16)
+
+    wanted = posted(json.dumps(call("GetTask", {"id": task_id})).encode(), KEY)
+    threads(talk, lambda: ask(port, ends, wanted))
+
+
 ATTACKS: dict[str, Act] = {
-    act.__name__: act for act in (bodies, trailers, heads, nested, endless, forms, halves, lists, stares)
+    act.__name__: act for act in (bodies, trailers, heads, nested, endless, forms, halves, lists, stares, messages)
 }
 
 if __name__ == "__main__":
