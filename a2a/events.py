@@ -25,7 +25,10 @@ class StatusChanged(Struct, frozen=True, kw_only=True):
 
 
 class ArtifactAdded(Struct, frozen=True, kw_only=True):
-    """Parts of a result: they replace the artifact of that id, or are appended to it (A2A 1.0, 4.2.2)."""
+    """Parts of a result: they replace the artifact of that id, or are appended to it (A2A 1.0, 4.2.2).
+
+    Appended text continues the text before it, as one part, if the two differ in nothing but their text.
+    """
 
     artifact: Artifact
     append: bool = False
@@ -83,7 +86,7 @@ class _Draft:
         self.status = task.status
         self.history = list(task.history)
         self.artifacts = {artifact.artifact_id: artifact for artifact in task.artifacts}
-        self.parts: dict[str, list[Part]] = {}
+        self.parts: dict[str, _Growing] = {}
         """All parts of those artifacts to which some were appended."""
 
     def take(self, event: StatusChanged | MessageAdded | ArtifactAdded) -> None:
@@ -112,16 +115,50 @@ class _Draft:
             self.parts.pop(new.artifact_id, None)
             return
         if new.artifact_id not in self.parts:
-            self.parts[new.artifact_id] = list(old.parts)
-        self.parts[new.artifact_id] += new.parts
+            self.parts[new.artifact_id] = _Growing(old.parts)
+        self.parts[new.artifact_id].append(new.parts)
         metadata: Json | None = {**(old.metadata or {}), **(new.metadata or {})} or None
         extensions = tuple(dict.fromkeys((*old.extensions, *new.extensions)))
         if metadata != old.metadata or extensions != old.extensions:
             self.artifacts[new.artifact_id] = replace(old, metadata=metadata, extensions=extensions)
 
     def finish(self) -> Task:
-        for artifact_id, parts in self.parts.items():
-            self.artifacts[artifact_id] = replace(self.artifacts[artifact_id], parts=tuple(parts))
+        for artifact_id, growing in self.parts.items():
+            self.artifacts[artifact_id] = replace(self.artifacts[artifact_id], parts=growing.finish())
         return replace(
             self.task, status=self.status, history=tuple(self.history), artifacts=tuple(self.artifacts.values())
         )
+
+
+class _Growing:
+    """The parts of an artifact that chunks are appended to. The pieces of its last text are joined once, at the end:
+    to join them with every chunk takes quadratic time."""
+
+    def __init__(self, parts: tuple[Part, ...]) -> None:
+        self.parts = list(parts)
+        self.pieces: list[str] = []
+        """The text of the last part, if something was appended to it."""
+
+    def append(self, new: tuple[Part, ...]) -> None:
+        if new and self.parts and continues(self.parts[-1], new[0]):
+            self.pieces += [new[0].text or ""] if self.pieces else [self.parts[-1].text or "", new[0].text or ""]
+            new = new[1:]
+        if new:
+            self._join()
+            self.parts += new
+
+    def _join(self) -> None:
+        if self.pieces:
+            self.parts[-1] = replace(self.parts[-1], text="".join(self.pieces))
+            self.pieces = []
+
+    def finish(self) -> tuple[Part, ...]:
+        self._join()
+        return tuple(self.parts)
+
+
+def continues(old: Part, new: Part) -> bool:
+    """Whether the new part is text that goes on where the old one ends: both have the same type, name and metadata."""
+    if old.text is None or new.text is None:
+        return False
+    return old.media_type == new.media_type and old.filename == new.filename and old.metadata == new.metadata

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from a2a.events import ArtifactAdded, Event, StatusChanged
+from a2a.events import ArtifactAdded, Event, StatusChanged, continues
 from a2a.run import Action, Ask, Chunk, Reject, Reply, Say
 from a2a.states import TaskState
 from a2a.types import Artifact, Message, Part, Role, Status
@@ -88,15 +88,10 @@ def merged(old: Event, new: Event) -> Event | None:
     first, second = old.artifact, new.artifact
     if not new.append or old.last_chunk or first.artifact_id != second.artifact_id or second.name or second.description:
         return None
-    if second.metadata is not None or second.extensions or not (_plain(first.parts) and _plain(second.parts)):
+    if second.metadata is not None or second.extensions or len(first.parts) != 1 or len(second.parts) != 1:
         return None
-    if first.parts[0].media_type != second.parts[0].media_type:
+    if not continues(first.parts[0], second.parts[0]):
         return None
     text = (first.parts[0].text or "") + (second.parts[0].text or "")
     parts = (replace(first.parts[0], text=text),)
     return replace(old, artifact=replace(first, parts=parts), last_chunk=new.last_chunk)
-
-
-def _plain(parts: tuple[Part, ...]) -> bool:
-    """A single text of the ordinary kind."""
-    return len(parts) == 1 and parts[0].text is not None and parts[0].metadata is None and parts[0].filename is None

@@ -5,9 +5,11 @@ from itertools import accumulate
 import orjson
 from django.db.models.functions import Length
 
-from a2a.dialects.protojson import decode_artifact, decode_message
-from a2a.types import Message, Role
-from tasks_app.models import Task, Turn
+from a2a.dialects.protojson import decode_message, task_of
+from a2a.types import Message, Role, Task
+from tasks_app.event_log import ReadTask, read_many
+from tasks_app.models import Task as Row
+from tasks_app.models import Turn
 
 TURNS = 20
 """The newest, tasks and bare replies together."""
@@ -17,7 +19,7 @@ MOST = 1_000_000
 
 def conversation_of(owner_id: int, context_id: str, without: str = "") -> tuple[Message, ...]:
     """The messages of the owner's context, oldest first, apart from those of one task."""
-    tasks = Task.objects.filter(owner_id=owner_id, context_id=context_id).exclude(pk=without)
+    tasks = Row.objects.filter(owner_id=owner_id, context_id=context_id).exclude(pk=without)
     turns = Turn.objects.filter(owner_id=owner_id, context_id=context_id)
     turns = turns.annotate(size=Length("message") + Length("reply"))
     # First how large they are: to read and fold what is too much would cost all others of the process.
@@ -27,12 +29,10 @@ def conversation_of(owner_id: int, context_id: str, without: str = "") -> tuple[
     newest = sorted(sizes, key=lambda row: row[1], reverse=True)[:TURNS]
     totals = accumulate(size for _, _, size, _ in newest)
     chosen = [(kind, key) for total, (kind, _, _, key) in zip(totals, newest, strict=True) if total <= MOST]
-    pairs = [
-        (task.created_at, _messages_of(task.id, task.history, task.artifacts))
-        for task in tasks.filter(pk__in=[key for kind, key in chosen if kind == "task"]).only(
-            "id", "created_at", "history", "artifacts"
-        )
-    ]
+    times = {key: created_at for kind, created_at, _, key in newest if kind == "task"}
+    asked = [ReadTask(task_id=key, sight=None) for kind, key in chosen if kind == "task"]
+    reads = read_many(asked) if asked else []
+    pairs = [(times[read.document.id], _messages_of(task_of(read.document))) for read in reads if read]
     pairs += [
         (turn.created_at, [decode_message(orjson.loads(turn.message)), decode_message(orjson.loads(turn.reply))])
         for turn in Turn.objects.filter(pk__in=[key for kind, key in chosen if kind == "turn"])
@@ -41,14 +41,10 @@ def conversation_of(owner_id: int, context_id: str, without: str = "") -> tuple[
     return tuple(message for _, messages in pairs for message in messages)
 
 
-def _messages_of(task_id: str, history: str, artifacts: str) -> list[Message]:
+def _messages_of(task: Task) -> list[Message]:
     """The history of a task, and its results as messages of the agent."""
-    messages = [decode_message(wire) for wire in orjson.loads(history)]
-    for wire in orjson.loads(artifacts):
-        artifact = decode_artifact(wire)
-        messages.append(
-            Message(
-                message_id=f"{task_id}/{artifact.artifact_id}", role=Role.AGENT, parts=artifact.parts, task_id=task_id
-            )
-        )
-    return messages
+    results = [
+        Message(message_id=f"{task.id}/{artifact.artifact_id}", role=Role.AGENT, parts=artifact.parts, task_id=task.id)
+        for artifact in task.artifacts
+    ]
+    return [*task.history, *results]

@@ -70,10 +70,9 @@ class Task(models.Model):
     status_at = models.DateTimeField()
     last_seq = models.PositiveIntegerField()
     metadata = models.TextField(null=True)
-    wants = models.TextField(
-        default="", db_default="", help_text="JSON: media types and extensions wanted with the newest message."
-    )
+    wants = models.TextField(default="", db_default="", help_text="JSON: the newest message's caller and wishes.")
     snapshot_seq = models.PositiveIntegerField()
+    joined_seq = models.IntegerField(null=True, help_text="The snapshot_seq, if appended text is one part in it.")
     snapshot_status = models.TextField(help_text="The status as of snapshot_seq.")
     artifacts = models.TextField(help_text="As of snapshot_seq.")
     history = models.TextField(help_text="As of snapshot_seq.")

@@ -62,6 +62,7 @@ class TaskRow(Row, kw_only=True, gc=False):
     timeout: float
     max_attempts: int
     created_at: datetime
+    joined_seq: int | None = None
     tries: int = 0
     attempt: int = 0
     wants: str = ""
@@ -232,6 +233,12 @@ class Table:
         return bool(cursor.rowcount)
 
 
+SNAPSHOT_SEQ = (
+    "case when t.joined_seq = t.snapshot_seq or t.artifacts not like '%%,_\"text\":%%' then t.snapshot_seq else 0 end"
+)
+"""The SQL of the event up to which the snapshot of task t is what the log folds to; 0 if the snapshot is not to be
+used. A process of an earlier version leaves each appended text a part of its own: what it stored is folded anew from
+the log, unless no text stands behind another part."""
 VISIBLE = "(t.id || ':' || t.tenant_id || ':' || t.owner_id)"
 """The SQL of what `sight_of` gives: a row of task t is visible to a caller when the two are equal."""
 

@@ -1,10 +1,12 @@
 """Compares the row of a task with its log: no gaps, one end, and the same task when the log is folded."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from a2a.dialects.protojson import document, dumps, encode_status, event_of
 from a2a.documents import EventDocument
-from a2a.events import apply
+from a2a.events import Event as EventValue
+from a2a.events import TaskCreated, fold
 from a2a.states import TERMINAL
 from a2a.types import Task as TaskValue
 from tasks_app.doctor.finding import Finding
@@ -51,15 +53,20 @@ def examine_task(row: Task) -> Iterator[Finding]:
 
 def _folded(row: Task) -> tuple[list[int], TaskValue | None, list[int]]:
     """Return the numbers of the events, the task that they make, and the numbers of the events that end it."""
-    numbers, ends = [], []
-    folded: TaskValue | None = None
+    numbers: list[int] = []
+    ends: list[int] = []
+    events = _counted(row, numbers, ends)
+    first = next((event for event in events if isinstance(event, TaskCreated)), None)
+    return numbers, None if first is None else fold(None, chain([first], events)), ends
+
+
+def _counted(row: Task, numbers: list[int], ends: list[int]) -> Iterator[EventValue]:
+    """Yield the events of the log, and add their numbers and those of the events that end the task to the lists."""
     for event in Event.objects.filter(task_id=row.id).order_by("seq").iterator(EVENTS):
         numbers.append(event.seq)
         if event.state in TERMINAL:
             ends.append(event.seq)
-        if folded is not None or event.kind == "task":
-            folded = apply(folded, event_of(_stored(event)))
-    return numbers, folded, ends
+        yield event_of(_stored(event))
 
 
 def _stored(event: Event) -> EventDocument:

@@ -235,8 +235,8 @@ with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, c
         select id, pushes, message_seq from {_TASK} where id = any(%s) order by id for no key update skip locked),
     u as (update {_TASK} t set last_seq = t.last_seq + r.count, state = coalesce(r.state, t.state),
             status = coalesce(r.status, t.status), status_at = coalesce(r.status_at, t.status_at),
-            tries = t.tries + r.tries, wants = coalesce(r.wants, t.wants),
-            size = t.size + r.size, messages = t.messages + r.messages,
+            tries = t.tries + r.tries, wants = coalesce(r.wants, t.wants), size = t.size + r.size,
+            messages = t.messages + r.messages, joined_seq = case when {{known}} then r.snapshot else t.joined_seq end,
             lease_owner = case when r.frees then null else t.lease_owner end,
             lease_until = case when r.frees then null else t.lease_until end,
             deadline = case when r.frees then null else t.deadline end,
@@ -394,7 +394,7 @@ def write_snapshot(cursor: CursorWrapper, document: TaskDocument) -> None:
     """On either database; a snapshot never goes back. It is left out for a row that somebody else holds."""
     free = "for no key update skip locked" if on_postgres() else ""
     cursor.execute(
-        f"update {_TASK} set snapshot_seq = %s, snapshot_status = %s, artifacts = %s, history = %s "
+        f"update {_TASK} set snapshot_seq = %s, joined_seq = %s, snapshot_status = %s, artifacts = %s, history = %s "
         f"where id = (select id from {_TASK} where id = %s and snapshot_seq < %s {free})",
-        (document.seq, document.status, document.artifacts, document.history, document.id, document.seq),
+        (document.seq, document.seq, document.status, document.artifacts, document.history, document.id, document.seq),
     )

@@ -19,7 +19,7 @@ from a2a.documents import EventDocument, TaskDocument
 from a2a.events import fold as fold_events
 from tasks_app.event_log.read import event_row, fold
 from tasks_app.models import Event, Task
-from tasks_app.rows import on_postgres
+from tasks_app.rows import SNAPSHOT_SEQ, on_postgres
 from tasks_app.statements import prepared
 
 MOST_EVENTS = 512
@@ -138,12 +138,12 @@ select r.place - 1, t.last_seq, s.*
 from unnest(%s::text[], %s::bigint[], %s::bigint[]) with ordinality r(id, seq, known, place)
 join {_TASK} t on t.id = r.id
 left join lateral (select t.snapshot_seq, t.snapshot_status, t.metadata, t.artifacts, t.history
-    where t.snapshot_seq > r.known and t.snapshot_seq <= r.seq) s on true
+    where {SNAPSHOT_SEQ} > r.known and t.snapshot_seq <= r.seq) s on true
 where t.id = any(%s)
 """
 _BEGIN_SQLITE = f"""
 select t.last_seq, s.snapshot_seq, s.snapshot_status, s.metadata, s.artifacts, s.history from {_TASK} t
-left join {_TASK} s on s.id = t.id and s.snapshot_seq > %s and s.snapshot_seq <= %s where t.id = %s
+left join {_TASK} s on s.id = t.id and {SNAPSHOT_SEQ} > %s and s.snapshot_seq <= %s where t.id = %s
 """
 
 

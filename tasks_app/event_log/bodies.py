@@ -16,7 +16,7 @@ from msgspec import Struct
 from a2a.dialects import BY_VERSION
 from a2a.dialects.protojson import document, event_of, task_of
 from a2a.documents import EventDocument, TaskDocument
-from a2a.events import apply
+from a2a.events import fold
 from a2a.types import Task as TaskValue
 from tasks_app.event_log.read import read_snapshot
 from tasks_app.models import Event, Task
@@ -122,11 +122,11 @@ def _task_as_of(event: EventDocument, folds: Folds | None) -> TaskDocument:
 
 
 def _snapshot(task_id: str, seq: int) -> _Folded | None:
-    """Return the stored snapshot, unless it is of a later event."""
+    """Return the stored snapshot, unless it is of a later event or not to be used."""
     if Task.objects.filter(pk=task_id).values_list("snapshot_seq", flat=True).get() > seq:
         return None
     stored, _ = read_snapshot(task_id)
-    if stored.seq > seq:
+    if not 0 < stored.seq <= seq:
         return None
     return _Folded(task_of(stored), stored.seq, len(stored.artifacts or "") + len(stored.history or ""))
 
@@ -134,9 +134,8 @@ def _snapshot(task_id: str, seq: int) -> _Folded | None:
 def _fold_on(task_id: str, seq: int, base: _Folded | None) -> _Folded:
     task, after, size = (base.task, base.seq, base.size) if base else (None, 0, 0)
     rows = Event.objects.filter(task_id=task_id, seq__gt=after, seq__lte=seq).order_by("seq")
-    for number, kind, payload in rows.values_list("seq", "kind", "payload"):
-        task = apply(task, event_of(_document(task_id, "", number, kind, payload, None)))
-        size += len(payload)
-    if task is None:
+    tail = list(rows.values_list("seq", "kind", "payload"))
+    if task is None and not tail:
         raise LookupError(f"task {task_id} has no events")
-    return _Folded(task, seq, size)
+    size += sum(len(payload) for _, _, payload in tail)
+    return _Folded(fold(task, (event_of(_document(task_id, "", *row, None)) for row in tail)), seq, size)

@@ -34,7 +34,7 @@ from tasks_app.event_log.queue import (
 )
 from tasks_app.event_log.read import COLUMNS, ReadTask, TaskRead, one_of, read_many, task_read
 from tasks_app.models import Task
-from tasks_app.rows import EVENTS, EventRow, as_json, on_postgres, sqlite_time
+from tasks_app.rows import EVENTS, SNAPSHOT_SEQ, EventRow, as_json, on_postgres, sqlite_time
 from tasks_app.statements import prepared
 
 log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ u as (update {_TASK} t set attempt = attempt + 1, tries = tries + 1, state = 'wo
 e as (insert into {EVENTS.name} ({EVENTS.list})
     select t.id, t.last_seq, x.kind, x.payload, x.state, x.actor, x.created_at, x.exchange_id, t.attempt, x.size
     from u t, jsonb_to_recordset(%s::jsonb) as x({EVENTS.record}))
-select c.id, {COLUMNS}, k.more
+select c.id, {COLUMNS.replace(SNAPSHOT_SEQ, "t.snapshot_seq")}, k.more
 from (select {{more}} as more) k left join ({{all}}) c on true left join u t on t.id = c.id
 """
 _CLAIM_SQLITE = f"""

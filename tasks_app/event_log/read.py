@@ -13,7 +13,7 @@ from a2a.dialects.protojson import document, event_of, task_of
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from tasks_app.hints import Reached
 from tasks_app.models import Event, Task
-from tasks_app.rows import VISIBLE, on_postgres, sight_of
+from tasks_app.rows import SNAPSHOT_SEQ, VISIBLE, on_postgres, sight_of
 from tasks_app.statements import prepared
 
 PAGE = 100
@@ -86,7 +86,8 @@ class LastEvents(Struct, frozen=True, kw_only=True):
 
 
 COLUMNS = (
-    "t.id, t.context_id, t.last_seq, t.state, t.status, t.metadata, t.snapshot_seq, t.snapshot_status, t.artifacts, "
+    f"t.id, t.context_id, t.last_seq, t.state, t.status, t.metadata, {SNAPSHOT_SEQ} as snapshot_seq, "
+    "t.snapshot_status, t.artifacts, "
     "t.history, t.agent, t.owner_id, t.tenant_id, t.attempt, t.tries, t.max_attempts, t.timeout, t.wants, t.pushes, "
     "t.run_seq, t.size"
 )
@@ -124,7 +125,8 @@ def _brief(items: Sequence[ReadTask]) -> dict[str, TaskRead]:
     for row in rows:
         read = task_read(row, ())
         if tail := tails.get(row[0]):
-            artifacts = fold(read.document, tail).artifacts
+            stored = read.document if row[6] else replace(read.document, artifacts="[]")
+            artifacts = fold(stored, tail).artifacts
             read = replace(read, document=replace(read.document, artifacts=artifacts))
         found[row[0]] = read
     return found
@@ -273,7 +275,7 @@ def last_events_many(items: Sequence[LastEvents]) -> list[list[Reached]]:
 
 
 def read_snapshot(task_id: str) -> tuple[TaskDocument, int]:
-    """The task as of its snapshot, and the number of its last event."""
+    """The task as of its snapshot, and the number of its last event. One as of 0 is not to be used."""
     (row,) = _rows(COLUMNS, [ReadHead(task_id=task_id, sight=None)])
     stored = TaskDocument(
         id=row[0], context_id=row[1], seq=row[6], state="", status=row[7], metadata=row[5], artifacts=row[8],

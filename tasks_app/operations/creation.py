@@ -10,7 +10,7 @@ from a2a.agents import Agent
 from a2a.dialects.protojson import document, dumps, encode_message, event_document
 from a2a.dialects.shape import Answer
 from a2a.documents import TaskDocument
-from a2a.events import Event, TaskCreated, apply, status_of
+from a2a.events import Event, TaskCreated, apply, fold, status_of
 from a2a.requests import SendMessage, StreamMessage
 from a2a.run import Run, Wants
 from a2a.states import TaskState
@@ -49,8 +49,7 @@ def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None = Non
         history=(run.message,), metadata=plan.request.metadata,
     )  # fmt: skip
     events: list[Event] = [TaskCreated(task=task), *later]
-    for event in later:
-        task = apply(task, event)
+    task = fold(task, later)
     final = document(task, len(events))
     answer = Answer(task=final, history_length=plan.request.history_length)
     exchange = body = None
@@ -131,7 +130,7 @@ def _task_row(plan: Plan, final: TaskDocument, status_at: datetime) -> TaskRow:
         id=final.id, tenant_id=caller.tenant_id, owner_id=caller.owner_id, context_id=final.context_id,
         agent=agent.name,
         state=final.state, status=final.status, status_at=status_at, last_seq=final.seq, metadata=final.metadata,
-        snapshot_seq=final.seq, snapshot_status=final.status, artifacts=final.artifacts or "[]",
+        snapshot_seq=final.seq, joined_seq=final.seq, snapshot_status=final.status, artifacts=final.artifacts or "[]",
         history=final.history or "[]", queue=agent.queue, priority=agent.priority, timeout=agent.timeout,
         max_attempts=agent.attempts, created_at=plan.now, wants=plan.wants.json(),
     )  # fmt: skip

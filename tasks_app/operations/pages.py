@@ -27,7 +27,7 @@ from tasks_app.access import Caller
 from tasks_app.event_log import fold, read_tails
 from tasks_app.event_log.read import one_of
 from tasks_app.models import Task
-from tasks_app.rows import on_postgres, sqlite_time
+from tasks_app.rows import SNAPSHOT_SEQ, on_postgres, sqlite_time
 from tasks_app.statements import prepared
 
 EXACT = 1_000
@@ -46,7 +46,7 @@ _TASK = Task._meta.db_table
 _HIDDEN = "%s || ''"
 """Keeps a column from being looked up in an index: databases take conditions for independent, and guess wrong."""
 _SHOWN = (
-    "t.id, t.context_id, t.last_seq, t.state, t.status, t.metadata, t.snapshot_seq, "
+    "t.id, t.context_id, t.last_seq, t.state, t.status, t.metadata, {seq} as snapshot_seq, "
     # Only of a task whose last events are not in its snapshot.
     "case when t.snapshot_seq < t.last_seq then t.snapshot_status else '' end as snapshot_status"
 )
@@ -187,7 +187,8 @@ def _columns(history: bool, artifacts: bool, most: int | None) -> str:
     small = f"{size} <= {most}" if most is not None else "true"
     read = [f"case when {small} then {text} end" if shown else _EMPTY for text, shown in texts.items()]
     at = "(extract(epoch from t.status_at) * 1000000)::bigint" if on_postgres() else "t.status_at"
-    return f"{_SHOWN}, {at} as at, {size} as octets, {read[0]} as history, {read[1]} as artifacts"
+    shown = _SHOWN.format(seq=SNAPSHOT_SEQ if artifacts else "t.snapshot_seq")
+    return f"{shown}, {at} as at, {size} as octets, {read[0]} as history, {read[1]} as artifacts"
 
 
 def _within_bytes(request: ListTasks, found: list[Row]) -> tuple[list[Row], Row | None]:
@@ -254,7 +255,7 @@ def _documents(rows: list[Row], include_artifacts: bool) -> tuple[TaskDocument, 
             metadata=row.metadata, artifacts=row.artifacts if include_artifacts else None, history=row.history,
         )  # fmt: skip
         if tail := tails.get(row.id):
-            stored = fold(replace(stored, status=row.snapshot_status), tail)
+            stored = fold(replace(stored, status=row.snapshot_status or row.status), tail)
             if not include_artifacts:
                 stored = replace(stored, artifacts=None)
         out.append(stored)

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from msgspec import UNSET
 from a2a.dialects.protojson import document, event_document, event_of, task_of
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated, apply, status_of
 from a2a.events import fold as fold_all
+from a2a.scribe import merged
 from a2a.states import TaskState
 from a2a.types import Artifact, Message, Part, Role, Status, Task
 
@@ -103,8 +105,40 @@ def test_an_artifact_of_the_same_id_is_replaced_where_it_stands() -> None:
     assert task.artifacts[0].name is None
 
 
-def test_appended_parts_follow_the_ones_that_were_there() -> None:
-    assert words(fold(chunk("x"), chunk("y", "b"), chunk("z", append=True))) == {"a": ["x", "z"], "b": ["y"]}
+def test_appended_text_continues_the_text_that_was_there() -> None:
+    assert words(fold(chunk("x"), chunk("y", "b"), chunk("z", append=True))) == {"a": ["xz"], "b": ["y"]}
+
+
+def more(*new: Part, append: bool = True) -> ArtifactAdded:
+    return ArtifactAdded(artifact=Artifact(artifact_id="a", parts=new), append=append)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (Part(text="x", media_type="text/plain"), Part(text="y", media_type="text/html")),
+        (Part(text="x"), Part(text="y", media_type="text/plain")),
+        (Part(text="x"), Part(text="y", metadata={"a": 1})),
+        (Part(text="x", filename="a.txt"), Part(text="y", filename="b.txt")),
+        (Part(text="x"), Part(data="y")),
+        (Part(data="x"), Part(text="y")),
+        (Part(raw=b"x"), Part(raw=b"y")),
+        (Part(url="x"), Part(url="y")),
+    ],
+)
+def test_an_appended_part_of_another_kind_stays_a_part_of_its_own(old: Part, new: Part) -> None:
+    assert fold(more(old, append=False), more(new)).artifacts[0].parts == (old, new)
+
+
+def test_texts_of_the_same_metadata_and_name_are_one_part() -> None:
+    kind: dict[str, Any] = {"media_type": "text/csv", "filename": "a.csv", "metadata": {"a": [1]}}
+    task = fold(more(Part(text="x,", **kind), append=False), more(Part(text="y", **kind)))
+    assert task.artifacts[0].parts == (Part(text="x,y", **kind),)
+
+
+def test_texts_that_came_side_by_side_stay_apart() -> None:
+    first, last = (Part(text="1"), Part(text="2")), (Part(text="3"), Part(text="4"))
+    assert words(fold(more(*first, append=False), more(*last))) == {"a": ["1", "23", "4"]}
 
 
 def test_appending_keeps_the_name_and_merges_metadata() -> None:
@@ -212,3 +246,36 @@ def test_folding_the_stored_log_gives_what_folding_the_values_gives(task: Task, 
     assert of_values is not None
     assert fold_all(None, log) == of_values
     assert task_of(document(of_values, len(log))) == of_values
+
+
+# ------------------------------------------------ a text in chunks
+
+texts = st.text(st.sampled_from(" \n\t\u2028\u0085abc") | st.characters(codec="utf-8"), max_size=40)
+
+
+@settings(deadline=None)
+@given(texts, st.data())
+def test_a_text_is_the_same_one_part_however_it_was_cut_and_grouped(text: str, data: st.DataObject) -> None:
+    def cut(most: int) -> list[int]:
+        return sorted(data.draw(st.lists(st.integers(0, most), max_size=8)))
+
+    ends = [*cut(len(text)), len(text)]
+    chunks: list[Event] = [
+        chunk(text[start:end], append=place > 0) for place, (start, end) in enumerate(pairwise([0, *ends]))
+    ]
+    log: list[Event] = [TaskCreated(task=NEW), *_grouped(chunks, data.draw(st.sets(st.integers(1, len(chunks)))))]
+    whole = fold_all(None, log)
+    assert words(whole) == {"a": [text]}
+    # Wherever a snapshot was stored, what follows it is folded onto its JSON.
+    for place in cut(len(log) - 1):
+        stored = task_of(document(fold_all(None, log[: place + 1]), place + 1))
+        assert fold_all(stored, log[place + 1 :]) == whole
+
+
+def _grouped(chunks: list[Event], apart: set[int]) -> list[Event]:
+    """The chunks as a run writes them: neighbours are one event, but for those that were written before."""
+    log = chunks[:1]
+    for place, event in enumerate(chunks[1:], 1):
+        together = None if place in apart else merged(log[-1], event)
+        log[-1:] = [together] if together else [log[-1], event]
+    return log
