@@ -9,11 +9,15 @@ Error
 |- UnknownAgent                                     no agent or skill of that name
 |- IdempotencyConflict                              one message id, two bodies
 |- Unauthenticated, MissingScope                    who asks, and whether they may
+|  `- InvalidKey                                    a key was sent, and it is not good
 |- RateLimited(retry_after)                         the caller has enough in flight: ask again
 `- Unavailable(retry_after)                         draining or overloaded: ask again
 """
 
 from typing import ClassVar
+
+MAX_FIELD = 200
+"""Characters of a field's path that a message shows: its names may be the caller's."""
 
 
 class Error(Exception):
@@ -26,6 +30,11 @@ class Error(Exception):
     def __init__(self, **facts: str) -> None:
         super().__init__(self.sentence)
         self.facts = facts
+
+    @property
+    def message(self) -> str:
+        """What the caller is told in words: the sentence, and behind it what some errors add."""
+        return self.sentence
 
 
 class ParseError(Error):
@@ -54,6 +63,15 @@ class InvalidParams(Error):
     def __init__(self, *violations: tuple[str, str], **facts: str) -> None:
         super().__init__(**facts)
         self.violations = violations
+
+    @property
+    def message(self) -> str:
+        """The sentence with the first violation: many clients show nothing but the message."""
+        if not self.violations:
+            return self.sentence
+        field, description = self.violations[0]
+        colon = "" if description[:1].islower() else ":"
+        return f"{self.sentence}: {field[:MAX_FIELD]}{colon} {description}"
 
 
 class Internal(Error):
@@ -124,6 +142,12 @@ class IdempotencyConflict(Error):
 class Unauthenticated(Error):
     reason = "UNAUTHENTICATED"
     sentence = "Authentication is required: send an API key as Authorization: Bearer or X-API-Key"
+
+
+class InvalidKey(Unauthenticated):
+    """A key that is not known, was revoked or has expired: the three are never told apart."""
+
+    sentence = "Authentication is required: the API key is unknown, revoked or expired"
 
 
 class MissingScope(Error):

@@ -16,7 +16,11 @@ MAX_BATCH = 1_000
 MAX_ID = 1_024
 TAIL = b"}"
 
-Id = str | int | None
+MAX_FLOAT_ID = 2**53
+"""Up to here a float is the number that was sent; integers have 64 bits."""
+
+Id = str | float | None
+"""A number keeps its form, 1 or 1.0: some clients tell the two apart."""
 
 # Possessive, and without the need of a closing quote: no body is scanned twice, whatever it holds.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
@@ -140,8 +144,8 @@ def _checked(value: Any, nul: bool) -> Member:
     if not isinstance(value, dict):
         return _bad(None, f"a request must be an object, not {_kind(value)}")
     rpc_id = value.get("id", UNSET)
-    if not (rpc_id is UNSET or rpc_id is None or type(rpc_id) in (str, int)):
-        return _bad(None, f"id must be a string or an integer, not {_kind(rpc_id)}")
+    if not (rpc_id is UNSET or rpc_id is None or type(rpc_id) in (str, int)) and (wrong := _wrong_id(rpc_id)):
+        return _bad(None, wrong)
     # PostgreSQL can store U+0000 in no text at all; an id is recorded whatever else is wrong.
     if isinstance(rpc_id, str) and "\0" in rpc_id:
         return _bad(None, "id holds the character U+0000")
@@ -156,6 +160,15 @@ def _checked(value: Any, nul: bool) -> Member:
     if nul and (path := path_of_nul(value | {"params": None})) is not None:
         return _bad(known, f"{path or 'the name of a member'} holds the character U+0000")
     return Call(id=rpc_id, method=method, params=value.get("params", UNSET), source=value, nul=nul)
+
+
+def _wrong_id(rpc_id: Any) -> str | None:
+    """Return the reason why a value that is no text and no integer cannot be an id. A number such as 1.0 can."""
+    if not isinstance(rpc_id, float):
+        return f"id must be a string or an integer, not {_kind(rpc_id)}"
+    if abs(rpc_id) > MAX_FLOAT_ID:
+        return "id must be sent as a string: this number is too large to be sent back exactly"
+    return None if rpc_id.is_integer() else "id must be a string or an integer, not a fraction"
 
 
 def nul_in(params: Any) -> InvalidParams | None:

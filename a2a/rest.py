@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from a2a import errors
 from a2a.dialects import BY_VERSION, DIALECTS, minor, unsupported, v0_3_rest, v1_0
-from a2a.dialects.params import camel
+from a2a.dialects.params import camel, numeral
 from a2a.dialects.shape import Dialect, Route
 from a2a.errors import Error, InvalidParams, MethodNotFound
 from a2a.types import Json
@@ -160,8 +160,8 @@ def _kinds(kind: Any) -> tuple[Any, ...]:
 
 def _typed(text: str, kinds: frozenset[type], field: str) -> Any:
     """Return the text of a query as one of the types that its field may have."""
-    if int in kinds and re.fullmatch(r"-?[0-9]{1,18}", text):
-        return int(text)
+    if int in kinds and (number := numeral(text)) is not None:
+        return int(number) if number.is_integer() else number
     if bool in kinds and text in ("true", "false"):
         return text == "true"
     if str in kinds:
@@ -188,7 +188,7 @@ def encode_error(error: Error, status: int | None = None) -> Json:
         "error": {
             "code": status or own,
             "status": _REFUSALS.get(status or own, name),
-            "message": f"{error.sentence}: {detail}" if detail else error.sentence,
+            "message": f"{error.message}: {detail}" if detail else error.message,
             "details": v1_0.error_details(error),
         }
     }

@@ -8,8 +8,19 @@ REVOKED = b": the key of this stream is not valid any more\n"
 DRAINING = b": the server is going down, come back with Last-Event-ID\n"
 
 
+_SEPARATORS = ((b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\x80\xa9", rb"\u2029"), (b"\xc2\x85", rb"\u0085"))
+"""Characters in UTF-8 at which Unicode ends a line, and their escapes in JSON."""
+
+
 def frame(data: bytes, seq: int | None = None) -> bytes:
-    """One event. The data must be on a single line, which JSON from orjson is."""
+    """Return one event. The data must be JSON on a single line, as orjson writes it.
+
+    An event stream ends its lines at CR and LF alone, but readers that split text by the rules of Unicode, such as
+    httpx's, end them at three more characters. In JSON these stand in strings only, where an escape means the same.
+    """
+    if not data.isascii() and (b"\xe2\x80" in data or b"\xc2\x85" in data):
+        for character, escape in _SEPARATORS:
+            data = data.replace(character, escape)
     head = b"" if seq is None else b"id: %d\n" % seq
     return head + b"data: " + data + b"\n\n"
 

@@ -227,6 +227,12 @@ class Holding:
             self.taken = None
             self.account.give(*taken)
 
+    def shrink(self, amount: int) -> None:
+        """Give back what is more than this amount, which is all that is left."""
+        if self.taken is not None and (more := self.taken[2] - amount) > 0:
+            self.taken = (*self.taken[:2], amount)
+            self.account.give(*self.taken[:2], more)
+
     def __del__(self) -> None:
         self.release()
 

@@ -48,7 +48,7 @@ ROW_SIZE = 2_000
 """About what the row of an exchange takes in memory."""
 LIST_BYTES = 16_384
 """Answers to lists up to this are recorded as they are."""
-_KINDS_OF_ID = {str: "string", int: "number", type(None): "null", UnsetType: "absent"}
+_KINDS_OF_ID = {str: "string", int: "number", float: "number", type(None): "null", UnsetType: "absent"}
 _ENDINGS = (
     "outcome", "code", "http_status", "duration_us", "response_bytes", "frames", "first_seq", "last_seq", "task_id",
     "context_id",

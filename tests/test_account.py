@@ -143,6 +143,17 @@ def test_an_agent_and_the_whole_server_have_caps_too(account: Account) -> None:
     assert refused.value.facts["limit"] == "unfinished tasks of all callers"
 
 
+def test_a_holding_shrinks_and_is_given_back_once(account: Account) -> None:
+    held = account.hold(1, "bodies", 1_000)
+    held.shrink(300)
+    held.shrink(400)
+    assert (account.held["bodies", 1], account.totals["bodies"]) == (300, 300)
+    held.release()
+    held.shrink(0)
+    held.release()
+    assert (account.held["bodies", 1], account.totals["bodies"]) == (0, 0)
+
+
 def test_an_old_count_refuses_nobody(account: Account, shift: Callable[[float], None]) -> None:
     told(account, ann=3)
     shift(11)

@@ -19,6 +19,11 @@ _AT = re.compile(r" - at `\$\.?(?P<path>.*)`$")
 _SNAKE = re.compile(r"_([a-z0-9])")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _FRACTION = re.compile(r"\.(\d{1,9})")
+_NUMERAL = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?")
+INT32 = 2**31 - 1
+"""The largest value of protobuf's int32."""
+Whole = int | float | str
+"""A whole number in JSON, where 1.0 is one; ProtoJSON takes "1", "1.0" and "1e0" as well."""
 
 
 def checked(params: Any, shape: type[Struct]) -> Json:
@@ -56,19 +61,22 @@ def camel(members: Json) -> Json:
     return {_SNAKE.sub(lambda match: match[1].upper(), name): value for name, value in members.items()}
 
 
-def whole(value: int | str | None, field: str, minimum: int = 0, maximum: int | None = None) -> int | None:
-    """A whole number within bounds; ProtoJSON allows a decimal string as well."""
+def whole(value: Whole | None, field: str, minimum: int = 0, maximum: int = INT32) -> int | None:
+    """Return a whole number within bounds, however JSON writes it. Raises InvalidParams."""
     if value is None:
         return None
-    if isinstance(value, str):
-        # Longer numbers are out of every bound, and int() of them is slow.
-        if not re.fullmatch(r"-?[0-9]{1,18}", value):
-            raise InvalidParams((field, "must be an integer"))
-        value = int(value)
-    if value < minimum or (maximum is not None and value > maximum):
-        bounds = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+    number = numeral(value) if isinstance(value, str) else value
+    if number is None or number % 1:
+        raise InvalidParams((field, "must be an integer"))
+    if not minimum <= number <= maximum:
+        bounds = f"at least {minimum}" if number < minimum and maximum == INT32 else f"from {minimum} to {maximum}"
         raise InvalidParams((field, f"must be {bounds}, not {str(value)[:20]}"))
-    return value
+    return int(number)
+
+
+def numeral(text: str) -> float | None:
+    """Return the number that a text is in JSON; None if it is none."""
+    return float(text) if _NUMERAL.fullmatch(text) else None
 
 
 def moment(value: str | None, field: str) -> datetime | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from a2a.dialects.kindjson import STATES
-from a2a.dialects.params import camel
+from a2a.dialects.params import camel, numeral
 from a2a.errors import Error, InvalidParams
 from a2a.states import TaskState
 from a2a.types import Json
@@ -89,8 +89,8 @@ def _kind_configuration(configuration: Json) -> Json:
     if "pushNotification" in configuration:
         configuration["pushNotificationConfig"] = with_schemes(configuration.pop("pushNotification"))
     length = configuration.get("historyLength")
-    if isinstance(length, str) and length.isascii() and length.isdigit() and len(length) < 10:
-        configuration["historyLength"] = length = int(length)
+    if isinstance(length, str) and (number := numeral(length)) is not None:
+        configuration["historyLength"] = length = number
     if length == 0 and not isinstance(length, bool):
         del configuration["historyLength"]
     return configuration

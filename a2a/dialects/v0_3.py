@@ -71,7 +71,7 @@ class MessageParams(Struct, rename="camel"):
 
 class ConfigurationParams(Struct, rename="camel"):
     accepted_output_modes: list[str] | None = None
-    history_length: int | None = None
+    history_length: int | float | None = None
     blocking: bool | None = None
     push_notification_config: webhooks.OldConfigParams | None = None
 
@@ -85,17 +85,17 @@ class SendParams(Struct, rename="camel"):
 class TaskParams(Struct, rename="camel"):
     id: str | None = None
     task_id: str | None = None
-    history_length: int | None = None
+    history_length: int | float | None = None
     metadata: Json | None = None
 
 
 class ListParams(Struct, rename="camel"):
-    limit: int | None = None
+    limit: int | float | None = None
     status: str | None = None
     context_id: str | None = None
     cursor: str | None = None
     include_artifacts: bool | None = None
-    history_length: int | None = None
+    history_length: int | float | None = None
 
 
 class NoParams(Struct):
@@ -229,7 +229,7 @@ def encode_error(error: Error, code: int) -> Json:
     data: Json = {"reason": error.reason, **error.facts}
     if violations:
         data["violations"] = [{"field": field, "description": text} for field, text in violations]
-    return {"code": code, "message": error.sentence} | ({"data": data} if len(data) > 1 else {})
+    return {"code": code, "message": error.message} | ({"data": data} if len(data) > 1 else {})
 
 
 def encode_scheme(scheme: SecurityScheme) -> Json:

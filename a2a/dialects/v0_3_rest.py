@@ -245,5 +245,5 @@ PROTO = replace(
 )
 _CARD = "agent/getAuthenticatedExtendedCard"
 _OLD_CARD = replace(v0_3.DIALECT.methods[_CARD], encode=v0_2.encode_extended_card)
-OLDEST = replace(PROTO, methods=PROTO.methods | {_CARD: changed(_OLD_CARD, _same, _card)})
+OLDEST = replace(PROTO, version=v0_2.DIALECT.version, methods=PROTO.methods | {_CARD: changed(_OLD_CARD, _same, _card)})
 """0.2, which is the same but for its card."""

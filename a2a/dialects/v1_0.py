@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from a2a import errors
 from a2a.dialects import webhooks
-from a2a.dialects.params import camel, checked, moment, optional, whole
+from a2a.dialects.params import Whole, camel, checked, moment, optional, whole
 from a2a.dialects.pieces import about_members, skill_members
 from a2a.dialects.protojson import (
     decode_message,
@@ -91,7 +91,7 @@ class MessageParams(Struct, rename="camel"):
 
 class ConfigurationParams(Struct, rename="camel"):
     accepted_output_modes: list[str] | None = None
-    history_length: int | str | None = None
+    history_length: Whole | None = None
     return_immediately: bool | None = None
     task_push_notification_config: webhooks.InlineParams | None = None
 
@@ -105,7 +105,7 @@ class SendParams(Struct, rename="camel"):
 
 class TaskParams(Struct, rename="camel"):
     id: str
-    history_length: int | str | None = None
+    history_length: Whole | None = None
     metadata: Json | None = None
     tenant: str | None = None
 
@@ -114,9 +114,9 @@ class ListParams(Struct, rename="camel"):
     tenant: str | None = None
     context_id: str | None = None
     status: str | int | None = None
-    page_size: int | str | None = None
+    page_size: Whole | None = None
     page_token: str | None = None
-    history_length: int | str | None = None
+    history_length: Whole | None = None
     status_timestamp_after: str | None = None
     include_artifacts: bool | None = None
 
@@ -126,7 +126,7 @@ class TenantParams(Struct, rename="camel"):
 
 
 class PagingParams(TenantParams, rename="camel"):
-    page_size: int | str | None = None
+    page_size: Whole | None = None
     page_token: str | None = None
 
 
@@ -259,7 +259,7 @@ def encode_error(error: Error, code: int) -> Json:
     details = error_details(error)
     if type(error) in _PLAIN and not error.facts:
         del details[0]
-    return {"code": code, "message": error.sentence} | ({"data": details} if details else {})
+    return {"code": code, "message": error.message} | ({"data": details} if details else {})
 
 
 def error_details(error: Error) -> list[Json]:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from msgspec import Struct
 
-from a2a.dialects.params import camel, checked, whole
+from a2a.dialects.params import Whole, camel, checked, whole
 from a2a.dialects.shape import Method, PushConfigPage
 from a2a.errors import InvalidParams
 from a2a.requests import CreatePushConfig, DeletePushConfig, GetPushConfig, ListPushConfigs
@@ -60,7 +60,7 @@ class ConfigIdParams(Struct, rename="camel"):
 class ListParams(Struct, rename="camel"):
     task_id: str
     tenant: str | None = None
-    page_size: int | str | None = None
+    page_size: Whole | None = None
     page_token: str | None = None
 
 
@@ -262,8 +262,8 @@ def _config(wire: Json, path: str, *, version: str, schemes: dict[str, str], cre
     """The config, once all but its address is known to be fit for a header. Raises InvalidParams."""
     field = f"{path}authentication.credentials"
     config_id = wire.get("id") or None
-    if config_id is not None and (len(config_id) > MAX_ID or not config_id.isprintable()):
-        raise InvalidParams((f"{path}id", f"must have {MAX_ID} printable characters at most"))
+    if config_id is not None:
+        _check_id(config_id, f"{path}id")
     url = _named(wire["url"], f"{path}url")
     if len(url) > MAX_URL:
         raise InvalidParams((f"{path}url", f"must have {MAX_URL} characters at most, not {len(url)}"))
@@ -287,6 +287,14 @@ def _config(wire: Json, path: str, *, version: str, schemes: dict[str, str], cre
         version=version,
         path=f"{path}url",
     )
+
+
+def _check_id(config_id: str, field: str) -> None:
+    """Raises InvalidParams for an id that could not be stored, or could not stand in the path of a REST call."""
+    if len(config_id) > MAX_ID or not config_id.isprintable():
+        raise InvalidParams((field, f"must have {MAX_ID} printable characters at most"))
+    if "/" in config_id or config_id in {".", ".."}:
+        raise InvalidParams((field, 'must hold no slash and not be "." or "..": over REST it is one segment of a path'))
 
 
 def _fit(value: str | None, field: str, most: int) -> None:

@@ -25,7 +25,7 @@ from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS, Context, Follow, Left, perform
 from tasks_app.readers import readers
-from tasks_app.transports.http import answer, authenticate, error_answer, extensions_of, fault, key_of, linked
+from tasks_app.transports.http import VERSION, answer, authenticate, error_answer, extensions_of, fault, key_of, linked
 from tasks_app.transports.streams import Stream, size_of_task
 from tasks_app.transports.wrapping import Wrapping
 
@@ -54,7 +54,7 @@ class Answered(Struct, kw_only=True):
     weighed: Holding | None = None
     """The bytes of a large payload, in the account of the caller until it is sent."""
     headers: dict[str, str] = {}
-    """Headers that this answer adds: the extensions that it was made with."""
+    """Headers that this answer adds: the version it is in, and the extensions that it was made with."""
 
 
 Understood = tuple[Dialect, Method, Any]
@@ -92,7 +92,7 @@ async def answered(
         result, weighed = await _performed(request, context, held)
         if isinstance(result, Follow):
             followed = _followed(call, exchange, wrapping, result, dialect, held, weighed)
-            return replace(followed, headers=_echo(dialect, context))
+            return replace(followed, headers=_told_of(dialect, context))
         payload, weighed = await _encoded(
             call, exchange, result, counts=not method.request.changes and not wrapping.silent
         )
@@ -103,21 +103,22 @@ async def answered(
         recorder.close(exchange)
         return Answered(exchange=exchange, wrapping=wrapping)
     except Refused as refused:
-        return _failed(exchange, wrapping, refused.error, refused.dialect)
+        failed = _failed(exchange, wrapping, refused.error, refused.dialect)
+        return replace(failed, headers=_told_of(refused.dialect, context))
     except Error as error:
         said = meaning.dialect.words(error) if meaning.dialect else error
         failed = _failed(exchange, wrapping, said, meaning.dialect)
-        return replace(failed, headers=_echo(meaning.dialect, context), streaming=meaning.streams_in_0_x)
+        return replace(failed, headers=_told_of(meaning.dialect, context), streaming=meaning.streams_in_0_x)
     except Exception as error:  # noqa: BLE001  # the doors' one catch; logged with its reference
         failed = _failed(exchange, wrapping, fault(exchange, error), meaning.dialect)
-        return replace(failed, headers=_echo(meaning.dialect, context))
+        return replace(failed, headers=_told_of(meaning.dialect, context))
     if exchange.answer is None or wrapping.silent:
         exchange.answer = None
         exchange.end("notified" if wrapping.silent else "result", payload, status=204 if wrapping.silent else 200)
         await _keep(exchange, payload, result, wrapping)
     recorder.close(exchange)
     shown = None if wrapping.silent else linked(payload, call.request)
-    headers = _echo(meaning.dialect, context)
+    headers = _told_of(meaning.dialect, context)
     return Answered(exchange=exchange, wrapping=wrapping, payload=shown, headers=headers, weighed=weighed)
 
 
@@ -166,9 +167,13 @@ def _read(
     return dialect, method, _wish(call, method.request, method.decode(params))
 
 
-def _echo(dialect: Dialect | None, context: Context) -> dict[str, str]:
-    """The extensions that were activated, also where the call failed after that."""
-    return {dialect.extensions_header: ", ".join(context.activated)} if dialect and context.activated else {}
+def _told_of(dialect: Dialect | None, context: Context) -> dict[str, str]:
+    """Return the headers with the version of an answer, once a dialect is chosen, and with the extensions that were
+    activated, also where the call failed after that."""
+    if dialect is None:
+        return {}
+    version = {VERSION: dialect.version}
+    return version | {dialect.extensions_header: ", ".join(context.activated)} if context.activated else version
 
 
 def _wish(call: HttpCall, kind: type[Request], request: Any) -> Any:
@@ -244,7 +249,7 @@ def response_to(answered: Answered) -> HttpResponseBase:
         headers = stream_headers(answered)
         return StreamingHttpResponse(answered.stream.frames(), content_type="text/event-stream", headers=headers)
     if answered.payload is None:
-        return HttpResponse(status=204, headers={"X-Request-ID": request_id})
+        return HttpResponse(status=204, headers={"X-Request-ID": request_id} | answered.headers)
     if answered.error is not None:
         media, headers = answered.wrapping.media, answered.headers
         return error_answer(answered.error, answered.payload, request_id, answered.status, media, headers)

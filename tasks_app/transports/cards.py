@@ -7,16 +7,13 @@ from django.utils.http import http_date, parse_http_date_safe
 from django.views.decorators.csrf import csrf_exempt
 from msgspec import UNSET
 
-from a2a.dialects import v0_2
-from a2a.dialects.hybrid import WellKnown, card_shape
+from a2a.dialects import DIALECTS, VERSIONS, v0_2
+from a2a.dialects.hybrid import WellKnown, card_shape, hybrid_card
 from a2a.dialects.shape import CardAnswer
 from a2a.errors import (
     Error,
     ExtendedCardNotConfigured,
     InvalidRequest,
-    RateLimited,
-    Unauthenticated,
-    Unavailable,
     UnknownAgent,
 )
 from a2a.requests import GetExtendedCard
@@ -26,14 +23,14 @@ from tasks_app.addresses import address_of, own, varying
 from tasks_app.cards import STARTED, Page
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.operations import Context, perform
-from tasks_app.transports.http import CHALLENGE, authenticate, exchange_of, fault, version_of
+from tasks_app.transports.http import VERSION, add_headers, authenticate, exchange_of, fault, version_of
 from tasks_app.transports.wrapping import STATUSES
 
 MAX_AGE = 60
 """Seconds for which a card may be used without asking again."""
 PUBLIC = {
     "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "ETag",
+    "Access-Control-Expose-Headers": "ETag, A2A-Version",
     "X-Content-Type-Options": "nosniff",
 }
 """Pages in browsers may read what everybody may: no cookie and no key is looked at here."""
@@ -42,6 +39,8 @@ PREFLIGHT = PUBLIC | {
     "Access-Control-Allow-Headers": "A2A-Version, If-None-Match",
     "Access-Control-Max-Age": "86400",
 }
+VERSIONS_OF = {dialect.encode_card: dialect.version for dialect in DIALECTS} | {hybrid_card: ", ".join(VERSIONS)}
+"""Which versions a shape of the card is in."""
 STARTED_SECONDS = STARTED.timestamp()
 LAST_MODIFIED = http_date(STARTED_SECONDS)
 UNKNOWN_NAME = "this server has no such name; its operator sets A2A_PUBLIC_URL, or lists names in ALLOWED_HOSTS"
@@ -57,10 +56,13 @@ async def card(request: HttpRequest, file: WellKnown, agent: str | None = None) 
     if not address:
         return _problem(400, UNKNOWN_NAME)
     name = agent or settings.A2A_DEFAULT_AGENT
-    page = cards.public_card(name, address, card_shape(file, version_of(request)), whole=agent is None)
+    shape = card_shape(file, version_of(request))
+    page = cards.public_card(name, address, shape, whole=agent is None)
     if page is None:
         return _problem(404, f"there is no agent {name[:64]}")
-    return _shown(request, page, "A2A-Version", varying(), public=address in own())
+    response = _shown(request, page, VERSION, varying(), public=address in own())
+    response[VERSION] = VERSIONS_OF[shape]
+    return response
 
 
 @csrf_exempt
@@ -158,10 +160,7 @@ def _refused(exchange: OpenExchange, error: Error) -> HttpResponse:
     exchange.keep(body)
     recorder.close(exchange)
     response = _private(exchange, body, status)
-    if isinstance(error, Unauthenticated):
-        response["WWW-Authenticate"] = CHALLENGE
-    if isinstance(error, RateLimited | Unavailable):
-        response["Retry-After"] = str(error.retry_after)
+    add_headers(response, error)
     if status == 405:
         response["Allow"] = "GET, HEAD"
     return response
@@ -174,5 +173,6 @@ def _private(exchange: OpenExchange, body: bytes, status: int) -> HttpResponse:
         "Vary": "Authorization, X-API-Key",
         "X-Content-Type-Options": "nosniff",
         "X-Request-ID": exchange.request_id,
+        VERSION: v0_2.DIALECT.version,
     }
     return HttpResponse(body, status=status, content_type="application/json", headers=headers)

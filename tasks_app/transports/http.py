@@ -12,7 +12,7 @@ from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 
-from a2a.errors import Error, Internal, InvalidRequest, RateLimited, Unauthenticated, Unavailable
+from a2a.errors import Error, Internal, InvalidKey, InvalidRequest, RateLimited, Unauthenticated, Unavailable
 from a2a.extensions import asked
 from a2a.files import MARK
 from tasks_app.access import Caller, FindCaller, digests
@@ -24,8 +24,13 @@ from tasks_app.transports.wrapping import Wrapping, in_envelope
 
 log = logging.getLogger(__name__)
 CHALLENGE = 'Bearer realm="taskdesk"'
+INVALID = f'{CHALLENGE}, error="invalid_token"'
+"""The challenge to a request with a key; one without any is told of no error (RFC 6750, 3.1)."""
 TRUSTED_SECONDS = 1.0
 """How long a key that was looked up is trusted: a revoked one works no longer than this."""
+VERSION = "A2A-Version"
+"""In a call the version that is spoken (A2A 1.0.1, 14.2.1); in an answer the one that it is in."""
+LONGEST_KEY = 512
 MAX_CACHED = 10_000
 MIN_LIMIT = 1_000
 FIRST_LINE = 256
@@ -80,17 +85,19 @@ _cache: dict[str, tuple[float, Caller]] = {}
 
 
 async def authenticate(request: HttpRequest) -> Caller:
-    """The caller behind the request's API key. Raises Unauthenticated."""
+    """The caller behind the request's API key. Raises Unauthenticated and InvalidKey."""
     key = key_of(request)
-    if not key or len(key) > 512:
+    if not key:
         raise Unauthenticated
+    if len(key) > LONGEST_KEY:
+        raise InvalidKey
     now = time.monotonic()
     known = _cache.get(key)
     if known is not None and known[0] > now:
         return known[1]
     caller: Caller | None = await bridge.ask(FindCaller(digests(key)), left=getattr(request, "left", None))
     if caller is None:
-        raise Unauthenticated
+        raise InvalidKey
     if len(_cache) >= MAX_CACHED:
         _cache.clear()
     _cache[key] = (now + TRUSTED_SECONDS, caller)
@@ -118,12 +125,12 @@ def trace_of(request: HttpRequest) -> str:
 
 
 def version_of(request: HttpRequest) -> str | None:
-    """A2A-Version: the header, else the query parameter (A2A 1.0, 3.6)."""
+    """A2A-Version: the header, else the query parameter, in any case (A2A 1.0.1, 3.2.6; 3.6.1)."""
     version = request.META.get("HTTP_A2A_VERSION")
     if not version and request.META.get("QUERY_STRING"):
         # A query of a thousand members names no version.
         with contextlib.suppress(TooManyFieldsSent):
-            version = request.GET.get("A2A-Version")
+            version = next((value for name, value in request.GET.items() if name.lower() == "a2a-version"), None)
     return version or None
 
 
@@ -164,11 +171,16 @@ def error_answer(
 ) -> HttpResponse:
     """An error, with the headers it has in HTTP."""
     response = answer(payload, request_id, status, media, headers)
+    add_headers(response, error)
+    return response
+
+
+def add_headers(response: HttpResponse, error: Error) -> None:
+    """Add the headers that HTTP has for an error."""
     if isinstance(error, Unauthenticated):
-        response["WWW-Authenticate"] = CHALLENGE
+        response["WWW-Authenticate"] = INVALID if isinstance(error, InvalidKey) else CHALLENGE
     if isinstance(error, RateLimited | Unavailable):
         response["Retry-After"] = str(error.retry_after)
-    return response
 
 
 def fault_of_key(cause: Exception) -> Refusal:

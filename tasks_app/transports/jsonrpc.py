@@ -30,6 +30,7 @@ from tasks_app.transports.calls import (
     unknown_caller,
     unreadable,
 )
+from tasks_app.transports.compression import compressed
 from tasks_app.transports.http import Refusal, answer, authenticate, body_of, exchange_of, refuse, version_of
 from tasks_app.transports.wrapping import STATUSES, in_envelope
 
@@ -67,8 +68,9 @@ async def jsonrpc(request: HttpRequest, agent: str | None = None) -> HttpRespons
         return unknown_caller(exchange_of(request, rpc_id, body), in_envelope(rpc_id), error)
     call = HttpCall(request=request, caller=caller, version=version_of(request), agent=agent, batch=batch)
     if isinstance(members, list):
-        return await _answer_batch(call, members)
-    return _response(call, await _answer(call, members, body))
+        return await compressed(request, await _answer_batch(call, members))
+    answered = await _answer(call, members, body)
+    return await compressed(request, _response(call, answered), answered.weighed)
 
 
 async def _parsed(body: bytes) -> Member | list[Member]:
@@ -119,7 +121,7 @@ async def _answer_batch(call: HttpCall, members: list[Member]) -> HttpResponse:
     answers = await asyncio.gather(*map(one, members))
     replies = [answered.payload for answered in answers if answered.payload is not None]
     if not replies:
-        return HttpResponse(status=204, headers={"X-Request-ID": shared})
+        return HttpResponse(status=204, headers={"X-Request-ID": shared} | _joined(answers))
     response = answer(b"[" + b",".join(replies) + b"]", shared, headers=_joined(answers))
     for one_answer in answers:
         release_after(response, one_answer)

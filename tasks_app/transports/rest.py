@@ -22,6 +22,7 @@ from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS
 from tasks_app.transports.bodies import SMALL
 from tasks_app.transports.calls import HttpCall, Understood, answered, response_to, unknown_caller, unreadable
+from tasks_app.transports.compression import compressed
 from tasks_app.transports.http import Refusal, authenticate, exchange_of, read, refuse, version_of, wrong_type
 from tasks_app.transports.wrapping import bare
 
@@ -64,7 +65,8 @@ def rest(family: Family) -> View:
                 raise InvalidParams((place or "body", "must not hold the character U+0000"))
             return _understood(family, call, exchange, found, given, parsed)
 
-        return response_to(await answered(call, exchange, wrapping, understand))
+        answer = await answered(call, exchange, wrapping, understand)
+        return await compressed(request, response_to(answer), answer.weighed)
 
     def view_refuse(request: HttpRequest, refusal: Refusal) -> HttpResponse:
         return refuse(request, refusal, wrapping)

@@ -10,11 +10,11 @@ from msgspec import UNSET, Struct, UnsetType
 from a2a import jsonrpc, rest
 from a2a.dialects import neutral
 from a2a.dialects.shape import Dialect
-from a2a.errors import Error, MissingScope, RateLimited, Unauthenticated, Unavailable
+from a2a.errors import Error, InvalidKey, MissingScope, RateLimited, Unauthenticated, Unavailable
 from tasks_app.exchanges import BARE
 
 STATUSES: dict[type[Error], int] = {
-    kind: rest.STATUSES[kind][0] for kind in (Unauthenticated, MissingScope, RateLimited, Unavailable)
+    kind: rest.status_of(kind())[0] for kind in (Unauthenticated, InvalidKey, MissingScope, RateLimited, Unavailable)
 }
 """Errors that are HTTP's as well, for single calls of JSON-RPC; all others are a 200 there (fact sheet 1.3)."""
 

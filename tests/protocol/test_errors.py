@@ -5,7 +5,7 @@ from itertools import product
 import orjson
 import pytest
 
-from a2a import errors
+from a2a import errors, rest
 from a2a.dialects import BY_VERSION, DIALECTS, neutral
 from a2a.dialects.shape import Dialect
 
@@ -116,6 +116,23 @@ def test_violations_name_their_fields_in_each_shape() -> None:
     new, old, oldest = (BY_VERSION[version].error(error)["data"] for version in ("1.0", "0.3", "0.2"))
     assert new == [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}]
     assert old == oldest == {"reason": "INVALID_PARAMS", "violations": violations}
+
+
+def test_the_message_has_the_first_violation_for_clients_that_show_nothing_else() -> None:
+    error = errors.InvalidParams(("pageSize", "must be from 1 to 100, not 1000"), ("id", "is required"))
+    told = "Invalid parameters: pageSize must be from 1 to 100, not 1000"
+    assert [dialect.error(error)["message"] for dialect in DIALECTS] == [told] * len(DIALECTS)
+    assert rest.encode_error(error)["error"]["message"] == told
+    assert rest.encode_old_error(error)["message"] == told
+
+
+def test_a_violation_that_is_a_sentence_stands_behind_a_colon() -> None:
+    told = errors.InvalidParams(("message.parts", "At least one part is required")).message
+    assert told == "Invalid parameters: message.parts: At least one part is required"
+
+
+def test_the_name_of_a_field_may_be_long_and_the_message_is_not() -> None:
+    assert len(errors.InvalidParams(("x" * 100_000, "must not hold the character U+0000")).message) < 300
 
 
 def test_an_error_of_a_new_class_takes_the_code_of_its_base() -> None:

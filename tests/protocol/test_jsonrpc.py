@@ -57,11 +57,26 @@ def test_an_id_comes_back_as_it_was(rpc_id: str | int) -> None:
     assert orjson.loads(reply(rpc_id, b"null")) == {"jsonrpc": "2.0", "id": rpc_id, "result": None}
 
 
-@pytest.mark.parametrize(
-    "rpc_id", [True, False, 1.5, 1.0, {}, [], [1], {"a": 1}, 2**64, -(2**63) - 1, 10**40], ids=repr
-)
+@pytest.mark.parametrize("rpc_id", [1.0, 0.0, -3.0, float(2**53)], ids=repr)
+def test_an_id_without_a_fraction_is_an_integer_and_keeps_its_form(rpc_id: float) -> None:
+    member = parse(body(id=rpc_id))
+    assert isinstance(member, Call)
+    assert (type(member.id), member.id) == (float, rpc_id)
+    assert reply(rpc_id, b"null") == b'{"jsonrpc":"2.0","id":%s,"result":null}' % str(rpc_id).encode()
+
+
+@pytest.mark.parametrize("rpc_id", [True, False, 1.5, {}, [], [1], {"a": 1}], ids=repr)
 def test_an_id_of_another_type_is_refused_with_a_null_id(rpc_id: object) -> None:
-    assert bad(body(id=rpc_id))[0] is None
+    null, told = bad(body(id=rpc_id))
+    assert (null, "must be a string or an integer, not a" in told) == (None, True)
+
+
+@pytest.mark.parametrize("rpc_id", [2**64, -(2**63) - 1, 10**29, 10**40, 2.0**54], ids=repr)
+def test_an_id_that_could_not_be_sent_back_exactly_is_refused_as_too_large(rpc_id: float) -> None:
+    assert bad(body(id=rpc_id)) == (
+        None,
+        "id must be sent as a string: this number is too large to be sent back exactly",
+    )
 
 
 def test_an_absent_id_makes_a_notification() -> None:

@@ -128,17 +128,34 @@ def test_1_0_refuses_other_roles(role: object) -> None:
     assert field(lambda: new({"role": role})) == "message.role"
 
 
-@pytest.mark.parametrize("length", [3, "3", "03"], ids=repr)
-def test_1_0_takes_a_decimal_string(length: object) -> None:
+@pytest.mark.parametrize("length", [3, 3.0, "3", "03", "3.0", "3e0", "30e-1", "0.3E+1"], ids=repr)
+def test_1_0_takes_an_integer_however_protojson_writes_it(length: object) -> None:
     assert NEW["GetTask"]({"id": "t", "historyLength": length}) == GetTask(id="t", history_length=3)
 
 
-@pytest.mark.parametrize("length", ["", "3.0", "1e3", "+3", " 3", "0x3", "\u0663", "9" * 19, "3\n"], ids=repr)
+@pytest.mark.parametrize(
+    "length", ["", "3.5", "1e-1", "+3", " 3", "0x3", "3e", "inf", "\u0663", "9" * 41, "3\n"], ids=repr
+)
 def test_1_0_refuses_other_strings_as_numbers(length: str) -> None:
     assert field(lambda: NEW["GetTask"]({"id": "t", "historyLength": length})) == "historyLength"
 
 
+@pytest.mark.parametrize("length", [2**31, 2.0**31, "2147483648", "1e10", "1e999", 1e300, 10**18], ids=repr)
+@pytest.mark.parametrize("decode", [NEW["GetTask"], OLD["tasks/get"]], ids=["1.0", "0.3"])
+def test_what_is_larger_than_an_int32_is_refused(decode: Callable[[Any], Any], length: object) -> None:
+    assert field(lambda: decode({"id": "t", "historyLength": length})) == "historyLength"
+
+
+def test_the_largest_int32_is_taken() -> None:
+    assert NEW["GetTask"]({"id": "t", "historyLength": 2**31 - 1}).history_length == 2**31 - 1
+    assert OLD["tasks/get"]({"id": "t", "historyLength": 2147483647.0}).history_length == 2**31 - 1
+
+
 def test_whole_says_the_bounds() -> None:
+    for low in (-1, "-1", -1.0):
+        with pytest.raises(InvalidParams) as caught:
+            whole(low, "historyLength")
+        assert caught.value.violations[0][1].startswith("must be at least 0, not -1")
     for value in (0, 101, "101", 10**17):
         with pytest.raises(InvalidParams) as caught:
             whole(value, "pageSize", 1, 100)
@@ -147,9 +164,9 @@ def test_whole_says_the_bounds() -> None:
 
 @pytest.mark.parametrize(("decode", "name"), [(NEW["ListTasks"], "pageSize"), (OLD["tasks/list"], "limit")])
 def test_the_size_of_a_page_has_bounds(decode: Callable[[Any], Any], name: str) -> None:
-    assert [decode({name: size}).page_size for size in (1, 50, 100)] == [1, 50, 100]
+    assert [decode({name: size}).page_size for size in (1, 50, 100, 2.0)] == [1, 50, 100, 2]
     assert decode({}).page_size == decode({name: None}).page_size == 50
-    sizes: list[object] = [0, -1, 101, 2**63, 1.5, 2.0, True, [], {}]
+    sizes: list[object] = [0, -1, 101, 2**63, 1.5, True, [], {}]
     for size in sizes:
         assert field(lambda size=size: decode({name: size})) == name  # type: ignore[misc]
 
@@ -313,7 +330,7 @@ WRONG: dict[str, tuple[Json, Json, str]] = {
     "a number as reference": ({"referenceTaskIds": [1]}, {}, "message.referenceTaskIds[0]"),
     "configuration as a list": ({}, {"configuration": []}, "configuration"),
     "history as a boolean": ({}, {"configuration": {"historyLength": True}}, "configuration.historyLength"),
-    "history as a fraction": ({}, {"configuration": {"historyLength": 1.0}}, "configuration.historyLength"),
+    "history as a fraction": ({}, {"configuration": {"historyLength": 1.5}}, "configuration.historyLength"),
     "negative history": ({}, {"configuration": {"historyLength": -1}}, "configuration.historyLength"),
     "modes as text": (
         {},

@@ -111,7 +111,9 @@ def test_defaults_that_protobuf_leaves_out_are_what_they_are() -> None:
     assert proto_send(configuration={"blocking": False}).return_immediately
     assert not proto_send(configuration={"blocking": True}).return_immediately
     assert proto_send(configuration={"historyLength": 0}).history_length is None
-    assert proto_send(configuration={"historyLength": "0"}).history_length is None
+    for nothing in ("0", 0.0, "0.0", "0e0"):
+        assert proto_send(configuration={"historyLength": nothing}).history_length is None
+    assert proto_send(configuration={"historyLength": "3e0"}).history_length == 3
     assert proto_send(configuration={"historyLength": 3}).history_length == 3
 
 

@@ -1,5 +1,6 @@
 """Server-sent events: the bytes of a frame, and where a client left off."""
 
+import orjson
 import pytest
 from httpx_sse import ServerSentEvent
 from httpx_sse._decoders import SSEDecoder
@@ -13,6 +14,21 @@ def test_a_frame_is_one_data_line_and_a_blank_one() -> None:
 
 def test_a_frame_with_a_place_in_the_log_says_it_first() -> None:
     assert frame(b"{}", 7) == b"id: 7\ndata: {}\n\n"
+
+
+SEPARATORS = "a\u2028b\u2029c\u0085d"
+
+
+def test_no_line_ends_within_a_frame_by_any_rule_and_the_text_is_the_same() -> None:
+    data = orjson.dumps({SEPARATORS: [SEPARATORS, "\\\u2028", "é\u2030 \v\f\x1c\x1d\x1e"]})
+    first, *rest = frame(data, 7).decode().splitlines()
+    assert (first, rest[1:]) == ("id: 7", [""])
+    assert orjson.loads(rest[0].removeprefix("data: ")) == orjson.loads(data)
+
+
+def test_other_text_is_sent_as_it_is() -> None:
+    data = orjson.dumps({"text": "“Grüße”, 株式会社 😀 \u200b"})
+    assert frame(data) == b"data: " + data + b"\n\n"
 
 
 def test_zero_is_a_place() -> None:

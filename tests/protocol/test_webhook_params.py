@@ -31,7 +31,9 @@ def inline(**more: Any) -> Any:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"url": ""}, "url"), ({"url": 5}, "url"), ({"url": None}, "url"), ({"url": "https://" + "a" * 2048}, "url"),
-    ({"id": 5}, "id"), ({"id": "i" * 256}, "id"), ({"id": "a\0b"}, "id"), ({"id": "a\nb"}, "id"),
+    ({"id": "a/b"}, "id"), ({"id": "/"}, "id"),
+    ({"id": "."}, "id"), ({"id": ".."}, "id"), ({"id": 5}, "id"),
+    ({"id": "i" * 256}, "id"), ({"id": "a\0b"}, "id"), ({"id": "a\nb"}, "id"),
     ({"token": "t" * 1025}, "token"), ({"token": "a\r\nX: y"}, "token"), ({"token": "ü"}, "token"),
     ({"token": " a"}, "token"), ({"token": ["a"]}, "token"), ({"authentication": "Bearer"}, "authentication"),
 ]  # fmt: skip
@@ -88,6 +90,14 @@ def test_a_task_is_named_outside_a_send_and_only_there() -> None:
     assert field(lambda: delete({"id": "t"}), {}) == "pushNotificationConfigId"
     read = NEW["GetTaskPushNotificationConfig"].decode
     assert field(lambda: read({"taskId": "t"}), {}) == "id"
+
+
+def test_what_has_a_slash_is_still_read_and_removed_by_its_name() -> None:
+    for name in ("Get", "Delete"):
+        assert NEW[f"{name}TaskPushNotificationConfig"].decode({"taskId": "t", "id": "a/b"}).id == "a/b"
+    for name in ("get", "delete"):
+        decode = OLD[f"tasks/pushNotificationConfig/{name}"].decode
+        assert decode({"id": "t", "pushNotificationConfigId": "a/b"}).id == "a/b"
 
 
 @pytest.mark.parametrize("size", [-1, 101, 1.5, "x", True, 10**30])

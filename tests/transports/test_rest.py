@@ -300,7 +300,7 @@ def test_an_id_that_is_nobodys_is_not_found_whatever_it_looks_like(server: Serve
         ("/v1/tasks?limit=1&limit=2", "limit"), ("/v1/tasks?status=done", "status"),
         ("/v1/tasks?cursor=x", "cursor"),
         ("/v1/tasks/", "id"), ("/v1/tasks/t?historyLength=-1", "historyLength"),
-        ("/v1/tasks/t?historyLength=1e3", "historyLength"), ("/tasks?" + "&".join(["a=1"] * 1_100), "query"),
+        ("/v1/tasks/t?historyLength=1e-3", "historyLength"), ("/tasks?" + "&".join(["a=1"] * 1_100), "query"),
     ],
     ids=lambda value: value[:60],
 )  # fmt: skip
