@@ -298,7 +298,7 @@ SILENCED_SYSTEM_CHECKS = [
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "formatters": {"line": {"()": "tasks_app.masking.Line", "fmt": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "filters": {"sparing": {"()": "tasks_app.sparing.Sparing"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["sparing"]}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},

@@ -24,6 +24,7 @@ from tasks_app.access import Caller
 from tasks_app.backlog import Backlog, Pair
 from tasks_app.bridge import KINDS, Kind, bridge
 from tasks_app.ids import uuid7
+from tasks_app.masking import masked_id
 from tasks_app.redaction import redacted, without_files
 from tasks_app.rows import (
     BODIES,
@@ -81,6 +82,11 @@ class OpenExchange:
         """The id of the request as the caller is told."""
         return self.row.request_id or self.row.id
 
+    @property
+    def _is_about_webhooks(self) -> bool:
+        """Its request and its answer name addresses that may be secrets of those who receive there."""
+        return "ushNotificationConfig" in self.row.method
+
     def asked_by(self, caller: Caller) -> None:
         """The caller is known; only now is the content kept."""
         self.row.caller_id, self.row.tenant_id = caller.owner_id, caller.tenant_id
@@ -88,14 +94,14 @@ class OpenExchange:
 
     def asks(self, request: bytes) -> None:
         """Keep the whole request of an authenticated caller, where that is more than the body."""
-        self.body.request = redacted(without_files(request))
+        self.body.request = redacted(without_files(request), webhooks=self._is_about_webhooks)
 
     def about(self, task_id: str | None, context_id: str | None = None, seq: int | None = None) -> None:
         """Which task it was about, as of which event."""
         if task_id is not None:
             self.row.task_id = task_id[:36]
         if context_id is not None:
-            self.row.context_id = context_id[:255]
+            self.row.context_id = masked_id(context_id[:255])
         if seq is not None:
             self.row.last_seq = seq
 
@@ -129,7 +135,7 @@ class OpenExchange:
 
     def keep(self, answer: bytes) -> None:
         """Stores the answer as it is: it cannot be derived from the log."""
-        self.body.response = redacted(answer)
+        self.body.response = redacted(answer, webhooks=self._is_about_webhooks)
 
     def keep_list(self, answer: bytes, page: TaskPage) -> None:
         """Store the answer to a list; of a large one the ids of its tasks, which are stored themselves."""
@@ -148,7 +154,9 @@ class OpenExchange:
 def _id_text(rpc_id: Id | UnsetType) -> str | None:
     if rpc_id is UNSET or rpc_id is None:
         return None
-    return str(rpc_id)[:255].replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if isinstance(rpc_id, str):
+        return masked_id(rpc_id[:255]).replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return str(rpc_id)[:255]
 
 
 class Record(Struct, frozen=True):

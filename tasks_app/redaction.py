@@ -1,4 +1,4 @@
-"""Secrets are taken out before anything is stored. One scan for a few short words; no hit, no work."""
+"""Secrets are taken out of bodies before they are stored. One scan for a few short words; no hit, no work."""
 
 import hashlib
 import re
@@ -9,38 +9,24 @@ from django.conf import settings
 
 from a2a.dialects.params import file_bytes
 from a2a.errors import InvalidParams
+from tasks_app.masking import MASK, is_secret, is_secret_name, masked_values, site
 
-MASK = "[redacted]"
-_NAMES = (
-    r"authorization|passw(?:or)?d|passphrase|(?:client_?)?secret|(?:x[-_])?api[-_]?key|credentials?|(?:set-)?cookie|"
-    r"(?:bot|access|refresh|id|auth)?[-_]?token|private[-_]?key"
-)
-_SECRET = re.compile(rf"(?:{_NAMES})|[\w-]{{0,64}}_(?:secret|password|api_key)", re.IGNORECASE)
-"""Names of members whose values are secrets; paging tokens are not."""
-# Possessive and anchored at a word's beginning: a hostile text must not cost more than one pass.
-_BY_VALUE = re.compile(
-    r"(?<![\w-])(?:eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]++|tdk_[\w-]{16,}+|whsec_[A-Za-z0-9+/=]{16,}+)"
-    r"|(?<=://)[^\s/?#\"]+(?=@)"
-)
-# Possessive, and the name is looked at apart: to try all names at all places of a long text takes the time of others.
-_IN_QUERY = re.compile(r"[?&]([\w-]{1,96}+)=(?=[^&#\s\"])")
-_QUERY_VALUE = re.compile(r"[^&#\s\"]*+")
-_QUERY_SECRET = re.compile(rf"(?:.*[-_])?(?:{_NAMES}|key|sig|signature)", re.IGNORECASE)
-_LONGEST_NAME = 32
-"""Characters that are more than any of the names has."""
 # What is not JSON cannot be walked: everything after such a name goes, and no more than this is kept.
-_IN_TEXT = re.compile(rf"((?:{_NAMES})[\"']?\s{{0,9}}[:=]).*", re.IGNORECASE | re.DOTALL)
+_IN_TEXT = re.compile(r"([\w-]{1,96}+)[\"']?\s{0,9}[:=]")
 TEXT_BYTES = 4_096
 # Most bodies hold none of these. A backslash may hide a letter of a name.
-_HINTS = tuple(
-    word.encode()
-    for word in (
-        *("auth", "passw", "passp", "secret", "key", "credential", "cookie", "token"),
-        *("eyj", "tdk_", "whsec_", "\\u", "sig=", "signature="),
-    )
+_HINTS = (
+    *(b"auth", b"pass", b"secret", b"key", b"credential", b"cookie", b"pwd", b"jwt", b'otp"', b"\\u"),
+    *(b"eyj", b"tdk_", b"whsec_", b"k_live_", b"glpat-", b"github_pat_", b"xox", b"akia", b"aiza", b"bearer"),
 )
-# As in _BY_VALUE, in the bytes of JSON. An @ alone is in every second mail: to walk for it costs all of them.
+_OF_GITHUB = (b"ghp_", b"gho_", b"ghr_", b"ghs_", b"ghu_")
+_OF_QUERIES = (b"sig=", b"signature=")
+_SK = re.compile(rb"(?<![\w-])sk-[\w-]{16}")
+"""Not the end of `task-`, which stands in every second id."""
+# An @ alone is in every second mail: to walk for it costs all of them.
 _USER = re.compile(rb":(?:\\?/){2}[^\s/?#\"]+@")
+_WEBHOOK = b"ushNotificationConfig"
+"""What the methods and the members of webhooks have in their names, in each version."""
 _BIG = 4_096
 """Bodies below this hold no file that is worth looking for."""
 # A piece is base64 or an escaped slash, as PHP writes it: nothing else may stand before the quote that ends it.
@@ -67,57 +53,71 @@ def _marker(found: re.Match[bytes]) -> bytes:
     return b'"%s":"digest:sha256=%s;bytes=%d"' % (member, digest.encode(), len(content))
 
 
-def redacted(body: bytes) -> str:
-    """The body as text that any database takes, without secrets. What is not UTF-8 is replaced."""
-    lower = body.lower()
-    if b"pagetoken" in lower:
-        # Every list has one, and it is no secret.
-        lower = lower.replace(b"pagetoken", b"")
-    for hint in _HINTS:
-        if hint in lower:
-            return _clean(_masked(body))
-    if b"@" in body and _USER.search(body):
+def redacted(body: bytes, *, webhooks: bool = False) -> str:
+    """The body as text that any database takes, without secrets. What is not UTF-8 is replaced. Of a body that is
+    about webhooks, or has one, the addresses are cut to their sites."""
+    if webhooks or _WEBHOOK in body:
+        return _clean(_masked(body, webhooks=webhooks or _names_webhook_method(body)))
+    if _may_hold_secret(body):
         return _clean(_masked(body))
     return _clean(body.decode("utf-8", "replace"))
 
 
-def _masked(body: bytes) -> str:
+def _may_hold_secret(body: bytes) -> bool:
+    lower = body.lower()
+    for hint in _HINTS:
+        if hint in lower:
+            return True
+    # Every list has a page token, and it is no secret.
+    if b"token" in lower and lower.count(b"token") > lower.count(b"pagetoken"):
+        return True
+    if b"gh" in lower and any(hint in lower for hint in _OF_GITHUB):
+        return True
+    if b"=" in lower and any(hint in lower for hint in _OF_QUERIES):
+        return True
+    if b"sk-" in lower and _SK.search(body):
+        return True
+    return b"@" in body and _USER.search(body) is not None
+
+
+def _names_webhook_method(body: bytes) -> bool:
+    """Tell whether the body is a call of a method that is about webhooks alone."""
+    return re.search(rb'"method"\s{0,9}:\s{0,9}"[A-Za-z/]{0,64}ushNotificationConfig', body) is not None
+
+
+def _masked(body: bytes, *, webhooks: bool = False) -> str:
     try:
         # Of a member that is there twice the parser has seen the last only: what was walked is what is kept.
-        return orjson.dumps(_walk(orjson.loads(body))).decode()
+        return orjson.dumps(_walk(orjson.loads(body), webhooks)).decode()
     except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
         # No JSON, or so deep that it is refused: orjson reads 1,024 levels, and writes 254.
-        text = _IN_TEXT.sub(rf"\1 {MASK}", body[:TEXT_BYTES].decode("utf-8", "replace"))
-        return _by_value(text)
+        return masked_values(_cut(body[:TEXT_BYTES].decode("utf-8", "replace")))
 
 
-def _walk(value: Any) -> Any:
-    """Return the value without secrets. The parser has bounded its depth."""
+def _cut(text: str) -> str:
+    """Return a text that is no JSON up to its first secret."""
+    for found in _IN_TEXT.finditer(text):
+        if is_secret_name(found[1]):
+            return f"{text[: found.end()]} {MASK}"
+    return text
+
+
+def _walk(value: Any, webhook: bool = False) -> Any:
+    """Return the value without secrets, and the addresses of webhooks as their sites. The parser has bounded its
+    depth."""
     if isinstance(value, dict):
-        return {name: MASK if _is_secret(name, child) else _walk(child) for name, child in value.items()}
+        return {name: _member(name, child, webhook) for name, child in value.items()}
     if isinstance(value, list):
-        return [_walk(child) for child in value]
-    return _by_value(value) if isinstance(value, str) else value
+        return [_walk(child, webhook) for child in value]
+    return masked_values(value) if isinstance(value, str) else value
 
 
-def _by_value(text: str) -> str:
-    """Without what is a secret wherever it stands: keys, and what a URL says of its user and in its query."""
-    return _query_masked(_BY_VALUE.sub(MASK, text))
-
-
-def _query_masked(text: str) -> str:
-    """Without the values of secret names in queries; a query may stand in the value of another."""
-    parts, place = [], 0
-    for found in _IN_QUERY.finditer(text):
-        if found.start() >= place and _QUERY_SECRET.fullmatch(found[1][-_LONGEST_NAME:]):
-            parts += [text[place : found.end()], MASK]
-            value = _QUERY_VALUE.match(text, found.end())
-            place = value.end() if value else found.end()
-    return "".join(parts) + text[place:] if parts else text
-
-
-def _is_secret(name: str, value: Any) -> bool:
-    return value is not None and not isinstance(value, bool) and _SECRET.fullmatch(name) is not None
+def _member(name: str, value: Any, webhook: bool) -> Any:
+    if is_secret(name, value):
+        return MASK
+    if webhook and name == "url" and isinstance(value, str):
+        return site(value)
+    return _walk(value, webhook or name.endswith(("ushNotificationConfig", "ush_notification_config")))
 
 
 def _clean(text: str) -> str:

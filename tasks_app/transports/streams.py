@@ -64,7 +64,9 @@ class Stream:
         try:
             first, self.first = self.first, None
             if isinstance(first, Message):
-                yield self._framed(first, None)
+                # A reply is recorded with it, and to look for secrets in a long text takes its time.
+                short = all(part.text is not None and len(part.text) <= LARGE for part in first.parts)
+                yield self._framed(first, None) if short else await off_loop(self._framed, first, None)
                 return
             if not isinstance(first, TaskDocument):
                 raise TypeError("a stream begins with a message or a task")

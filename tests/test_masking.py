@@ -1,0 +1,188 @@
+"""What counts as a secret: names by their end in any case style, values by their beginning; in linear time."""
+
+import json
+import logging
+import time
+
+import pytest
+
+from tasks_app.masking import MASK, TRACE_CHARACTERS, Line, is_secret_name, masked_id, masked_text, masked_trace, site
+from tasks_app.masking import masked_values as masked
+from tasks_app.redaction import redacted
+from tasks_app.rows import RunRow
+
+SECRETS = [
+    "token", "Token", "TOKEN", "access_token", "sessionToken", "session_token", "session-token", "bearerToken",
+    "X-Amz-Security-Token", "idToken", "token2", "tokenValue", "accesstoken", "secret", "clientSecret",
+    "client_secret", "webhookSecret", "secretAccessKey", "AWS_SECRET_ACCESS_KEY", "password", "Password",
+    "dbPassword", "db_password", "DB_PASSWORD", "newPassword", "password1", "passwordConfirmation", "password_hash",
+    "dbpassword", "passwd", "pwd", "userpwd", "passphrase", "passcode", "accessKey", "signingKey", "private_key",
+    "privateKeyPem", "x-goog-api-key", "x-api-key", "apiKey", "APIKey", "API_KEY", "apikey", "Apikey", "AWSKey",
+    "stripeKey", "ssh_key", "sshKeys", "credential", "credentials", "awsCredentials", "authorization",
+    "Authorization", "proxy-authorization", "auth", "basicAuth", "authentication", "jwt", "otp", "cookie",
+    "Set-Cookie",
+]  # fmt: skip
+ORDINARY = [
+    "primaryKey", "primary_key", "PRIMARY_KEY", "foreignKey", "publicKey", "public_key", "sortKey", "partition-key",
+    "routingKey", "idempotencyKey", "idempotency_key", "cacheKey", "objectKey", "messageKey", "key", "keys", "Key",
+    "keyId", "key_name", "keyboard", "monkey", "turkey", "hotkey", "tokenCount", "token_count", "maxTokens",
+    "max_tokens", "prompt_tokens", "promptTokens", "totalTokens", "tokenType", "tokenUrl", "tokenize",
+    "nextPageToken", "pageToken", "page_token", "nextToken", "cursorToken", "nextpagetoken", "passwordPolicy",
+    "secretName", "secretary", "credentialsId", "author", "authority", "authorName", "authenticated", "cookieless",
+    "laptop", "broken", "stop", "text", "note", "compass", "id", "apiKeySecurityScheme", "1", "_", "-",
+]  # fmt: skip
+ROOM = "A1b2C3d4E5f6G7h8I9j0K1l2"
+VALUES = [
+    f"sk-{ROOM}", f"sk-proj-{ROOM}", f"sk_live_{ROOM}", f"ghp_{ROOM}", f"gho_{ROOM}", f"github_pat_{ROOM}_x",
+    f"glpat-{ROOM}", f"xoxb-{ROOM}-1", f"xoxp-{ROOM}", "AKIAABCDEFGHIJKLMNOP", f"AIza{ROOM}-_{ROOM}",
+    f"eyJ{ROOM}.eyJ{ROOM}.{ROOM}", f"tdk_{ROOM}", f"whsec_{ROOM}==", f"Bearer {ROOM}", "bearer hunter2x",
+    f"BEARER  {ROOM}",
+    f"-----BEGIN RSA PRIVATE KEY-----\n{ROOM}\n-----END RSA PRIVATE KEY-----",
+]  # fmt: skip
+PLAIN = [
+    "a task-1234567890-abcdefghij", "the bearer authentication of RFC 6750", "ask-me-anything-you-like-to-know",
+    "AKIA", "Slovakia, AKIAABCDEFGHIJKLMNOPQRS", "ghp_short", "sk-short", "xoxo-kisses", "eyJ.a.b", "Bearer of news",
+    "mail me@example.org", "https://example.org/a@b?design=1&page=2&monkey=3",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_name_that_ends_like_a_secret_is_one_in_any_case_style(name: str) -> None:
+    assert is_secret_name(name)
+    body = json.dumps({"a": [{name: "hunter2"}]}).encode()
+    assert "hunter2" not in redacted(body)
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_a_name_that_only_holds_such_a_word_is_none(name: str) -> None:
+    assert not is_secret_name(name)
+    assert json.loads(redacted(json.dumps({"password": 1, name: "shown"}).encode()))[name] == "shown"
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_value_that_begins_like_a_secret_is_masked_wherever_it_stands(value: str) -> None:
+    for text in (value, f"use {value}, please", f'"{value}"', f"({value})"):
+        assert ROOM not in masked(text)
+        assert MASK in masked(text)
+    body = json.dumps({"note": f"use {value}."}).encode()
+    kept = json.loads(redacted(body))["note"]
+    assert (kept[:4], MASK in kept, ROOM in kept) == ("use ", True, False)
+
+
+@pytest.mark.parametrize("value", PLAIN)
+def test_a_text_that_only_looks_alike_stays(value: str) -> None:
+    assert masked(value) == value
+
+
+def test_numbers_and_objects_are_masked_only_where_a_secret_may_be_one() -> None:
+    shown = json.loads(
+        redacted(
+            b'{"token":1,"otp":123456,"tokens":512,"sortingKey":3,"password":true,"secret":null,'
+            b'"authentication":{"scheme":"Bearer","credentials":"hunter2"},"credentials":{"user":"hunter2"}}'
+        )
+    )
+    assert shown == {
+        "token": MASK, "otp": MASK, "tokens": 512, "sortingKey": 3, "password": True, "secret": None,
+        "authentication": {"scheme": "Bearer", "credentials": MASK}, "credentials": MASK,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("connect(password=\"hunter2 x\", user='me')", f"connect(password={MASK}, user='me')"),
+        ("{'session_token': 'hunter2'}", f"{{'session_token': {MASK}}}"),
+        ("ValueError: password=hunter2", f"ValueError: password={MASK}"),
+        ("Authorization: Basic aHVudGVyMg==", f"Authorization: {MASK}"),
+        ("postgres://me:hunter2@host/db", f"postgres://{MASK}@host/db"),
+        ("if password == other: max_tokens=512, key=3", "if password == other: max_tokens=512, key=3"),
+        ("KeyError: 'token'", "KeyError: 'token'"),
+    ],
+)
+def test_a_traceback_loses_what_is_assigned_to_a_secret_name(text: str, shown: str) -> None:
+    assert masked_text(text) == shown
+    assert masked_trace(shown) == shown, "masked twice is masked once"
+
+
+def test_the_traceback_of_a_run_and_a_line_of_the_log_are_masked() -> None:
+    row = RunRow(
+        task_id="t", number=1, worker="w", started_at=None, ended_at=None, outcome="failed",  # type: ignore[arg-type]
+        traceback="RuntimeError: cannot log in with password='hunter2'",
+    )  # fmt: skip
+    assert row.traceback == f"RuntimeError: cannot log in with password={MASK}"
+    try:
+        raise RuntimeError("api_key=hunter2")
+    except RuntimeError as error:
+        cause = (RuntimeError, error, error.__traceback__)
+    record = logging.LogRecord("x", logging.ERROR, "x.py", 1, "failed for %s", (f"tdk_{ROOM}",), cause)
+    line = Line("%(levelname)s %(message)s").format(record)
+    assert line.startswith(f"ERROR failed for {MASK}\nTraceback")
+    assert "hunter2" not in line.splitlines()[-1]
+
+
+def test_a_long_traceback_keeps_its_beginning_and_its_end() -> None:
+    kept = masked_trace("begin " + "x" * 5_000_000 + " end")
+    assert len(kept) < TRACE_CHARACTERS + 100
+    assert kept.startswith("begin ")
+    assert kept.endswith(" end")
+    assert "characters left out" in kept
+
+
+def test_ids_are_masked_by_value() -> None:
+    uuid = "01a1fc21-9ab7-709b-9efd-49ea78a09a97"
+    for plain in (uuid, f"ctx-{uuid}", "1", "my-context", "task-1234567890-abcdefghij"):
+        assert masked_id(plain) == plain
+    assert masked_id(f"tdk_{ROOM}") == MASK
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://hooks.example/services/T0/hunter2?x=1", "https://hooks.example/…"),
+        ("https://hooks.example:8443/", "https://hooks.example:8443/"),
+        ("https://hooks.example", "https://hooks.example"), ("http://[::1]:80?hunter2", "http://[::1]:80/…"),
+        ("https://me:hunter2@h/", "https://h/"), ("hunter2", MASK), ("", MASK),
+    ],
+)  # fmt: skip
+def test_an_address_is_shown_as_its_site(url: str, shown: str) -> None:
+    assert site(url) == shown
+
+
+def test_the_addresses_of_webhooks_are_recorded_as_their_sites() -> None:
+    url = "https://hooks.example/services/hunter2"
+    inline = {"params": {"message": {"parts": [{"url": "https://files.example/a.pdf"}]}, "configuration": {}}}
+    for name in ("taskPushNotificationConfig", "pushNotificationConfig"):
+        inline["params"]["configuration"] = {name: {"url": url}}  # type: ignore[dict-item]
+        kept = redacted(json.dumps(inline).encode())
+        assert ("hunter2" in kept, "https://hooks.example/" in kept, "a.pdf" in kept) == (False, True, True)
+    for method in ("CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"):
+        assert "hunter2" not in redacted(json.dumps({"method": method, "params": {"url": url}}).encode())
+    assert "hunter2" not in redacted(json.dumps({"result": {"configs": [{"url": url}]}}).encode(), webhooks=True)
+
+
+# Each begins something that is searched for, so that a search which goes back at each of them is quadratic.
+HOSTILE = [
+    "eyJ", "eyJaaaaaaaa.", "tdk_", "sk-", "ghp_", "AKIA", "AIza", "xoxb-", "bearer ", "Bearer aaaaaaaa", "Bearer\t",
+    "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "https://", "://a", "://a:b", "?a=", "?key=", "&a", "password",
+    "password=", "password='", "token: ", "a_", "_", "aA", "A", "key ", '"', "'", "=", " ", "\\u",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("motif", HOSTILE, ids=repr)
+def test_the_time_grows_with_the_length_and_not_with_its_square(motif: str) -> None:
+    """32 times the length takes about 32 times as long, and 1,024 times in a quadratic search. It is processor time, so
+    that others on the machine do not count."""
+
+    def taken(length: int, times: int) -> float:
+        text = (motif * (length // len(motif) + 1))[:length]
+        body = json.dumps({"token": 1, "text": text, text[:60]: 1}).encode()
+        seconds = []
+        for _ in range(times):
+            began = time.process_time()
+            masked_text(text)
+            redacted(body)
+            redacted(text.encode())
+            seconds.append(time.process_time() - began)
+        return min(seconds)
+
+    assert taken(131_072, times=1) < 200 * max(taken(4_096, times=5), 0.0002)
