@@ -5,6 +5,7 @@ RETRY = b"retry: 2000\n"
 PING = b": ping\n"
 """A comment: keeps proxies from closing a quiet stream. No blank line, which some clients take for an event."""
 REVOKED = b": the key of this stream is not valid any more\n"
+TOO_LONG = b": this stream has been open for as long as one may be, come back with Last-Event-ID\n"
 DRAINING = b": the server is going down, come back with Last-Event-ID\n"
 
 

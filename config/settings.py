@@ -58,8 +58,8 @@ A2A_DOCUMENTATION_URL = text("A2A_DOCUMENTATION_URL")
 A2A_ICON_URL = text("A2A_ICON_URL")
 A2A_DEFAULT_AGENT = text("A2A_DEFAULT_AGENT", "echo")
 A2A_AGENT_MODULES = names("A2A_AGENT_MODULES")
-A2A_WAIT_SECONDS = number("A2A_WAIT_SECONDS", 30)
-"""How long a waiting send waits before it answers with the task as it is."""
+A2A_WAIT_SECONDS = number("A2A_WAIT_SECONDS", 0)
+"""How long a waiting send waits before it answers with the task as it is; 0: until the task ends or asks back."""
 A2A_LEASE_SECONDS = number("A2A_LEASE_SECONDS", 30, 0.5)
 """A worker that does not renew its lease for so long has lost its task."""
 A2A_SWEEP_SECONDS = number("A2A_SWEEP_SECONDS", 5, 0.1)
@@ -98,6 +98,8 @@ A2A_BODY_SECONDS = number("A2A_BODY_SECONDS", 15, 0.1)
 A2A_HEADER_SECONDS = number("A2A_HEADER_SECONDS", 15, 0.1)
 A2A_WRITE_SECONDS = number("A2A_WRITE_SECONDS", 30, 0.1)
 """A client that reads next to nothing of its answer for so long is cut."""
+A2A_KEEP_ALIVE_SECONDS = whole("A2A_KEEP_ALIVE_SECONDS", 75, 1)
+"""How long a connection stays open between two requests: longer than proxies keep theirs, which is 60 s."""
 A2A_CONNECTIONS = whole("A2A_CONNECTIONS", 10_000, 1)
 """Connections at the same time in a process; never more than 80 % of its file descriptors."""
 A2A_STREAM_SECONDS = number("A2A_STREAM_SECONDS", 900, 1)
@@ -114,7 +116,8 @@ A2A_OWNER_READS = whole("A2A_OWNER_READS", 64, 1)
 """Such reads of one owner that may wait in a process."""
 A2A_POLL_SECONDS = number("A2A_POLL_SECONDS", 2, 0.05)
 """How late a stream may be when a hint was lost, or came about in another process."""
-A2A_PING_SECONDS = number("A2A_PING_SECONDS", 15, 0.1)
+A2A_PING_SECONDS = number("A2A_PING_SECONDS", 4, 0.1)
+"""The longest silence of an answer: then a stream has a comment, and a call that waits has a space."""
 A2A_KEY_HOURS = number("A2A_KEY_HOURS", 24)
 """How long a message id is remembered, so that a message sent twice is one; 0: two messages may share an id."""
 A2A_EXCHANGE_DAYS = number("A2A_EXCHANGE_DAYS", 7)

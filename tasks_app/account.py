@@ -39,6 +39,8 @@ class Kind(Struct, frozen=True, kw_only=True):
 
 KINDS = {
     "streams": Kind(noun="open streams", of_owner="A2A_OWNER_STREAMS", of_all="A2A_STREAMS", retry_after=5),
+    # Each for a task that is not finished; beyond that an owner waits for the same tasks again and again.
+    "waits": Kind(noun="calls that wait", of_owner="A2A_OWNER_TASKS", of_all="A2A_TASKS", retry_after=5),
     "bodies": Kind(noun="bytes of requests and answers", of_owner="A2A_OWNER_BODY_BYTES", of_all="A2A_BODIES_BYTES"),
 }
 

@@ -74,6 +74,8 @@ class Connection(HttpToolsProtocol):
     """The request that is being answered; uvicorn's `cycle` is the one that came last."""
     stuck: tuple[float, int] | None = None
     """Since when, and with how many bytes left, the reader has been behind."""
+    extensions: Any = None
+    """What each request of this connection may use beyond ASGI."""
     dropped: int | None = None
     """Bytes that were thrown away since a refusal; None before one."""
 
@@ -84,6 +86,7 @@ class Connection(HttpToolsProtocol):
         # The event loop reads what the kernel has of a connection, wanted or not: up to a quarter of a megabyte.
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED)
         self.since = self.loop.time()
+        self.extensions = {"taskdesk.cut": self.cut}
         self._look_later()
         if Connection.most is None:
             Connection.most = most_connections()
@@ -104,6 +107,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         _unserved.pop(self, None)
+        self.extensions.clear()  # Else it would keep this connection until garbage is collected.
         if self.look is not None:
             self.look.cancel()
         # uvicorn tells only the request that came last that its client has left.
@@ -177,6 +181,7 @@ class Connection(HttpToolsProtocol):
             self._check()
         _unserved.pop(self, None)
         super().on_headers_complete()
+        self.scope["extensions"] = self.extensions
 
     def _check(self) -> None:
         """Raises Refused for a head that two servers could read in two ways."""
@@ -213,6 +218,13 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         if self.running is not None and self.running.response_complete and not self.transport.is_closing():
             _unserved[self] = None
+
+    def cut(self) -> None:
+        """End the connection in the midst of an answer, which thereby lacks its end (RFC 9112, 8)."""
+        if self.running is not None:
+            # uvicorn would report a fault of the application.
+            self.running.disconnected = True
+        self.transport.close()
 
     def _refuse(self, status: HTTPStatus, detail: str) -> None:
         """Answer and close, once the client has had time to read it; close at once if another answer is under way."""

@@ -122,6 +122,10 @@ class OpenExchange:
         """Nothing was stored with a change after all."""
         self.written, self.answer, self.row.response_bytes = False, None, 0
 
+    def lighten(self) -> None:
+        """Drop the request, which is stored or about to be: an answer that is long in coming keeps none in memory."""
+        self._request, self.body = b"", BodyRow(exchange_id=self.row.id, request="")
+
     def failed(self) -> None:
         """The call did, after its halves went with a change, it may be; nobody knows what became of that."""
         self.doubtful, self.answer, self.row.response_bytes = self.written, None, 0

@@ -211,7 +211,7 @@ class IdempotencyKey(models.Model):
 class Exchange(models.Model):
     """One call and how it was answered. Ordered by its id, which begins with the time."""
 
-    OUTCOMES: ClassVar = ("result", "error", "stream", "notified", "refused", "left")
+    OUTCOMES: ClassVar = ("result", "error", "stream", "notified", "refused", "left", "broken")
 
     id = models.CharField(max_length=36, primary_key=True)
     request_id = models.CharField(

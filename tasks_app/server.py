@@ -44,7 +44,7 @@ def serve(on_ready: Callable[[], None] | None = None) -> int:
     config = uvicorn.Config(
         application, host=settings.HOST, port=settings.PORT, http=Connection, ws="none", lifespan="on",
         log_config=None, access_log=False, proxy_headers=False, server_header=False, backlog=4096,
-        timeout_graceful_shutdown=2, loop="uvloop",
+        timeout_graceful_shutdown=2, timeout_keep_alive=settings.A2A_KEEP_ALIVE_SECONDS, loop="uvloop",
     )  # fmt: skip
     server = Server(config)
     server.on_ready = on_ready

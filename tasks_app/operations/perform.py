@@ -1,12 +1,9 @@
 """The table of operations and what drives them."""
 
-import asyncio
 from collections.abc import Awaitable
 from typing import Any, assert_never
 
-from django.conf import settings
-
-from a2a.dialects.shape import Answer, Result
+from a2a.dialects.shape import Result
 from a2a.errors import TaskNotFound
 from a2a.requests import (
     CancelTask,
@@ -25,15 +22,12 @@ from a2a.requests import (
 from tasks_app import access
 from tasks_app.access import Caller, check_scope
 from tasks_app.bridge import DoSlowly, bridge
-from tasks_app.event_log import ReadTask
 from tasks_app.models import Task
 from tasks_app.operations import cards, messages, push_configs, tasks
 from tasks_app.operations.shape import Await, Context, Done, Follow, Left, Operation, RunQuick, Steps, Wait
-from tasks_app.readers import Reader, readers
+from tasks_app.operations.waiting import wait_on
+from tasks_app.readers import readers
 from tasks_app.runner import play_quickly
-
-UNWATCHED = 1.0
-"""Seconds before it is looked whether the caller is still there: by then most have their answer."""
 
 OPERATIONS: dict[type[Request], Operation] = {
     SendMessage: Operation(messages.send, access.WRITE),
@@ -50,8 +44,9 @@ OPERATIONS: dict[type[Request], Operation] = {
 }
 
 
-async def perform(request: Request, context: Context) -> Result | Follow:
-    """Grants a request. Raises the errors of a2a/errors.py, and Left."""
+async def perform(request: Request, context: Context) -> Result | Follow | Wait:
+    """Grants a request; a wait that outlasts the context's patience is returned as it is. Raises the errors of
+    a2a/errors.py, and Left."""
     # Before the work: it may be done before anybody waits for it.
     readers.bind()
     outcome = await _drive(OPERATIONS[type(request)].steps(request, context), context)
@@ -59,7 +54,7 @@ async def perform(request: Request, context: Context) -> Result | Follow:
         case Done(result):
             return result
         case Wait():
-            return await _wait(outcome, context)
+            return await wait_on(outcome, context)
         case Follow():
             return outcome
         case _:
@@ -92,41 +87,6 @@ def _result(item: Any, context: Context) -> Awaitable[Any]:
             return start()
         case _:
             return bridge.ask(item, left=context.left)
-
-
-async def _wait(outcome: Wait, context: Context) -> Result:
-    """The task when it is quiet, or as it is when the time is up: that is never an error."""
-    look = ReadTask(
-        task_id=outcome.task_id,
-        sight=access.sight(context.caller, outcome.task_id),
-        history=outcome.history_length != 0,
-    )
-    async with readers.reader(outcome.task_id, outcome.context_id, outcome.after) as reader:
-        # It also knows what happened just before it came; what no hint told of, the poll finds.
-        await _quiet(reader, context)
-    read = await bridge.ask(look, left=context.left)
-    if read is None:
-        raise TaskNotFound(taskId=outcome.task_id)
-    if context.exchange:
-        context.exchange.about(outcome.task_id, outcome.context_id, read.document.seq)
-    return Answer(task=read.document, history_length=outcome.history_length)
-
-
-async def _quiet(reader: Reader, context: Context) -> None:
-    """Until nobody works on the task, or the time is up. Raises Left."""
-    seconds = settings.A2A_WAIT_SECONDS
-    if await reader.quiet(min(seconds, UNWATCHED)) or seconds <= UNWATCHED:
-        return
-    leaving = asyncio.ensure_future(context.left()) if context.left else None
-    try:
-        if leaving:
-            leaving.add_done_callback(lambda _: reader.leave())
-        await reader.quiet(seconds - UNWATCHED)
-    finally:
-        if leaving:
-            leaving.cancel()
-    if reader.left:
-        raise Left
 
 
 def perform_now(request: Request, context: Context) -> Result:

@@ -1,9 +1,10 @@
 """The shape of an operation: what it is given, what it may yield, what it returns."""
 
 from collections.abc import Awaitable, Callable, Generator
+from time import perf_counter
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from a2a.dialects.shape import Result
 from a2a.documents import TaskDocument
@@ -28,6 +29,8 @@ class Context(Struct, kw_only=True):
     """The agent's extensions that the message asked for; set by the operation, told in a header."""
     left: Callable[[], Awaitable[None]] | None = None
     """Ends when the caller has left; None where the door cannot tell."""
+    patience: float = float("inf")
+    """The time of perf_counter() at which a wait is handed back to the door."""
 
 
 class RunQuick(Struct, frozen=True):
@@ -55,6 +58,8 @@ class Wait(Struct, frozen=True, kw_only=True):
     context_id: str
     after: int
     history_length: int | None
+    began: float = field(default_factory=perf_counter)
+    """The time of perf_counter() from which the operator's limit counts."""
 
 
 class Follow(Struct, frozen=True, kw_only=True):

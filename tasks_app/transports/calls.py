@@ -1,7 +1,8 @@
 """A call over HTTP, once its door has understood it: performed, told, recorded. What the doors of HTTP share."""
 
+import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
 
@@ -23,10 +24,21 @@ from tasks_app.account import Holding, account
 from tasks_app.addresses import address_of
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.off_loop import LARGE, off_loop
-from tasks_app.operations import OPERATIONS, Context, Follow, Left, perform
+from tasks_app.operations import OPERATIONS, Context, Follow, Left, Wait, perform
 from tasks_app.readers import readers
-from tasks_app.transports.http import VERSION, answer, authenticate, error_answer, extensions_of, fault, key_of, linked
+from tasks_app.transports.http import (
+    VERSION,
+    answer,
+    authenticate,
+    error_answer,
+    extensions_of,
+    fault,
+    headers_of,
+    key_of,
+    linked,
+)
 from tasks_app.transports.streams import Stream, size_of_task
+from tasks_app.transports.waiting import LateAnswer
 from tasks_app.transports.wrapping import Wrapping
 
 
@@ -38,6 +50,8 @@ class HttpCall(Struct, kw_only=True):
     version: str | None
     agent: str | None
     batch: bool = False
+    echoes: list[dict[str, str]] = []
+    """Headers that the members of a batch add, as far as they were begun."""
 
 
 class Answered(Struct, kw_only=True):
@@ -47,6 +61,8 @@ class Answered(Struct, kw_only=True):
     wrapping: Wrapping
     payload: bytes | None = None
     stream: Stream | None = None
+    late: LateAnswer | None = None
+    """The call waits, and its answer is long in coming."""
     error: Error | None = None
     status: int = 200
     streaming: bool = False
@@ -82,7 +98,9 @@ async def answered(
 ) -> Answered:
     """The call, performed and recorded. Never raises: this is the one catch of the doors."""
     meaning = Meaning()
-    context = Context(caller=call.caller, exchange=exchange, agent=call.agent, left=getattr(call.request, "left", None))
+    left = getattr(call.request, "left", None)
+    patience = _patience(call, exchange, wrapping)
+    context = Context(caller=call.caller, exchange=exchange, agent=call.agent, left=left, patience=patience)
     try:
         read = partial(_read, call, exchange, understand, meaning)
         dialect, method, request = await off_loop(read) if exchange.row.request_bytes > LARGE else read()
@@ -93,14 +111,18 @@ async def answered(
         if isinstance(result, Follow):
             followed = _followed(call, exchange, wrapping, result, dialect, held, weighed)
             return replace(followed, headers=_told_of(dialect, context))
+        if isinstance(result, Wait):
+            return _waiting(call, exchange, wrapping, result, dialect, context)
         payload, weighed = await _encoded(
             call, exchange, result, counts=not method.request.changes and not wrapping.silent
         )
-    except Left:
+    except (Left, asyncio.CancelledError) as left_or_canceled:
         # Of a change that was asked for nobody knows whether it was begun.
         exchange.failed()
         exchange.end("left", status=None)
         recorder.close(exchange)
+        if isinstance(left_or_canceled, asyncio.CancelledError):
+            raise
         return Answered(exchange=exchange, wrapping=wrapping)
     except Refused as refused:
         failed = _failed(exchange, wrapping, refused.error, refused.dialect)
@@ -120,6 +142,12 @@ async def answered(
     shown = None if wrapping.silent else linked(payload, call.request)
     headers = _told_of(meaning.dialect, context)
     return Answered(exchange=exchange, wrapping=wrapping, payload=shown, headers=headers, weighed=weighed)
+
+
+def _patience(call: HttpCall, exchange: OpenExchange, wrapping: Wrapping) -> float:
+    """Return until when perform() may wait: the member of a batch goes on in the answer of all, and a notification has
+    none."""
+    return 0.0 if call.batch or wrapping.silent else exchange.began + settings.A2A_PING_SECONDS
 
 
 async def _encoded(
@@ -193,7 +221,7 @@ def _wish(call: HttpCall, kind: type[Request], request: Any) -> Any:
 
 async def _performed(
     request: Request, context: Context, held: Holding | None
-) -> tuple[Result | Follow, Holding | None]:
+) -> tuple[Result | Follow | Wait, Holding | None]:
     """Return what came of it, and of a stream that only reads what its large beginning holds of the account. Raises the
     errors of perform()."""
     try:
@@ -230,6 +258,26 @@ def _followed(
     return Answered(exchange=exchange, wrapping=wrapping, stream=stream)
 
 
+def _waiting(
+    call: HttpCall, exchange: OpenExchange, wrapping: Wrapping, wait: Wait, dialect: Dialect, context: Context
+) -> Answered:
+    """Keep of the call what its answer needs. Raises RateLimited and Unavailable."""
+    headers = _told_of(dialect, context)
+    if wrapping.silent:
+        exchange.end("notified", status=204)
+        recorder.close(exchange)
+        return Answered(exchange=exchange, wrapping=wrapping, headers=headers)
+    held = account.hold(call.caller.owner_id, "waits")
+    if not exchange.written:
+        recorder.open(exchange)
+    exchange.lighten()
+    # Its end is that of the iteration: who leaves is noticed where the answer is sent.
+    context.left = None
+    key, base = digests(key_of(call.request)), address_of(call.request)
+    late = LateAnswer(wait, context, exchange, dialect, wrapping, key, base, held)
+    return Answered(exchange=exchange, wrapping=wrapping, late=late, headers=headers)
+
+
 def _failed(exchange: OpenExchange, wrapping: Wrapping, error: Error, dialect: Dialect | None) -> Answered:
     """An error in the words of the dialect, if that is known; nothing for a notification."""
     said = wrapping.tell(error, dialect, None)
@@ -248,6 +296,8 @@ def response_to(answered: Answered) -> HttpResponseBase:
     if answered.stream is not None:
         headers = stream_headers(answered)
         return StreamingHttpResponse(answered.stream.frames(), content_type="text/event-stream", headers=headers)
+    if answered.late is not None:
+        return late_response(answered.late.pieces(), request_id, answered.wrapping.media, answered.headers)
     if answered.payload is None:
         return HttpResponse(status=204, headers={"X-Request-ID": request_id} | answered.headers)
     if answered.error is not None:
@@ -256,6 +306,14 @@ def response_to(answered: Answered) -> HttpResponseBase:
     response = answer(answered.payload, request_id, media=answered.wrapping.media, headers=answered.headers)
     release_after(response, answered)
     return response
+
+
+def late_response(
+    pieces: AsyncIterator[bytes], request_id: str, media: str, headers: dict[str, str]
+) -> StreamingHttpResponse:
+    """Return an answer whose headers go out now. A proxy must pass each space on at once."""
+    early = headers_of(request_id, headers) | {"X-Accel-Buffering": "no"}
+    return StreamingHttpResponse(pieces, content_type=media, headers=early)
 
 
 def release_after(response: HttpResponseBase, answered: Answered) -> None:

@@ -28,6 +28,8 @@ INVALID = f'{CHALLENGE}, error="invalid_token"'
 """The challenge to a request with a key; one without any is told of no error (RFC 6750, 3.1)."""
 TRUSTED_SECONDS = 1.0
 """How long a key that was looked up is trusted: a revoked one works no longer than this."""
+KEY_SECONDS = 15.0
+"""How often it is looked whether the key of an open stream, or of a call that waits, has been revoked."""
 VERSION = "A2A-Version"
 """In a call the version that is spoken (A2A 1.0.1, 14.2.1); in an answer the one that it is in."""
 LONGEST_KEY = 512
@@ -160,10 +162,15 @@ def answer(
     headers: dict[str, str] | None = None,
 ) -> HttpResponse:  # fmt: skip
     """An answer to a call, with what further headers it has."""
+    return HttpResponse(payload, status=status, content_type=media, headers=headers_of(request_id, headers))
+
+
+def headers_of(request_id: str, more: dict[str, str] | None) -> dict[str, str]:
+    """Return the headers of an answer that is JSON, early or whole."""
     own = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Request-ID": request_id}
-    if headers:
-        own |= headers
-    return HttpResponse(payload, status=status, content_type=media, headers=own)
+    if more:
+        own |= more
+    return own
 
 
 def error_answer(

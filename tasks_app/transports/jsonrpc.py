@@ -1,15 +1,18 @@
 """The door for JSON-RPC over HTTP: one endpoint for everything. It reads the envelope; calls.py does the rest."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import orjson
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from a2a import jsonrpc as envelope
 from a2a.dialects import Refused, choose
@@ -24,6 +27,7 @@ from tasks_app.transports.calls import (
     HttpCall,
     Understood,
     answered,
+    late_response,
     release_after,
     response_to,
     stream_headers,
@@ -32,6 +36,7 @@ from tasks_app.transports.calls import (
 )
 from tasks_app.transports.compression import compressed
 from tasks_app.transports.http import Refusal, answer, authenticate, body_of, exchange_of, refuse, version_of
+from tasks_app.transports.waiting import spaced
 from tasks_app.transports.wrapping import STATUSES, in_envelope
 
 BATCH_BYTES = 4_000_000
@@ -97,10 +102,27 @@ def _is_plain(error: Error | None) -> bool:
     return error is not None and type(error) not in STATUSES
 
 
-async def _answer_batch(call: HttpCall, members: list[Member]) -> HttpResponse:
+async def _answer_batch(call: HttpCall, members: list[Member]) -> HttpResponseBase:
     """Replies in the order of the requests; 204 when all are notifications (JSON-RPC 2.0, section 6)."""
-    slots, lists = asyncio.Semaphore(AT_ONCE), asyncio.Lock()
     shared = exchange_of(call.request, None, b"").request_id
+    work = asyncio.ensure_future(_all_answers(call, members, shared))
+    if all(member.id is UNSET for member in members):
+        await work
+        return HttpResponse(status=204, headers={"X-Request-ID": shared} | _joined(call.echoes))
+    done, _ = await asyncio.wait({work}, timeout=settings.A2A_PING_SECONDS)
+    if not done:
+        # Its status is 200 whatever the members are answered.
+        return late_response(spaced(partial(_replies, work)), shared, "application/json", _joined(call.echoes))
+    answers = work.result()
+    response = answer(await _replies(work), shared, headers=_joined(answered.headers for answered in answers))
+    for one_answer in answers:
+        release_after(response, one_answer)
+    return response
+
+
+async def _all_answers(call: HttpCall, members: list[Member], shared: str) -> list[Answered]:
+    """Answer the members, some at a time, in their order."""
+    slots, lists = asyncio.Semaphore(AT_ONCE), asyncio.Lock()
     size = 0
 
     async def one(member: Member) -> Answered:
@@ -113,19 +135,23 @@ async def _answer_batch(call: HttpCall, members: list[Member]) -> HttpResponse:
                 )
                 member = BadCall(id=member.id, error=error, source=member.source)
             answered = await _answer(call, member, orjson.dumps(member.source), shared)
+            call.echoes.append(answered.headers)
+            if answered.late:
+                del member  # A wait may be long, and the message large.
+                answered = replace(answered, payload=await answered.late.payload(started=False), late=None)
             # A refusal waits for nothing: a thousand of them would be one step of the loop.
             await asyncio.sleep(0)
             size += len(answered.payload or b"")
             return answered
 
-    answers = await asyncio.gather(*map(one, members))
-    replies = [answered.payload for answered in answers if answered.payload is not None]
-    if not replies:
-        return HttpResponse(status=204, headers={"X-Request-ID": shared} | _joined(answers))
-    response = answer(b"[" + b",".join(replies) + b"]", shared, headers=_joined(answers))
-    for one_answer in answers:
-        release_after(response, one_answer)
-    return response
+    answers = asyncio.gather(*map(one, members))
+    del members
+    return await answers
+
+
+async def _replies(work: "asyncio.Future[list[Answered]]") -> bytes:
+    """Return the replies as one, when all are there. The places of large ones in the account are held by the work."""
+    return b"[" + b",".join(answered.payload for answered in await work if answered.payload is not None) + b"]"
 
 
 def _is_list(call: HttpCall, member: Member) -> bool:
@@ -137,11 +163,11 @@ def _is_list(call: HttpCall, member: Member) -> bool:
         return False
 
 
-def _joined(answers: Sequence[Answered]) -> dict[str, str]:
+def _joined(echoes: Iterable[dict[str, str]]) -> dict[str, str]:
     """The headers of all members in one: what any of them names, once."""
     found: dict[str, dict[str, None]] = {}
-    for one in answers:
-        for name, value in one.headers.items():
+    for echo in echoes:
+        for name, value in echo.items():
             found.setdefault(name, {}).update(dict.fromkeys(value.split(", ")))
     return {name: ", ".join(values) for name, values in found.items()}
 

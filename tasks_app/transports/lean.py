@@ -36,6 +36,14 @@ LONGEST_KNOWN = 128
 """Characters of a path that is remembered."""
 
 
+CUT = "taskdesk.cut"
+"""An extension of ASGI that our own server has: a function that ends the connection of an answer under way."""
+
+
+class Unfinished(Exception):
+    """An answer whose headers are out cannot be completed, and its client must be able to see that."""
+
+
 class LeanHandler(ASGIHandler):
     """An ASGI application. Limits act while the body is read."""
 
@@ -81,7 +89,9 @@ class LeanHandler(ASGIHandler):
         finally:
             intake.release()
         if isinstance(response, StreamingHttpResponse):
-            await _send_stream(response, receive, send)
+            # It may take long, and the account has its body no more.
+            del body, request
+            await _send_stream(response, scope, receive, send)
         elif isinstance(response, HttpResponse):
             try:
                 await _send_whole(response, send)
@@ -167,9 +177,9 @@ def _release(response: HttpResponse) -> None:
         close()
 
 
-async def _send_stream(response: StreamingHttpResponse, receive: Receive, send: Send) -> None:
+async def _send_stream(response: StreamingHttpResponse, scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """Sends chunks until the generator ends or the client leaves; either way the generator is closed at once."""
-    sending = asyncio.ensure_future(_send_chunks(response, send))
+    sending = asyncio.ensure_future(_send_chunks(response, scope, send))
     leaving = asyncio.ensure_future(_disconnected(receive))
     try:
         await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -181,12 +191,18 @@ async def _send_stream(response: StreamingHttpResponse, receive: Receive, send: 
                 await task
 
 
-async def _send_chunks(response: StreamingHttpResponse, send: Send) -> None:
+async def _send_chunks(response: StreamingHttpResponse, scope: dict[str, Any], send: Send) -> None:
     await send(_start(response))
     chunks = aiter(response.streaming_content)  # type: ignore[arg-type]  # our streams are async
     try:
         async for chunk in chunks:
             await _send_pieces(chunk, send, more=True)
+    except Unfinished as unfinished:
+        log.info("an answer that had begun was broken off: %s", unfinished)
+        if cut := scope.get("extensions", {}).get(CUT):
+            cut()
+            return
+        # Another server cannot be told to. The spaces that were sent are no JSON either.
     except Exception:
         log.exception("a stream broke")
     finally:

@@ -20,7 +20,7 @@ from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Follow
 from tasks_app.readers import Reader, readers
-from tasks_app.transports.http import fault
+from tasks_app.transports.http import KEY_SECONDS, fault
 from tasks_app.transports.wrapping import Wrapping
 
 
@@ -101,10 +101,10 @@ class Stream:
     async def _tail(self, reader: Reader) -> AsyncIterator[bytes]:
         """The events after the cursor, as they come; a comment when it is quiet."""
         clock = asyncio.get_running_loop().time
-        oldest, due = clock() + settings.A2A_STREAM_SECONDS, clock() + settings.A2A_PING_SECONDS
+        oldest, due = clock() + settings.A2A_STREAM_SECONDS, clock() + KEY_SECONDS
         while True:
             if clock() > due:
-                due = clock() + settings.A2A_PING_SECONDS
+                due = clock() + KEY_SECONDS
                 if await bridge.ask(FindCaller(self.key)) is None:
                     yield sse.REVOKED
                     return
@@ -122,6 +122,7 @@ class Stream:
                 yield sse.DRAINING
                 return
             if clock() > oldest:
+                yield sse.TOO_LONG
                 return
             if not await reader.news(settings.A2A_PING_SECONDS) and not readers.draining:
                 yield sse.PING

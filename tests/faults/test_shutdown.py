@@ -37,15 +37,16 @@ async def working(caller: Client, number: int) -> None:
 
 
 @pytest.mark.parametrize("number", [SIGINT, SIGTERM], ids=["ctrl-c", "sigterm"])
-async def test_an_order_to_stop_ends_streams_answers_who_waits_and_ends_runs(start: Start, number: Signals) -> None:
+async def test_an_order_to_stop_ends_streams_answers_calls_that_wait_and_ends_runs(
+    start: Start, number: Signals
+) -> None:
     node = await start(**SHORT_GRACE)
     async with client(node) as caller:
         waits = {"message": inputs(pause=2, words=4)}
         params = {"message": inputs(seconds=10)}
         async with listening(caller, "SendStreamingMessage", params, agent="once") as before:
-            waiting = asyncio.create_task(
-                caller.http.post(caller.url("story"), content=envelope("SendMessage", waits, "w"))
-            )
+            body = envelope("SendMessage", waits, "w")
+            waiting = asyncio.create_task(caller.http.post(caller.url("story"), content=body))
             await before.count(3)
             await working(caller, 2)
             assert not waiting.done()
@@ -54,10 +55,10 @@ async def test_an_order_to_stop_ends_streams_answers_who_waits_and_ends_runs(sta
             answer = await waiting
     assert before.broke is None
     assert before.comments == [": the server is going down, come back with Last-Event-ID"]
-    assert answer.status_code == 200
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
     reply = orjson.loads(answer.content)
-    assert (reply["id"], reply["result"]["task"]["status"]["state"]) == ("w", "TASK_STATE_WORKING")
-    waited_for = reply["result"]["task"]["id"]
+    assert (reply["id"], reply["error"]["code"]) == ("w", -38013)
+    (waited_for,) = [task["id"] for task in await node.lines("tasks", "list", "--agent", "story")]
     for task_id, state in ((before.task_id, "failed"), (waited_for, "submitted")):
         task = await node.shown(task_id)
         assert (task["state"], task["attempt"], task["tries"], task["lease_owner"]) == (state, 1, 1, None)
@@ -68,7 +69,10 @@ async def test_an_order_to_stop_ends_streams_answers_who_waits_and_ends_runs(sta
         async with listening(caller, "SubscribeToTask", {"id": before.task_id}, after=before.last_id) as after:
             await after.end()
         assert assert_whole(before.frames, after.frames) == await caller.state(before.task_id, "TASK_STATE_FAILED")
-        assert (await caller.get(waited_for))["status"]["state"] == "TASK_STATE_WORKING"
+        again = await caller.result(
+            "SendMessage", waits | {"configuration": {"returnImmediately": True}}, agent="story"
+        )
+        assert (again["task"]["id"], again["task"]["status"]["state"]) == (waited_for, "TASK_STATE_WORKING")
         assert (await node.shown(waited_for))["tries"] == 2
 
 

@@ -5,7 +5,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import timedelta
-from importlib import import_module
 from typing import Any, cast
 from unittest.mock import Mock
 
@@ -22,7 +21,7 @@ from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.hints import Reached, hints
 from tasks_app.leases import take_up
 from tasks_app.models import Event, Exchange, Run, Task
-from tasks_app.operations import Context, perform
+from tasks_app.operations import Context, perform, wait_on
 from tasks_app.operations.shape import Wait
 from tasks_app.readers import readers
 from tasks_app.runner import Runner, quick, runner
@@ -32,7 +31,6 @@ from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of, words
 from tests.operations.rows import LONG_AGO, together
 
-perform_module: Any = import_module("tasks_app.operations.perform")
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
 
@@ -299,7 +297,7 @@ def test_a_wait_that_begins_just_after_the_end_is_over_at_once(owner: Person, se
         read = cast(Answer, await perform(GetTask(id=made.task.id), context))
         wait = Wait(task_id=made.task.id, context_id=made.task.context_id, after=1, history_length=None)
         began = time.monotonic()
-        assert (await perform_module._wait(wait, context)).task == read.task
+        assert cast(Answer, await wait_on(wait, context)).task == read.task
         assert time.monotonic() - began < settings.A2A_WAIT_SECONDS / 2
 
     async_to_sync(late)()

@@ -15,6 +15,7 @@ from a2a.requests import CancelTask
 from tasks_app.access import revoke
 from tasks_app.bridge import Do, bridge
 from tasks_app.models import ApiKey, Task
+from tasks_app.transports import streams
 from tasks_app.transports.jsonrpc import jsonrpc
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask
@@ -49,8 +50,9 @@ def streamed(person: Person, meanwhile: Callable[[], Awaitable[Any]] = nothing) 
     return seen
 
 
-def test_a_stream_ends_when_its_key_is_revoked(owner: Person, settings: Any) -> None:
+def test_a_stream_ends_when_its_key_is_revoked(owner: Person, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.A2A_PING_SECONDS = 0.05
+    monkeypatch.setattr(streams, "KEY_SECONDS", 0.05)
     seen = streamed(owner, lambda: bridge.ask(Do(lambda: revoke(ApiKey.objects.all()))))
     assert seen[-1] == sse.REVOKED
     assert sse.REVOKED not in seen[:-1]
@@ -62,4 +64,5 @@ def test_a_stream_stays_open_for_so_long_and_no_longer(owner: Person, settings: 
     seen = streamed(owner)
     assert time.monotonic() - began >= settings.A2A_STREAM_SECONDS
     assert sse.PING in seen
-    assert seen[-1] != sse.REVOKED
+    assert seen[-1] == sse.TOO_LONG
+    assert sse.TOO_LONG not in seen[:-1]

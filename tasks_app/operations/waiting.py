@@ -1,0 +1,72 @@
+"""Waiting for a task: a reader of its log that only wants to know when nobody works on it any more."""
+
+import asyncio
+from time import perf_counter
+
+from django.conf import settings
+
+from a2a.dialects.shape import Answer, Result
+from a2a.errors import TaskNotFound, Unavailable
+from a2a.states import QUIET
+from tasks_app import access
+from tasks_app.bridge import bridge
+from tasks_app.event_log import ReadTask
+from tasks_app.operations.shape import Context, Left, Wait
+from tasks_app.readers import Reader, readers
+
+UNWATCHED = 1.0
+"""Seconds before it is looked whether the caller is still there: by then most have their answer."""
+RETRY_SECONDS = 2
+"""The pause asked of a caller whose wait ends because the process goes down."""
+
+
+async def wait_on(wait: Wait, context: Context) -> Result | Wait:
+    """Return the task when nobody works on it, or as it is at the operator's limit, which is never an error. Return the
+    wait itself when the context's patience ends before that; the same call goes on with it.
+
+    Raises Left; TaskNotFound for a task that was forgotten meanwhile; Unavailable when the process goes down first.
+    """
+    now = perf_counter()
+    limit = wait.began + settings.A2A_WAIT_SECONDS - now if settings.A2A_WAIT_SECONDS else float("inf")
+    patience = context.patience - now
+    if patience <= 0:
+        return wait
+    async with readers.reader(wait.task_id, wait.context_id, wait.after) as reader:
+        # It also knows what happened just before it came; what no hint told of, the poll finds.
+        over = await _quiet(reader, context, min(limit, patience))
+    if reader.left:
+        raise Left
+    if readers.draining and reader.state not in QUIET:
+        raise Unavailable(retry_after=RETRY_SECONDS)
+    if not over and patience < limit:
+        return wait
+    return await _answer(wait, context)
+
+
+async def _quiet(reader: Reader, context: Context, seconds: float) -> bool:
+    """Wait until nobody works on the task or the caller has left; False when the time is up before."""
+    if await reader.quiet(min(seconds, UNWATCHED)):
+        return True
+    if seconds <= UNWATCHED:
+        return False
+    leaving = asyncio.ensure_future(context.left()) if context.left else None
+    try:
+        if leaving:
+            leaving.add_done_callback(lambda _: reader.leave())
+        return await reader.quiet(seconds - UNWATCHED)
+    finally:
+        if leaving:
+            leaving.cancel()
+
+
+async def _answer(wait: Wait, context: Context) -> Answer:
+    """The task as it is now."""
+    look = ReadTask(
+        task_id=wait.task_id, sight=access.sight(context.caller, wait.task_id), history=wait.history_length != 0
+    )
+    read = await bridge.ask(look, left=context.left)
+    if read is None:
+        raise TaskNotFound(taskId=wait.task_id)
+    if context.exchange:
+        context.exchange.about(wait.task_id, wait.context_id, read.document.seq)
+    return Answer(task=read.document, history_length=wait.history_length)

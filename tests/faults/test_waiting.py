@@ -1,0 +1,107 @@
+"""Calls that wait for long, over real connections: what their clients see of the wait, and of whatever ends it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from signal import SIGTERM
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from tests.faults.clients import PATIENCE, Client, client, envelope, inputs
+from tests.faults.conftest import SHORT, Start
+
+pytestmark = pytest.mark.fault
+SPACES = {"A2A_PING_SECONDS": "0.2", "A2A_GRACE_SECONDS": "0.5"}
+
+
+class Waited:
+    """An answer under way; its spaces are counted."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.response = response
+        self.chunks = response.aiter_raw()
+        self.body = b""
+
+    async def space(self) -> None:
+        """Wait for a space."""
+        async with asyncio.timeout(PATIENCE):
+            chunk = await anext(self.chunks)
+        assert chunk.strip() == b"", chunk
+        self.body += chunk
+
+    async def rest(self) -> dict[str, Any]:
+        """Return the task. Raises TransportError when the answer has no end."""
+        async with asyncio.timeout(PATIENCE):
+            async for chunk in self.chunks:
+                self.body += chunk
+        return orjson.loads(self.body)["result"]["task"]
+
+
+@asynccontextmanager
+async def waiting(caller: Client, agent: str, message: dict[str, Any]) -> AsyncIterator[Waited]:
+    """A send that has waited long enough for its first space."""
+    body = envelope("SendMessage", {"message": message})
+    async with caller.http.stream("POST", caller.url(agent), content=body) as response:
+        assert response.status_code == 200
+        waited = Waited(response)
+        await waited.space()
+        yield waited
+
+
+async def again(caller: Client, agent: str, message: dict[str, Any]) -> dict[str, Any]:
+    """The task, by the same message once more."""
+    return (await caller.result("SendMessage", {"message": message}, agent=agent))["task"]
+
+
+def text_of(task: dict[str, Any]) -> str:
+    return "".join(part["text"] for artifact in task["artifacts"] for part in artifact["parts"])
+
+
+def calls(file: Path) -> list[str]:
+    """The attempts of the agent, in their order."""
+    return [line.split()[1] for line in file.read_text(encoding="ascii").splitlines()]
+
+
+async def test_a_killed_process_leaves_an_answer_without_an_end_and_the_same_message_finds_the_task(
+    start: Start, tmp_path: Path
+) -> None:
+    node, notes = await start(**SHORT, **SPACES), tmp_path / "notes"
+    message = inputs(file=str(notes), seconds=60)
+    async with client(node) as caller, waiting(caller, "counted-thrice", message) as waited:
+        await waited.space()
+        node.kill()
+        with pytest.raises(httpx.TransportError):
+            await waited.rest()
+    await node.start()
+    async with client(node) as caller:
+        task = await again(caller, "counted-thrice", message)
+    assert (task["status"]["state"], text_of(task)) == ("TASK_STATE_COMPLETED", "attempt 2 and ended")
+    assert calls(notes) == ["1", "2"]
+    assert len(await node.lines("tasks", "list")) == 1
+    first, *_ = reversed(await node.lines("exchanges", "list", "--method", "SendMessage"))
+    assert first["outcome"] == "", "nobody could record how it ended"
+
+
+async def test_the_order_to_stop_breaks_a_wait_off_and_the_same_message_finds_the_task(
+    start: Start, tmp_path: Path
+) -> None:
+    node, notes = await start(**SHORT, **SPACES), tmp_path / "notes"
+    message = inputs(file=str(notes), seconds=60)
+    async with client(node) as caller, waiting(caller, "counted-thrice", message) as waited:
+        node.tell(SIGTERM)
+        with pytest.raises(httpx.RemoteProtocolError):
+            await waited.rest()
+    assert await node.ended() == 0
+    assert "Traceback" not in node.log
+    assert "ASGI callable" not in node.log
+    (exchange,) = await node.lines("exchanges", "list", "--outcome", "broken")
+    assert (exchange["code"], exchange["http_status"]) == (-38013, 200)
+    await node.start()
+    async with client(node) as caller:
+        task = await again(caller, "counted-thrice", message)
+    assert text_of(task) == "attempt 2 and ended"
+    assert calls(notes) == ["1", "2"]
