@@ -280,6 +280,8 @@ def _waiting(
 
 def _failed(exchange: OpenExchange, wrapping: Wrapping, error: Error, dialect: Dialect | None) -> Answered:
     """An error in the words of the dialect, if that is known; nothing for a notification."""
+    # What the error passed through may hold a large answer, and would live until garbage is collected.
+    error.__traceback__ = None
     said = wrapping.tell(error, dialect, None)
     silent = wrapping.silent
     exchange.failed()

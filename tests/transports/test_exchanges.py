@@ -14,6 +14,7 @@ from django.db import OperationalError
 from django.test import AsyncClient
 from msgspec.structs import replace
 
+from a2a.errors import RateLimited
 from tasks_app import event_log, exchanges
 from tasks_app.account import account
 from tasks_app.bridge import KINDS, Do, bridge
@@ -323,6 +324,24 @@ def test_what_was_read_counts_in_the_account_of_its_caller_until_it_is_sent(
     assert [answer["error"]["code"] for answer in (first, second) if "error" in answer] == [-38008]
     assert len(weighed) == 5
     assert not account.held["bodies", owner.caller.owner_id]
+
+
+def test_a_large_answer_that_was_refused_is_not_kept_by_its_error(
+    post: Post, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.A2A_OWNER_BODY_BYTES = 50_000
+    task = json.loads(post(new("x" * 60_000))[1])["result"]["task"]["id"]
+    errors: list[RateLimited] = []
+
+    class Spied(RateLimited):
+        def __init__(self, *arguments: Any, **facts: str) -> None:
+            super().__init__(*arguments, **facts)
+            errors.append(self)
+
+    monkeypatch.setattr("tasks_app.account.RateLimited", Spied)
+    post([call("GetTask", {"id": task}, 1), call("GetTask", {"id": task}, 2)])
+    [error] = errors
+    assert error.__traceback__ is None
 
 
 @pytest.mark.parametrize("agent", ["echo", "replies", "form-coroutine"])
