@@ -79,7 +79,7 @@ A2A_AGENT_TASKS = whole("A2A_AGENT_TASKS", 10_000, 1)
 """Unfinished tasks of one agent."""
 A2A_TASKS = whole("A2A_TASKS", 20_000, 1)
 """Unfinished tasks in all."""
-A2A_TASK_CHARACTERS = whole("A2A_TASK_CHARACTERS", 20_000_000, 10_000)
+A2A_TASK_CHARACTERS = whole("A2A_TASK_CHARACTERS", 10_000_000, 10_000)
 """Characters of a task's events in JSON: a message beyond them is refused, and a run that writes more fails."""
 A2A_TASK_EVENTS = whole("A2A_TASK_EVENTS", 100_000, 10)
 A2A_TASK_MESSAGES = whole("A2A_TASK_MESSAGES", 1_000, 1)
