@@ -54,7 +54,7 @@ BACKOFF = 2.0
 
 async def llm(run: Run) -> AsyncIterator[Any]:
     """Answers with a language model, which knows what was said in the context before."""
-    if not words(run.message):
+    if not words(run.message).strip():
         yield run.reject("A language model reads text and data; there is none in this message.")
         return
     # What comes after the message in the task's history are notices of ours, such as that of an interruption.

@@ -91,16 +91,17 @@ def _address(url: str) -> bool:
 
 
 def dialogue(messages: Iterable[Message]) -> list[Json]:
-    """Messages as the endpoint wants them: who and what, without two in a row by the same, which some models refuse."""
+    """Messages as the endpoint wants them: who and what, without two in a row by the same, which some models refuse.
+    A message of white space alone is left out; in all others each character stays."""
     said = [("user" if item.role is Role.USER else "assistant", words(item)) for item in messages]
-    turns = groupby((pair for pair in said if pair[1]), key=lambda pair: pair[0])
+    turns = groupby((pair for pair in said if pair[1].strip()), key=lambda pair: pair[0])
     return [{"role": role, "content": "\n\n".join(text for _, text in pairs)} for role, pairs in turns]
 
 
 def words(message: Message) -> str:
-    """Return the parts of a message that a model can read: text, and data as JSON."""
-    pieces = [orjson.dumps(part.data).decode() if part.data is not UNSET else part.text or "" for part in message.parts]
-    return "\n".join(piece for piece in pieces if piece.strip())
+    """Return what a model can read of a message, part by part: text as it is, and data as JSON."""
+    pieces = [orjson.dumps(part.data).decode() if part.data is not UNSET else part.text for part in message.parts]
+    return "\n".join(piece for piece in pieces if piece)
 
 
 async def answer(messages: list[Json]) -> AsyncGenerator[str, None]:

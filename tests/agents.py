@@ -343,3 +343,14 @@ async def writes(run: Run, chunks: int, size: int) -> AsyncIterator[Any]:
     """Writes so many chunks of a size."""
     for _ in range(chunks):
         yield "x" * size
+
+
+PIECES = ("  Once", " upon", "\n\na", " ", "time", ".\n")
+
+
+@agent
+async def tells(run: Run) -> AsyncIterator[str]:
+    """Tells a text in pieces that are written one by one."""
+    for piece in PIECES:
+        yield piece
+        await asyncio.sleep(0.1)

@@ -149,6 +149,19 @@ const steps = {
     return (await all((await caller()).sendMessageStream(wish('tck-stream-artifact-chunked')))).map(seen);
   },
 
+  // A streamed text, joined as the helpers of the Python SDKs do it; the JavaScript SDK has none.
+  async told() {
+    const client = await caller();
+    const events = await all(client.sendMessageStream(wish('told', { metadata: { agent: 'tells' } })));
+    const text = (artifact) => contents(artifact.parts).join('\n');
+    const updates = events.map((event) => event.payload).filter(({ $case }) => $case === 'artifactUpdate');
+    const task = await client.getTask({ tenant: '', id: events[0].payload.value.id });
+    const whole = text(task.artifacts[0]);
+    return {
+      chunks: updates.map(({ value }) => text(value.artifact)).join(''), apart: updates.length, task: whole, list: whole,
+    };
+  },
+
   async turns() {
     const client = await caller();
     const first = await client.sendMessage(wish('tck-input-required', { text: 'one' }));

@@ -33,6 +33,7 @@ from a2a.types import (
     TaskQueryParams,
     TextPart,
 )
+from a2a.utils import get_artifact_text
 
 URL, KEY, _, BINDING = sys.argv[1:5]  # the version is 0.3 anyway
 HOOK = "http://127.0.0.1:65001/hook?a=b"
@@ -172,6 +173,20 @@ async def stream():
         return [what for what, _ in events]
 
 
+async def told():
+    """A streamed text as the SDK's own helper gives it: the chunks, and the task afterwards."""
+    async with Caller() as caller:
+        chunks, folded = [], None
+        async for folded, update in caller.stream("told", metadata={"agent": "tells"}):  # noqa: B007  # the last one
+            if isinstance(update, TaskArtifactUpdateEvent):
+                chunks.append(get_artifact_text(update.artifact))  # at once: its fold adds to the first chunk's parts
+        task = await caller.client.get_task(TaskQueryParams(id=folded.id))
+        # The client folds what it hears itself, a part a chunk: there the helper must be told to put nothing between.
+        whole = get_artifact_text(task.artifacts[0])
+        assert get_artifact_text(folded.artifacts[0], delimiter="") == whole
+        return {"chunks": "".join(chunks), "apart": len(chunks), "task": whole, "list": whole}
+
+
 async def turns():
     async with Caller(streaming=False) as caller:
         first = await caller.send("tck-input-required", "one")
@@ -266,6 +281,7 @@ STEPS = (
     immediate,
     reject,
     stream,
+    told,
     turns,
     listing,
     cancel,

@@ -18,6 +18,7 @@ import httpx
 import jwt
 from a2a.client import A2ACardResolver, ClientCallContext, ClientConfig, ClientFactory
 from a2a.client.auth import AuthInterceptor, InMemoryContextCredentialStore
+from a2a.helpers import get_artifact_text, get_stream_response_text
 from a2a.server.request_handlers.response_helpers import agent_card_to_dict
 from a2a.types import (
     AgentCapabilities,
@@ -225,6 +226,23 @@ async def stream():
         return [seen(event) async for event in caller.stream("tck-stream-artifact-chunked")]
 
 
+async def told():
+    """A streamed text as the SDK's own helpers give it: the chunks, the task afterwards, and the task in a list."""
+    async with Caller() as caller:
+        context = str(uuid.uuid4())
+        events = [event async for event in caller.stream("told", metadata={"agent": "tells"}, context_id=context)]
+        chunks = [
+            get_stream_response_text(event) for event in events if event.WhichOneof("payload") == "artifact_update"
+        ]
+        task = await caller.client.get_task(GetTaskRequest(id=events[0].task.id))
+        found = {"chunks": "".join(chunks), "apart": len(chunks), "task": get_artifact_text(task.artifacts[0])}
+        try:
+            page = await caller.client.list_tasks(ListTasksRequest(context_id=context, include_artifacts=True))
+        except NotImplementedError:
+            return found | {"list": found["task"]}
+        return found | {"list": get_artifact_text(page.tasks[0].artifacts[0])}
+
+
 async def turns():
     async with Caller(streaming=False) as caller:
         first = (await caller.send("tck-input-required", "one")).task
@@ -336,6 +354,7 @@ STEPS = (
     immediate,
     reject,
     stream,
+    told,
     turns,
     listing,
     cancel,

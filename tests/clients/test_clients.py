@@ -3,6 +3,7 @@
 import pytest
 
 from a2a.signatures import BadSignature, verify
+from tests.agents import PIECES
 from tests.clients.conftest import SETTINGS, Saw
 from tests.clients.environments import CLIENTS, Client
 
@@ -158,6 +159,11 @@ def test_a_stream_brings_the_task_then_its_events_in_order(client: Client, saw: 
     ]
     assert {tuple(event) for event in between if event[0] == "status"} == {("status", "working")}
     assert last == ["status", "completed"]
+
+
+def test_a_streamed_text_is_whole_as_the_helpers_of_the_sdk_give_it(saw: Saw) -> None:
+    told, text = saw("told"), "".join(PIECES)
+    assert told == {"chunks": text, "apart": len(PIECES), "task": text, "list": text}
 
 
 def test_a_task_that_asks_goes_on_with_the_next_message_and_its_history_is_cut_to_length(saw: Saw) -> None:

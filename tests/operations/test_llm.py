@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -248,6 +249,36 @@ def test_the_conversation_of_the_context_is_sent_along(owner: Person, stranger: 
         {"role": "assistant", "content": "You said two"},
         {"role": "user", "content": 'three\n{"city":"Köln"}'},
     ]
+
+
+ANSWER = ["\n", "  Par", "is", " ", "\u2028", " is", "\n\n", "the\tcap", "ital.", "\x85 ", " \n"]
+
+
+def test_the_second_call_carries_the_first_answer_byte_for_byte(owner: Person, endpoint: Endpoint) -> None:
+    def script(call: Call) -> None:
+        call.begin()
+        for text in ANSWER:
+            call.write(piece(text))
+            # Each piece is an event of its own, so that none was joined with its neighbour before it was stored.
+            until(partial(is_stored, text), repr(text))
+        call.write(DONE)
+        call.end()
+
+    endpoint.script = script
+    send(owner, message(" What is the capital?\n", context_id="c"), "llm")
+    endpoint.script = talks(piece("Paris"), DONE)
+    send(owner, message("Are you sure?", context_id="c"), "llm")
+    assert endpoint.calls[1].body["messages"] == [
+        {"role": "user", "content": " What is the capital?\n"},
+        {"role": "assistant", "content": "".join(ANSWER)},
+        {"role": "user", "content": "Are you sure?"},
+    ]
+    assert models.Event.objects.filter(kind="artifactUpdate").count() >= len(ANSWER)
+
+
+def is_stored(text: str) -> bool:
+    part = f'"text":{json.dumps(text, ensure_ascii=False)}'
+    return models.Event.objects.filter(kind="artifactUpdate", payload__contains=part).exists()
 
 
 def test_two_messages_of_the_same_side_are_sent_as_one(owner: Person, endpoint: Endpoint) -> None:
