@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from datetime import datetime
+from datetime import UTC, datetime
 
 from tasks_app.clock import milliseconds
 
@@ -34,6 +34,14 @@ def uuid7_at(time_: datetime) -> str:
     """The lowest id of that millisecond: ids below it are older."""
     head = f"{max(0, int(time_.timestamp() * 1000)):012x}"
     return f"{head[:8]}-{head[8:]}-7000-8000-000000000000"
+
+
+def time_of(id: str) -> datetime | None:
+    """Return the time, to the millisecond, that an id of `uuid7` begins with; None for any other text."""
+    try:
+        return datetime.fromtimestamp(int(id[:8] + id[9:13], 16) / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def own_context(task_id: str) -> str:

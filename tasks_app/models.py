@@ -115,6 +115,8 @@ class Task(models.Model):
                 fields=["status_at"], name="task_asked", condition=Q(state__in=["input_required", "auth_required"])
             ),
             models.Index(fields=["lease_until"], name="task_leased", condition=Q(lease_until__isnull=False)),
+            # For operators; most tasks are completed, and are not in it.
+            models.Index(fields=["state", "id"], name="task_state", condition=~Q(state="completed")),
         ]
 
     def __str__(self) -> str:
@@ -171,6 +173,9 @@ class Run(models.Model):
     )
     reference = models.CharField(max_length=32, default="", help_text="What the caller was told instead of the cause.")
     traceback = models.TextField(default="", help_text="For operators only.")
+
+    class Meta:
+        indexes: ClassVar = [models.Index(fields=["reference"], name="run_reference", condition=~Q(reference=""))]
 
     def __str__(self) -> str:
         return f"{self.task_id} attempt {self.number}"
@@ -254,6 +259,7 @@ class Exchange(models.Model):
             models.Index(fields=["rpc_id", "id"], name="exchange_rpc", condition=Q(rpc_id__isnull=False)),
             models.Index(fields=["request_id", "id"], name="exchange_request", condition=~Q(request_id="")),
             models.Index(fields=["task_id", "id"], name="exchange_task", condition=Q(task_id__isnull=False)),
+            models.Index(fields=["outcome", "id"], name="exchange_outcome", condition=~Q(outcome="result")),
         ]
 
     def __str__(self) -> str:
@@ -316,13 +322,7 @@ class PushConfig(models.Model):
 class Delivery(models.Model):
     """One event for one webhook. Its body is made from the log when it is tried, the same with every try."""
 
-    STATES: ClassVar = [
-        ("waiting", "waiting"),
-        ("delivered", "delivered"),
-        ("dead", "dead"),
-        ("dropped", "dropped"),
-        ("superseded", "superseded"),
-    ]
+    STATES: ClassVar = [(state, state) for state in ("waiting", "delivered", "dead", "dropped", "superseded")]
 
     id = models.CharField(max_length=36, primary_key=True, help_text="Sent as webhook-id, the same with every try.")
     config = models.ForeignKey(
@@ -350,6 +350,7 @@ class Delivery(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["task", "seq"], name="delivery_task"),
             models.Index(fields=["config", "seq"], name="delivery_waiting", condition=Q(state="waiting")),
+            models.Index(fields=["state", "id"], name="delivery_state", condition=~Q(state="delivered")),
         ]
 
     def __str__(self) -> str:

@@ -23,6 +23,7 @@ REFUSALS = 5
 class Acting(LogTable[M]):
     """Rows that operators act on, webhooks and deliveries: each has a state and a task, and each act asks back."""
 
+    at_once = AT_ONCE
     found_by: ClassVar[tuple[str, ...]] = ("pk", "task_id")
     """The columns in which the box looks."""
 

@@ -9,7 +9,8 @@ from django.http import HttpRequest, HttpResponse
 
 from tasks_app import deliveries
 from tasks_app.admin.acting import Acting, number_of
-from tasks_app.admin.paging import ExactFilter, held
+from tasks_app.admin.filters import ExactFilter
+from tasks_app.admin.paging import held
 from tasks_app.admin.readonly import Fact, link
 from tasks_app.admin.text import NONE, Pane, duration, moment, size, visible
 from tasks_app.models import Delivery, DeliveryTry
@@ -20,6 +21,7 @@ SHOWN = 100
 
 class DeliveryStateFilter(ExactFilter):
     title = parameter_name = "state"
+    unindexed = "delivered"
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
         return Delivery.STATES

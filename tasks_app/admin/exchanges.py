@@ -7,8 +7,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 
+from a2a.dialects import DIALECTS
 from tasks_app import lookup, responses
-from tasks_app.admin.paging import CreatedFilter, ExactFilter, RecentFilter, held
+from tasks_app.admin.filters import CreatedFilter, ExactFilter, RecentFilter
+from tasks_app.admin.paging import held
 from tasks_app.admin.readonly import BROKEN, Fact, LogTable, link
 from tasks_app.admin.text import Pane, duration, moment, size, visible
 from tasks_app.models import Exchange, ExchangeBody
@@ -16,18 +18,25 @@ from tasks_app.models import Exchange, ExchangeBody
 BATCH = 100
 """Members of the same HTTP call that are listed."""
 UNANSWERED = "no answer recorded"
+GONE = "no longer kept"
+STRANGER = "What a caller without a good key sends, and is answered, is left out on purpose."
+REASONS = {
+    code: error.reason for dialect in reversed(DIALECTS) for error, code in reversed(list(dialect.codes.items()))
+}
+"""Reasons by code: those of the newest version, and of several errors with one code that of the first."""
 STATUSES = (200, 204, 400, 401, 403, 404, 405, 408, 413, 415, 429, 500, 503)
 """All that the doors give to calls."""
 
 
 class OutcomeFilter(ExactFilter):
     title = parameter_name = "outcome"
+    unindexed = "result"
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
         return [*((outcome, outcome) for outcome in Exchange.OUTCOMES), ("none", UNANSWERED)]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(outcome="") if self.value() == "none" else super().queryset(request, queryset)
+    def stored(self) -> str | None:
+        return "" if self.value() == "none" else self.value()
 
 
 class StatusFilter(ExactFilter):
@@ -36,12 +45,6 @@ class StatusFilter(ExactFilter):
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
         return [(str(status), str(status)) for status in STATUSES]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value() or ""
-        if not (value.isascii() and value.isdigit() and len(value) == 3):
-            return queryset
-        return queryset.filter(http_status=int(value))
 
 
 class DialectFilter(RecentFilter):
@@ -63,17 +66,41 @@ class CallerFilter(RecentFilter):
 
 @admin.register(Exchange)
 class ExchangeAdmin(LogTable[Exchange]):
-    list_display = ("id", "shown_method", "door", "dialect", "shown_caller", "shown_outcome", "code", "took", "time")
+    list_display = (
+        "time", "shown_method", "shown_outcome", "shown_state", "shown_code", "shown_caller", "took", "shown_rpc_id",
+        "door", "dialect",
+    )  # fmt: skip
     list_filter = (OutcomeFilter, DoorFilter, DialectFilter, MethodFilter, StatusFilter, CallerFilter, CreatedFilter)
     list_select_related = related = ("caller", "tenant")
+    searched = lookup.CANDIDATES
     search_help_text = (
-        "An exact rpc id, request id, task id or exchange id. A context id is found among tasks, a trace id nowhere."
+        "An exact rpc id, request id, task id or exchange id, or the reference that a caller was told. "
+        "A context id is found among tasks, a trace id nowhere."
     )
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Exchange], search_term: str
     ) -> tuple[QuerySet[Exchange], bool]:
         return (lookup.exchanges(search_term, queryset) if search_term.strip() else queryset), False
+
+    def complete(self, rows: list[Exchange]) -> None:
+        states = lookup.states(row.task_id for row in rows)
+        for row in rows:
+            row.task_state = states.get(row.task_id or "", "")  # type: ignore[attr-defined]  # for the list alone
+
+    @admin.display(description="task now")
+    def shown_state(self, row: Any) -> str | None:
+        if not row.task_id:
+            return None
+        return format_html('<a href="{}">{}</a>', link("task", row.task_id), state_mark(row.task_state))
+
+    @admin.display(description="code")
+    def shown_code(self, row: Exchange) -> str | None:
+        return coded(row.code) or None
+
+    @admin.display(description="rpc id")
+    def shown_rpc_id(self, row: Exchange) -> str | None:
+        return visible(row.rpc_id or "") or None
 
     @admin.display(description="method")
     def shown_method(self, row: Exchange) -> str | None:
@@ -85,7 +112,7 @@ class ExchangeAdmin(LogTable[Exchange]):
 
     @admin.display(description="outcome")
     def shown_outcome(self, row: Exchange) -> str:
-        return format_html('<span class="td-mark td-{}">{}</span>', row.outcome or "none", row.outcome or UNANSWERED)
+        return outcome_mark(row)
 
     @admin.display(description="duration")
     def took(self, row: Exchange) -> str | None:
@@ -107,15 +134,35 @@ class ExchangeAdmin(LogTable[Exchange]):
         return {
             "verdict": verdict(row),
             "mark": row.outcome or "none",
+            "task_href": link("task", row.task_id) if row.task_id else "",
+            "task_mark": state_mark(lookup.states([row.task_id]).get(row.task_id or "", "")),
             "facts": facts(row),
             "request_text": asked.json(body.request if body else ""),
             "request_cut": asked.cut,
             "response": answered.json(answer),
             "response_cut": answered.cut,
+            "unasked": STRANGER if row.http_status == 401 else "The body of the request was not kept.",
             "silence": silence(row),
             "members": [member_line(member) for member in members],
             "more_members": BATCH if more else 0,
         }
+
+
+def outcome_mark(row: Exchange) -> str:
+    """Return the outcome of the call alone as a mark; what has become of its task is a mark of its own."""
+    return format_html('<span class="td-mark td-{}">{}</span>', row.outcome or "none", row.outcome or UNANSWERED)
+
+
+def state_mark(state: str) -> str:
+    """Return the state of a task as a mark."""
+    return format_html(
+        '<span class="td-mark td-{}">{}</span>', state or "gone", state.replace("_", " ") if state else GONE
+    )
+
+
+def coded(code: int | None) -> str:
+    """Return an error code with its reason: -38009 UNAUTHENTICATED."""
+    return "" if code is None else f"{code} {REASONS.get(code, '')}".strip()
 
 
 def verdict(row: Exchange) -> str:
@@ -124,7 +171,7 @@ def verdict(row: Exchange) -> str:
         case "":
             return "No answer recorded"
         case "error" | "refused":
-            said = [f"code {row.code}"] if row.code is not None else []
+            said = [f"code {coded(row.code)}"] if row.code is not None else []
             said += [f"HTTP {row.http_status}"] if row.http_status is not None else []
             return f"{row.outcome.capitalize()}: {', '.join(said) or 'without a code'}"
         case "broken":
@@ -141,6 +188,8 @@ def verdict(row: Exchange) -> str:
 
 def silence(row: Exchange) -> str:
     """Return the sentence in place of an answer without text."""
+    if row.http_status == 401:
+        return STRANGER
     return {
         "": "No answer recorded.",
         "notified": "A notification gets no answer.",
@@ -156,8 +205,7 @@ def facts(row: Exchange) -> list[Fact]:
     rpc_id = "" if row.rpc_id is None else visible(row.rpc_id)
     return [
         Fact("Method", visible(row.method)),
-        Fact("Outcome", row.outcome or UNANSWERED),
-        Fact("Code", "" if row.code is None else str(row.code)),
+        Fact("Code", coded(row.code)),
         Fact("HTTP status", "" if row.http_status is None else str(row.http_status)),
         Fact("Time (UTC)", moment(row.created_at)),
         Fact("Duration", duration(row.duration_us)),
@@ -174,7 +222,7 @@ def facts(row: Exchange) -> list[Fact]:
         Fact("Door", visible(row.door)),
         Fact("Request size", size(row.request_bytes)),
         Fact("Response size", size(row.response_bytes)),
-        Fact("Frames", str(row.frames)),
+        Fact("Frames", str(row.frames) if row.outcome == "stream" else ""),
         Fact("Task events", stretch),
     ]
 

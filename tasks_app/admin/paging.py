@@ -1,117 +1,173 @@
-"""Lists of long tables: newest first, never counted to the end, filters that look at a bounded number of rows."""
+"""Lists of long tables: newest first, with numbers that are exact or say that they are not.
 
-from collections import Counter
-from datetime import timedelta
-from functools import cached_property
-from typing import Any, TypeVar
+A filter on an index counts all its rows, as far as that is cheap. Any other filter looks at a window of the newest rows
+and says how far back that is: one that matches nothing must not read the whole table.
+"""
 
-from django.contrib import admin
+from typing import Any, NamedTuple, TypeVar
+
 from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Paginator
+from django.db import OperationalError, connection, transaction
 from django.db.models import Model, QuerySet
 from django.db.models.expressions import Combinable
 from django.http import HttpRequest
 
-from tasks_app import clock
-from tasks_app.admin.text import visible
-from tasks_app.ids import uuid7_at
+from tasks_app.admin.filters import ListFilter
+from tasks_app.admin.text import moment
+from tasks_app.ids import time_of
+from tasks_app.sessions import too_slow
 
 M = TypeVar("M", bound=Model)
 
 MOST = 1_000
-"""Rows that are counted and paged through; what is older is a link away."""
+"""Rows that one list pages through; older and newer ones are a link away."""
 WINDOW = 100_000
-"""Rows that a filter looks at: one that matches nothing must not read the whole table."""
-RECENT = 1_000
-"""Rows that are asked which values occur."""
-CHOICES = 20
-"""Values offered at most: callers make up method names."""
-AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
+"""Rows that a filter without an index looks at."""
+COUNTED = 100_000
+"""Rows that are counted where an index has them."""
+COUNT_SECONDS = 1
+"""How long a count may take on PostgreSQL; after it the rows on the page are what is sure."""
+BELOW = "id__lt"
+"""The parameter of a list of older rows: ids below it."""
 
 
-class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
-    """Pages of the first MOST rows."""
+class Total(NamedTuple):
+    """A number of rows, or a number that there are at least."""
 
-    capped = False
-    """There are more."""
+    number: int
+    exact: bool
 
-    @cached_property
-    def count(self) -> int:
-        rows: Any = self.object_list
-        found: int = rows.order_by()[: MOST + 1].count()
-        self.capped = found > MOST
-        return min(found, MOST)
+    def __str__(self) -> str:
+        return f"{self.number:,}" if self.exact else f"at least {self.number:,}"
+
+
+class Pages(Paginator):  # type: ignore[type-arg]  # not generic at run time
+    """Pages of rows that were counted before."""
+
+    def __init__(self, rows: QuerySet[Any], per_page: int, count: int) -> None:
+        super().__init__(rows, per_page)
+        self.count = count
 
 
 class NewestList(ChangeList):
-    """A list by descending id, with a link to what is older than it shows."""
+    """A list by descending id, with links to what is older and newer than it shows."""
 
+    model_admin: Any
     floor: str | None = None
     """The oldest id that the filters looked at, if they did not look at all."""
-    older = ""
-    """The query string that goes on where this list ends."""
+    windowed: QuerySet[Any] | None = None
+    """The rows that the window is cut from: as the indexed filters leave them."""
+    older = newer = ""
+    """The query strings that go on where this list ends and begins."""
+    total = Total(0, exact=True)
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[str | Combinable]:
         return ["-pk"]
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: list[str | None] | None = None) -> QuerySet[Any]:
+        self.request = request
         found = super().get_queryset(request, exclude_parameters)
-        if self.has_active_filters and not self.query.strip():
-            rows = self.root_queryset.order_by("-pk")
-            if below := self.params.get("id__lt"):
-                rows = rows.filter(pk__lt=below)
-            self.floor = rows.values_list("pk", flat=True)[WINDOW - 1 : WINDOW].first()
+        specs = self._specs()
+        self.problems = [problem for spec in specs if (problem := spec.problem)]
+        if self.problems:
+            return found.none()
+        if not self.query.strip() and not all(spec.is_indexed for spec in specs):
+            self.windowed = self.root_queryset
+            for spec in specs:
+                if spec.is_indexed:
+                    self.windowed = spec.queryset(request, self.windowed)
+            rows = self.windowed.filter(pk__lt=self.params[BELOW]) if self.params.get(BELOW) else self.windowed
+            self.floor = rows.order_by("-pk").values_list("pk", flat=True)[WINDOW - 1 : WINDOW].first()
             if self.floor is not None:
                 found = found.filter(pk__gte=self.floor)
         return found
 
+    def _specs(self) -> list[ListFilter]:
+        """Return the filters that are in use."""
+        return [spec for spec in self.filter_specs if isinstance(spec, ListFilter) and spec.value() is not None]
+
     def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
+        narrowed = bool(self._specs()) and self.windowed is None
+        self.total = counted(self.queryset, COUNTED if narrowed else MOST, self.list_per_page)
+        searched = self.model_admin.searched if self.query.strip() else None
+        if self.floor is not None or (searched is not None and self.total.number >= searched):
+            self.total = self.total._replace(exact=False)
+        self.result_count = min(self.total.number, MOST)
+        self.paginator = Pages(self.queryset, self.list_per_page, self.result_count)
+        if not 1 <= self.page_num <= self.paginator.num_pages:
+            self.problems.append(
+                f"There is no page {self.page_num}: this list has {self.paginator.num_pages}. This is the first."
+            )
+            self.page_num = 1
+        self.result_list = list(self.paginator.page(self.page_num).object_list)
+        self.model_admin.complete(self.result_list)
+        self.show_full_result_count = self.can_show_all = False
+        self.full_result_count = None
+        self.show_admin_actions = True
+        self.multi_page = self.paginator.num_pages > 1
+        if not self.query.strip():
+            self._link()
+
+    def _link(self) -> None:
+        """Set the links to older and newer rows."""
         last = self.floor
-        if isinstance(self.paginator, CappedPaginator) and self.paginator.capped:
-            last = self.queryset.values_list("pk", flat=True)[MOST - 1 : MOST].first()
-        if last is not None and not self.query.strip():
-            self.older = self.get_query_string({"id__lt": last})
+        if self.total.number > MOST or (not self.total.exact and self.floor is None):
+            last = _nth(self.queryset, MOST) or self.floor
+        if last is not None:
+            self.older = self.get_query_string({BELOW: last})
+        if below := self.params.get(BELOW):
+            self.newer = self.get_query_string({BELOW: self._above(below)})
+
+    def _above(self, below: str) -> str | None:
+        """Return the id below which the list of newer rows begins; None for the newest list."""
+        everything = self.root_queryset if self.windowed is None else self.windowed
+        matching = everything
+        for spec in self._specs():
+            matching = spec.queryset(self.request, matching)
+        ends = [_nth(matching.filter(pk__gte=below).order_by("pk"), MOST + 1)]
+        if self.windowed is not None:
+            ends.append(_nth(everything.filter(pk__gte=below).order_by("pk"), WINDOW + 1))
+        return min((end for end in ends if end is not None), default=None)
 
     @property
-    def window(self) -> int:
-        return WINDOW
+    def looked_back_to(self) -> str:
+        """The time of the oldest row that the filters looked at; empty if they looked at all."""
+        return moment(time_of(self.floor)) if self.floor else ""
+
+    @property
+    def may_choose_all(self) -> bool:
+        """Whether an action can be done to all rows of the list, those of other pages too."""
+        return self.total.exact and len(self.result_list) < self.total.number <= self.model_admin.at_once
 
 
-class ExactFilter(admin.SimpleListFilter):
-    """One value of the column that the parameter is named after."""
-
-    def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
-        raise NotImplementedError
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value()
-        return queryset if value is None else queryset.filter(**{self.parameter_name or "": value})
-
-    def has_output(self) -> bool:
-        # Django drops a filter that has nothing to choose from, and shows everything.
-        return True
+def counted(rows: QuerySet[Any], most: int, sure: int) -> Total:
+    """Count the rows, up to a number and for a bounded time; where that does not do, `sure` many are looked for."""
+    try:
+        found = _count(rows, most + 1)
+    except OperationalError as error:
+        if not too_slow(error):
+            raise
+        found, most = _count(rows.order_by("-pk"), sure + 1), sure
+    return Total(min(found, most), exact=found <= most)
 
 
-class RecentFilter(ExactFilter):
-    """The same, offering the values that occur in the newest rows, most frequent first."""
+def _count(rows: QuerySet[Any], most: int) -> int:
+    limited = rows if rows.query.order_by == ("-pk",) else rows.order_by()
+    if connection.vendor != "postgresql":
+        return limited[:most].count()
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("select set_config('statement_timeout', %s, true)", [f"{COUNT_SECONDS}s"])
+        number: int = limited[:most].count()
+        with connection.cursor() as cursor:
+            cursor.execute("select set_config('statement_timeout', '0', true)")
+        return number
 
-    def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
-        rows = model_admin.model._default_manager.order_by("-pk").values_list(self.parameter_name or "", flat=True)
-        counted = Counter(value for value in rows[:RECENT] if value)
-        return [(value, visible(value)) for value, _ in counted.most_common(CHOICES)]
 
-
-class CreatedFilter(admin.SimpleListFilter):
-    title = parameter_name = "created"
-
-    def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
-        return [(age, f"last {age}") for age in AGES]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        age = AGES.get(self.value() or "")
-        # By id: it begins with the time, and the list is in its order.
-        return queryset if age is None else queryset.filter(pk__gte=uuid7_at(clock.now() - age))
+def _nth(rows: QuerySet[Any], number: int) -> str | None:
+    found: str | None = rows.values_list("pk", flat=True)[number - 1 : number].first()
+    return found
 
 
 def held(rows: QuerySet[M], most: int) -> tuple[list[M], bool]:

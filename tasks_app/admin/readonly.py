@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.text import capfirst
 
 from a2a.errors import Error
-from tasks_app.admin.paging import CappedPaginator, NewestList
+from tasks_app.admin.paging import NewestList
 from tasks_app.admin.text import visible
 
 M = TypeVar("M", bound=Model)
@@ -61,8 +61,11 @@ class ReadOnly(admin.ModelAdmin, Generic[M]):  # type: ignore[type-arg]  # not g
 class LogTable(ReadOnly[M]):
     """A long table with a page of our own for each row."""
 
-    paginator = CappedPaginator
     list_per_page = 50
+    searched: int | None = None
+    """Rows that the box finds at most; None: all that there are."""
+    at_once = 0
+    """Rows that one action is done to at most."""
     ordering = ("-pk",)
     sortable_by = ()
     related: ClassVar[tuple[str, ...]] = ()
@@ -71,6 +74,9 @@ class LogTable(ReadOnly[M]):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[NewestList]:
         return NewestList
+
+    def complete(self, rows: list[M]) -> None:
+        """Add to the rows of one page of the list what it shows of other tables."""
 
     def page(self, request: HttpRequest, row: M) -> dict[str, Any]:
         """What the page of the row shows."""

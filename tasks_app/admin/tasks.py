@@ -14,22 +14,20 @@ from django.utils.html import format_html
 
 from a2a.agents import registry
 from a2a.errors import Error
-from a2a.states import TERMINAL
+from a2a.states import TERMINAL, TaskState
 from tasks_app import lookup, operations
 from tasks_app.admin import task_page
-from tasks_app.admin.acting import number_of, summed
-from tasks_app.admin.paging import CreatedFilter, ExactFilter
+from tasks_app.admin.acting import AT_ONCE, number_of, summed
+from tasks_app.admin.filters import CreatedFilter, ExactFilter
 from tasks_app.admin.readonly import LogTable, confirmation, link
 from tasks_app.admin.text import moment, visible
 from tasks_app.deliveries import Answer
 from tasks_app.models import STATES, Task
 
-AT_ONCE = 500
-"""Tasks that one action cancels at most; each of them is named on the page that asks back."""
-
 
 class StateFilter(ExactFilter):
     title = parameter_name = "state"
+    unindexed = TaskState.COMPLETED.value
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
         return STATES
@@ -56,6 +54,8 @@ class TaskAdmin(LogTable[Task]):
     )
     list_filter = (StateFilter, AgentFilter, CreatedFilter)
     list_select_related = related = ("owner", "tenant")
+    searched = lookup.CANDIDATES
+    at_once = AT_ONCE
     search_help_text = "An exact task id or context id."
     actions = ("cancel_selected",)
 

@@ -11,7 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from tasks_app import deliveries
 from tasks_app.admin.acting import Acting, number_of
 from tasks_app.admin.deliveries import delivery_line
-from tasks_app.admin.paging import ExactFilter, held
+from tasks_app.admin.filters import ExactFilter
+from tasks_app.admin.paging import held
 from tasks_app.admin.readonly import Fact, link
 from tasks_app.admin.text import moment, visible
 from tasks_app.models import Delivery, PushConfig

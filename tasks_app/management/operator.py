@@ -5,7 +5,7 @@ import os
 import pwd
 import re
 from argparse import ArgumentParser, ArgumentTypeError, _ActionsContainer
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,13 +15,17 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import make_password
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 
 from tasks_app import clock
 from tasks_app.health import lacking
 
 LONGEST = 10_000
 """Rows that a list prints at most."""
+LINES = 100
+"""Rows that a list prints unless told otherwise."""
+CUT = 3
+"""The exit code of a look-up that did not print all it found, and was not told how many to print."""
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -34,6 +38,23 @@ class DatabaseCommand(BaseCommand):
         if count := lacking():
             plural = "migration" if count == 1 else "migrations"
             raise CommandError(f"The database lacks {count} {plural}: run manage.py migrate first.")
+
+    def newest(self, rows: QuerySet[Any], limit: int) -> Iterator[Any]:
+        """Give the first rows, as many as the limit; then say on stderr if there are more."""
+        for number, row in enumerate(rows[: limit + 1]):
+            if number == limit:
+                self.stderr.write(f"There are more than these {limit:,}: --limit N prints up to {LONGEST:,}.")
+                return
+            yield row
+
+    def cut(self, count: int, most: int, limit: int | None) -> None:
+        """Say that a look-up found more than it printed; an error where it was not told how many to print."""
+        if count <= most:
+            return
+        sentence = f"There are more than these {most:,}: --limit N prints up to {LONGEST:,}."
+        if limit is None:
+            raise CommandError(sentence, returncode=CUT)
+        self.stderr.write(sentence)
 
     def line(self, value: dict[str, Any]) -> None:
         """Prints it as a line of JSON."""
@@ -71,7 +92,7 @@ def takes_operator(parser: ArgumentParser) -> None:
 
 def takes_limit(parser: ArgumentParser) -> None:
     """How many lines a list prints."""
-    parser.add_argument("--limit", type=limit_of, default=100, help="lines; 100 if left out")
+    parser.add_argument("--limit", type=limit_of, default=LINES, help=f"lines; {LINES} if left out")
 
 
 def takes_since(parser: _ActionsContainer) -> None:

@@ -194,17 +194,19 @@ def fault_of_key(cause: Exception) -> Refusal:
     """Return how a call is refused whose caller cannot be found out: it has no good key, or the database is away."""
     if isinstance(cause, Unauthenticated):
         return Refusal(401, "a body of this size needs a key", error=cause)
-    error = _fault("the key of a request could not be looked up", cause)
+    error = _fault("the key of a request could not be looked up", cause, secrets.token_hex(6))
     return Refusal(503 if isinstance(error, Unavailable) else 500, "", error=error)
 
 
 def fault(exchange: OpenExchange, cause: Exception) -> Error:
-    """Return what a caller is told of a fault; log the cause. A database that is away may be back soon."""
-    return _fault(f"exchange {exchange.row.id} failed", cause)
+    """Return what a caller is told of a fault; log the cause. A database that is away may be back soon.
+
+    The reference is the id of the exchange, by which operators find the call.
+    """
+    return _fault(f"exchange {exchange.row.id} failed", cause, exchange.row.id)
 
 
-def _fault(what: str, cause: Exception) -> Error:
-    reference = secrets.token_hex(6)
+def _fault(what: str, cause: Exception, reference: str) -> Error:
     log.error("%s, reference %s", what, reference, exc_info=cause)
     if isinstance(cause, OperationalError | InterfaceError):
         return Unavailable(reference=reference)

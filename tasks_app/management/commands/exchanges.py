@@ -1,7 +1,9 @@
 """manage.py exchanges ID, exchanges list: what the admin shows of calls, as JSON lines."""
 
 from argparse import ArgumentParser
+from collections.abc import Iterator
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -9,7 +11,7 @@ from django.db.models import QuerySet
 
 from tasks_app import lookup, responses
 from tasks_app.ids import uuid7_at
-from tasks_app.management.operator import DatabaseCommand, limit_of, takes_since, within
+from tasks_app.management.operator import LINES, DatabaseCommand, limit_of, takes_since, within
 from tasks_app.models import Exchange, ExchangeBody
 
 COLUMNS = {
@@ -25,7 +27,11 @@ class Command(DatabaseCommand):
     help = "Print exchanges as JSON lines, newest first: the newest, or those with an id."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("id", metavar="list|ID", help="the newest; or of this exchange, request, rpc or task id")
+        parser.add_argument(
+            "id",
+            metavar="list|ID",
+            help="the newest; or of this exchange, request, rpc or task id, or a reference that a caller was told",
+        )
         parser.add_argument("--bodies", action="store_true", help="with the texts of request and response")
         of_list = parser.add_argument_group("of the list")
         of_list.add_argument("--outcome", choices=(*Exchange.OUTCOMES, SILENT))
@@ -35,28 +41,61 @@ class Command(DatabaseCommand):
         of_list.add_argument("--dialect", help="such as a2a-0.3")
         of_list.add_argument("--caller", help="the name of a principal")
         takes_since(of_list)
-        of_list.add_argument("--limit", type=limit_of, help="100 if left out")
+        parser.add_argument(
+            "--limit", type=limit_of, help=f"lines; if left out {LINES} of the list, {lookup.CANDIDATES} of an id"
+        )
 
-    def handle(self, *args: Any, id: str, bodies: bool, **options: Any) -> None:
-        chosen = {name: options[name] for name in (*COLUMNS, "since", "limit") if options[name] is not None}
-        if id != "list" and chosen:
+    def handle(self, *args: Any, id: str, bodies: bool, limit: int | None, **options: Any) -> None:
+        chosen = {name: options[name] for name in (*COLUMNS, "since") if options[name] is not None}
+        if id == "list":
+            self.lines(self.newest(related(listed(**chosen)), limit or LINES), bodies=bodies)
+        elif chosen:
             raise CommandError(f"--{next(iter(chosen))} is for `exchanges list`, not for an id.", returncode=2)
-        rows = listed(**chosen) if id == "list" else lookup.exchanges(id)
-        found = False
-        for row in rows.select_related("caller", "tenant"):
-            found = True
-            self.line(facts(row) | (texts(row) if bodies else {}))
-        if not found and id != "list":
-            raise CommandError(f"No exchange has the id {id!r}, or it is no longer kept.", returncode=1)
+        else:
+            self.find(id, limit, bodies=bodies)
+
+    def find(self, id: str, limit: int | None, *, bodies: bool) -> None:
+        most = limit or lookup.CANDIDATES
+        found = list(related(lookup.exchanges(id, most=most + 1)))
+        if not found:
+            raise CommandError(
+                f"No exchange has the id {id!r}, and no failure the reference; or it is no longer kept.", returncode=1
+            )
+        self.lines(iter(found[:most]), bodies=bodies)
+        self.cut(len(found), most, limit)
+
+    def lines(self, rows: Iterator[Exchange], *, bodies: bool) -> None:
+        for page in pages(rows):
+            states = lookup.states(row.task_id for row in page)
+            for row in page:
+                state = {"task_state": states.get(row.task_id or "")}
+                self.line(facts(row) | state | (texts(row) if bodies else {}))
 
 
-def listed(*, since: datetime | None = None, limit: int = 100, **values: Any) -> QuerySet[Exchange]:
+PAGE = 500
+"""Exchanges whose tasks are read in one statement."""
+
+
+def pages(rows: Iterator[Exchange]) -> Iterator[list[Exchange]]:
+    while page := list(islice(rows, PAGE)):
+        yield page
+
+
+def related(rows: QuerySet[Exchange]) -> QuerySet[Exchange]:
+    return rows.select_related("caller", "tenant")
+
+
+def listed(*, since: datetime | None = None, **values: Any) -> QuerySet[Exchange]:
     """The newest with these values."""
-    if values.get("outcome") == SILENT:
+    rows = Exchange.objects.all()
+    if (outcome := values.get("outcome")) is not None and outcome != "result":
+        # SQLite uses a partial index only where the statement repeats its condition.
+        rows = rows.exclude(outcome="result")
+    if outcome == SILENT:
         values["outcome"] = ""
-    rows = Exchange.objects.filter(**{COLUMNS[name]: value for name, value in values.items()})
+    rows = rows.filter(**{COLUMNS[name]: value for name, value in values.items()})
     # By id: it begins with the time, and there is no index on the time itself.
-    return (rows.filter(pk__gte=uuid7_at(since)) if since else rows).order_by("-id")[:limit]
+    return (rows.filter(pk__gte=uuid7_at(since)) if since else rows).order_by("-id")
 
 
 def facts(row: Exchange) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """manage.py tasks show|cancel|list: what an operator can do to tasks in the admin, with JSON lines as the answer."""
 
 from argparse import ArgumentParser
-from datetime import datetime
 from typing import Any
 
 import orjson
 from django.core.management.base import CommandError
+from django.db.models import QuerySet
 
 from a2a.errors import Error
 from a2a.states import TaskState
@@ -13,7 +13,7 @@ from tasks_app import event_log, lookup, operations
 from tasks_app.addresses import public
 from tasks_app.files import with_links
 from tasks_app.ids import uuid7_at
-from tasks_app.management.operator import DatabaseCommand, takes_limit, takes_operator, takes_since
+from tasks_app.management.operator import DatabaseCommand, limit_of, takes_limit, takes_operator, takes_since
 from tasks_app.models import Event, Run, Task
 
 HEAD = (
@@ -28,32 +28,38 @@ class Command(DatabaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
         show = verbs.add_parser("show", help="everything about a task, or about the tasks of a context")
-        show.add_argument("id")
+        show.add_argument(
+            "id", help="of a task or of a context, or the reference that the caller of a failure was told"
+        )
+        show.add_argument("--limit", type=limit_of, help=f"tasks; {lookup.CANDIDATES} if left out")
         cancel = verbs.add_parser("cancel", help="cancel tasks")
         cancel.add_argument("ids", nargs="+", metavar="id")
         takes_operator(cancel)
         listing = verbs.add_parser("list", help="the newest tasks")
         listing.add_argument("--state", choices=[state.value for state in TaskState])
         listing.add_argument("--agent")
+        listing.add_argument("--reference", help="what the caller of a failure was told")
         takes_since(listing)
         takes_limit(listing)
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         match verb:
             case "show":
-                self.show(options["id"])
+                self.show(options["id"], options["limit"])
             case "cancel":
                 self.cancel(options["ids"], options["operator"])
             case _:
-                self.list(options["since"], options["limit"], state=options["state"], agent=options["agent"])
+                self.list(options)
 
-    def show(self, id: str) -> None:
-        found = [head["id"] for head in heads(lookup.tasks(id))]
-        for task_id in found:
+    def show(self, id: str, limit: int | None) -> None:
+        most = limit or lookup.CANDIDATES
+        found = list(lookup.tasks(id, most=most + 1).values_list("pk", flat=True)[: most + 1])
+        for task_id in found[:most]:
             # A stored reference to a file is a secret; a link to it is not for ever.
             self.stdout.write(with_links(orjson.dumps(whole(task_id)), public()).decode())
         if not found:
-            raise CommandError(f"No task and no context has the id {id!r}.", returncode=1)
+            raise CommandError(f"No task and no context has the id {id!r}, and no failure the reference.", returncode=1)
+        self.cut(len(found), most, limit)
 
     def cancel(self, ids: list[str], operator: str) -> None:
         """Every id is tried; the exit code is 1 if one of them was not canceled."""
@@ -69,18 +75,27 @@ class Command(DatabaseCommand):
         if refused:
             raise CommandError(f"{refused} of {len(ids)} not canceled.", returncode=1)
 
-    def list(self, since: datetime | None, limit: int, **chosen: str | None) -> None:
-        rows = Task.objects.filter(**{name: value for name, value in chosen.items() if value}).order_by("-id")
-        if since:
+    def list(self, options: dict[str, Any]) -> None:
+        rows = Task.objects.all() if options["reference"] is None else lookup.tasks_of_failure(options["reference"])
+        if (state := options["state"]) and state != TaskState.COMPLETED.value:
+            # SQLite uses a partial index only where the statement repeats its condition.
+            rows = rows.exclude(state=TaskState.COMPLETED.value)
+        chosen = {name: options[name] for name in ("state", "agent") if options[name]}
+        rows = rows.filter(**chosen).order_by("-id")
+        if since := options["since"]:
             # By id: it begins with the time, and the list is in its order.
             rows = rows.filter(pk__gte=uuid7_at(since))
-        for head in heads(rows[:limit]):
-            self.line(head)
+        for row in self.newest(heads(rows), options["limit"]):
+            self.line(named(row))
 
 
-def heads(rows: Any) -> list[dict[str, Any]]:
+def heads(rows: QuerySet[Task]) -> Any:
+    return rows.values(*HEAD)
+
+
+def named(row: dict[str, Any]) -> dict[str, Any]:
     """The head columns, tenant and owner by name."""
-    return [{name.removesuffix("__name"): value for name, value in row.items()} for row in rows.values(*HEAD)]
+    return {name.removesuffix("__name"): value for name, value in row.items()}
 
 
 def whole(task_id: str) -> dict[str, Any]:
@@ -90,7 +105,7 @@ def whole(task_id: str) -> dict[str, Any]:
     columns = ("seq", "attempt", "kind", "state", "actor", "exchange_id", "created_at", "payload")
     runs = Run.objects.filter(task_id=task_id).order_by("id")
     return {
-        **heads(Task.objects.filter(pk=task_id))[0],
+        **named(heads(Task.objects.filter(pk=task_id)).get()),
         "task": orjson.Fragment(read.document.json()) if read else None,
         "events": [row | {"payload": orjson.Fragment(row["payload"])} for row in events.values(*columns)],
         "runs": list(runs.values("number", "worker", "started_at", "ended_at", "outcome", "reference", "traceback")),

@@ -1,9 +1,10 @@
 """The nouns of `manage.py a2a`, one a module. Each adds its arguments and does its work; the command only chooses."""
 
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
+from django.db.models import QuerySet
 from msgspec import Struct
 
 
@@ -14,6 +15,10 @@ class Printer(Protocol):
 
     def line(self, value: dict[str, Any]) -> None:
         """Print the value as a line of JSON."""
+        ...
+
+    def newest(self, rows: QuerySet[Any], limit: int) -> Iterator[Any]:
+        """Give the first rows, as many as the limit; then say on stderr if there are more."""
         ...
 
 

@@ -55,7 +55,7 @@ def _create(printer: Printer, options: dict[str, Any]) -> None:
 
 
 def _list(printer: Printer, options: dict[str, Any]) -> None:
-    for key in ApiKey.objects.select_related("principal__tenant").order_by("-id")[: options["limit"]]:
+    for key in printer.newest(ApiKey.objects.select_related("principal__tenant").order_by("-id"), options["limit"]):
         printer.line(_shown(key))
 
 

@@ -27,7 +27,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
     if options["clock_is_right"]:
         row = processes.confirm(options["operator"])
         write_down(options["operator"], row, "Clock confirmed")
-    for found in Process.objects.order_by("-seen_at").values(*COLUMNS)[: options["limit"]]:
+    for found in printer.newest(Process.objects.order_by("-seen_at").values(*COLUMNS), options["limit"]):
         printer.line(found | {"troubles": orjson.loads(found["troubles"])})
 
 
