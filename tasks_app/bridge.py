@@ -251,8 +251,10 @@ class Bridge:
         holds what it needs for longer than the patience; Busy when there is no room, or no result in time; Left when
         `left` ends before. Work of our own has its own patience: it is asked for whatever waits, and as long.
         """
-        loop, waits, now = asyncio.get_running_loop(), _pauses(patience), time.monotonic()
-        ends = _ends(item, now, patience)
+        loop, now, kind = asyncio.get_running_loop(), time.monotonic(), KINDS[type(item)]
+        waits = self.waits.get(loop) or self._waits_of(loop)
+        ends = UNLIMITED if kind.patient else now + waits.seconds(patience)
+        pauses: Iterator[float] | None = None
         while True:
             future: asyncio.Future[Any] = loop.create_future()
             ticket = Ticket(item, future, loop, since=now, ends=ends, patient=patience is not None, left=left)
@@ -262,30 +264,29 @@ class Bridge:
                 await sync_to_async(self._put)(ticket)
                 result = await future
             else:
-                result = await self._result(ticket, future, loop)
-            if (pause := again_after(item, result, waits)) is None:
+                waits.add(ticket)
+                try:
+                    self._collect(kind, ticket, loop)
+                    result = await future
+                finally:
+                    waits.remove(ticket)
+            if result is not LOCKED and result is not PUSHING:
                 return result
-            await asyncio.sleep(pause)
+            pauses = pauses or _pauses(patience)
+            await asyncio.sleep(again_after(item, result, pauses) or 0.0)
 
-    async def _result(self, ticket: Ticket, future: "asyncio.Future[Any]", loop: asyncio.AbstractEventLoop) -> Any:
-        waits = self.waits.get(loop)
-        if waits is None:
-            # Of loops that have ended, as those of tests do, nothing is kept.
-            self.waits = {known: waits for known, waits in self.waits.items() if not known.is_closed()}
-            waits = self.waits[loop] = Waits(loop)
-        waits.add(ticket)
-        try:
-            self._collect(ticket, loop)
-            return await future
-        finally:
-            waits.remove(ticket)
+    def _waits_of(self, loop: asyncio.AbstractEventLoop) -> Waits:
+        # Of loops that have ended, as those of tests do, nothing is kept.
+        self.waits = {known: waits for known, waits in self.waits.items() if not known.is_closed()}
+        waits = self.waits[loop] = Waits(loop)
+        return waits
 
-    def _collect(self, ticket: Ticket, loop: asyncio.AbstractEventLoop) -> None:
+    def _collect(self, kind: Kind, ticket: Ticket, loop: asyncio.AbstractEventLoop) -> None:
         collected = self.collected.get(loop)
         if collected is None:
             collected = self.collected[loop] = []
             loop.call_soon(self._hand_over, loop)
-        collected.append((KINDS[type(ticket.item)], ticket))
+        collected.append((kind, ticket))
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         collected = self.collected.pop(loop)

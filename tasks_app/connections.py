@@ -27,6 +27,9 @@ DESCRIPTORS = 0.8
 """The part of the process's file descriptors that connections may take. Agents and the database need the rest."""
 RECEIVED = 32_768
 """Bytes of a connection that the kernel is asked to keep until they are read; Linux takes twice as much."""
+COMPLETE = "taskdesk.complete"
+"""The extension of ASGI in the scope of a request that has arrived as a whole: its body is read without waiting."""
+EXTENSIONS: dict[str, dict[object, object]] = {COMPLETE: {}}
 SPARE = 16
 """One in so many connections may exceed the limit for as long as its refusal takes."""
 
@@ -206,6 +209,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self.reading_message = False
+        self.scope["extensions"] = EXTENSIONS
         super().on_message_complete()
 
     # ------------------------------------------------------------------ what is answered

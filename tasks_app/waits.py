@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any
 
+from django.conf import settings
 from django.db import OperationalError
 from msgspec import Struct
 
@@ -62,11 +63,20 @@ class Waits:
         self.loop = loop
         self.tickets: dict[int, Ticket] = {}
         self.timer: asyncio.TimerHandle | None = None
+        self.patience = settings.A2A_CALL_SECONDS
+        """The patience of callers, as of the last look: to read it from the settings costs a call more than the rest
+        of this."""
+
+    def seconds(self, patience: float | None) -> float:
+        """Return how long is waited by callers, or by work of our own with a patience of its own."""
+        if self.timer is None:
+            self._look_later()
+        return self.patience if patience is None else max(self.patience, patience)
 
     def add(self, ticket: Ticket) -> None:
         self.tickets[id(ticket)] = ticket
         if self.timer is None:
-            self.timer = self.loop.call_later(LOOK, self._look)
+            self._look_later()
 
     def remove(self, ticket: Ticket) -> None:
         """Forget a ticket whose result is there. The timer goes on until it finds none: the next ask is near."""
@@ -74,11 +84,15 @@ class Waits:
         if ticket.leaving is not None:
             ticket.leaving.cancel()
 
+    def _look_later(self) -> None:
+        self.patience = settings.A2A_CALL_SECONDS
+        self.timer = self.loop.call_later(LOOK, self._look)
+
     def _look(self) -> None:
         if not self.tickets:
             self.timer = None
             return
-        self.timer = self.loop.call_later(LOOK, self._look)
+        self._look_later()
         now = time.monotonic()
         for ticket in list(self.tickets.values()):
             future = ticket.future

@@ -52,7 +52,7 @@ class LeanHandler(ASGIHandler):
         self._view_middleware: list[Any] = []
         self._template_response_middleware: list[Any] = []
         self._exception_middleware: list[Any] = []
-        handler: Any = convert_exception_to_response(self._get_response_async)  # type: ignore[attr-defined]  # Django has it
+        handler: Any = convert_exception_to_response(self._get_response_async)
         for path in reversed(settings.LEAN_MIDDLEWARE):
             handler = convert_exception_to_response(import_string(path)(handler))
         self._middleware_chain = handler
@@ -67,9 +67,11 @@ class LeanHandler(ASGIHandler):
         request.resolver_match = _resolved(request.path_info)
         return request.resolver_match
 
-    async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
-        """Without the thread-local URLconf, which is the one that there is."""
-        response: HttpResponseBase = await self._middleware_chain(request)
+    async def _get_response_async(self, request: HttpRequest) -> HttpResponseBase:
+        """Call the view. The views of these paths are async, and no middleware looks at views, so that what Django does
+        for others is left out."""
+        view, arguments, named = self.resolve_request(request)
+        response: HttpResponseBase = await view(request, *arguments, **named)
         return response
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -78,9 +80,10 @@ class LeanHandler(ASGIHandler):
         intake = Intake(scope, receive, self.limit, self.seconds, partial(_owner_of, scope))
         try:
             body = await intake.read()
-            request = ASGIRequest(scope, BytesIO(body))
-            request.left = partial(_disconnected, receive)  # type: ignore[attr-defined]  # for views that wait
-            response = await self.get_response_async(request)
+            request: Any = ASGIRequest(scope, BytesIO(body))
+            request._body = body  # As Django keeps a body that it has read: this one is within its limit.
+            request.left = partial(_disconnected, receive)  # For views that wait.
+            response = await self._middleware_chain(request)
         except Gone:
             return
         except Refusal as refusal:

@@ -9,6 +9,7 @@ import pytest
 
 from a2a.errors import Unavailable
 from tasks_app.account import Account
+from tasks_app.connections import EXTENSIONS
 from tasks_app.transports import bodies
 from tasks_app.transports.bodies import SMALL, STRANGERS, Gone, Intake, strangers
 from tasks_app.transports.http import Refusal
@@ -98,12 +99,14 @@ def feed(*pieces: bytes, gone: bool = False) -> Callable[[], Awaitable[dict[str,
     return receive
 
 
-def intake(receive: Any, owner: int = 7, *, declared: int | None = None, limit: int = 1_000_000) -> Intake:
+def intake(
+    receive: Any, owner: int = 7, *, declared: int | None = None, limit: int = 1_000_000, complete: bool = False
+) -> Intake:
     async def owner_of(must_be_known: bool) -> int:
         return owner
 
     headers = [] if declared is None else [(b"content-length", str(declared).encode())]
-    return Intake({"headers": headers}, receive, limit, 5, owner_of)
+    return Intake({"headers": headers, "extensions": EXTENSIONS if complete else {}}, receive, limit, 5, owner_of)
 
 
 @pytest.fixture(autouse=True)
@@ -120,6 +123,21 @@ async def test_a_small_body_that_comes_at_once_is_in_no_account() -> None:
     body = intake(feed(b"x" * SMALL), declared=SMALL)
     assert await body.read() == b"x" * SMALL
     assert held() == {}
+
+
+async def test_a_body_that_is_complete_is_measured_like_any_other() -> None:
+    assert await intake(feed(b"x" * SMALL), complete=True).read() == b"x" * SMALL
+    assert held() == {}
+    large = intake(feed(b"x" * (SMALL + 1)), complete=True)
+    assert len(await large.read()) == SMALL + 1
+    assert held() == {7: SMALL + 1}
+    large.release()
+    with pytest.raises(Refusal, match="must have"):
+        await intake(feed(b"x" * 11), limit=10, complete=True).read()
+    gone = feed(b"")
+    await gone()
+    with pytest.raises(Gone):
+        await intake(gone, complete=True).read()
 
 
 @pytest.mark.parametrize("declared", [None, 60_000])
