@@ -17,13 +17,18 @@ DEV_STAMP := .venv/dev.stamp
 # Says nothing when all is well, everything when not.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
 
-.PHONY: help run test faults bench check lock clean
+.PHONY: help run conformance test faults bench check lock clean
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
 
 run: $(RUN_STAMP) ## start the platform on this machine
 	@exec $(PY) manage.py run
+
+# The kits send different messages under one id, and look for a task that is open.
+conformance: $(RUN_STAMP) ## start it with the agent and the settings that the public conformance kits need
+	@exec env A2A_AGENT_MODULES=tests.conformance.agents A2A_DEFAULT_AGENT=conformance \
+		A2A_CONFORMANCE_DEFAULT=input-required A2A_KEY_HOURS=0 $(PY) manage.py run
 
 test: $(DEV_STAMP) ## run the tests, on SQLite and on PostgreSQL (PYTEST_ARGS="-k name")
 	@$(PY) -m tests $(PYTEST_ARGS)

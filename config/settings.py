@@ -57,6 +57,12 @@ A2A_PROVIDER_URL = text("A2A_PROVIDER_URL")
 A2A_DOCUMENTATION_URL = text("A2A_DOCUMENTATION_URL")
 A2A_ICON_URL = text("A2A_ICON_URL")
 A2A_DEFAULT_AGENT = text("A2A_DEFAULT_AGENT", "echo")
+A2A_PUSH = flag("A2A_PUSH", True)
+"""Callers may register webhooks. What was registered before it is switched off is still told."""
+A2A_STREAMING = flag("A2A_STREAMING", True)
+"""Callers may stream and subscribe."""
+A2A_EXTENDED_CARD = flag("A2A_EXTENDED_CARD", True)
+"""Callers may ask for the card with all that their scopes allow."""
 A2A_AGENT_MODULES = names("A2A_AGENT_MODULES")
 A2A_WAIT_SECONDS = number("A2A_WAIT_SECONDS", 0)
 """How long a waiting send waits before it answers with the task as it is; 0: until the task ends or asks back."""

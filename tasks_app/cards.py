@@ -124,12 +124,15 @@ def _url(agent: Agent, address: str, whole: bool) -> str:
 
 
 def _completed(card: Card) -> Card:
-    """With what the operator says about the deployment."""
+    """Return the card with what the operator says about the deployment."""
     provider = None
     if settings.A2A_PROVIDER and settings.A2A_PROVIDER_URL:
         provider = Provider(organization=settings.A2A_PROVIDER, url=settings.A2A_PROVIDER_URL)
     return replace(
         card,
+        streaming=settings.A2A_STREAMING,
+        push_notifications=settings.A2A_PUSH,
+        extended_card=settings.A2A_EXTENDED_CARD,
         provider=provider,
         documentation_url=settings.A2A_DOCUMENTATION_URL or None,
         icon_url=settings.A2A_ICON_URL or None,

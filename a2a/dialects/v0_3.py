@@ -19,7 +19,14 @@ from a2a.dialects.shape import Answer, CardAnswer, Dialect, Frame, Method, TaskP
 from a2a.dialects.v1_0 import CODES as CODES_1_0
 from a2a.dialects.v1_0 import MAX_PAGE, encode_extension
 from a2a.documents import EventDocument, EventKind, TaskDocument
-from a2a.errors import Error, ExtensionSupportRequired, InvalidParams, InvalidRequest
+from a2a.errors import (
+    Error,
+    ExtendedCardNotConfigured,
+    ExtensionSupportRequired,
+    InvalidParams,
+    InvalidRequest,
+    UnsupportedOperation,
+)
 from a2a.extensions import OLD_HEADER
 from a2a.requests import (
     CancelTask,
@@ -216,7 +223,12 @@ def pushes(kind: EventKind, state: str | None) -> bool:
 
 
 def words(error: Error) -> Error:
-    """Operations speak 1.0."""
+    """Return the error in the words of 0.x; operations speak 1.0.
+
+    Without an extended card 1.0 says UnsupportedOperation (1.0.1, 3.3.4), and 0.3 that none is configured (0.3.0, 8.2).
+    """
+    if isinstance(error, UnsupportedOperation) and error.facts.get("capability") == "extendedAgentCard":
+        return ExtendedCardNotConfigured(**error.facts)
     if not isinstance(error, InvalidParams):
         return error
     names = {"pageToken": "cursor"}

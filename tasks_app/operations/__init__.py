@@ -4,7 +4,7 @@ An operation is a generator: it yields what it needs from the bridge and is sent
 Wait or Follow. So it is written once, and driven from a loop (perform) or from a thread (perform_now).
 """
 
-from tasks_app.operations.perform import OPERATIONS, cancel_for_operator, perform, perform_now
+from tasks_app.operations.perform import OPERATIONS, cancel_for_operator, check_may, perform, perform_now
 from tasks_app.operations.shape import Context, Follow, Left, Wait
 from tasks_app.operations.waiting import wait_on
 
@@ -15,6 +15,7 @@ __all__ = [
     "Left",
     "Wait",
     "cancel_for_operator",
+    "check_may",
     "perform",
     "perform_now",
     "wait_on",

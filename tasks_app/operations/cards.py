@@ -11,7 +11,7 @@ from tasks_app.operations.shape import Context, Done, Steps
 
 
 def extended_card(request: GetExtendedCard, context: Context) -> Steps:
-    """A2A 1.0, 3.1.11. Offered always, but without an address of the server there is no card to give."""
+    """A2A 1.0, 3.1.11. Without an address of the server there is no card to give."""
     check_tenant(context.caller, request.tenant)
     name = context.agent or settings.A2A_DEFAULT_AGENT
     agent = registry.get(name)

@@ -39,6 +39,7 @@ from tasks_app.files import Kept, any_large, dropping, run_files
 from tasks_app.ids import own_context, uuid7
 from tasks_app.models import Turn
 from tasks_app.operations.attachments import check_references, digested, drop, keep_files, kept_of
+from tasks_app.operations.capabilities import PUSH
 from tasks_app.operations.creation import Plan, create_task, create_turn
 from tasks_app.operations.fitness import fit
 from tasks_app.operations.push_configs import check_address, check_room, webhook_row
@@ -93,7 +94,7 @@ def _made(plan: Plan):  # type: ignore[no-untyped-def]  # a part of a generator
 
 
 def _check(request: SendMessage) -> None:
-    """Check what needs no look into the database. Raises InvalidParams."""
+    """Check what needs no look into the database. Raises InvalidParams and PushNotSupported."""
     message = request.message
     if message.role is not Role.USER:
         raise InvalidParams(("message.role", "must be the user's: a caller does not speak for the agent"))
@@ -102,6 +103,8 @@ def _check(request: SendMessage) -> None:
     check_references(message)
     if len(request.accepted_output_modes) > MAX_MODES:
         raise InvalidParams(("configuration.acceptedOutputModes", f"must have {MAX_MODES} entries at most"))
+    if request.push_config is not None:
+        PUSH.check()
 
 
 def choose_agent(request: SendMessage, context: Context) -> Agent:

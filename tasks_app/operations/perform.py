@@ -24,6 +24,7 @@ from tasks_app.access import Caller, check_scope
 from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.models import Task
 from tasks_app.operations import cards, messages, push_configs, tasks
+from tasks_app.operations.capabilities import EXTENDED_CARD, PUSH, STREAMING
 from tasks_app.operations.shape import Await, Context, Done, Follow, Left, Operation, RunQuick, Steps, Wait
 from tasks_app.operations.waiting import wait_on
 from tasks_app.readers import readers
@@ -31,17 +32,25 @@ from tasks_app.runner import play_quickly
 
 OPERATIONS: dict[type[Request], Operation] = {
     SendMessage: Operation(messages.send, access.WRITE),
-    StreamMessage: Operation(messages.send, access.WRITE),
+    StreamMessage: Operation(messages.send, access.WRITE, STREAMING),
     GetTask: Operation(tasks.get, access.READ),
     ListTasks: Operation(tasks.list_tasks, access.READ),
     CancelTask: Operation(tasks.cancel, access.CANCEL),
-    SubscribeToTask: Operation(tasks.subscribe, access.READ),
-    CreatePushConfig: Operation(push_configs.create, access.WRITE),
-    GetPushConfig: Operation(push_configs.get, access.READ),
-    ListPushConfigs: Operation(push_configs.list_configs, access.READ),
-    DeletePushConfig: Operation(push_configs.delete, access.WRITE),
-    GetExtendedCard: Operation(cards.extended_card, access.READ),
+    SubscribeToTask: Operation(tasks.subscribe, access.READ, STREAMING),
+    CreatePushConfig: Operation(push_configs.create, access.WRITE, PUSH),
+    GetPushConfig: Operation(push_configs.get, access.READ, PUSH),
+    ListPushConfigs: Operation(push_configs.list_configs, access.READ, PUSH),
+    DeletePushConfig: Operation(push_configs.delete, access.WRITE, PUSH),
+    GetExtendedCard: Operation(cards.extended_card, access.READ, EXTENDED_CARD),
 }
+
+
+def check_may(caller: Caller, kind: type[Request]) -> None:
+    """Raises MissingScope, and the error of a capability that is switched off."""
+    operation = OPERATIONS[kind]
+    check_scope(caller, operation.scope)
+    if operation.capability:
+        operation.capability.check()
 
 
 async def perform(request: Request, context: Context) -> Result | Follow | Wait:
@@ -91,7 +100,7 @@ def _result(item: Any, context: Context) -> Awaitable[Any]:
 
 def perform_now(request: Request, context: Context) -> Result:
     """The synchronous half, for threads: the admin and commands. It neither waits nor follows."""
-    check_scope(context.caller, OPERATIONS[type(request)].scope)
+    check_may(context.caller, type(request))
     steps = OPERATIONS[type(request)].steps(request, context)
     try:
         item: Any = next(steps)

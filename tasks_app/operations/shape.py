@@ -13,6 +13,7 @@ from a2a.types import Message
 from tasks_app.access import Caller
 from tasks_app.bridge import Left
 from tasks_app.exchanges import OpenExchange
+from tasks_app.operations.capabilities import Capability
 
 __all__ = ["Await", "Context", "Done", "Follow", "Left", "Operation", "RunQuick", "Steps", "Wait"]
 
@@ -80,3 +81,5 @@ class Operation(Struct, frozen=True):
 
     steps: Callable[[Any, Context], Steps]
     scope: str
+    capability: Capability | None = None
+    """The optional capability that it belongs to."""

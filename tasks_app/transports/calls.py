@@ -19,12 +19,12 @@ from a2a.documents import TaskDocument
 from a2a.errors import Error, InvalidRequest, Unauthenticated, Unavailable
 from a2a.requests import GetExtendedCard, Request, SendMessage
 from a2a.sse import last_seen
-from tasks_app.access import Caller, check_scope, digests
+from tasks_app.access import Caller, digests
 from tasks_app.account import Holding, account
 from tasks_app.addresses import address_of
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.off_loop import LARGE, off_loop
-from tasks_app.operations import OPERATIONS, Context, Follow, Left, Wait, perform
+from tasks_app.operations import Context, Follow, Left, Wait, check_may, perform
 from tasks_app.readers import readers
 from tasks_app.transports.http import (
     VERSION,
@@ -191,7 +191,7 @@ def _read(
     dialect, method, params = understand()
     meaning.dialect, meaning.method = dialect, method
     exchange.row.dialect = dialect.name
-    check_scope(call.caller, OPERATIONS[method.request].scope)
+    check_may(call.caller, method.request)
     return dialect, method, _wish(call, method.request, method.decode(params))
 
 

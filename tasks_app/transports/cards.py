@@ -18,11 +18,10 @@ from a2a.errors import (
 )
 from a2a.requests import GetExtendedCard
 from tasks_app import cards
-from tasks_app.access import READ, check_scope
 from tasks_app.addresses import address_of, own, varying
 from tasks_app.cards import STARTED, Page
 from tasks_app.exchanges import OpenExchange, recorder
-from tasks_app.operations import Context, perform
+from tasks_app.operations import Context, check_may, perform
 from tasks_app.transports.http import VERSION, add_headers, authenticate, exchange_of, fault, version_of
 from tasks_app.transports.wrapping import STATUSES
 
@@ -136,11 +135,11 @@ async def extended_card(request: HttpRequest, agent: str | None = None) -> HttpR
             raise InvalidRequest(detail="use GET")
         caller = await authenticate(request)
         exchange.asked_by(caller)
-        check_scope(caller, READ)
+        check_may(caller, GetExtendedCard)
         wish = GetExtendedCard(address=address_of(request))
         answer = await perform(wish, Context(caller=caller, exchange=exchange, agent=agent))
     except Error as error:
-        return _refused(exchange, error)
+        return _refused(exchange, v0_2.DIALECT.words(error))
     except Exception as error:  # noqa: BLE001  # the door's one catch; logged with its reference
         return _refused(exchange, fault(exchange, error))
     if not isinstance(answer, CardAnswer):

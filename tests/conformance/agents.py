@@ -1,7 +1,7 @@
 """The agent that the public conformance kits and the official clients talk to: the prefix of the messageId says how it
 behaves, as `scenarios/*.feature` of the kit asks.
 
-    A2A_AGENT_MODULES=tests.conformance.agents A2A_DEFAULT_AGENT=conformance make run
+    make conformance
 """
 
 import asyncio
@@ -13,12 +13,18 @@ from msgspec import Struct
 
 from a2a.agents import agent
 from a2a.run import Run
-from a2a.types import Part
+from a2a.types import Extension, Part
 
 STREAMING_SECONDS = float(os.environ.get("TCK_STREAMING_TIMEOUT", "2"))
 """The kit's own setting: a resubscribable task lasts twice as long."""
 DEFAULT = os.environ.get("A2A_CONFORMANCE_DEFAULT", "completed")
 """What becomes of a task of no prefix: completed, or input-required, which the 0.3 kit needs to find it open."""
+EXTENSIONS = [
+    Extension(uri=uri, required=required)
+    for name, required in (("A2A_CONFORMANCE_EXTENSIONS", False), ("A2A_CONFORMANCE_REQUIRED", True))
+    for uri in filter(None, os.environ.get(name, "").split(","))
+]
+"""The extensions on its card, and those that a caller must ask for, by comma: some cases need them."""
 BEATS = 16
 """Signs of life of a resubscribable task."""
 
@@ -82,6 +88,7 @@ def otherwise(run: Run) -> tuple[Any, ...]:
     quick=lambda message: message.message_id.startswith("tck-message-response"),
     input_modes=["text/*", "application/json"],
     output_modes=["text/plain", "application/json"],
+    extensions=EXTENSIONS,
 )
 async def conformance(run: Run) -> AsyncIterator[Any]:
     """Behaves as the conformance kits ask, by the prefix of the messageId."""
