@@ -266,7 +266,7 @@ def define(function: Callable[..., Any], options: Json) -> Agent:
         Extension(uri=item) if isinstance(item, str) else item for item in values["extensions"]
     )
     values |= {"input_modes": tuple(values["input_modes"]), "output_modes": tuple(values["output_modes"])}
-    # What a skill says about media types is said besides the agent's own (fact sheet 6.2).
+    # Media types of a skill add to the agent's own (docs/protocol.md#cards).
     values["takes"] = modes([*values["input_modes"], *(mode for skill in skills for mode in skill.input_modes)])
     values["gives"] = modes([*values["output_modes"], *(mode for skill in skills for mode in skill.output_modes)])
     return Agent(function=function, form=_form(function), inputs=_inputs(function, name), **values)
@@ -303,7 +303,8 @@ def _check_together(function: Callable[..., Any], name: str, values: Json) -> No
 def _skills(name: str, description: str, given: Any) -> tuple[Skill, ...]:
     """A skill given as an id takes the agent's description; an agent without skills has one of its own name."""
     return tuple(
-        # What a card must say is never empty: not all verifiers agree on what a signature says of it (fact sheet 6.6).
+        # A required member of a card is never empty: verifiers disagree on what a signature covers there
+        # (docs/protocol.md#signatures).
         replace(
             skill,
             name=skill.name or _title(skill.id),

@@ -1,6 +1,6 @@
 """What a signature says of a card: its members by the presence rules of A2A 1.0, as the bytes of RFC 8785.
 
-The rules are those of the protobuf definition (fact sheet 3.10, 6.6). What it does not know is not covered.
+The rules are those of the protobuf definition (docs/protocol.md#signatures). What it does not know is not covered.
 """
 
 from collections.abc import Iterator

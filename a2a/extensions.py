@@ -1,4 +1,4 @@
-"""Protocol extensions (fact sheet 5.3): the URIs that a caller asks for, and what that means for an agent."""
+"""Protocol extensions: the URIs that a caller asks for, and their effect on an agent (docs/protocol.md#extensions)."""
 
 import re
 from collections.abc import Iterable

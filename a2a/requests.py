@@ -10,7 +10,7 @@ from a2a.types import Json, Message, PushConfig
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """Any wish. The tenant is a routing key, never a permission (fact sheet 8.5)."""
+    """Any wish. The tenant is a routing key, never a permission (docs/protocol.md#tenants)."""
 
     streaming: ClassVar[bool] = False
     """The answer is a stream of events."""

@@ -1,6 +1,6 @@
 """HTTP+JSON, which has no envelope: routes to methods, params from path, query and body, and what an error looks like.
 
-It knows no method: the routes are data of the dialects (A2A 1.0, section 11; fact sheet 3.12, 4.1, 4.2).
+It knows no method: the routes are data of the dialects (A2A 1.0, section 11; docs/protocol.md#rest-of-0x, #errors).
 """
 
 import re
@@ -41,7 +41,7 @@ STATUSES: dict[type[Error], tuple[int, str]] = {
     errors.RateLimited: (429, "RESOURCE_EXHAUSTED"),
     errors.Unavailable: (503, "UNAVAILABLE"),
 }
-"""The HTTP status and the gRPC name of each error (fact sheet 4.1, the column of 1.0.1)."""
+"""The HTTP status and the gRPC name of each error (docs/protocol.md#errors, the column of 1.0.1)."""
 _REFUSALS = {405: "UNIMPLEMENTED", 408: "DEADLINE_EXCEEDED"}
 """Names of statuses that HTTP alone has; those of the others are the error's own."""
 
@@ -100,7 +100,7 @@ def _pattern(template: str) -> re.Pattern[str]:
 
 
 def check_version(family: Family, version: str | None) -> None:
-    """Raises VersionNotSupported for one that has another prefix, or none (fact sheet 8.2)."""
+    """Raises VersionNotSupported for one that has another prefix, or none (docs/protocol.md#choosing-the-version)."""
     if version and minor(version) not in family.versions:
         raise unsupported(version, family.versions)
 

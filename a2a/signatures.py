@@ -1,4 +1,4 @@
-"""Signed cards: the keys, the signatures (JWS, RFC 7515) and who may be believed (A2A 1.0, 8.4; fact sheet 6.6)."""
+"""Signed cards: keys, signatures (JWS, RFC 7515) and trust (A2A 1.0, 8.4; docs/protocol.md#signatures)."""
 
 import hashlib
 import re
@@ -135,7 +135,8 @@ def sign(card: Json, key: CardKey, jku: str) -> Json:
 def verify(card: Json, keys: Json) -> Json:
     """The card as it was signed, without what no signature covers: use that one. Raises BadSignature.
 
-    The keys are a JWK Set that is trusted already: nothing is fetched, whatever a header says (fact sheet 6.6).
+    The keys are a JWK Set that is trusted already: an address in a header is never fetched
+    (docs/protocol.md#signatures).
     """
     if deeper_than(card, MAX_DEPTH):
         raise BadSignature(f"the card is nested deeper than {MAX_DEPTH} levels")

@@ -53,7 +53,7 @@ def check_scope(caller: Caller, scope: str) -> None:
 
 
 def check_tenant(caller: Caller, tenant: str | None, task_id: str = "") -> None:
-    """A tenant that is not the caller's own is as unknown as a task that is not theirs (fact sheet 8.5)."""
+    """A tenant that is not the caller's own is as unknown as a task that is not theirs (docs/protocol.md#tenants)."""
     if tenant is not None and tenant != caller.tenant:
         raise TaskNotFound(**({"taskId": task_id} if task_id else {}))
 

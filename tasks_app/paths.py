@@ -19,6 +19,6 @@ def is_lean(path: str) -> bool:
 
 
 def check_tenant_name(name: str) -> None:
-    """Raises ValueError for a name that cannot be a segment of a path before all others (fact sheet 8.5)."""
+    """Raises ValueError for a name that cannot be a segment of a path before all others (docs/protocol.md#tenants)."""
     if name in RESERVED or "/" in name:
         raise ValueError(f"a tenant cannot be called {name!r}: it would be taken for another path")

@@ -405,7 +405,7 @@ async def media_types_that_do_not_fit_are_refused_both_ways(cast: Cast) -> None:
 
 async def another_tenant_is_as_unknown_as_another_task(cast: Cast) -> None:
     if not isinstance(cast.me, NewSpeaker):
-        return  # 0.x has no tenants: such a member is ignored like any other (fact sheet 8.5).
+        return  # 0.x has no tenants: such a member is ignored like any other (docs/protocol.md#tenants).
     task = await cast.me.send("one", agent="asks")
     params = {"id": task["id"], "taskId": task["id"], "url": "https://example.org"} | cast.me.sending("two")
     for method in DIALECT.methods:

@@ -1,4 +1,4 @@
-"""The README says what is there: every setting, method, error, check, path and command."""
+"""The documents say what is there: every setting, method, error, check, path and command; citations resolve."""
 
 import re
 from pathlib import Path
@@ -102,3 +102,18 @@ def test_every_promise_names_tests_that_exist() -> None:
         assert named, f"{promise}: no test proves it"
         assert named <= there, f"{promise}: no such test as {named - there}"
     assert "](docs/promises.md)" in README
+
+
+def test_every_citation_of_the_protocol_page_names_a_section_that_is_there() -> None:
+    text = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+    titles = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    sections = {re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-") for title in titles}
+    sources = [path for folder in ("a2a", "tasks_app", "config", "tests") for path in (ROOT / folder).rglob("*.py")]
+    cited = {
+        anchor
+        for path in sources
+        for place in re.findall(r"docs/protocol\.md((?:[,\s]*#[\w-]+)+)", path.read_text(encoding="utf-8"))
+        for anchor in re.findall(r"#([\w-]+)", place)
+    }
+    assert len(cited) > 20
+    assert cited <= sections

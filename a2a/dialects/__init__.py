@@ -1,7 +1,7 @@
 """The wire languages, one a file, and the choice among those of A2A.
 
-choose() knows a call by its method and the A2A-Version header (fact sheet 8.2); it refuses in the words of
-the chosen dialect, or in neutral ones that every version can read (8.3).
+choose() knows a call by its method and the A2A-Version header (docs/protocol.md#choosing-the-version); it refuses
+in the words of the chosen dialect, or in neutral ones that every version can read.
 """
 
 import re
@@ -17,7 +17,7 @@ DIALECTS: tuple[Dialect, ...] = (v1_0.DIALECT, v0_3.DIALECT, v0_2.DIALECT)
 """The newest first: without a header the first that has the method is meant; the names of 1.0 and 0.x never overlap.
 All that goes by version follows from these."""
 VERSIONS = tuple(dialect.version for dialect in DIALECTS if dialect.on_cards)
-"""Those that cards list (fact sheet 6.3)."""
+"""Versions that cards list (docs/protocol.md#cards)."""
 
 BY_NAME = {dialect.name: dialect for dialect in (*DIALECTS, v0_3_rest.KIND, v0_3_rest.PROTO)}
 """Those of REST as well."""

@@ -16,7 +16,7 @@ _OF_0_3 = (
 
 
 def hybrid_card(card: Card) -> Json:
-    """The 1.0 shape and, on top of it, what 0.3 needs to find the agent. Never signed (fact sheet 6.5)."""
+    """Return the 1.0 card with the members by which 0.3 finds the agent (docs/protocol.md#card-of-both)."""
     new, old = v1_0.encode_card(card), v0_3.encode_card(card)
     kept = {name: old[name] for name in _OF_0_3 if name in old}
     schemes = {name: scheme | old["securitySchemes"][name] for name, scheme in new.get("securitySchemes", {}).items()}
@@ -24,11 +24,11 @@ def hybrid_card(card: Card) -> Json:
 
 
 SIGNED: frozenset[Callable[[Card], Json]] = frozenset({v1_0.encode_card, v0_3.encode_card})
-"""The shapes that carry signatures (fact sheet 6.5, 6.6)."""
+"""The shapes that carry signatures (docs/protocol.md#card-of-both, #signatures)."""
 
 
 def card_shape(path: WellKnown, version: str | None) -> Callable[[Card], Json]:
-    """The encoder for a path and an A2A-Version (fact sheet 6.1); an unknown version finds the hybrid."""
+    """The encoder for a path and an A2A-Version (docs/protocol.md#cards); an unknown version finds the hybrid."""
     if path == "agent.json":
         return v0_2.encode_card
     number = minor(version or "") or ""

@@ -15,7 +15,7 @@ _STATES_BACK: dict[str, TaskState | None] = {"unknown": None} | {name: state for
 _ROLES: dict[str | int, Role] = {role.value: role for role in Role}
 
 FINAL = TERMINAL | {TaskState.INPUT_REQUIRED}
-"""After a status of these a stream closes (fact sheet 2.2)."""
+"""After a status of these a stream closes (docs/protocol.md#streams)."""
 
 COMPAT = "data_part_compat"
 """Marks, in its metadata, a data part whose value is no object and therefore travels as {"value": ...}."""
@@ -52,7 +52,7 @@ def _content(part: Part) -> Json:
 def decode_part(wire: Json, path: str) -> Part:
     """A part whose members have the right types. Raises InvalidParams unless it has exactly one content."""
     content = _only(wire, _CONTENTS, path)
-    # Before it was called kind it was called type, and samples still leave it out (fact sheet 10, 13).
+    # Before it was called kind it was called type, and samples still leave it out (docs/protocol.md#leniency).
     tag = "kind" if wire.get("kind") is not None else "type"
     if wire.get(tag) not in (None, content):
         raise InvalidParams((f"{path}.{tag}", f'must be "{content}" in a part that has {content}'))

@@ -63,7 +63,7 @@ def encode_part(part: Part) -> Json:
 def decode_part(wire: Json, path: str = "part") -> Part:
     """A part whose members have the right types. Raises InvalidParams unless it has exactly one content."""
     wire = camel(wire)
-    # In `data` null is a value; elsewhere it means unset (fact sheet 3.1).
+    # In `data` null is a value; elsewhere it means unset (docs/protocol.md#json).
     contents = [name for name in _CONTENTS if name in wire and (wire[name] is not None or name == "data")]
     if len(contents) != 1:
         found = ", ".join(contents) or "none of them"

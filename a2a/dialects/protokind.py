@@ -1,4 +1,5 @@
-"""The ProtoJSON of a2a.v1, which clients of 0.x speak over REST, from and to the JSON with `kind` (fact sheet 3.12).
+"""The ProtoJSON of a2a.v1, which clients of 0.x speak over REST, from and to the JSON with `kind`
+(docs/protocol.md#rest-of-0x).
 
 Nothing here is checked that the dialect with `kind` checks by itself.
 """
@@ -84,7 +85,8 @@ def _kind_part(part: Json, path: str) -> Json:
 
 
 def _kind_configuration(configuration: Json) -> Json:
-    """ProtoJSON leaves defaults out: a missing `blocking` is false, and no history length is 0 (fact sheet 2.12)."""
+    """ProtoJSON leaves defaults out: a missing `blocking` is false, and a missing history length is 0
+    (docs/protocol.md#history-length)."""
     configuration = {"blocking": False} | camel(configuration)
     if "pushNotification" in configuration:
         configuration["pushNotificationConfig"] = with_schemes(configuration.pop("pushNotification"))

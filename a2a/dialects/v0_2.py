@@ -1,4 +1,4 @@
-"""A2A 0.2 on JSON-RPC: 0.3 without the extended card's method, and with an older card (fact sheet 0.2)."""
+"""A2A 0.2 on JSON-RPC: 0.3 without the extended card's method, and with an older card (docs/protocol.md#versions)."""
 
 import orjson
 from msgspec.structs import replace

@@ -41,7 +41,7 @@ from a2a.types import Card, Interface, Json, Message, SecurityScheme, Skill
 
 VERSION = "0.3"
 
-# 0.x has no number for a required extension: the request is wrong (fact sheet 2.1).
+# 0.x has no number for a required extension: the request is wrong (docs/protocol.md#sending).
 CODES: dict[type[Error], int] = CODES_1_0 | {ExtensionSupportRequired: CODES_1_0[InvalidRequest]}
 
 
@@ -117,7 +117,7 @@ def decode_send(request: type[Sending], params: Any, *, version: str = VERSION) 
     configuration = wire.get("configuration") or {}
     return request(
         message=decode_message(wire["message"]),
-        # Absent means wait, whatever the default of a protobuf boolean is (fact sheet 2.1).
+        # Absent means wait, whatever the default of a protobuf boolean is (docs/protocol.md#sending).
         return_immediately=configuration.get("blocking") is False,
         history_length=whole(configuration.get("historyLength"), "configuration.historyLength"),
         accepted_output_modes=tuple(configuration.get("acceptedOutputModes") or ()),
@@ -127,7 +127,7 @@ def decode_send(request: type[Sending], params: Any, *, version: str = VERSION) 
 
 
 def _message_id_inside(params: Any) -> Any:
-    """Some of upstream's samples have messageId beside the message (fact sheet 10, 13)."""
+    """Some of upstream's samples have messageId beside the message (docs/protocol.md#leniency)."""
     if isinstance(params, dict) and "messageId" in params and isinstance(params.get("message"), dict):
         return params | {"message": {"messageId": params["messageId"]} | params["message"]}
     return params
@@ -158,7 +158,7 @@ def decode_resubscribe(params: Any) -> SubscribeToTask:
 
 
 def decode_list(params: Any) -> ListTasks:
-    """Ours: 0.x has no such method upstream (fact sheet 2.4)."""
+    """Ours: 0.x has no such method upstream (docs/protocol.md#listing)."""
     wire = checked(optional(params), ListParams)
     limit = whole(wire.get("limit"), "limit", 1, MAX_PAGE)
     return ListTasks(
@@ -213,12 +213,12 @@ def encode_frame(frame: Frame, history_length: int | None) -> bytes | None:
 
 
 def encode_push(event: EventDocument, task: Callable[[], TaskDocument]) -> bytes | None:
-    """The whole task on each change of its status (fact sheet 7.2)."""
+    """The whole task on each change of its status (docs/protocol.md#deliveries)."""
     return encode_frame(task(), None) if pushes(event.kind, event.state) else None
 
 
 def pushes(kind: EventKind, state: str | None) -> bool:
-    """Return whether the event changes the status (fact sheet 7.2)."""
+    """Return whether the event changes the status (docs/protocol.md#deliveries)."""
     return state is not None
 
 
@@ -267,7 +267,7 @@ def encode_skill(skill: Skill, card: Card) -> Json:
 
 
 def encode_card(card: Card) -> Json:
-    """The pure 0.3 shape (fact sheet 6.2)."""
+    """The pure 0.3 shape (docs/protocol.md#cards)."""
     own = interfaces(card)
     out: Json = {
         "protocolVersion": "0.3.0",

@@ -1,4 +1,5 @@
-"""A2A 0.3 over REST, which has two JSONs (fact sheet 3.12): that of the text, with `kind`, and that of the protobuf.
+"""A2A 0.3 over REST, which has two JSONs: that of the text, with `kind`, and that of the protobuf
+(docs/protocol.md#rest-of-0x).
 
 Both are 0.3 as it is on JSON-RPC, with what differs put around it. 0.2 is the same on this wire.
 """
@@ -26,13 +27,13 @@ class ConfigParams(Struct, rename="camel"):
 _CONFIGS = "/tasks/{id}/pushNotificationConfigs"
 _CONFIG = _CONFIGS + "/{pushNotificationConfigId}"
 _MISSPELT = "/task/{id}/pushNotificationConfigs"
-"""As an annotation of the protobuf has it (fact sheet 3.12)."""
+"""As an annotation of the protobuf has it (docs/protocol.md#rest-of-0x)."""
 _ROUTES = (
     Route(verb="POST", path="/message:send", method="message/send"),
     Route(verb="POST", path="/message:stream", method="message/stream"),
     Route(verb="GET", path="/tasks", method="tasks/list", query=v0_3.ListParams),
     Route(verb="POST", path="/tasks/{id}:cancel", method="tasks/cancel"),
-    # The text says POST, the protobuf GET: both (fact sheet 1.1).
+    # The text says POST, the protobuf GET: both (docs/protocol.md#methods-and-paths).
     Route(verb="POST", path="/tasks/{id}:subscribe", method="tasks/resubscribe"),
     Route(verb="GET", path="/tasks/{id}:subscribe", method="tasks/resubscribe"),
     Route(verb="GET", path="/tasks/{id}", method="tasks/get", query=v0_3.TaskParams),
@@ -135,7 +136,7 @@ def _proto_configs(configs: list[Json]) -> Json:
 
 def _card(card: Json) -> Json:
     """The card with its security schemes in both JSONs: some clients read it as JSON, others as protobuf. What was
-    signed is another card, so no signature stays (fact sheet 6.5)."""
+    signed is another card, so no signature stays (docs/protocol.md#card-of-both)."""
     schemes = {name: scheme | _proto_scheme(scheme) for name, scheme in card.get("securitySchemes", {}).items()}
     both = card | ({"securitySchemes": schemes} if schemes else {})
     return {name: value for name, value in both.items() if name != "signatures"}
@@ -148,7 +149,7 @@ def _proto_scheme(scheme: Json) -> Json:
 
 
 def _nothing(_: Any) -> Json:
-    """An empty object where JSON-RPC has null (fact sheet 2.10)."""
+    """An empty object where JSON-RPC has null (docs/protocol.md#webhook-methods)."""
     return {}
 
 

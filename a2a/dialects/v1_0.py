@@ -223,7 +223,7 @@ def encode_bare_task(answer: Answer) -> bytes:
 
 
 def encode_page(page: TaskPage) -> bytes:
-    """All four members are always there; pageSize is the number of tasks returned (fact sheet 2.4)."""
+    """All four members are always there; pageSize is the number of tasks returned (docs/protocol.md#listing)."""
     shown = page.include_artifacts
     tasks = b",".join(task.json(page.history_length, show_empty=shown) for task in page.tasks)
     sizes = f'"pageSize":{len(page.tasks)},"totalSize":{page.total_size}'
@@ -255,7 +255,7 @@ def pushes(kind: EventKind, state: str | None) -> bool:
 
 
 def encode_error(error: Error, code: int) -> Json:
-    """The details are a list of objects that each name their type (fact sheet 4.2)."""
+    """The details are a list of objects that each name their type (docs/protocol.md#errors)."""
     details = error_details(error)
     if type(error) in _PLAIN and not error.facts:
         del details[0]
@@ -302,7 +302,7 @@ def encode_extension(extension: Extension) -> Json:
 
 
 def encode_card(card: Card) -> Json:
-    """The pure 1.0 shape (fact sheet 6.3)."""
+    """The pure 1.0 shape (docs/protocol.md#cards)."""
     out: Json = {
         "name": card.name,
         "description": card.description,
@@ -337,7 +337,7 @@ ROUTES = (
     Route(verb="POST", path="/message:stream", method="SendStreamingMessage", query=TenantParams),
     Route(verb="GET", path="/tasks", method="ListTasks", query=ListParams),
     Route(verb="POST", path="/tasks/{id}:cancel", method="CancelTask", query=TenantParams),
-    # The text says POST, the protobuf GET: both (fact sheet 1.1).
+    # The text says POST, the protobuf GET: both (docs/protocol.md#methods-and-paths).
     Route(verb="POST", path="/tasks/{id}:subscribe", method="SubscribeToTask", query=TenantParams),
     Route(verb="GET", path="/tasks/{id}:subscribe", method="SubscribeToTask", query=TenantParams),
     Route(verb="GET", path="/tasks/{id}", method="GetTask", query=TaskParams),

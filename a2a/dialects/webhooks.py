@@ -169,7 +169,7 @@ def encode_config(config: PushConfig) -> bytes:
 
 
 def encode_configs(page: PushConfigPage) -> bytes:
-    """Both members are always there (fact sheet 2.9)."""
+    """Both members are always there (docs/protocol.md#webhook-methods)."""
     configs = [encode_flat(config) for config in page.configs]
     return orjson.dumps({"configs": configs, "nextPageToken": page.next_page_token})
 
@@ -241,7 +241,7 @@ def encode_old_config(config: PushConfig) -> bytes:
 
 
 def encode_old_configs(page: PushConfigPage) -> bytes:
-    """A bare array (fact sheet 2.9)."""
+    """A bare array (docs/protocol.md#webhook-methods)."""
     return orjson.dumps([encode_wrapped(config) for config in page.configs])
 
 

@@ -49,7 +49,7 @@ def headers(turn: Turn, body: str, now: datetime) -> dict[str, str]:
     if turn.credentials and scheme.lower() != SIGNED:
         found["Authorization"] = f"{scheme} {opened(turn.credentials)}"
     if turn.token:
-        # Upstream's implementations disagree about the name (fact sheet 10, 22).
+        # Upstream's implementations disagree about the name (docs/protocol.md#deliveries).
         found["X-A2A-Notification-Token"] = found["A2A-Notification-Token"] = opened(turn.token)
     return found
 

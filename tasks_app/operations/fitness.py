@@ -14,7 +14,7 @@ SHOWN = 100
 
 
 def fit(request: SendMessage, agent: Agent, context: Context) -> Wants:
-    """What the caller wants of this agent, in the order of fact sheet 4.3. Raises MissingScope,
+    """What the caller wants of this agent, in the order of docs/protocol.md#order-of-checks. Raises MissingScope,
     ContentTypeNotSupported and ExtensionSupportRequired."""
     for scope in agent.scopes:
         check_scope(context.caller, scope)

@@ -91,7 +91,8 @@ def full(config: PushConfig) -> tuple[str, str]:
 
 
 def webhook_row(config: PushConfig, task_id: str, now: datetime) -> WebhookRow:
-    """The webhook as it is stored. Without an id, 0.x clients find it under the task's (fact sheet 2.7)."""
+    """Return the webhook as it is stored. Without an id of its own, a webhook of 0.x has its task's
+    (docs/protocol.md#webhook-methods)."""
     signs = bool(config.schemes) and config.schemes[0].lower() == SIGNED
     secret = config.credentials if signs and config.credentials else new_secret()
     unnamed = task_id if BY_VERSION[config.version].default_webhook else str(uuid4())
@@ -113,7 +114,7 @@ def _sealed(text: str | None) -> str:
 
 
 def get(request: GetPushConfig, context: Context) -> Steps:
-    """A2A 1.0, 3.1.8. A webhook that is not there is as unknown as a task that is not there (fact sheet 2.8)."""
+    """A2A 1.0, 3.1.8. An unknown webhook is refused as an unknown task is (docs/protocol.md#webhook-methods)."""
     head = yield from find(context, request.task_id, request.tenant)
     found: Row | None = yield DoSlowly(lambda: _find(head.task_id, request))
     if found is None:
@@ -181,7 +182,7 @@ def _told(context: Context, result: PushConfig | PushConfigPage | None) -> Done:
 
 
 def _stored(row: Row) -> PushConfig:
-    """Return the webhook as its owner may read it: neither token nor credentials (fact sheet 7.5)."""
+    """Return the webhook as its owner may read it: neither token nor credentials (docs/protocol.md#secrets)."""
     return PushConfig(
         id=row.config_id, task_id=row.task_id, url=row.url, schemes=tuple(row.schemes.split()), version=row.version
     )

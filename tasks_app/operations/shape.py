@@ -69,7 +69,7 @@ class Follow(Struct, frozen=True, kw_only=True):
     first: TaskDocument | Message
     history_length: int | None = None
     stays: bool = False
-    """Open through interruptions: a subscription, not the stream of a send (fact sheet 2.2, 2.6)."""
+    """Open through interruptions: a subscription, not the stream of a send (docs/protocol.md#following-a-task)."""
 
 
 Steps = Generator[Any, Any, Done | Wait | Follow]

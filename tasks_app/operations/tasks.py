@@ -118,5 +118,6 @@ def subscribe(request: SubscribeToTask, context: Context) -> Steps:
             raise TaskNotFound(taskId=request.id)
     else:
         first = yield from read_whole(context, request.id)
-    # 0.x calls a question final: there its stream ends with it, as that of a send does (fact sheet 2.6).
+    # 0.x calls a question final: a subscription ends with it, as the stream of a send does
+    # (docs/protocol.md#following-a-task).
     return Follow(first=first, stays=not request.closes)

@@ -247,7 +247,7 @@ def _followed(
     held: Holding | None, weighed: Holding | None,
 ) -> Answered:  # fmt: skip
     if wrapping.silent:
-        # The work is done, and nobody hears of it (fact sheet 1.3).
+        # The work is done, and nobody hears of it (docs/protocol.md#envelope).
         exchange.end("notified", status=204)
         recorder.close(exchange)
         return Answered(exchange=exchange, wrapping=wrapping)

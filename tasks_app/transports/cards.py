@@ -44,11 +44,11 @@ STARTED_SECONDS = STARTED.timestamp()
 LAST_MODIFIED = http_date(STARTED_SECONDS)
 UNKNOWN_NAME = "this server has no such name; its operator sets A2A_PUBLIC_URL, or lists names in ALLOWED_HOSTS"
 EXTENDED_STATUSES = STATUSES | {UnknownAgent: 404, ExtendedCardNotConfigured: 404}
-"""Statuses of errors of the extended card by GET (fact sheet 2.11)."""
+"""Statuses of errors of the extended card by GET (docs/protocol.md#extended-card)."""
 
 
 async def card(request: HttpRequest, file: WellKnown, agent: str | None = None) -> HttpResponse:
-    """The card of an agent, in the shape of the path and version (fact sheet 6.1)."""
+    """The card of an agent, in the shape of the path and version (docs/protocol.md#cards)."""
     if (refusal := _refusal(request)) is not None:
         return refusal
     address = address_of(request)
@@ -127,7 +127,7 @@ def _is_known(request: HttpRequest, page: Page) -> bool:
 
 @csrf_exempt
 async def extended_card(request: HttpRequest, agent: str | None = None) -> HttpResponse:
-    """The extended card as 0.2 asks for it: GET, with a key (fact sheet 2.11)."""
+    """The extended card as 0.2 asks for it: GET, with a key (docs/protocol.md#extended-card)."""
     exchange = exchange_of(request, UNSET, b"")
     exchange.row.dialect, exchange.row.method = v0_2.DIALECT.name, "agent/authenticatedExtendedCard"
     try:

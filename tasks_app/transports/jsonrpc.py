@@ -92,7 +92,8 @@ def _response(call: HttpCall, answered: Answered) -> HttpResponseBase:
         and _is_plain(answered.error)
         and answered.streaming
     ):
-        # Clients older than A2A-Version read nothing but a stream here: the refusal is its one event (fact sheet 1.3).
+        # Clients older than A2A-Version read nothing but a stream here: the refusal is its one event
+        # (docs/protocol.md#envelope).
         headers = stream_headers(answered)
         return HttpResponse(frame(answered.payload), content_type="text/event-stream", headers=headers)
     return response_to(answered)

@@ -27,7 +27,7 @@ from tasks_app.transports.http import Refusal, authenticate, exchange_of, read, 
 from tasks_app.transports.wrapping import bare
 
 KINDS = frozenset({"application/json", "application/a2a+json"})
-"""Types of a request's body (fact sheet 5.2)."""
+"""Types of a request's body (docs/protocol.md#media-types)."""
 
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 

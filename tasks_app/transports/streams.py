@@ -50,7 +50,7 @@ class Stream:
         self.wrapping = wrapping
         self.exchange = exchange
         self.key = key
-        """The digests of the caller's key: a stream ends when it is revoked (fact sheet 9)."""
+        """The digests of the caller's key: a stream ends when it is revoked (docs/protocol.md#streams)."""
         self.base = base
         """The base URL of links to files."""
         self.held = held
@@ -59,7 +59,7 @@ class Stream:
         """The bytes of a large beginning, in the account until it was sent."""
 
     async def frames(self) -> AsyncIterator[bytes]:
-        """The bytes of the stream. A failure in mid-stream is one last event with the error (fact sheet 1.3)."""
+        """Yield the bytes of the stream. A failure in mid-stream is one last event (docs/protocol.md#envelope)."""
         row = self.exchange.row
         try:
             first, self.first = self.first, None
@@ -142,7 +142,7 @@ class Stream:
 
     def _ends(self, state: str | None) -> bool:
         """Terminal states end every stream; a question ends that of a send, while missing credentials come out of
-        band and leave it open (fact sheet 2.2)."""
+        band and leave it open (docs/protocol.md#streams)."""
         if state is None:
             return False
         return state in TERMINAL or (state == TaskState.INPUT_REQUIRED and not self.stays)

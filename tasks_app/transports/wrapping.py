@@ -16,7 +16,7 @@ from tasks_app.exchanges import BARE
 STATUSES: dict[type[Error], int] = {
     kind: rest.status_of(kind())[0] for kind in (Unauthenticated, InvalidKey, MissingScope, RateLimited, Unavailable)
 }
-"""Errors that are HTTP's as well, for single calls of JSON-RPC; all others are a 200 there (fact sheet 1.3)."""
+"""Errors that HTTP has a status for, in single calls of JSON-RPC; all others are a 200 (docs/protocol.md#envelope)."""
 
 
 class Told(NamedTuple):

@@ -1,4 +1,4 @@
-"""Who speaks: the table of fact sheet 8.2, and the shape of a card (6.1 and 6.5)."""
+"""The choice of the version, and of a card's shape (docs/protocol.md#choosing-the-version, #cards)."""
 
 import pytest
 

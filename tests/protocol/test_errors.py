@@ -1,4 +1,4 @@
-"""Every error in every dialect: one code, one shape (fact sheet 4.1 and 4.2)."""
+"""Every error in every dialect: one code, one shape (docs/protocol.md#errors)."""
 
 from itertools import product
 
@@ -37,7 +37,7 @@ OURS = {
 """What A2A has no number for."""
 CODES: dict[type[errors.Error], int] = {error: code for error, (code, _) in SPECIFIED.items()} | OURS
 EXCEPTIONS: dict[tuple[str, type[errors.Error]], int] = {
-    # 0.x has no such error: the request is wrong (fact sheet 2.1).
+    # 0.x has no such error: the request is wrong (docs/protocol.md#sending).
     ("a2a-0.3", errors.ExtensionSupportRequired): -32600,
     ("a2a-0.2", errors.ExtensionSupportRequired): -32600,
 }

@@ -1,4 +1,4 @@
-"""The envelope: fact sheet 1.3, and every way to get it wrong."""
+"""The envelope: docs/protocol.md#envelope, and every way to get it wrong."""
 
 import json
 from contextlib import suppress

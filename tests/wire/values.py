@@ -121,7 +121,7 @@ COMPLETES_EVENT = event_document(COMPLETES, task_id=TASK, context_id=CONTEXT, se
 READ_WEBHOOK = PushConfig(
     id="push-cfg-1", task_id=TASK, url="https://client.example.com/hooks/a2a", schemes=("Bearer",), version="1.0"
 )
-"""Neither its token nor its credentials are read back (fact sheet 7.5)."""
+"""Neither its token nor its credentials are read back (docs/protocol.md#secrets)."""
 WRITTEN_WEBHOOK = replace(READ_WEBHOOK, token="tok-9f2c")
 WEBHOOKS = PushConfigPage(configs=(READ_WEBHOOK,), next_page_token="")
 
