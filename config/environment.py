@@ -84,6 +84,19 @@ def hosts(name: str) -> list[str]:
     return listed
 
 
+def networks(name: str) -> list[str]:
+    """Return addresses, and networks such as 10.1.0.0/16, separated by commas."""
+    listed = names(name)
+    for item in listed:
+        try:
+            ip_network(item)
+        except ValueError:
+            raise ImproperlyConfigured(
+                f"{name}: {item!r} is neither an IP address nor a network such as 10.1.0.0/16"
+            ) from None
+    return listed
+
+
 def address(name: str, default: str) -> str:
     """Return an address or a name at which a server can listen."""
     value = text(name, default)

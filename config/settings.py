@@ -17,6 +17,7 @@ from config.environment import (
     make_folder,
     members,
     names,
+    networks,
     number,
     private_file,
     text,
@@ -50,6 +51,8 @@ A2A_TRUST_FORWARDED = text("A2A_TRUST_FORWARDED").lower()
 """Which headers of a proxy in front say where the request came in; empty: none."""
 if A2A_TRUST_FORWARDED not in {"", "x-forwarded", "forwarded"}:
     raise ImproperlyConfigured(f"A2A_TRUST_FORWARDED must be x-forwarded or forwarded, not {A2A_TRUST_FORWARDED!r}")
+A2A_TRUSTED_PROXIES = networks("A2A_TRUSTED_PROXIES")
+"""Proxies in front that are believed when they say which address a call came from."""
 A2A_CARD_KEY = text("A2A_CARD_KEY").replace("\\n", "\n")
 """PEM: the first key signs cards, all are published. Line ends may be written as in one line of a shell."""
 A2A_PROVIDER = text("A2A_PROVIDER")

@@ -238,6 +238,7 @@ class Exchange(models.Model):
     )
     task_id = models.CharField(max_length=36, null=True)
     context_id = models.CharField(max_length=255, null=True)
+    peer = models.CharField(max_length=45, null=True, help_text="The address that the call came from.")
     trace = models.CharField(max_length=64, default="", help_text="The trace id of a traceparent header.")
     outcome = models.CharField(
         max_length=16,

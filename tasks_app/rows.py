@@ -128,6 +128,7 @@ class ExchangeRow(Row, kw_only=True, gc=False):
     tenant_id: int | None = None
     task_id: str | None = None
     context_id: str | None = None
+    peer: str | None = None
     trace: str = ""
     outcome: str = ""
     code: int | None = None

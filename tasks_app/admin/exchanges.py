@@ -1,10 +1,12 @@
 """Calls and their answers: found by any id, shown side by side."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.html import format_html
 
 from a2a.dialects import DIALECTS
@@ -64,13 +66,26 @@ class CallerFilter(RecentFilter):
     parameter_name = "caller__name"
 
 
+class PeerFilter(ExactFilter):
+    """Chosen by a link of the exchange's page: to look up which addresses there are would be one more query."""
+
+    title = "address"
+    parameter_name = "peer"
+    closed = False
+
+    def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
+        return [(value, visible(value))] if (value := self.value()) else []
+
+
 @admin.register(Exchange)
 class ExchangeAdmin(LogTable[Exchange]):
     list_display = (
         "time", "shown_method", "shown_outcome", "shown_state", "shown_code", "shown_caller", "took", "shown_rpc_id",
         "door", "dialect",
     )  # fmt: skip
-    list_filter = (OutcomeFilter, DoorFilter, DialectFilter, MethodFilter, StatusFilter, CallerFilter, CreatedFilter)
+    list_filter = (
+        OutcomeFilter, DoorFilter, DialectFilter, MethodFilter, StatusFilter, CallerFilter, PeerFilter, CreatedFilter,
+    )  # fmt: skip
     list_select_related = related = ("caller", "tenant")
     searched = lookup.CANDIDATES
     search_help_text = (
@@ -213,6 +228,7 @@ def facts(row: Exchange) -> list[Fact]:
         Fact("Request id", visible(row.request_id or row.id)),
         Fact("Exchange id", row.id),
         Fact("Caller", visible(row.caller.name) if row.caller else ""),
+        Fact("Address of the caller", visible(row.peer or ""), _calls_from(row.peer) if row.peer else ""),
         Fact("Tenant", visible(row.tenant.name) if row.tenant else ""),
         Fact("Task", visible(row.task_id or ""), link("task", row.task_id) if row.task_id else ""),
         Fact("Context", visible(row.context_id or "")),
@@ -225,6 +241,11 @@ def facts(row: Exchange) -> list[Fact]:
         Fact("Frames", str(row.frames) if row.outcome == "stream" else ""),
         Fact("Task events", stretch),
     ]
+
+
+def _calls_from(peer: str) -> str:
+    """Return the link to the newest calls from an address."""
+    return f"{reverse('admin:tasks_app_exchange_changelist')}?{urlencode({'peer': peer})}"
 
 
 def member_line(row: Exchange) -> dict[str, str]:

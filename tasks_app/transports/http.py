@@ -20,6 +20,7 @@ from tasks_app.addresses import address_of
 from tasks_app.bridge import bridge
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.files import with_links
+from tasks_app.peers import peer_of
 from tasks_app.transports.wrapping import Wrapping, in_envelope
 
 log = logging.getLogger(__name__)
@@ -148,6 +149,7 @@ def exchange_of(request: HttpRequest, rpc_id: Any, body: bytes, door: str = "htt
     exchange = OpenExchange(
         door=door, request_id=request_id_of(request), rpc_id=rpc_id, request=body, trace=trace_of(request)
     )
+    exchange.row.peer = peer_of(request)
     exchange.row.version = (version_of(request) or "")[:32].replace("\0", "")
     return exchange
 

@@ -129,6 +129,7 @@ def test_a_task_is_found_by_its_id_and_by_its_context(admin: Client, owner: Prin
         ({"method": "tasks.create"}, "silent"),
         ({"door": "rest"}, "refused"),
         ({"caller__name": "boris"}, "refused"),
+        ({"peer": "203.0.113.7"}, "refused"),
         ({"created": "day"}, "silent"),
     ],
 )
@@ -137,7 +138,9 @@ def test_exchanges_are_filtered(admin: Client, owner: Principal, query: dict[str
     old, older = (uuid7_at(timezone.now() - timedelta(days=days)) for days in (2, 3))
     exchange(owner, id=older)
     rows = {
-        "refused": exchange(other, id=old, outcome="error", http_status=403, code=-38010, door="rest"),
+        "refused": exchange(
+            other, id=old, outcome="error", http_status=403, code=-38010, door="rest", peer="203.0.113.7"
+        ),
         "silent": exchange(owner, outcome="", http_status=None, dialect="acp", method="tasks.create"),
     }
     assert listed(admin, "exchange", **query) == [rows[expected].pk]
@@ -152,6 +155,14 @@ def test_every_outcome_and_status_that_a_call_may_have_can_be_chosen(admin: Clie
     assert set(STATUSES) == of_http | {status for status, _ in rest.STATUSES.values()}
 
 
+def test_the_page_of_an_exchange_leads_to_the_calls_from_its_address(admin: Client, owner: Principal) -> None:
+    exchange(owner, peer="203.0.113.7")
+    row = exchange(owner, peer="2001:db8::7")
+    (found,) = re.findall(r'href="([^"]+peer=[^"]+)"', page(admin, "exchange", row.pk))
+    shown = admin.get(found).content.decode()
+    assert {row.pk} == set(re.findall(r'href="/admin/tasks_app/exchange/([0-9a-f-]{36})/', shown))
+
+
 def test_the_list_of_exchanges_says_by_which_door_they_came(admin: Client, owner: Principal) -> None:
     exchange(owner, door="rest")
     exchange(owner, door="http")
@@ -159,6 +170,14 @@ def test_the_list_of_exchanges_says_by_which_door_they_came(admin: Client, owner
     shown = response.content.decode()
     assert sorted(re.findall('class="field-door">([a-z]+)<', shown)) == ["http", "rest"]
     assert {"?door=http", "?door=rest"} <= set(re.findall(r'href="(\?door=[a-z]+)"', shown))
+
+
+@pytest.mark.parametrize("model", ["exchange", "task", "pushconfig", "delivery", "apikey", "principal", "process"])
+@pytest.mark.parametrize("query", ["id__startswith", "task__snapshot__contains", "url__contains", "digest__startswith"])
+def test_a_viewer_cannot_choose_rows_by_what_no_filter_offers(viewer: Client, model: str, query: str) -> None:
+    address = reverse(f"admin:tasks_app_{model}_changelist")
+    assert viewer.get(address).status_code == 200
+    assert viewer.get(address, {query: "a"}).status_code == 400
 
 
 def test_an_odd_filter_value_is_no_fault(admin: Client, owner: Principal) -> None:
@@ -639,7 +658,7 @@ def test_the_command_lists_the_newest_exchanges_by_what_is_asked_for(owner: Prin
     times += [timezone.now() - timedelta(seconds=seconds) for seconds in (3, 2, 1)]
     ids = [uuid7_at(time) for time in times]
     old = exchange(owner, id=ids[0], method="GetTask")
-    refused = exchange(None, id=ids[1], outcome="refused", http_status=401, method="", door="rest")
+    refused = exchange(None, id=ids[1], outcome="refused", http_status=401, method="", door="rest", peer="203.0.113.7")
     silent = exchange(owner, id=ids[2], outcome="", http_status=None, method="none", dialect="a2a-0.3")
     newest = exchange(owner, id=ids[3])
     for words, rows in (
@@ -657,6 +676,7 @@ def test_the_command_lists_the_newest_exchanges_by_what_is_asked_for(owner: Prin
         (("--since", "2020-01-01T03:38:27.124+01:00", "--method", "GetTask"), []),
         (("--method", "none", "--outcome", "error"), []),
         (("--caller", "nobody"), []),
+        (("--peer", "203.0.113.7"), [refused]),
     ):
         lines, sentence = run("exchanges", "list", *words)
         assert ([line["id"] for line in lines], sentence) == ([row.pk for row in rows], ""), words

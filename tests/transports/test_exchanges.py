@@ -366,6 +366,18 @@ def test_a_call_without_a_good_key_keeps_no_content(post: Post) -> None:
     assert [exchange.http_status for exchange in recorded(3)] == [401, 401, 200]
 
 
+def test_every_exchange_names_the_address_that_it_came_from(post: Post, settings: Any) -> None:
+    settings.A2A_TRUSTED_PROXIES = ["127.0.0.0/8"]
+    by_proxy = {"X-Forwarded-For": "192.0.2.66, 203.0.113.7"}
+    post(new(), **by_proxy)
+    post(new(method="SendStreamingMessage"), **by_proxy)
+    post([call("ListTasks", {}), call("nope", {})], **by_proxy)
+    post(new(), key=None, **by_proxy)
+    post(b"{", **by_proxy)
+    post(b"x" * 1_000_001, **by_proxy)
+    assert [exchange.peer for exchange in recorded(7)] == ["203.0.113.7"] * 7
+
+
 def test_a_call_that_does_not_reach_the_rpc_layer_is_recorded_without_its_content(post: Post) -> None:
     _, content = post(b"x" * 1_000_001)
     (exchange,) = recorded(1)

@@ -16,7 +16,7 @@ from tasks_app.models import Exchange, ExchangeBody
 
 COLUMNS = {
     "outcome": "outcome", "method": "method", "status": "http_status", "door": "door", "dialect": "dialect",
-    "caller": "caller__name",
+    "caller": "caller__name", "peer": "peer",
 }  # fmt: skip
 """Columns that choose among the newest."""
 SILENT = "none"
@@ -40,6 +40,7 @@ class Command(DatabaseCommand):
         of_list.add_argument("--door", help="http, rest")
         of_list.add_argument("--dialect", help="such as a2a-0.3")
         of_list.add_argument("--caller", help="the name of a principal")
+        of_list.add_argument("--peer", metavar="ADDRESS", help="that calls came from, such as 192.0.2.7")
         takes_since(of_list)
         parser.add_argument(
             "--limit", type=limit_of, help=f"lines; if left out {LINES} of the list, {lookup.CANDIDATES} of an id"
