@@ -131,17 +131,20 @@ def database(name: str, default: str) -> dict[str, Any]:
         ) from None
 
 
+OWN_FILES = ("admin.password", "api.key", "dev_key.", "files", "lock", "secret.key", "taskdesk.", "test.", "tests")
+"""Beginnings of the names of all that is kept in DATA_DIR."""
+
+
 def make_folder(folder: Path) -> Path:
     """Make the folder if need be, for this user alone: everything that was ever asked and answered is in it. One that
-    was there before is closed to others if it is empty or has been our data folder, and shared with nobody (/tmp)."""
+    was there before is closed to others if nothing but our files is in it."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ImproperlyConfigured(f"DATA_DIR: cannot make the folder {folder}: {error.strerror}") from None
-    with suppress(OSError):  # another user's folder stays as it is, and check a2a.W005 says so
-        is_shared = folder.stat().st_mode & stat.S_ISVTX
-        is_ours = any((folder / name).exists() for name in ("secret.key", "taskdesk.sqlite3"))
-        if not is_shared and (is_ours or not any(folder.iterdir())):
+    with suppress(OSError):  # another user's folder stays as it is; of any that is open check a2a.W005 warns
+        is_shared = folder.stat().st_mode & stat.S_ISVTX  # as /tmp is
+        if not is_shared and all(path.name.startswith(OWN_FILES) for path in folder.iterdir()):
             keep_private(folder)
     return folder
 

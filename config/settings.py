@@ -239,7 +239,7 @@ if REDIS_URL:
 # ------------------------------------------------------------------- Django
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "config.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.messages",
@@ -264,6 +264,8 @@ LEAN_MIDDLEWARE: list[str] = []
 """Middleware of the protocol's paths; async-native only."""
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
+CELERY_APPLICATION = "config.celery.app"
+"""Imported where agents are run or workers woken: no other command needs it."""
 APPEND_SLASH = False
 TEMPLATES = [
     {

@@ -6,6 +6,8 @@ from django.views.generic import RedirectView
 
 from tasks_app.urls import urlpatterns as doors
 
+admin.autodiscover()
+
 urlpatterns = [
     *doors,
     path("admin", RedirectView.as_view(pattern_name="admin:index")),

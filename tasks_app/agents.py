@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
+from django.conf import settings
+
 from a2a.agents import agent
 from a2a.media import ANYTHING
 from a2a.run import Run
-from tasks_app.llm import answer, configured, dialogue, words
 
 STORY = (
     "A small server stood at the edge of the network. Every morning messages came, and it gave each of them a number. "
@@ -54,6 +55,8 @@ BACKOFF = 2.0
 
 async def llm(run: Run) -> AsyncIterator[Any]:
     """Answers with a language model, which knows what was said in the context before."""
+    from tasks_app.llm import answer, dialogue, words  # its HTTP client takes as long to load as all of Django
+
     if not words(run.message).strip():
         yield run.reject("A language model reads text and data; there is none in this message.")
         return
@@ -66,7 +69,7 @@ async def llm(run: Run) -> AsyncIterator[Any]:
 
 def offer_llm() -> None:
     """Registers the llm agent if there is a model to ask."""
-    if configured():
+    if settings.LLM_BASE_URL and settings.LLM_MODEL:
         takes = ["text/*", "application/json"]
         offer = agent(
             skills=["chat"], timeout=600, attempts=3, backoff=BACKOFF, input_modes=takes, output_modes=["text/plain"]

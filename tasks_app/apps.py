@@ -13,10 +13,10 @@ class TasksAppConfig(AppConfig):
     verbose_name = "Taskdesk"
 
     def ready(self) -> None:
-        """Imports agents.py and jobs.py of every installed app and the modules of A2A_AGENT_MODULES."""
+        """Imports agents.py of every installed app and the modules of A2A_AGENT_MODULES."""
         from tasks_app import checks  # noqa: F401  # registers; needs the apps
 
-        autodiscover_modules("agents", "jobs")
+        autodiscover_modules("agents")
         for module in settings.A2A_AGENT_MODULES:
             _import(module)
 

@@ -5,14 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-import redis
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  # as Django names it
 from django.core.files.storage import storages
 
 from a2a.agents import registry
-from a2a.signatures import UnusableKey
-from tasks_app import access, addresses, cards, llm
+from tasks_app import access, addresses
 
 
 @register()
@@ -43,6 +41,8 @@ def check_default_agent(**_: Any) -> list[CheckMessage]:
 
 @register()
 def check_llm(**_: Any) -> list[CheckMessage]:
+    from tasks_app import llm  # as everything heavy here: each command imports this module, few run its checks
+
     sentence = llm.misconfigured()
     return [Error(sentence, hint="Without address and model there is no llm agent.", id="a2a.E003")] if sentence else []
 
@@ -100,6 +100,9 @@ def check_public_address(**_: Any) -> list[CheckMessage]:
 
 @register()
 def check_card_key(**_: Any) -> list[CheckMessage]:
+    from a2a.signatures import UnusableKey
+    from tasks_app import cards
+
     try:
         cards.card_keys()
     except UnusableKey as error:
@@ -216,6 +219,8 @@ def _fits(url: str, schemes: tuple[str, ...]) -> bool:
 
 def _usable(url: str) -> bool:
     """The client takes every option in it."""
+    import redis
+
     try:
         pool = redis.ConnectionPool.from_url(url)
         pool.connection_class(**pool.connection_kwargs)

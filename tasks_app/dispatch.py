@@ -5,14 +5,19 @@ The rows are the queue. An offer only says "look": a lost or doubled one costs l
 
 import logging
 import threading
-from typing import Any, Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
 
-from celery import Celery, current_app
-from celery.utils import uuid
-from kombu import Connection, Producer
+from django.conf import settings
+from django.utils.module_loading import autodiscover_modules, import_string
 
 from a2a.agents import registry
 from tasks_app.hints import hints
+
+if TYPE_CHECKING:  # commands that only look start in half the time without it
+    from celery import Celery
+    from kombu import Connection, Producer
 
 log = logging.getLogger(__name__)
 WAKE = "tasks_app.wake"
@@ -45,6 +50,7 @@ class LocalDispatcher:
         if self.thread is not None:
             return
         self.stopping = False
+        celery_app()
         self.thread = threading.Thread(target=self._run, name="dispatch", daemon=True)
         self.thread.start()
         hints.on_offer(self._offered)
@@ -54,7 +60,7 @@ class LocalDispatcher:
         self.wanted.set()
 
     def _run(self) -> None:
-        wake = current_app.tasks[WAKE]
+        wake = celery_app().tasks[WAKE]
         while not self.stopping:
             self.wanted.wait()
             self.wanted.clear()
@@ -87,6 +93,7 @@ class CeleryDispatcher:
         if self.thread is not None:
             return
         self.stopping.clear()
+        celery_app()
         self.thread = threading.Thread(target=self._run, name="dispatch-celery", daemon=True)
         self.thread.start()
         hints.on_offer(self._offered)
@@ -106,7 +113,7 @@ class CeleryDispatcher:
             self.thread = None
 
     def _run(self) -> None:
-        app = current_app._get_current_object()  # type: ignore[attr-defined]  # the proxy belongs to a thread
+        app = celery_app()
         while not self.stopping.is_set():
             with connection_of(app) as connection:
                 try:
@@ -115,7 +122,7 @@ class CeleryDispatcher:
                     self._failed(error)
                     self.stopping.wait(PATIENCE)
 
-    def _publish_all(self, app: Celery, connection: Connection) -> None:
+    def _publish_all(self, app: "Celery", connection: "Connection") -> None:
         """Until it is time to stop. Raises when the broker cannot be reached."""
         producer = app.amqp.Producer(connection)
         sent = dict.fromkeys(queues_of_agents(), 0)
@@ -142,7 +149,15 @@ class CeleryDispatcher:
         self.trouble = "broker: it does not answer, tasks start late"
 
 
-def connection_of(app: Celery) -> Connection:
+@cache
+def celery_app() -> "Celery":
+    """Return the Celery application, which knows the jobs of every installed app."""
+    app: Celery = import_string(settings.CELERY_APPLICATION)
+    autodiscover_modules("jobs")
+    return app
+
+
+def connection_of(app: "Celery") -> "Connection":
     """To the broker, with an end to its patience: by itself kombu waits for ever."""
     return app.connection_for_write(
         connect_timeout=PATIENCE,
@@ -154,16 +169,16 @@ def connection_of(app: Celery) -> Connection:
     )  # fmt: skip
 
 
-def publish(app: Celery, producer: Producer, queue: str) -> None:
+def publish(app: "Celery", producer: "Producer", queue: str) -> None:
     """A message to a queue that is declared. What send_task does besides (routes, signals, options) takes half a
     millisecond of every task that waits alone."""
-    message = app.amqp.create_task_message(uuid(), WAKE, (), {}, ignore_result=True)
+    message = app.amqp.create_task_message(str(uuid4()), WAKE, (), {}, ignore_result=True)
     producer.publish(
         message.body, exchange="", routing_key=queue, headers=message.headers, serializer="json", **message.properties
     )
 
 
-def waiting(app: Celery, producer: Producer, queue: str) -> int:
+def waiting(app: "Celery", producer: "Producer", queue: str) -> int:
     """How many messages wait in a queue, which is declared by that."""
     declared: Any = app.amqp.queues[queue].bind(producer.channel).queue_declare()  # type: ignore[arg-type]  # it has one
     return int(declared.message_count)

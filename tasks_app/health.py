@@ -4,12 +4,8 @@ import asyncio
 import logging
 import time
 from datetime import timedelta
-from functools import cache
 
 from django.conf import settings
-from django.db import connection
-from django.db.migrations.loader import MigrationLoader
-from django.db.migrations.recorder import MigrationRecorder
 from msgspec import Struct
 
 from tasks_app import clock, processes
@@ -18,6 +14,7 @@ from tasks_app.deliveries import oldest_due, sender
 from tasks_app.models import Task
 from tasks_app.readers import readers
 from tasks_app.runner import runner
+from tasks_app.schema import lacking
 from tasks_app.sweeper import sweeper
 
 log = logging.getLogger(__name__)
@@ -123,13 +120,3 @@ def _late() -> list[str]:
             f"are there workers of queue {queue} that know it, and enough of them?"
         )
     return found
-
-
-def lacking() -> int:
-    """How many of our migrations the database has not had."""
-    return len(_wanted() - MigrationRecorder(connection).applied_migrations().keys())
-
-
-@cache
-def _wanted() -> frozenset[tuple[str, str]]:
-    return frozenset(MigrationLoader(None).disk_migrations)

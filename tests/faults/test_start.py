@@ -2,9 +2,11 @@
 
 import os
 import re
+import resource
 import socket
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -271,3 +273,42 @@ def test_a_data_folder_is_closed_to_others_also_one_that_was_there(tmp_path: Pat
         assert rights(tmp_path / "others") == 0o755
     finally:
         os.umask(before)
+
+
+LOOKS = {
+    "tasks list": ("celery", "redis", "httpx", "uvicorn", "psycopg", "tasks_app.admin", "tasks_app.operations"),
+    "exchanges list": ("celery", "redis", "httpx", "uvicorn", "psycopg", "tasks_app.admin"),
+    "deliveries list": ("celery", "redis", "uvicorn", "psycopg", "tasks_app.admin"),
+    "a2a doctor": ("celery", "redis", "httpx", "uvicorn", "psycopg", "tasks_app.admin", "tasks_app.operations"),
+    "--help": ("celery", "redis", "httpx", "uvicorn", "psycopg", "tasks_app.admin", "tasks_app.operations"),
+}
+"""Commands that only look, and what they need not load: it takes longer than their work."""
+
+
+@pytest.mark.parametrize(("words", "heavy"), LOOKS.items(), ids=LOOKS)
+def test_a_command_that_only_looks_loads_little(
+    desk: Path, words: str, heavy: tuple[str, ...], record_property: Callable[[str, object], None]
+) -> None:
+    began = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = manage(desk, *words.split(), PYTHONPROFILEIMPORTTIME="1")
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    record_property("seconds of CPU", round(ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime, 2))
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    said = [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
+    assert (done.returncode, said) == (0, [])
+    assert "django.db.models" in loaded
+    assert {name for name in loaded for other in heavy if f"{name}.".startswith(f"{other}.")} == set()
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with all tables."""
+    folder = tmp_path_factory.mktemp("desk") / "data"
+    assert manage(folder, "migrate", "-v0").returncode == 0
+    return folder
+
+
+def test_commands_that_look_do_not_repeat_the_warnings_of_a_start(tmp_path: Path, postgres: str) -> None:
+    assert manage(tmp_path, "migrate", "-v0", DATABASE_URL=postgres).returncode == 0
+    done = manage(tmp_path, "tasks", "list", DATABASE_URL=postgres)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

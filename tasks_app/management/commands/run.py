@@ -32,9 +32,7 @@ Data is kept in {data}. Ctrl-C ends the server.
 
 class Command(DatabaseCommand):
     help = "Migrates, makes an operator and an API key, then serves on HOST and PORT: one process, no services."
-    requires_system_checks = []  # noqa: RUF012  # Django reads it so
-    """Checked after the data folder is known to be ours."""
-    requires_migrations_checks = False  # it migrates
+    requires_migrations_checks = False  # it migrates, and checks once the data folder is known to be ours
 
     def handle(self, *args: Any, **options: Any) -> None:
         development.refuse_production("run")

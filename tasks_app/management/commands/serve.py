@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class Command(DatabaseCommand):
+    requires_system_checks = "__all__"
     help = "Serves HTTP on HOST and PORT and runs agents, until SIGINT or SIGTERM."
 
     def handle(self, *args: Any, **options: Any) -> None:

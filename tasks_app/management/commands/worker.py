@@ -4,16 +4,17 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from celery import current_app, signals
+from celery import signals
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from tasks_app.dispatch import queues_of_agents
+from tasks_app.dispatch import celery_app, queues_of_agents
 from tasks_app.management.operator import DatabaseCommand
 
 
 class Command(DatabaseCommand):
     help = "Runs queued agents, woken through CELERY_BROKER_URL, until SIGINT or SIGTERM."
+    requires_system_checks = "__all__"
     requires_migrations_checks = False  # what is wrong with its settings is said first
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -49,5 +50,5 @@ class Command(DatabaseCommand):
         signals.worker_ready.connect(ready, weak=False)
         ended: list[int] = []
         signals.worker_shutdown.connect(lambda sender, **_: ended.append(sender.exitcode or 0), weak=False)
-        current_app.worker_main(["--quiet", "worker", *pool, *only, *quiet])
+        celery_app().worker_main(["--quiet", "worker", *pool, *only, *quiet])
         sys.exit(max(ended, default=0))

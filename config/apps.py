@@ -1,0 +1,22 @@
+"""Django's admin as an application, whose pages are imported with the URLs and not by every command."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.apps import SimpleAdminConfig
+from django.contrib.admin.checks import check_admin_app, check_dependencies
+from django.core import checks
+
+
+class AdminConfig(SimpleAdminConfig):
+    """Registers the checks of the admin, which import its pages first."""
+
+    def ready(self) -> None:
+        checks.register(check_dependencies, checks.Tags.admin)
+        checks.register(check_pages, checks.Tags.admin)
+
+
+def check_pages(**options: Any) -> list[checks.CheckMessage]:
+    """Import every page of the admin, then check them."""
+    admin.autodiscover()
+    return list(check_admin_app(**options))

@@ -1,0 +1,33 @@
+"""Whether the database has the tables that this version works on."""
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+from django.apps import apps
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+
+
+def lacking() -> int:
+    """Return how many of our migrations the database has not had."""
+    return len(_wanted() - MigrationRecorder(connection).applied_migrations().keys())
+
+
+@cache
+def _wanted() -> frozenset[tuple[str, str]]:
+    """Return the migrations of all apps by their file names: to import them takes longer than a command's work."""
+    return frozenset((app.label, name) for app in apps.get_app_configs() for name in _names(app.label))
+
+
+def _names(app: str) -> Iterator[str]:
+    package, _ = MigrationLoader.migrations_module(app)
+    try:
+        folders = import_module(package).__path__ if package else ()
+    except ModuleNotFoundError:
+        return  # an application without tables
+    for module in iter_modules(folders):
+        if not module.ispkg and module.name[0] not in "_~":
+            yield module.name
