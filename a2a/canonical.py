@@ -88,6 +88,14 @@ def readings(card: Json) -> Iterator[Json]:
     yield _without_empty(by_rules) or {}
 
 
+def payloads(card: Json) -> tuple[bytes, ...]:
+    """Return what our signatures cover: the card by the rules, and where it says more than they know, as the card of
+    1.0 and 0.3 in one does, the whole card besides. Verifiers that rebuild the card from the protobuf's members find
+    the first, those that take the JSON as it came the second."""
+    whole = {name: value for name, value in card.items() if name != "signatures"}
+    return tuple(dict.fromkeys((canonical(covered(card)), canonical(whole))))
+
+
 def canonical(value: Json) -> bytes:
     """RFC 8785. Raises ValueError for what it has no form of: whole numbers from 2**53 on, half characters."""
     return rfc8785.dumps(value)

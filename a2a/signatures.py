@@ -20,7 +20,7 @@ from jwt.exceptions import PyJWTError
 from jwt.utils import base64url_encode
 from msgspec import Struct
 
-from a2a.canonical import canonical, covered, readings
+from a2a.canonical import canonical, payloads, readings
 from a2a.jsonrpc import MAX_DEPTH, deeper_than
 from a2a.types import Json
 
@@ -128,8 +128,8 @@ def signature(payload: bytes, key: CardKey, jku: str) -> Json:
 
 
 def sign(card: Json, key: CardKey, jku: str) -> Json:
-    """The pure 1.0 or 0.3 shape of a card, with its signature."""
-    return card | {"signatures": [signature(canonical(covered(card)), key, jku)]}
+    """Return a card in the shape of 1.0, of 0.3 or of both, with its signatures."""
+    return card | {"signatures": [signature(payload, key, jku) for payload in payloads(card)]}
 
 
 def verify(card: Json, keys: Json) -> Json:
@@ -144,12 +144,12 @@ def verify(card: Json, keys: Json) -> Json:
     if not isinstance(signatures, list) or not signatures:
         raise BadSignature("the card has no signatures")
     try:
-        payloads = [(reading, base64url_encode(canonical(reading)).decode()) for reading in readings(card)]
+        forms = [(reading, base64url_encode(canonical(reading)).decode()) for reading in readings(card)]
     except ValueError as error:
         raise BadSignature(f"the card has no canonical form: {error}") from None
     for entry in signatures[:MAX_SIGNATURES]:
         for key in _keys_for(entry, keys):
-            for reading, payload in payloads:
+            for reading, payload in forms:
                 if _holds(f"{entry['protected']}.{payload}.{entry['signature']}", key):
                     return reading
     raise BadSignature("no signature of the card was made with one of these keys for what the card says")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from a2a import signatures
 from a2a.agents import Agent, registry
-from a2a.canonical import canonical, covered
+from a2a.canonical import payloads
 from a2a.cards import describe
 from a2a.dialects.hybrid import SIGNED
 from a2a.dialects.shape import CardAnswer
@@ -148,11 +148,11 @@ def _card_keys(pem: str) -> tuple[CardKey, ...]:
 
 
 def _signed(card: Json, *, address: str) -> Json:
-    """A pure shape with its signature, if there is a key; never with an address that a caller may have made up."""
+    """Return the card with its signatures, if there is a key; never with an address that a caller may have made up."""
     if not settings.A2A_CARD_KEY or address not in own():
         return card
-    payload = canonical(covered(card))
-    return card | {"signatures": [_signature(payload, address + KEY_SET, settings.A2A_CARD_KEY)]}
+    key_set_url, pem = address + KEY_SET, settings.A2A_CARD_KEY
+    return card | {"signatures": [_signature(payload, key_set_url, pem) for payload in payloads(card)]}
 
 
 @lru_cache(maxsize=256)

@@ -23,7 +23,7 @@ def hybrid_card(card: Card) -> Json:
     return new | kept | ({"securitySchemes": schemes} if schemes else {})
 
 
-SIGNED: frozenset[Callable[[Card], Json]] = frozenset({v1_0.encode_card, v0_3.encode_card})
+SIGNED: frozenset[Callable[[Card], Json]] = frozenset({v1_0.encode_card, v0_3.encode_card, hybrid_card})
 """The shapes that carry signatures (docs/protocol.md#card-of-both, #signatures)."""
 
 

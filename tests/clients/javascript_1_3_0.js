@@ -98,7 +98,8 @@ const steps = {
     await verify(found);
     const altered = { ...found, provider: { ...found.provider, organization: `${found.provider.organization}!` } };
     const verdict = await verify(altered).then(() => 'believed', (error) => error.message);
-    const hybrid = 'signatures' in (await read('/.well-known/agent-card.json'));
+    const unversioned = await read('/.well-known/agent-card.json');
+    const believed = await verify(unversioned).then(() => 'believed', (error) => error.message);
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const sign = generateAgentCardSignature(privateKey, { alg: 'ES256', kid: 'theirs', typ: 'JOSE' });
     const bare = await sign({
@@ -108,7 +109,7 @@ const steps = {
       skills: [{ id: 's', name: 'S', description: '', tags: [] }], signatures: [],
     });
     const theirs = { keys: [{ ...publicKey.export({ format: 'jwk' }), kid: 'theirs' }] };
-    return { said: found.provider.organization, altered: verdict, hybrid, bare, served: bare, keys: theirs };
+    return { said: found.provider.organization, altered: verdict, default: believed, bare, served: bare, keys: theirs };
   },
 
   // The SDK's own handler presents the key of every call here; it does not ask the card how.

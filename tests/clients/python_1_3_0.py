@@ -152,7 +152,8 @@ async def signed():
                 await caller.client.get_extended_agent_card(GetExtendedAgentCardRequest(), signature_verifier=verifier)
         said = found.provider.organization
         found.provider.organization += "!"
-        return {"said": said, "altered": verdict(verifier, found), "hybrid": await hybrid_is_signed(http)} | theirs()
+        default = await A2ACardResolver(http, URL).get_agent_card()
+        return {"said": said, "altered": verdict(verifier, found), "default": verdict(verifier, default)} | theirs()
 
 
 def verdict(verifier, card) -> str:
@@ -160,10 +161,6 @@ def verdict(verifier, card) -> str:
         return verifier(card) or "believed"
     except SignatureVerificationError as error:
         return type(error).__name__
-
-
-async def hybrid_is_signed(http) -> bool:
-    return "signatures" in (await http.get("/.well-known/agent-card.json")).json()
 
 
 def theirs() -> dict[str, object]:

@@ -102,11 +102,11 @@ signing = pytest.mark.parametrize(
 
 
 @signing
-def test_the_sdk_believes_our_signatures_and_no_altered_card(saw: Saw) -> None:
+def test_the_sdk_believes_our_signatures_on_every_card_and_no_altered_card(saw: Saw) -> None:
     seen = saw("signed")
     assert seen["said"] == SETTINGS["A2A_PROVIDER"]
     assert seen["altered"] in {"InvalidSignaturesError", "No valid signatures found on agent card."}
-    assert seen["hybrid"] is False
+    assert seen["default"] == "believed"
 
 
 @signing

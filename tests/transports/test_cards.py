@@ -10,6 +10,7 @@ from django.http import HttpResponse
 from django.test import AsyncRequestFactory
 from django.urls import resolve
 
+from a2a.canonical import covered
 from a2a.signatures import new_key, read_keys, verify
 from tasks_app import cards
 from tasks_app.cards import _foreign_card, _own_card
@@ -310,7 +311,7 @@ def test_without_a_key_nothing_is_signed_and_the_set_of_keys_is_empty(door: Door
 
 
 @pytest.mark.parametrize("path", [CARD, "/agents/story" + CARD])
-def test_pure_shapes_are_signed_for_the_published_keys(card: Callable[..., Any], path: str) -> None:
+def test_every_card_but_that_of_0_2_is_signed_for_the_published_keys(card: Callable[..., Any], path: str) -> None:
     bare = {version: card(path, version=version) for version in ("1.0", "0.3", "0.2", "")}
     cards.forget()
     keys = card(KEY_SET, A2A_CARD_KEY=PEM + new_key("EdDSA"))
@@ -319,8 +320,14 @@ def test_pure_shapes_are_signed_for_the_published_keys(card: Callable[..., Any],
         signed = card(path, version=version)
         assert verify(signed, keys) == bare[version]
         assert verify(signed, {"keys": keys["keys"][:1]}) == bare[version]
+        assert len(signed["signatures"]) == 1
+    both = card(path, version="")
+    assert both | {"signatures": None} == bare[""] | {"signatures": None}
+    rules, whole = ({**both, "signatures": [one]} for one in both["signatures"])
+    # Who rebuilds the card from the members of 1.0 is shown these, and who takes it as it came all of it.
+    assert verify(rules, keys) == covered(bare["1.0"])
+    assert verify(whole, keys) == bare[""]
     assert card(path, version="0.2") == bare["0.2"]
-    assert card(path, version="") == bare[""]
     assert card(OLD_CARD).get("signatures") is None
 
 
