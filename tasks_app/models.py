@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 
 from a2a.states import TaskState
+from tasks_app.acts import Act as Act
 
 STATES = [(state.value, state.value.replace("_", " ")) for state in TaskState]
 
@@ -115,7 +116,6 @@ class Task(models.Model):
                 fields=["status_at"], name="task_asked", condition=Q(state__in=["input_required", "auth_required"])
             ),
             models.Index(fields=["lease_until"], name="task_leased", condition=Q(lease_until__isnull=False)),
-            # For operators; most tasks are completed, and are not in it.
             models.Index(fields=["state", "id"], name="task_state", condition=~Q(state="completed")),
         ]
 
@@ -241,9 +241,7 @@ class Exchange(models.Model):
     peer = models.CharField(max_length=45, null=True, help_text="The address that the call came from.")
     trace = models.CharField(max_length=64, default="", help_text="The trace id of a traceparent header.")
     outcome = models.CharField(
-        max_length=16,
-        default="",
-        help_text=f"{', '.join(OUTCOMES)}; empty: no answer recorded.",
+        max_length=16, default="", help_text=f"{', '.join(OUTCOMES)}; empty: no answer recorded."
     )
     code = models.IntegerField(null=True)
     http_status = models.PositiveSmallIntegerField(null=True)

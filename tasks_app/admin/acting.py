@@ -10,9 +10,10 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 
-from tasks_app.admin.readonly import LogTable, M, confirmation, link
+from tasks_app.admin.readonly import LogTable, M, by, confirmation, link
 from tasks_app.admin.text import moment, visible
-from tasks_app.deliveries import Answer
+from tasks_app.audit import Operator
+from tasks_app.deliveries import Answer, each
 
 AT_ONCE = 500
 """Rows that one action is done to at most."""
@@ -60,7 +61,7 @@ class Acting(LogTable[M]):
         request: HttpRequest,
         queryset: QuerySet[Any],
         name: str,
-        act: Callable[[Sequence[str]], Mapping[str, Answer]],
+        act: Callable[[Sequence[str], Operator], Mapping[str, Answer]],
         *,
         title: str,
         warning: str,
@@ -77,12 +78,14 @@ class Acting(LogTable[M]):
                 self, request, [(row.pk, visible(str(row))) for row in rows], self.in_words(rows),
                 action=name, title=title, warning=warning, harmless=harmless,
             )  # fmt: skip
-        answers = act(request.POST.getlist(ACTION_CHECKBOX_NAME)[:AT_ONCE])
-        acted_on = [id for id, answer in answers.items() if not answer.refusal]
-        for row in self.model._default_manager.filter(pk__in=acted_on):
-            self.log_change(request, row, f"{done}.")
-        summed(self, request, answers, done)
+        chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)[:AT_ONCE]
+        summed(self, request, act(chosen, by(request)), done)
         return None
+
+
+def one_by_one(act: Callable[[str, Operator], None]) -> Callable[[Sequence[str], Operator], Mapping[str, Answer]]:
+    """Return the act on one row as an act on many."""
+    return lambda ids, operator: each(lambda id: act(id, operator), ids)
 
 
 def summed(

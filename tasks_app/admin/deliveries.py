@@ -1,6 +1,5 @@
 """Deliveries: what was sent where, try by try; sent again, given up."""
 
-from functools import partial
 from typing import Any
 
 from django.contrib import admin
@@ -8,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from tasks_app import deliveries
-from tasks_app.admin.acting import Acting, number_of
+from tasks_app.admin.acting import Acting, number_of, one_by_one
 from tasks_app.admin.filters import ExactFilter
 from tasks_app.admin.paging import held
 from tasks_app.admin.readonly import Fact, link
@@ -76,7 +75,7 @@ class DeliveryAdmin(Acting[Delivery]):
     @admin.action(permissions=["act"], description="Give up selected deliveries")
     def give_up(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse | None:
         return self.act(
-            request, queryset, "give_up", partial(deliveries.each, deliveries.give_up),
+            request, queryset, "give_up", one_by_one(deliveries.give_up),
             title="Give up these deliveries?",
             warning="They are not tried again; the next ones of their webhooks go on.", done="Given up",
         )  # fmt: skip

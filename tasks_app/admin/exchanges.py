@@ -88,6 +88,7 @@ class ExchangeAdmin(LogTable[Exchange]):
     )  # fmt: skip
     list_select_related = related = ("caller", "tenant")
     searched = lookup.CANDIDATES
+    is_acted_on = False
     search_help_text = (
         "An exact rpc id, request id, task id or exchange id, or the reference that a caller was told. "
         "A context id is found among tasks, a trace id nowhere."

@@ -2,11 +2,13 @@
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from tasks_app import access
-from tasks_app.admin.readonly import ReadOnly, confirmation
+from tasks_app.admin.readonly import ReadOnly, by, confirmation
+from tasks_app.audit import Change, write_down
 from tasks_app.models import ApiKey, Principal, Tenant
 
 AT_ONCE = 500
@@ -59,8 +61,10 @@ class ApiKeyAdmin(ReadOnly[ApiKey]):
         confirmed = set(request.POST.getlist(ACTION_CHECKBOX_NAME))
         for key in keys:
             if str(key.pk) in confirmed:
-                access.revoke(ApiKey.objects.filter(pk=key.pk))
-                self.log_change(request, key, "Revoked.")
+                with transaction.atomic():
+                    access.revoke(ApiKey.objects.filter(pk=key.pk))
+                    now = ApiKey.objects.get(pk=key.pk).revoked_at
+                    write_down(by(request), "revoke", Change(key, {"revoked_at": None}, {"revoked_at": now}))
         self.message_user(request, f"Revoked {counted(len(keys))}.", messages.SUCCESS)
         return None
 

@@ -1,6 +1,7 @@
 """What every page here has in common: rows are looked at, never added, changed or deleted by a form."""
 
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from urllib.parse import urlencode
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -14,6 +15,7 @@ from django.utils.text import capfirst
 from a2a.errors import Error
 from tasks_app.admin.paging import NewestList
 from tasks_app.admin.text import visible
+from tasks_app.audit import ADMIN, Operator
 
 M = TypeVar("M", bound=Model)
 BROKEN = (Error, KeyError, TypeError, ValueError, AttributeError)
@@ -57,6 +59,11 @@ class ReadOnly(admin.ModelAdmin, Generic[M]):  # type: ignore[type-arg]  # not g
         name = f"{self.opts.app_label}.change_{self.opts.model_name}"
         return bool(getattr(request.user, "is_active", False) and request.user.has_perm(name))
 
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        return acts_of(unquote(object_id))
+
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         # Django would show the list again, as if nothing had been asked.
         if request.method == "POST" and not self.get_actions(request):
@@ -70,6 +77,8 @@ class LogTable(ReadOnly[M]):
     list_per_page = 50
     searched: int | None = None
     """Rows that the box finds at most; None: all that there are."""
+    is_acted_on = True
+    """There are acts on such rows."""
     at_once = 0
     """Rows that one action is done to at most."""
     ordering = ("-pk",)
@@ -116,7 +125,7 @@ class LogTable(ReadOnly[M]):
             "opts": self.opts,
             "media": self.media,
             "original": row,
-            "log": reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_history", args=[row.pk]),
+            "log": acts_of(str(row.pk)).url if self.is_acted_on else "",
             **self.page(request, row),
         }
         return TemplateResponse(request, f"admin/{self.opts.app_label}/{self.opts.model_name}/page.html", context)
@@ -126,6 +135,17 @@ class LogTable(ReadOnly[M]):
         sentence = f"There is no {self.opts.verbose_name} {visible(pk[:100])}, or it is no longer kept."
         self.message_user(request, sentence, messages.WARNING)
         return HttpResponseRedirect(reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"))
+
+
+def acts_of(pk: str) -> HttpResponseRedirect:
+    """Return the way to the list of what operators did to a row."""
+    return HttpResponseRedirect(f"{reverse('admin:tasks_app_act_changelist')}?{urlencode({'q': pk})}")
+
+
+def by(request: HttpRequest) -> Operator:
+    """Return who acts, and for what reason, of a form of the admin."""
+    reason = request.POST.get("reason", "").strip()[:255]
+    return Operator(name=request.user.get_username(), door=ADMIN, reason=reason)
 
 
 def link(model: str, pk: str) -> str:

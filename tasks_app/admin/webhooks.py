@@ -1,7 +1,6 @@
 """Webhooks: where they lead and how they are; switched off and on."""
 
 from collections import Counter
-from functools import partial
 from typing import Any
 
 from django.contrib import admin
@@ -9,7 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from tasks_app import deliveries
-from tasks_app.admin.acting import Acting, number_of
+from tasks_app.admin.acting import Acting, number_of, one_by_one
 from tasks_app.admin.deliveries import delivery_line
 from tasks_app.admin.filters import ExactFilter
 from tasks_app.admin.paging import held
@@ -59,17 +58,16 @@ class PushConfigAdmin(Acting[PushConfig]):
 
     @admin.action(permissions=["act"], description="Disable selected webhooks")
     def disable(self, request: HttpRequest, queryset: QuerySet[PushConfig]) -> HttpResponse | None:
-        operator = request.user.get_username()
         return self.act(
             request, queryset, "disable",
-            partial(deliveries.each, lambda pk: deliveries.disable(pk, operator)), title="Disable these webhooks?",
+            one_by_one(deliveries.disable), title="Disable these webhooks?",
             warning="What waits for them is given up; events from now on are not delivered.", done="Disabled",
         )  # fmt: skip
 
     @admin.action(permissions=["act"], description="Enable selected webhooks")
     def enable(self, request: HttpRequest, queryset: QuerySet[PushConfig]) -> HttpResponse | None:
         return self.act(
-            request, queryset, "enable", partial(deliveries.each, deliveries.enable), title="Enable these webhooks?",
+            request, queryset, "enable", one_by_one(deliveries.enable), title="Enable these webhooks?",
             warning="Events from now on are delivered again; what was given up is not.", done="Enabled", harmless=True,
         )  # fmt: skip
 

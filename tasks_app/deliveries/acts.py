@@ -9,6 +9,7 @@ from typing import Any
 from django.db import DatabaseError, InterfaceError, transaction
 
 from tasks_app import clock
+from tasks_app.audit import Change, Operator, of_state, write_down
 from tasks_app.bridge import Do, bridge
 from tasks_app.deliveries.again import Answer, no_delivery
 from tasks_app.deliveries.posting import with_files
@@ -37,31 +38,33 @@ def each(act: Callable[[str], None], ids: Iterable[str]) -> dict[str, Answer]:
     return answers
 
 
-def give_up(delivery_id: str) -> None:
+def give_up(delivery_id: str, by: Operator) -> None:
     """No more tries of a delivery that waits; the next one of its webhook goes on. Raises ActRefused."""
-    bridge.do(Do(partial(_locked, _give_up, delivery_id)))
+    bridge.do(Do(partial(_locked, _give_up, delivery_id, by)))
     hints.due()
 
 
-def disable(config_id: str, operator: str) -> None:
+def disable(config_id: str, by: Operator) -> None:
     """No more tries to a webhook, until its owner registers it again or it is enabled. Raises ActRefused."""
-    bridge.do(Do(partial(_disable, config_id, f"disabled by {operator}"[:255])))
+    bridge.do(Do(partial(_disable, config_id, by)))
 
 
-def enable(config_id: str) -> None:
+def enable(config_id: str, by: Operator) -> None:
     """Events from now on are delivered again. Raises ActRefused."""
-    bridge.do(Do(partial(_enable, config_id)))
+    bridge.do(Do(partial(_enable, config_id, by)))
 
 
-def secret_of(config_id: str) -> str:
-    """Return the secret that signs the deliveries of a webhook. Raises ActRefused."""
+def secret_of(config_id: str, by: Operator) -> str:
+    """Return the secret that signs the deliveries of a webhook, and write down who was shown it. Raises ActRefused."""
     config = PushConfig.objects.filter(pk=config_id).first()
     if config is None or not config.secret:
         raise _no_webhook(config_id)
     try:
-        return opened(config.secret)
+        secret = opened(config.secret)
     except Unreadable:
         raise ActRefused("It was sealed under a SECRET_KEY that is not among SECRET_KEY_FALLBACKS.") from None
+    bridge.do(Do(partial(write_down, by, "show secret", Change(config))))
+    return secret
 
 
 def shown_address(url: str) -> str:
@@ -90,7 +93,7 @@ def oldest_due(patience: timedelta) -> datetime | None:
     return late.values_list("due_at", flat=True).first()
 
 
-def _locked(act: Any, delivery_id: str) -> None:
+def _locked(act: Any, delivery_id: str, by: Operator) -> None:
     """Under the lock that a sender takes to write down what became of a try."""
     with transaction.atomic():
         delivery = Delivery.objects.filter(pk=delivery_id).first()
@@ -99,39 +102,46 @@ def _locked(act: Any, delivery_id: str) -> None:
         config = locked(delivery.config_id)
         if config is None:
             raise ActRefused("Its webhook is no longer kept.")
-        act(delivery, config)
+        act(delivery, config, by)
 
 
-def _give_up(delivery: Delivery, config: PushConfig) -> None:
+def _give_up(delivery: Delivery, config: PushConfig, by: Operator) -> None:
     if delivery.state != "waiting":
         raise ActRefused(f"It is {delivery.state} already.")
     now, waiting = clock.shared(), Delivery.objects.filter(config_id=config.pk, state="waiting").order_by("seq")
     head = waiting.values_list("pk", flat=True).first()
     end(waiting.filter(pk=delivery.pk), now, error=delivery.error or "An operator gave it up.")
+    write_down(by, "give up", *of_state([delivery], {delivery.pk: "waiting"}, "dead"))
     # Behind another one it had no turn: that one waits on, for as long as it should.
     if config.state == "active" and head == delivery.pk:
         PushConfig.objects.filter(pk=config.pk).update(due_at=now if waiting.exists() else None)
 
 
-def _disable(config_id: str, reason: str) -> None:
+def _disable(config_id: str, by: Operator) -> None:
     now = clock.now()
     with transaction.atomic():
         locked(config_id)
         if not PushConfig.objects.filter(pk=config_id, state="active").update(
-            state="disabled", reason=reason, due_at=None, updated_at=now
+            state="disabled", reason=f"disabled by {by.name}"[:255], due_at=None, updated_at=now
         ):
             raise _other_state(config_id, "active")
         waiting = Delivery.objects.filter(config_id=config_id, state="waiting")
         end(waiting, now, error="The webhook was disabled before this was delivered.")
+        _written("disable", config_id, by, "active", "disabled")
 
 
-def _enable(config_id: str) -> None:
+def _enable(config_id: str, by: Operator) -> None:
     with transaction.atomic():
         locked(config_id)
         if not PushConfig.objects.filter(pk=config_id, state="disabled").update(
             state="active", reason="", updated_at=clock.now()
         ):
             raise _other_state(config_id, "disabled")
+        _written("enable", config_id, by, "disabled", "active")
+
+
+def _written(verb: str, config_id: str, by: Operator, before: str, after: str) -> None:
+    write_down(by, verb, *of_state([PushConfig.objects.get(pk=config_id)], {config_id: before}, after))
 
 
 def _other_state(config_id: str, wanted: str) -> ActRefused:

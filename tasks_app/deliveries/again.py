@@ -11,6 +11,7 @@ from django.db import transaction
 from msgspec import Struct
 
 from tasks_app import clock
+from tasks_app.audit import Operator, of_state, write_down
 from tasks_app.bridge import Do, bridge
 from tasks_app.deliveries.heads import heads
 from tasks_app.deliveries.turns import locked_all
@@ -27,9 +28,9 @@ class Answer(Struct, frozen=True):
     """What an operator must know of an act that was done."""
 
 
-def send_again(ids: Sequence[str]) -> dict[str, Answer]:
+def send_again(ids: Sequence[str], by: Operator) -> dict[str, Answer]:
     """Put deliveries back to be tried, each webhook's in the order of its events. Return an answer for each id."""
-    answers: dict[str, Answer] = bridge.do(Do(partial(_send_again, list(dict.fromkeys(ids)))))
+    answers: dict[str, Answer] = bridge.do(Do(partial(_send_again, list(dict.fromkeys(ids)), by)))
     hints.due()
     return answers
 
@@ -42,16 +43,19 @@ def no_delivery(delivery_id: str) -> str:
     )
 
 
-def _send_again(ids: Sequence[str]) -> dict[str, Answer]:
+def _send_again(ids: Sequence[str], by: Operator) -> dict[str, Answer]:
     with transaction.atomic():
         # PostgreSQL refuses to look for U+0000.
-        rows = Delivery.objects.filter(pk__in=[id for id in ids if "\0" not in id])
-        webhook_of = dict(rows.values_list("pk", "config"))
+        found = Delivery.objects.filter(pk__in=[id for id in ids if "\0" not in id])
+        rows = {row.pk: row for row in found.defer("body")}
+        webhook_of = {row.pk: row.config_id for row in rows.values()}
         webhooks = locked_all(webhook_of.values())
         refusals = {id: _refusal(id, webhook_of, webhooks) for id in ids}
         chosen = [id for id, refusal in refusals.items() if not refusal]
         # They are wanted for themselves now: no later one supersedes them.
         Delivery.objects.filter(pk__in=chosen).update(state="waiting", done_at=None, interim=False)
+        states = {id: rows[id].state for id in chosen}
+        write_down(by, "send again", *of_state((rows[id] for id in chosen), states, "waiting"))
         held_up = _make_due(chosen, {id: webhooks[webhook_of[id]] for id in chosen})
     return {id: Answer(refusal=refusal, note=held_up.get(id, "")) for id, refusal in refusals.items()}
 

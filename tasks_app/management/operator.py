@@ -5,19 +5,17 @@ import os
 import pwd
 import re
 from argparse import ArgumentParser, ArgumentTypeError, _ActionsContainer
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import orjson
-from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
-from django.contrib.auth import get_user_model
-from django.contrib.auth.hashers import make_password
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 
 from tasks_app import clock
+from tasks_app.audit import COMMAND, Operator
 from tasks_app.schema import lacking
 
 LONGEST = 10_000
@@ -86,10 +84,11 @@ def account() -> str:
 
 
 def takes_operator(parser: ArgumentParser) -> None:
-    """Who is named in the log as the one who did it."""
+    """Who is written down as the one who did it, and why."""
     parser.add_argument(
         "--operator", type=name_of, default=account(), help="the name that is written down; your account if left out"
     )
+    parser.add_argument("--reason", type=reason_of, default="", help="why, to be written down as well")
 
 
 def takes_limit(parser: ArgumentParser) -> None:
@@ -102,12 +101,9 @@ def takes_since(parser: _ActionsContainer) -> None:
     parser.add_argument("--since", type=time_of, metavar="TIME", help="2026-11-21T03:00 (UTC), or an age: 15m, 7d")
 
 
-def write_down(operator: str, row: Model, what: str, *, new: bool = False) -> None:
-    """In the log of the admin, which needs a user: an operator who is none becomes one who cannot log in."""
-    unable = {"is_active": False, "password": make_password(None)}
-    user, _ = get_user_model().objects.get_or_create(username=operator, defaults=unable)
-    flag = ADDITION if new else CHANGE
-    LogEntry.objects.log_actions(user.pk, [row], flag, f"{what}. By command.", single_object=True)
+def by(options: Mapping[str, Any]) -> Operator:
+    """Return who acts, of the options that `takes_operator` has added."""
+    return Operator(name=options["operator"], door=COMMAND, reason=options["reason"])
 
 
 def within(lowest: int, highest: int) -> Callable[[str], int]:
@@ -128,6 +124,13 @@ def name_of(text: str) -> str:
     """A name that people tell things apart by, of an argument. Fits every column of a name."""
     if not (1 <= len(text) <= 64 and text.strip() and text.isprintable()):
         raise ArgumentTypeError(f"must have 1 to 64 printable characters, not {len(text)}: {text[:70]!r}")
+    return text
+
+
+def reason_of(text: str) -> str:
+    """A reason for an act, of an argument."""
+    if not (len(text) <= 255 and text.isprintable()):
+        raise ArgumentTypeError(f"must have at most 255 printable characters, not {len(text)}: {text[:70]!r}")
     return text
 
 

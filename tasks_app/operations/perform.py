@@ -1,6 +1,7 @@
 """The table of operations and what drives them."""
 
 from collections.abc import Awaitable
+from functools import partial
 from typing import Any, assert_never
 
 from a2a.dialects.shape import Result
@@ -19,9 +20,11 @@ from a2a.requests import (
     StreamMessage,
     SubscribeToTask,
 )
+from a2a.states import TaskState
 from tasks_app import access
 from tasks_app.access import Caller, check_scope
-from tasks_app.bridge import DoSlowly, bridge
+from tasks_app.audit import Change, Operator, write_down
+from tasks_app.bridge import Do, DoSlowly, bridge
 from tasks_app.models import Task
 from tasks_app.operations import cards, messages, push_configs, tasks
 from tasks_app.operations.capabilities import EXTENDED_CARD, PUSH, STREAMING
@@ -117,8 +120,8 @@ def perform_now(request: Request, context: Context) -> Result:
         raise TypeError(f"{type(request).__name__} waits or streams; use perform") from None
 
 
-def cancel_for_operator(task_id: str, operator: str) -> None:
-    """Cancels anybody's task, in its owner's name, recorded as the operator's act. Raises TaskNotFound and
+def cancel_for_operator(task_id: str, by: Operator) -> None:
+    """Cancel anybody's task, in its owner's name, and write it down as the operator's act. Raises TaskNotFound and
     TaskNotCancelable."""
     found = bridge.do(DoSlowly(lambda: Task.objects.select_related("owner", "tenant").filter(pk=task_id).first()))
     if found is None:
@@ -127,4 +130,6 @@ def cancel_for_operator(task_id: str, operator: str) -> None:
         tenant_id=found.tenant_id, tenant=found.tenant.name, owner_id=found.owner_id, name=found.owner.name,
         scopes=frozenset({"*"}),
     )  # fmt: skip
-    perform_now(CancelTask(id=task_id), Context(caller=owner, actor=f"operator:{operator}"[:64]))
+    perform_now(CancelTask(id=task_id), Context(caller=owner, actor=f"operator:{by.name}"[:64]))
+    change = Change(found, {"state": found.state}, {"state": TaskState.CANCELED.value})
+    bridge.do(Do(partial(write_down, by, "cancel", change)))

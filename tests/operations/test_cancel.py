@@ -4,13 +4,15 @@ import pytest
 
 from a2a.errors import TaskNotCancelable, TaskNotFound
 from a2a.requests import CancelTask, GetTask
-from tasks_app.models import Event, Run, Task
+from tasks_app.audit import ADMIN, Operator
+from tasks_app.models import Act, Event, Run, Task
 from tasks_app.operations import cancel_for_operator
 from tests.agents import MEMORY
 from tests.conftest import Person, until
 from tests.operations.asking import ask, message, sent, shown
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+ADA = Operator(name="ada", door=ADMIN)
 
 
 def test_a_waiting_task_is_canceled_at_once(owner: Person) -> None:
@@ -60,12 +62,14 @@ def test_nobody_else_can_cancel_a_task(owner: Person, colleague: Person, strange
 
 def test_an_operator_cancels_in_the_owners_place_and_is_named(owner: Person) -> None:
     task = sent(owner, "hello", "form-coroutine", return_immediately=True)
-    cancel_for_operator(task.id, "ada")
+    cancel_for_operator(task.id, ADA)
     assert Event.objects.get(state="canceled").actor == "operator:ada"
+    (act,) = Act.objects.values_list("operator", "verb", "kind", "object_id", "before", "after")
+    assert act == ("ada", "cancel", "task", task.id, '{"state":"submitted"}', '{"state":"canceled"}')
     with pytest.raises(TaskNotCancelable):
-        cancel_for_operator(task.id, "ada")
+        cancel_for_operator(task.id, ADA)
     with pytest.raises(TaskNotFound):
-        cancel_for_operator("missing", "ada")
+        cancel_for_operator("missing", ADA)
 
 
 class TestAtWork:

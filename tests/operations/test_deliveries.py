@@ -19,6 +19,7 @@ from tests.operations.rows import addition, chunk, together
 from tests.operations.webhooks import (
     DONE,
     NOTHING,
+    OPS,
     WORKS,
     Hand,
     config,
@@ -228,7 +229,7 @@ def test_a_large_file_is_told_as_a_link(service: None, owner: Person, there: Rec
     text = there.got[0].raw.decode()
     assert "taskdesk-file:" not in text
     assert "/files/" in text
-    Webhook(secret_of(PushConfig.objects.get().pk)).verify(there.got[0].raw, dict(there.got[0].headers))
+    Webhook(secret_of(PushConfig.objects.get().pk, OPS)).verify(there.got[0].raw, dict(there.got[0].headers))
 
 
 def test_a_webhook_that_comes_with_the_next_message_hears_what_follows(

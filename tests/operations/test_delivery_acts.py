@@ -15,7 +15,7 @@ from tasks_app.retention import stepping
 from tests.conftest import Person
 from tests.operations.asking import ask
 from tests.operations.rows import LONG_AGO, chunk, forget
-from tests.operations.webhooks import DONE, NOTHING, WORKS, Hand, happens, hook, hooked, pump, states, task
+from tests.operations.webhooks import DONE, NOTHING, OPS, WORKS, Hand, happens, hook, hooked, pump, states, task
 from tests.receiver import Receiver, Reply
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
@@ -28,18 +28,18 @@ def test_operators_send_again_and_give_up(lanes: None, owner: Person, there: Rec
     pump()
     assert states() == [(2, "dead", 1), (3, "waiting", 1)]
     dead, waiting = Delivery.objects.order_by("seq")
-    send_again([dead.pk])
-    give_up(waiting.pk)
+    send_again([dead.pk], OPS)
+    give_up(waiting.pk, OPS)
     with pytest.raises(ActRefused):
-        give_up(waiting.pk)
-    assert send_again(["nothing"])["nothing"].refusal
+        give_up(waiting.pk, OPS)
+    assert send_again(["nothing"], OPS)["nothing"].refusal
     pump()
     assert states() == [(2, "delivered", 2), (3, "dead", 1)]
     (row,) = PushConfig.objects.all()
-    disable(row.pk, "ops")
-    assert send_again([waiting.pk])[waiting.pk].refusal
-    enable(row.pk)
-    send_again([waiting.pk])
+    disable(row.pk, OPS)
+    assert send_again([waiting.pk], OPS)[waiting.pk].refusal
+    enable(row.pk, OPS)
+    send_again([waiting.pk], OPS)
     pump()
     assert states() == [(2, "delivered", 2), (3, "delivered", 2)]
 
@@ -52,9 +52,9 @@ def test_to_give_up_one_that_waits_behind_another_makes_that_one_no_earlier(
     pump()
     head, behind = Delivery.objects.order_by("seq")
     due_at = PushConfig.objects.get().due_at
-    give_up(behind.pk)
+    give_up(behind.pk, OPS)
     assert PushConfig.objects.get().due_at == due_at
-    give_up(head.pk)
+    give_up(head.pk, OPS)
     assert PushConfig.objects.get().due_at is None
     pump()
     assert states() == [(2, "dead", 1), (3, "dead", 0)]
@@ -69,15 +69,15 @@ def test_what_was_acknowledged_stays_delivered_when_an_operator_stops_sending_it
     pump()
     assert states() == [(2, "delivered", 1), (3, "waiting", 1)]
     first, second = Delivery.objects.order_by("seq").values_list("pk", flat=True)
-    send_again([first])
+    send_again([first], OPS)
     hand.on(minutes=1)
     pump()
     assert states() == [(2, "waiting", 2), (3, "waiting", 1)], "the second time it failed"
     if act == "give up":
-        give_up(first)
-        give_up(second)
+        give_up(first, OPS)
+        give_up(second, OPS)
     else:
-        disable(PushConfig.objects.get().pk, "ops")
+        disable(PushConfig.objects.get().pk, OPS)
     assert states() == [(2, "delivered", 2), (3, "dead", 1)]
     assert not Delivery.objects.filter(done_at=None).exists()
 
@@ -134,7 +134,7 @@ def test_what_was_acknowledged_stays_delivered_when_it_is_refused_the_second_tim
     there.script = [Reply(204), Reply(status)]
     happens(hooked(owner, there.url), WORKS)
     pump()
-    send_again([Delivery.objects.get().pk])
+    send_again([Delivery.objects.get().pk], OPS)
     pump()
     assert states() == [(2, "delivered", 2)]
     assert PushConfig.objects.get().state == ("disabled" if status == 410 else "active")
@@ -150,7 +150,7 @@ def test_the_end_is_told_again_to_whoever_takes_the_place_of_a_webhook(
     if how == "removed":
         ask(owner, DeletePushConfig(task_id=task_id, id=task_id))
     elif how == "disabled":
-        disable(PushConfig.objects.get().pk, "ops")
+        disable(PushConfig.objects.get().pk, OPS)
     else:
         pump()
     former = len(there.got)

@@ -14,7 +14,7 @@ from tasks_app.deliveries.posting import headers
 from tasks_app.models import Delivery, PushConfig
 from tests.conftest import Person
 from tests.operations.asking import ask
-from tests.operations.webhooks import WORKS, Hand, happens, hook, hooked, pump, states
+from tests.operations.webhooks import OPS, WORKS, Hand, happens, hook, hooked, pump, states
 from tests.receiver import Receiver
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 def test_a_receiver_can_verify_what_it_gets(lanes: None, owner: Person, there: Receiver) -> None:
     happens(hooked(owner, there.url), WORKS)
     pump()
-    secret = secret_of(PushConfig.objects.get().pk)
+    secret = secret_of(PushConfig.objects.get().pk, OPS)
     (got,) = there.got
     assert Webhook(secret).verify(got.raw, dict(got.headers)) == got.json
     with pytest.raises(WebhookVerificationError):
@@ -50,7 +50,7 @@ def test_the_servers_secret_stays_while_the_same_address_is_registered_again(
 
     def again(address: str, **more: Any) -> None:
         hook(owner, task_id, address, id="a", **more)
-        known.append(secret_of(PushConfig.objects.get().pk))
+        known.append(secret_of(PushConfig.objects.get().pk, OPS))
 
     again(url)
     again(url, token="another", schemes=("Bearer",), credentials="c")
@@ -71,7 +71,7 @@ def test_nothing_secret_can_be_read_from_the_database_or_by_its_owner(
 ) -> None:
     task_id = hooked(owner, there.url, token="canary-token", schemes=("Bearer",), credentials="canary-credentials")
     happens(task_id, WORKS)
-    secret = secret_of(PushConfig.objects.get().pk)
+    secret = secret_of(PushConfig.objects.get().pk, OPS)
     pump()
     with connection.cursor() as cursor:
         tables = [name for name in connection.introspection.table_names() if name.startswith("tasks_app_")]

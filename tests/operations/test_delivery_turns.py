@@ -22,6 +22,7 @@ from tests.operations.rows import chunk, together
 from tests.operations.webhooks import (
     DONE,
     NOTHING,
+    OPS,
     WORKS,
     Hand,
     config,
@@ -113,7 +114,7 @@ def test_what_a_machine_whose_clock_differs_has_written_is_due_at_once(
         if how == "registered again":
             hook(owner, task_id, f"{there.url}/again", id="a")
         if how == "sent again":
-            send_again([Delivery.objects.get().pk])
+            send_again([Delivery.objects.get().pk], OPS)
     monkeypatch.undo()
     assert oldest_due(timedelta(seconds=PATIENCE)) is None
     pump()

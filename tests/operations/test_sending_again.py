@@ -16,7 +16,7 @@ from tasks_app.deliveries.sender import Sender
 from tasks_app.models import Delivery, PushConfig
 from tests.conftest import Person
 from tests.operations.rows import chunk
-from tests.operations.webhooks import NOTHING, WORKS, Hand, happens, hook, hooked, pump, seqs, states
+from tests.operations.webhooks import NOTHING, OPS, WORKS, Hand, happens, hook, hooked, pump, seqs, states
 from tests.receiver import Receiver, Reply
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
@@ -49,6 +49,10 @@ def dead(lanes: None, owner: Person, there: Receiver) -> list[str]:
     return list(Delivery.objects.order_by("-id").values_list("pk", flat=True))
 
 
+def _by_the_act(ids: Sequence[str]) -> None:
+    send_again(ids, OPS)
+
+
 def _through_the_admin(ids: Sequence[str]) -> None:
     client, there = Client(), reverse("admin:tasks_app_delivery_changelist")
     client.force_login(User.objects.create_superuser("ada", password="a long password"))
@@ -65,7 +69,7 @@ def _by_command(ids: Sequence[str]) -> None:
     assert [orjson.loads(line) for line in out.getvalue().splitlines()] == [{"id": id, "done": "retry"} for id in ids]
 
 
-@pytest.mark.parametrize("way", [send_again, _through_the_admin, _by_command], ids=["act", "admin", "command"])
+@pytest.mark.parametrize("way", [_by_the_act, _through_the_admin, _by_command], ids=["act", "admin", "command"])
 def test_a_selection_reaches_each_webhook_in_the_order_of_the_events(
     dead: list[str], sender: Sender, there: Receiver, way: Any
 ) -> None:
@@ -79,7 +83,7 @@ def test_nothing_is_due_before_the_whole_selection_waits(
     dead: list[str], there: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tasks_app.deliveries.again.hints.due", pump)
-    send_again(dead)
+    send_again(dead, OPS)
     assert len(there.got) == len(dead)
     for path in PATHS:
         assert [got.seq for got in there.at(path)] == list(range(2, 2 + EVENTS))
@@ -94,12 +98,12 @@ def test_one_that_is_sent_again_behind_another_waits_for_it(
     assert states() == [(2, "dead", 1), (3, "waiting", 1), (4, "waiting", 0)]
     first, head, behind = Delivery.objects.order_by("seq").values_list("pk", flat=True)
     due_at = PushConfig.objects.get().due_at
-    answers = send_again([behind])
+    answers = send_again([behind], OPS)
     assert PushConfig.objects.get().due_at == due_at, "its receiver may have said when to come again"
     assert "behind the delivery of event 3" in answers[behind].note
     pump()
     assert len(there.got) == 2
-    assert not send_again([behind, first, head])[behind].note
+    assert not send_again([behind, first, head], OPS)[behind].note
     pump()
     assert seqs(there)[2:] == [2, 3, 4]
 
@@ -108,8 +112,8 @@ def test_each_refusal_to_send_again_says_why_and_stops_no_other(
     dead: list[str], owner: Person, there: Receiver
 ) -> None:
     off = Delivery.objects.get(pk=dead[0])
-    disable(off.config_id, "ops")
-    answers = send_again([*dead, "nothing", "n\0l"])
+    disable(off.config_id, OPS)
+    answers = send_again([*dead, "nothing", "n\0l"], OPS)
     assert answers[off.pk].refusal == "Its webhook is disabled: disabled by ops."
     assert "There is no delivery 'nothing'" in answers["nothing"].refusal
     assert answers["n\0l"].refusal

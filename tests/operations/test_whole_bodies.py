@@ -22,7 +22,7 @@ from tasks_app.models import Delivery, PushConfig
 from tasks_app.models import Event as Row
 from tests.conftest import PATIENCE, Person
 from tests.operations.rows import addition, chunk, status
-from tests.operations.webhooks import DONE, WORKS, Hand, happens, hook, hooked, pump, seqs, task
+from tests.operations.webhooks import DONE, OPS, WORKS, Hand, happens, hook, hooked, pump, seqs, task
 from tests.receiver import Receiver, Reply
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
@@ -184,7 +184,7 @@ def test_what_was_superseded_is_sent_if_an_operator_wants_it(large: str, there: 
     happens(large, says("six"), DONE)
     pump()
     there.got.clear()
-    send_again([Delivery.objects.get(seq=7).pk])
+    send_again([Delivery.objects.get(seq=7).pk], OPS)
     happens_not = Delivery.objects.get(seq=7)
     assert (happens_not.state, happens_not.interim) == ("waiting", False)
     pump()
@@ -193,7 +193,7 @@ def test_what_was_superseded_is_sent_if_an_operator_wants_it(large: str, there: 
 
 def test_to_give_up_the_end_leaves_the_interim_update_before_it(large: str, there: Receiver, hand: Hand) -> None:
     happens(large, says("six"), DONE)
-    give_up(Delivery.objects.get(seq=8).pk)
+    give_up(Delivery.objects.get(seq=8).pk, OPS)
     hand.on(hours=1)
     pump()
     assert seqs(there) == [7]

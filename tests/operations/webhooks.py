@@ -10,6 +10,7 @@ from a2a.requests import CreatePushConfig
 from a2a.states import TaskState
 from a2a.types import PushConfig
 from tasks_app import clock
+from tasks_app.audit import COMMAND, Operator
 from tasks_app.bridge import bridge
 from tasks_app.deliveries.sender import Sender
 from tasks_app.models import Delivery
@@ -19,6 +20,7 @@ from tests.operations.rows import addition, creation, status
 from tests.receiver import Receiver, Reply
 
 _keys = count(1)
+OPS = Operator(name="ops", door=COMMAND)
 NOTHING = Reply(503)
 WORKS, DONE = status(TaskState.WORKING), status(TaskState.COMPLETED)
 

@@ -22,6 +22,7 @@ from a2a.types import Artifact, Part
 from tasks_app import access, operations, responses
 from tasks_app.admin import text, timeline
 from tasks_app.admin.exchanges import STATUSES
+from tasks_app.audit import Operator
 from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import ApiKey, Exchange, Principal, Process, Run, Tenant
 from tasks_app.models import Event as Row
@@ -69,7 +70,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 def canceled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Whom the operation was asked to cancel, and by which operator."""
     calls: list[tuple[str, str]] = []
-    monkeypatch.setattr(operations, "cancel_for_operator", lambda task_id, operator: calls.append((task_id, operator)))
+    monkeypatch.setattr(operations, "cancel_for_operator", lambda task_id, by: calls.append((task_id, by.name)))
     return calls
 
 
@@ -524,8 +525,6 @@ def test_canceling_asks_back_and_then_calls_the_operation(
     done = act(admin, "task", "cancel_selected", one.pk, two.pk)
     assert sorted(canceled) == sorted([(one.pk, "ada"), (two.pk, "ada")])
     assert told(done) == ["Canceled: 2 tasks."]
-    # Who did it stays with the task.
-    assert "ada" in admin.get(reverse("admin:tasks_app_task_history", args=[one.pk])).content.decode()
 
 
 def test_the_page_of_a_task_has_a_button_that_cancels(
@@ -555,9 +554,11 @@ def test_each_refusal_to_cancel_is_told(admin: Client, owner: Principal, monkeyp
     ended, gone, fine = task(owner), task(owner), task(owner)
     errors = {ended.pk: TaskNotCancelable(), gone.pk: TaskNotFound()}
 
-    def refuse(task_id: str, operator: str) -> None:
+    def refuse(task_id: str, by: Operator) -> None:
         if task_id in errors:
             raise errors[task_id]
+        if task_id == "nobody":
+            raise TaskNotFound
 
     monkeypatch.setattr(operations, "cancel_for_operator", refuse)
     said = told(act(admin, "task", "cancel_selected", gone.pk, ended.pk, fine.pk, "nobody"))
@@ -604,7 +605,7 @@ def test_pages_take_a_bounded_number_of_queries(
             admin.get(address)
         with django_assert_max_num_queries(14):  # one a kind of id, one for the reference of a failure
             admin.get(address, {"q": rows[0].pk})
-    with django_assert_max_num_queries(5):
+    with django_assert_max_num_queries(6):
         page(admin, "exchange", calls[0].pk)
     with django_assert_max_num_queries(9):
         page(admin, "task", rows[0].pk)
@@ -734,10 +735,10 @@ def test_the_command_shows_and_lists_tasks(owner: Principal) -> None:
 def test_the_command_cancels_through_the_operation(owner: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
-    def cancel(task_id: str, operator: str) -> None:
+    def cancel(task_id: str, by: Operator) -> None:
         if task_id == "nobody":
             raise TaskNotFound
-        calls.append((task_id, operator))
+        calls.append((task_id, by.name))
 
     monkeypatch.setattr(operations, "cancel_for_operator", cancel)
     lines, sentence = run("tasks", "cancel", "a", "nobody", "--operator", "ada")

@@ -4,6 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from tasks_app.management.nouns import Noun
+from tasks_app.management.nouns.acts import ACTS
 from tasks_app.management.nouns.cardkey import CARDKEY
 from tasks_app.management.nouns.doctor import DOCTOR
 from tasks_app.management.nouns.keys import KEYS
@@ -13,6 +14,7 @@ from tasks_app.management.nouns.purge import PURGE
 from tasks_app.management.operator import DatabaseCommand
 
 NOUNS: dict[str, Noun] = {
+    "acts": ACTS,
     "cardkey": CARDKEY,
     "doctor": DOCTOR,
     "keys": KEYS,

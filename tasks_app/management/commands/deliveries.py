@@ -8,8 +8,9 @@ from django.core.management.base import CommandError
 from django.db.models import Model
 
 from tasks_app import deliveries
+from tasks_app.audit import Operator
 from tasks_app.deliveries import ActRefused, Answer
-from tasks_app.management.operator import DatabaseCommand, takes_limit, takes_operator, write_down
+from tasks_app.management.operator import DatabaseCommand, by, takes_limit, takes_operator
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
 
 HEAD = (
@@ -22,32 +23,24 @@ TRY = ("number", "at", "status", "error", "duration_ms")
 
 
 class Act(NamedTuple):
-    """An operator's act on a row, and its sentence for the log of the admin, which is the admin's own."""
+    """An operator's act on rows."""
 
     model: type[Model]
-    do: Callable[[list[str], str], Mapping[str, Answer]]
-    done: str
+    do: Callable[[list[str], Operator], Mapping[str, Answer]]
     help: str
 
 
+def one_by_one(act: Callable[[str, Operator], None]) -> Callable[[list[str], Operator], Mapping[str, Answer]]:
+    """Return the act on one row as an act on many."""
+    return lambda ids, by: deliveries.each(lambda id: act(id, by), ids)
+
+
 ACTS = {
-    "retry": Act(
-        Delivery, lambda ids, _: deliveries.send_again(ids), "To be sent again",
-        "try deliveries again, now, those of a webhook in the order of their events",
-    ),
-    "give-up": Act(
-        Delivery, lambda ids, _: deliveries.each(deliveries.give_up, ids), "Given up",
-        "no more tries of waiting deliveries",
-    ),
-    "disable": Act(
-        PushConfig, lambda ids, name: deliveries.each(lambda id: deliveries.disable(id, name), ids), "Disabled",
-        "no more tries to webhooks",
-    ),
-    "enable": Act(
-        PushConfig, lambda ids, _: deliveries.each(deliveries.enable, ids), "Enabled",
-        "deliver what happens from now on again",
-    ),
-}  # fmt: skip
+    "retry": Act(Delivery, deliveries.send_again, "try deliveries again, now, each webhook's in the order of events"),
+    "give-up": Act(Delivery, one_by_one(deliveries.give_up), "no more tries of waiting deliveries"),
+    "disable": Act(PushConfig, one_by_one(deliveries.disable), "no more tries to webhooks"),
+    "enable": Act(PushConfig, one_by_one(deliveries.enable), "deliver what happens from now on again"),
+}
 
 
 class Command(DatabaseCommand):
@@ -83,10 +76,10 @@ class Command(DatabaseCommand):
             case "show":
                 self.show(options["id"])
             case "secret":
-                self.told("webhook_id", _secret(options["operator"], options["id"]))
+                self.told("webhook_id", _secret(by(options), options["id"]))
             case _:
                 name = "id" if ACTS[verb].model is Delivery else "webhook_id"
-                self.told(name, _act(verb, options["operator"], options["ids"]))
+                self.told(name, _act(verb, by(options), options["ids"]))
 
     def list(self, rows: Any, options: dict[str, Any]) -> None:
         columns = {"state": "state", "task": "task_id", "webhook": "config_id"}
@@ -123,12 +116,8 @@ def named(row: dict[str, Any]) -> dict[str, Any]:
     return {"webhook_id" if name == "id" else name: value for name, value in shown.items()}
 
 
-def _act(verb: str, operator: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    act = ACTS[verb]
-    answers = act.do(list(ids), operator)
-    for row in act.model._default_manager.filter(pk__in=[id for id, answer in answers.items() if not answer.refusal]):
-        write_down(operator, row, act.done)
-    return {id: _line(verb, answer) for id, answer in answers.items()}
+def _act(verb: str, operator: Operator, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    return {id: _line(verb, answer) for id, answer in ACTS[verb].do(list(ids), operator).items()}
 
 
 def _line(verb: str, answer: Answer) -> dict[str, Any]:
@@ -137,10 +126,8 @@ def _line(verb: str, answer: Answer) -> dict[str, Any]:
     return {"done": verb} | ({"note": answer.note} if answer.note else {})
 
 
-def _secret(operator: str, id: str) -> dict[str, dict[str, Any]]:
+def _secret(operator: Operator, id: str) -> dict[str, dict[str, Any]]:
     try:
-        secret = deliveries.secret_of(id)
+        return {id: {"secret": deliveries.secret_of(id, operator)}}
     except ActRefused as refused:
         return {id: {"refused": str(refused)}}
-    write_down(operator, PushConfig.objects.get(pk=id), "Secret shown")
-    return {id: {"secret": secret}}

@@ -11,9 +11,10 @@ from a2a.errors import Error
 from a2a.states import TaskState
 from tasks_app import event_log, lookup
 from tasks_app.addresses import public
+from tasks_app.audit import Operator
 from tasks_app.files import with_links
 from tasks_app.ids import uuid7_at
-from tasks_app.management.operator import DatabaseCommand, limit_of, takes_limit, takes_operator, takes_since
+from tasks_app.management.operator import DatabaseCommand, by, limit_of, takes_limit, takes_operator, takes_since
 from tasks_app.models import Event, Run, Task
 
 HEAD = (
@@ -47,7 +48,7 @@ class Command(DatabaseCommand):
             case "show":
                 self.show(options["id"], options["limit"])
             case "cancel":
-                self.cancel(options["ids"], options["operator"])
+                self.cancel(options["ids"], by(options))
             case _:
                 self.list(options)
 
@@ -61,7 +62,7 @@ class Command(DatabaseCommand):
             raise CommandError(f"No task and no context has the id {id!r}, and no failure the reference.", returncode=1)
         self.cut(len(found), most, limit)
 
-    def cancel(self, ids: list[str], operator: str) -> None:
+    def cancel(self, ids: list[str], operator: Operator) -> None:
         """Every id is tried; the exit code is 1 if one of them was not canceled."""
         from tasks_app import operations  # what they load takes longer than a list
 

@@ -8,8 +8,9 @@ from django.core.management.base import CommandError
 from django.db import transaction
 
 from tasks_app import access, clock
+from tasks_app.audit import Change, write_down
 from tasks_app.management.nouns import Noun, Printer
-from tasks_app.management.operator import name_of, scopes_of, takes_limit, takes_operator, write_down
+from tasks_app.management.operator import by, name_of, scopes_of, takes_limit, takes_operator
 from tasks_app.models import ApiKey
 from tasks_app.paths import check_tenant_name
 
@@ -50,7 +51,7 @@ def _create(printer: Printer, options: dict[str, Any]) -> None:
             expires_at=None if days is None else clock.now() + timedelta(days=days),
         )
         row = ApiKey.objects.select_related("principal__tenant").get(digest=access.digests(key)[0])
-        write_down(options["operator"], row, "Made", new=True)
+        write_down(by(options), "make", Change(row, {}, {"scopes": row.scopes, "expires_at": row.expires_at}))
     printer.line(_shown(row) | {"key": key})
 
 
@@ -67,7 +68,7 @@ def _revoke(printer: Printer, options: dict[str, Any]) -> None:
         ended = access.revoke(keys)
         key = keys.get()
         if ended:
-            write_down(options["operator"], key, "Revoked")
+            write_down(by(options), "revoke", Change(key, {"revoked_at": None}, {"revoked_at": key.revoked_at}))
     printer.line(_shown(key))
 
 

@@ -1,0 +1,46 @@
+"""The table of what operators did. Rows are added by audit.py, and by nothing changed or deleted."""
+
+from typing import Any, ClassVar, NoReturn
+
+from django.db import models
+
+
+class Kept(models.QuerySet["Act"]):
+    """Rows that stay as they are."""
+
+    def update(self, **values: Any) -> NoReturn:
+        raise TypeError("acts of operators are not changed")
+
+    def delete(self) -> NoReturn:
+        raise TypeError("acts of operators are not deleted")
+
+
+class Act(models.Model):
+    """One act of an operator on one row. It names operator and row as they were, and outlives both."""
+
+    at = models.DateTimeField()
+    operator = models.CharField(max_length=150, help_text="The name, not the user: it stays when the user goes.")
+    door = models.CharField(max_length=16, help_text="admin or command.")
+    verb = models.CharField(max_length=64)
+    kind = models.CharField(max_length=32, help_text="What the act was on: task, delivery, webhook, API key, user.")
+    object_id = models.CharField(max_length=64)
+    name = models.CharField(max_length=255, help_text="The row as people call it.")
+    before = models.TextField(default="{}", db_default="{}", help_text="JSON: what was changed, as it was.")
+    after = models.TextField(default="{}", db_default="{}", help_text="JSON: what was changed, as it became.")
+    reason = models.CharField(max_length=255, default="", db_default="", help_text="As the operator gave it.")
+
+    objects = Kept.as_manager()
+
+    class Meta:
+        # No permission to add, change or delete: there is no such form.
+        default_permissions = ("view",)
+        indexes: ClassVar = [
+            models.Index(fields=["kind", "object_id", "id"], name="act_of_row"),
+            models.Index(fields=["operator", "id"], name="act_of_operator"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.operator}: {self.verb}, {self.kind} {self.object_id}"
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("acts of operators are not deleted")
