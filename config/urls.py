@@ -7,6 +7,7 @@ from django.views.generic import RedirectView
 from tasks_app.urls import urlpatterns as doors
 
 admin.autodiscover()
+handler404 = "tasks_app.transports.pages.not_found"
 
 urlpatterns = [
     *doors,

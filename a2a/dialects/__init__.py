@@ -67,7 +67,7 @@ def _elsewhere(home: Dialect | None, chosen: Dialect) -> MethodNotFound:
     )
 
 
-def unsupported(version: str, supported: tuple[str, ...] = VERSIONS) -> VersionNotSupported:
+def unsupported(version: str, supported: tuple[str, ...] = tuple(BY_VERSION)) -> VersionNotSupported:
     """What to say to a version; cut and cleaned, for it is echoed and recorded."""
     asked = "".join(letter for letter in version[:32] if letter.isprintable())
     return VersionNotSupported(requestedVersion=asked, supportedVersions=",".join(reversed(supported)))

@@ -1,7 +1,10 @@
-"""Health: what anybody may get."""
+"""Health, which anybody may ask for, and the answer where there is nothing."""
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.defaults import page_not_found
 
+from a2a.errors import MethodNotFound
+from a2a.rest import encode_error
 from tasks_app.health import reports
 
 
@@ -16,3 +19,11 @@ async def readyz(request: HttpRequest) -> HttpResponse:
     status = "unavailable" if report.problems else "degraded" if report.lags else "ok"
     said = {"status": status, "reasons": [*report.problems, *report.lags]}
     return JsonResponse(said, status=503 if report.problems else 200)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer a path at which there is nothing: a page for browsers, an error in the form of REST for all others."""
+    if "text/html" in request.META.get("HTTP_ACCEPT", ""):
+        return page_not_found(request, exception)
+    error = MethodNotFound(detail="there is nothing at this path; the README's Endpoints lists what there is")
+    return JsonResponse(encode_error(error), status=404, headers={"X-Content-Type-Options": "nosniff"})

@@ -110,7 +110,7 @@ def test_another_version_is_refused_in_the_words_of_1_0(method: str, version: st
     wire = refusal.json()
     assert (wire["code"], wire["message"]) == (-32009, "Version not supported")
     assert wire["data"][0]["reason"] == "VERSION_NOT_SUPPORTED"
-    assert wire["data"][0]["metadata"]["supportedVersions"] == "0.3,1.0"
+    assert wire["data"][0]["metadata"]["supportedVersions"] == "0.2,0.3,1.0"
 
 
 @pytest.mark.parametrize("version", ["9" * 100, "1.0." + "0" * 100, "1.0" + " " * 30])

@@ -29,7 +29,7 @@ assert choose(send, None)[0] is dialect, "the newest is meant by default"
 assert method.decode(said).push_config.version == "{version}"
 assert dialect.methods[create].decode(hook).config.version == "{version}"
 assert cards.VERSIONS == {versions}
-assert unsupported("9.9").facts["supportedVersions"] == ",".join(reversed({versions}))
+assert unsupported("9.9").facts["supportedVersions"] == ",".join(["0.2", *reversed({versions})])
 assert card_shape("agent-card.json", "{version}") is dialect.encode_card
 rest.check_version(rest.{family}, "{version}")
 assert rest.NEW.spoken(None, "{version}") is (dialect if rest.{family} is rest.NEW else BY_NAME["a2a-1.0"])

@@ -95,7 +95,7 @@ def test_a_harmless_request_id_comes_back(caller: httpx.Client) -> None:
 )
 def test_a_version_that_is_not_spoken_is_refused_in_words(caller: httpx.Client, version: Any) -> None:
     error = refusal(caller.post("/jsonrpc", content=send(), headers={"A2A-Version": version}), 200, -32009, 7)
-    assert error["data"][0]["metadata"]["supportedVersions"] == "0.3,1.0"
+    assert error["data"][0]["metadata"]["supportedVersions"] == "0.2,0.3,1.0"
 
 
 # ----------------------------------------------------------------- raw sockets

@@ -137,6 +137,25 @@ def test_a_challenge_to_a_wrong_key_says_that_it_is_invalid(
 JSON = {"Content-Type": "application/json"}
 
 
+# ---------------------------------------------------------------------- the path
+
+
+@pytest.mark.parametrize("path", ["/task", "/agents/echo/nowhere", "/admin/nowhere", "/static/nowhere", "/task?x=1"])
+def test_a_path_with_nothing_at_it_is_json_for_programs_and_a_page_for_browsers(
+    caller: httpx.Client, path: str
+) -> None:
+    for accept in ("*/*", "application/json"):
+        answer = caller.get(path, headers={"Accept": accept}, follow_redirects=False)
+        if answer.status_code == 302:
+            # The admin asks for a login first.
+            assert path.startswith("/admin")
+            continue
+        assert (answer.status_code, answer.headers["content-type"]) == (404, "application/json")
+        assert answer.json()["error"]["details"][0]["reason"] == "METHOD_NOT_FOUND"
+    page = caller.get("/task", headers={"Accept": "text/html,application/xhtml+xml"})
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+
+
 # --------------------------------------------------------------------- the bytes
 
 

@@ -154,7 +154,7 @@ ERRORS_1_0 = ERRORS | {
     "error.unsupported-operation": errors.UnsupportedOperation(taskId=TASK),
     "error.content-type-not-supported": errors.ContentTypeNotSupported(mediaType="video/mp4"),
     "error.extension-support-required": errors.ExtensionSupportRequired(extension="https://example.com/ext/geo/v1"),
-    "error.version-not-supported": errors.VersionNotSupported(requestedVersion="2.0", supportedVersions="0.3,1.0"),
+    "error.version-not-supported": errors.VersionNotSupported(requestedVersion="2.0", supportedVersions="0.2,0.3,1.0"),
 }
 
 URL = "https://agent.example.com/jsonrpc"
