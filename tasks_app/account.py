@@ -155,7 +155,8 @@ class Account:
     def new_work(self, owner_id: int, agent: str) -> Iterator[None]:
         """Admits one more task to be run, which the block stores. Raises RateLimited and Unavailable."""
         groups = groups_of(owner_id, agent)
-        self.wanted.set()
+        if not self.wanted.is_set():
+            self.wanted.set()
         with self.lock:
             if monotonic() - self.counted_at < FRESH:
                 self._check(groups)
@@ -244,10 +245,14 @@ def groups_of(owner_id: int, agent: str) -> tuple[str, str, str]:
     return f"owner:{owner_id}", f"agent:{agent}", "all"
 
 
+CAPS = {"owner": "A2A_OWNER_TASKS", "agent": "A2A_AGENT_TASKS", "all": "A2A_TASKS"}
+"""The setting with the most unfinished tasks of a group, by its kind."""
+
+
 def cap_of(group: str) -> int:
     """Return the most unfinished tasks that a group may have."""
-    caps = {"owner": settings.A2A_OWNER_TASKS, "agent": settings.A2A_AGENT_TASKS, "all": settings.A2A_TASKS}
-    return caps[group.partition(":")[0]]
+    most: int = getattr(settings, CAPS[group.partition(":")[0]])
+    return most
 
 
 account = Account()

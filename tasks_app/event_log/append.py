@@ -93,15 +93,15 @@ class Append(Struct, kw_only=True):
     pushing: bool = False
     """Write the deliveries of a task that has webhooks instead of coming back as Pushing."""
 
-    @property
-    def size(self) -> int:
-        """Characters of the events."""
-        return sum(event.size for event in self.events)
+    size: int = 0
+    """Characters of the events."""
+    messages: int = 0
+    """How many of the events are messages of the caller."""
 
-    @property
-    def messages(self) -> int:
-        """How many of the events are messages of the caller."""
-        return sum(event.kind == "message" for event in self.events)
+    def __post_init__(self) -> None:
+        for event in self.events:
+            self.size += event.size
+            self.messages += event.kind == "message"
 
 
 class Appended(Struct, frozen=True):

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextvars import ContextVar
 from datetime import datetime
@@ -82,17 +82,21 @@ class Execution:
         """There may be a message that came before there was an inbox for it."""
         self.started: datetime = clock.now()
 
-    def start(self, place: RunLoop, ended: Callable[["Execution"], None]) -> bool:
-        """Begin on that loop; False if it has begun elsewhere. A run that waits for a stuck loop is started anew on
+    def start(self, place: RunLoop, ended: Callable[["Execution"], None]) -> None:
+        """Begin on that loop unless it has begun elsewhere. A run that waits for a stuck loop is started anew on
         another, and the first to get to it wins."""
+        start_together([self], place, ended)
+
+    def move(self, place: RunLoop) -> bool:
+        """Choose the loop on which it is to begin; False if it has begun elsewhere."""
         with self.moving:
             if self.task is not None:
                 return False
             self.place = place
-        place.call(self._begin, place, ended)
         return True
 
-    def _begin(self, place: RunLoop, ended: Callable[["Execution"], None]) -> None:
+    def begin(self, place: RunLoop, ended: Callable[["Execution"], None]) -> None:
+        """Begin, on the loop itself, unless another one was chosen meanwhile."""
         with self.moving:
             if self.place is not place or self.task is not None:
                 return
@@ -330,6 +334,17 @@ class Execution:
     def _attempt(self) -> Attempt:
         read = self.read
         return Attempt(self.task_id, read.document.context_id, read.agent, read.tries, read.max_attempts)
+
+
+def start_together(runs: Sequence[Execution], place: RunLoop, ended: Callable[[Execution], None]) -> None:
+    """Begin the runs on that loop. A wake-up of a loop is a system call, so one does for all."""
+
+    def begin(chosen: Sequence[Execution]) -> None:
+        for run in chosen:
+            run.begin(place, ended)
+
+    if chosen := [run for run in runs if run.move(place)]:
+        place.call(begin, chosen)
 
 
 def _said(task: Task) -> tuple[Message, ...]:

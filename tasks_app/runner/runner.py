@@ -22,7 +22,7 @@ from a2a.states import TERMINAL
 from tasks_app.bridge import Do, bridge
 from tasks_app.event_log import Claim, TaskRead, Want, leased
 from tasks_app.hints import ANY, Reached, hints
-from tasks_app.runner.execution import Execution
+from tasks_app.runner.execution import Execution, start_together
 from tasks_app.runner.heartbeat import Heartbeat
 from tasks_app.runner.isolation import warm, warm_up
 from tasks_app.runner.loops import Loops, RunLoop
@@ -133,8 +133,11 @@ class Runner:
 
     def _begin(self, runs: Sequence[Execution], control: RunLoop) -> int:
         """Start the runs; return how many they are."""
+        by_place: dict[RunLoop, list[Execution]] = {}
         for run in runs:
-            run.start(self.loops.of(run.read.agent) if run.is_async else control, self._ended)
+            by_place.setdefault(self.loops.of(run.read.agent) if run.is_async else control, []).append(run)
+        for place, group in by_place.items():
+            start_together(group, place, self._ended)
         return len(runs)
 
     def _claim(self) -> tuple[list[Execution], bool]:
@@ -232,7 +235,7 @@ class Runner:
 
     def _freed(self, run: Execution) -> None:
         with self.changed:
-            if not self._at_work():
+            if not (self.running or self.former or self.hanging):
                 self.quiet.set()
         agent = registry.get(run.read.agent)
         if (self.hungry or (agent and agent.concurrency)) and not self.stopping:
