@@ -136,6 +136,15 @@ A2A_QUEUE_HOURS = number("A2A_QUEUE_HOURS", 72)
 A2A_ANSWER_DAYS = number("A2A_ANSWER_DAYS", 30)
 """How long an agent's question may wait for an answer before its task is canceled; 0: for ever."""
 
+# ------------------------------------------------------- logins of operators
+
+A2A_LOGIN_TRIES = whole("A2A_LOGIN_TRIES", 5, 1)
+"""Wrong logins as one user after which the next has to wait; an address has four times as many."""
+A2A_SESSION_HOURS = number("A2A_SESSION_HOURS", 12, 0.01)
+"""How long a login to the admin holds."""
+A2A_SESSION_IDLE_MINUTES = number("A2A_SESSION_IDLE_MINUTES", 60, 0.1)
+"""How long it holds when nothing is done."""
+
 # -------------------------------------------------------------------- files
 
 A2A_INLINE_BYTES = whole("A2A_INLINE_BYTES", 16_384)
@@ -256,6 +265,7 @@ MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
+    "tasks_app.transports.visits.Visits",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -281,9 +291,14 @@ TEMPLATES = [
         },
     }
 ]
+AUTHENTICATION_BACKENDS = ["tasks_app.logins.Throttle", "django.contrib.auth.backends.ModelBackend"]
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}}
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "tasks_app.logins.VariedPassword"},
 ]
+SESSION_COOKIE_AGE = int(A2A_SESSION_HOURS * 3600)
 STATIC_URL = "static/"
 STATICFILES_DIRS = [ROOT / "templates" / "static"]
 WHITENOISE_USE_FINDERS = True

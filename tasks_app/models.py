@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from a2a.states import TaskState
 from tasks_app.acts import Act as Act
+from tasks_app.wrong_logins import WrongLogins as WrongLogins
 
 STATES = [(state.value, state.value.replace("_", " ")) for state in TaskState]
 

@@ -2,9 +2,9 @@
 
 from django.contrib import admin
 
-from tasks_app.admin import acts, deliveries, exchanges, keys, processes, tasks, users, webhooks
+from tasks_app.admin import acts, deliveries, exchanges, keys, logins, processes, tasks, users, webhooks
 
-__all__ = ["acts", "deliveries", "exchanges", "keys", "processes", "tasks", "users", "webhooks"]
+__all__ = ["acts", "deliveries", "exchanges", "keys", "logins", "processes", "tasks", "users", "webhooks"]
 
 admin.site.site_header = admin.site.site_title = "Taskdesk"
 admin.site.index_title = "What happened, and to whom"

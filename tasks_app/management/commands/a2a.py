@@ -9,6 +9,7 @@ from tasks_app.management.nouns.cardkey import CARDKEY
 from tasks_app.management.nouns.doctor import DOCTOR
 from tasks_app.management.nouns.keys import KEYS
 from tasks_app.management.nouns.load import LOAD
+from tasks_app.management.nouns.logins import LOGINS
 from tasks_app.management.nouns.processes import PROCESSES
 from tasks_app.management.nouns.purge import PURGE
 from tasks_app.management.operator import DatabaseCommand
@@ -19,13 +20,14 @@ NOUNS: dict[str, Noun] = {
     "doctor": DOCTOR,
     "keys": KEYS,
     "load": LOAD,
+    "logins": LOGINS,
     "processes": PROCESSES,
     "purge": PURGE,
 }
 
 
 class Command(DatabaseCommand):
-    help = "Operate the platform: API keys, a key that signs agent cards, its processes, and the doctor."
+    help = "Operate the platform: API keys, a key that signs agent cards, its processes, wrong logins, and the doctor."
     requires_migrations_checks = False  # not every noun has rows
 
     def add_arguments(self, parser: ArgumentParser) -> None:

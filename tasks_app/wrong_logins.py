@@ -1,0 +1,33 @@
+"""The table of wrong logins of operators. Rows are written by logins.py."""
+
+from typing import ClassVar
+
+from django.db import models
+
+
+class WrongLogins(models.Model):
+    """Wrong logins as one user, or from one address, with the wait that follows."""
+
+    KINDS: ClassVar = [("user", "user"), ("address", "address")]
+
+    kind = models.CharField(max_length=8, choices=KINDS)
+    value = models.CharField(max_length=150, help_text="The user's name, or the address; of IPv6 its network.")
+    running = models.PositiveIntegerField(default=0, help_text="Wrong ones since the last right one.")
+    total = models.PositiveIntegerField(default=0, help_text="Wrong ones in all.")
+    refused = models.PositiveIntegerField(
+        default=0, help_text="Tries while it was locked, whose password was not read."
+    )
+    locked_until = models.DateTimeField(null=True)
+    began_at = models.DateTimeField(help_text="The first wrong one.")
+    last_at = models.DateTimeField(help_text="The newest try.")
+    last_with = models.CharField(max_length=150, default="", help_text="Its address, or its user.")
+    right_at = models.DateTimeField(null=True, help_text="The newest right login after wrong ones.")
+
+    class Meta:
+        verbose_name = "wrong logins"
+        verbose_name_plural = "wrong logins"
+        constraints: ClassVar = [models.UniqueConstraint(fields=["kind", "value"], name="wrong_logins_of")]
+        indexes: ClassVar = [models.Index(fields=["last_at"], name="wrong_logins_age")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.value}"
