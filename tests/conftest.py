@@ -32,6 +32,7 @@ from tasks_app.event_log import ReadTask, read_many
 from tasks_app.models import Event, Task
 from tasks_app.readers import readers
 from tasks_app.transports import http
+from tests import databases
 from tests.servers import free_port, postgres
 
 hypothesis.register_profile(
@@ -56,6 +57,13 @@ TIMES = {
     "A2A_BODY_SECONDS": 1.5,
     "A2A_HEADER_SECONDS": 1.5,
 }
+
+
+for _name, _value in TIMES.items():
+    setattr(django_settings, _name, _value)
+# Passwords of test people need no protection, and a good digest takes a second.
+django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+databases.prepare()
 
 
 def until(found: Callable[[], Any], what: str) -> Any:
@@ -109,12 +117,6 @@ def stranger(db: None) -> Person:
 
 
 @pytest.fixture(autouse=True)
-def short_times(settings: Any) -> None:
-    for name, value in TIMES.items():
-        setattr(settings, name, value)
-
-
-@pytest.fixture(autouse=True)
 def inline_bridge(request: pytest.FixtureRequest) -> Iterator[None]:
     """No lane sees the open transaction of a test: work is done on the spot."""
     marker = request.node.get_closest_marker("django_db")
@@ -165,7 +167,7 @@ def lanes(transactional_db: None, replay: None) -> Iterator[None]:
 
 
 @pytest.fixture
-def service(transactional_db: None, short_times: None, replay: None) -> Iterator[None]:
+def service(transactional_db: None, replay: None) -> Iterator[None]:
     """Everything that a process of the service runs, apart from its doors."""
     readers.loop, readers.poller, readers.waiting = None, None, {}
     readers.draining = False
@@ -222,7 +224,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     port = free_port()
     keys = {name: f"tdk_key-of-the-{name}-at-the-real-server" for name in ("owner", "colleague", "stranger")}
     with ExitStack() as stack:
-        url = stack.enter_context(postgres()) if on_postgres() else ""
+        url = stack.enter_context(postgres(durable=False)) if on_postgres() else ""
         environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"} | {
             "PORT": str(port), "DATA_DIR": str(folder), "DEV_KEY": keys["owner"], "A2A_AGENT_MODULES": "tests.agents",
             "PYTHONWARNINGS": "default", **{name: str(value) for name, value in TIMES.items()},

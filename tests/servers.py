@@ -32,7 +32,10 @@ INITDB_OPTIONS = [
     "--encoding=UTF8",
     "--no-locale",
     "--no-sync",
+    "--set=scram_iterations=1",  # a random password of 32 digits needs no stretching, which each connection would pay
 ]
+HASTY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+"""Settings for tests: what was committed survives the end of every process, but not that of the machine."""
 PATIENCE_SECONDS = 30
 
 
@@ -48,21 +51,21 @@ def free_port() -> int:
 
 
 @contextmanager
-def postgres() -> Iterator[str]:
+def postgres(*, durable: bool = True) -> Iterator[str]:
     """The URL of a fresh, empty database, dropped at the end."""
-    with server() as server_url, database(server_url) as url:
+    with server(durable=durable) as server_url, database(server_url) as url:
         yield url
 
 
 @contextmanager
-def server() -> Iterator[str]:
+def server(*, durable: bool = True) -> Iterator[str]:
     """The URL of a server: the given one, else one that lives as long as this block."""
     if given := os.environ.get("TEST_DATABASE_URL"):
         if urlsplit(given).scheme not in {"postgres", "postgresql"}:
             raise Unavailable("TEST_DATABASE_URL does not start with postgres://.")
         yield given
         return
-    with cluster() as own:
+    with cluster(durable=durable) as own:
         yield own.url
 
 
@@ -132,7 +135,8 @@ def _execute(url: str, statement: sql.Composed) -> None:
 class Cluster:
     """A PostgreSQL of our own, to be stopped, crashed and started again at the same address."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, durable: bool) -> None:
+        self.options = [] if durable else [word for setting in HASTY for word in ("-c", setting)]
         self.binaries, self.user = _installed(folder)
         self.data, self.log, secret = folder / "data", folder / "log", folder / "secret"
         secret.write_text(password := secrets.token_hex(16))
@@ -149,7 +153,7 @@ class Cluster:
     def start(self) -> None:
         """Starts it, and returns when it answers."""
         serve = [f"{self.binaries}/postgres", "-D", str(self.data), "-h", "127.0.0.1", "-p", str(self.port), "-k", ""]
-        self.process = _launched(serve, self.user, self.log)
+        self.process = _launched([*serve, *self.options], self.user, self.log)
         _wait_until_up(self.process, self.url, self.log)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
@@ -160,11 +164,11 @@ class Cluster:
 
 
 @contextmanager
-def cluster() -> Iterator[Cluster]:
+def cluster(*, durable: bool = True) -> Iterator[Cluster]:
     """A server that lives as long as this block, whatever is done to it."""
     folder = Path(tempfile.mkdtemp(prefix="taskdesk-postgres-"))
     try:
-        found = Cluster(folder)
+        found = Cluster(folder, durable=durable)
         try:
             found.start()
             yield found
@@ -248,7 +252,7 @@ def main(command: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _exit)
     try:
-        with server() as server_url, database(server_url) as url:
+        with server(durable=False) as server_url, database(server_url) as url:
             return _run(command, {"DATABASE_URL": url, "TEST_DATABASE_URL": server_url})
     except Unavailable as error:
         sys.exit(

@@ -1,6 +1,7 @@
 """Servers of ours as processes, in folders of their own, and PostgreSQL and Redis for those that share them."""
 
 import logging
+import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,14 @@ logging.getLogger("httpx").setLevel(logging.WARNING)  # a line a call hides what
 
 SHORT = {"A2A_LEASE_SECONDS": "2", "A2A_SWEEP_SECONDS": "0.5", "A2A_POLL_SECONDS": "0.3"}
 """A lost worker is found out in seconds."""
+
+_MIGRATE = """
+from django.contrib.auth.models import User
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+User.objects.create_superuser("operator")
+"""
+_NEW_KEY = f"from tasks_app import access; access.new_key('caller', key='{KEY}')"
 
 Start = Callable[..., Awaitable[Node]]
 
@@ -39,12 +48,22 @@ def nodes(request: pytest.FixtureRequest) -> Iterator[list[Node]]:
             assert examined(request, f"sqlite:///{file}") == []
 
 
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite database without keys and tasks, which others are copied from: migrating takes a second."""
+    folder = tmp_path_factory.mktemp("migrated-file")
+    migrate(folder)
+    return folder / "taskdesk.sqlite3"
+
+
 @pytest.fixture
-def start(nodes: list[Node], tmp_path: Path) -> Start:
+def start(nodes: list[Node], tmp_path: Path, migrated_file: Path) -> Start:
     """Starts a node on the test's folder: `run`, or `serve` beside it."""
 
     async def one(verb: str = "run", folder: str = "data", **settings: str) -> Node:
         node = Node(tmp_path / folder, verb, **AGENTS | settings)
+        if "DATABASE_URL" not in settings and not (node.folder / migrated_file.name).exists():
+            shutil.copy(migrated_file, node.folder)
         nodes.append(node)
         return await node.start()
 
@@ -53,14 +72,39 @@ def start(nodes: list[Node], tmp_path: Path) -> Start:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    with servers.server() as url:
+    with servers.server(durable=False) as url:
+        yield url
+
+
+def migrate(folder: Path, **settings: str) -> None:
+    """Migrate, and make an operator who cannot log in: a start makes none then, and digests no password."""
+    shell(folder, _MIGRATE, **settings)
+
+
+def shell(folder: Path, code: str, **settings: str) -> None:
+    done = manage(folder, "shell", "--no-imports", "-c", code, **settings)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def empty_postgres(postgres_server: str) -> Iterator[str]:
+    """A database without tables."""
+    with servers.database(postgres_server) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A migrated database without keys and tasks, which others are made from: migrating takes seconds."""
+    with servers.database(postgres_server) as url:
+        migrate(tmp_path_factory.mktemp("migrated-postgres"), DATABASE_URL=url)
         yield url
 
 
 @pytest.fixture
-def postgres(request: pytest.FixtureRequest, postgres_server: str) -> Iterator[str]:
-    """An empty database; what is in it at the end is examined."""
-    with servers.database(postgres_server) as url:
+def postgres(request: pytest.FixtureRequest, postgres_server: str, migrated_postgres: str) -> Iterator[str]:
+    """A migrated database; what is in it at the end is examined."""
+    with servers.database(postgres_server, migrated_postgres) as url:
         yield url
         assert examined(request, url) == []
 
@@ -112,23 +156,25 @@ SHARED = {"SECRET_KEY": "a secret that all processes of a production share", "AL
 
 
 @pytest.fixture(scope="session")
-def migrated(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A migrated database with a key, which others are made from: migrating takes seconds."""
-    folder = tmp_path_factory.mktemp("migrated")
-    key = f"from tasks_app import access; access.new_key('caller', key='{KEY}')"
-    with servers.database(postgres_server) as url:
-        for arguments in (("migrate", "-v0"), ("shell", "--no-imports", "-c", key)):
-            done = manage(folder, *arguments, DATABASE_URL=url, **SHARED)
-            assert done.returncode == 0, done.stderr
+def production(postgres_server: str, migrated_postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A migrated database with a key, which others are made from."""
+    folder = tmp_path_factory.mktemp("production")
+    with servers.database(postgres_server, migrated_postgres) as url:
+        shell(folder, _NEW_KEY, DATABASE_URL=url, **SHARED)
         yield url
 
 
 @pytest.fixture
 def plant(
-    request: pytest.FixtureRequest, nodes: list[Node], tmp_path: Path, postgres_server: str, migrated: str, redis: Redis
+    request: pytest.FixtureRequest,
+    nodes: list[Node],
+    tmp_path: Path,
+    postgres_server: str,
+    production: str,
+    redis: Redis,
 ) -> Iterator[Plant]:
     """A migrated database with a key, Redis as broker and for hints, and no processes yet."""
-    with servers.database(postgres_server, migrated) as url:
+    with servers.database(postgres_server, production) as url:
         settings = {
             "DATABASE_URL": url,
             "CELERY_BROKER_URL": redis.url,

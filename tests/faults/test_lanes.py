@@ -40,7 +40,7 @@ MORE_MEMORY = 50 * MIB
 def own_postgres(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A server of the test's own, which may be stopped: nobody else's tests stop with it."""
     monkeypatch.delenv("TEST_DATABASE_URL", raising=False)
-    with servers.server() as server, servers.database(server) as url:
+    with servers.server(durable=False) as server, servers.database(server) as url:
         yield url
 
 

@@ -152,9 +152,9 @@ def test_a_database_that_was_never_migrated_is_named(tmp_path: Path, command: tu
     assert re.fullmatch(r"CommandError: The database lacks \d\d migrations: run manage\.py migrate first\.", sentence)
 
 
-def test_a_worker_names_a_database_that_was_never_migrated(tmp_path: Path, postgres: str) -> None:
+def test_a_worker_names_a_database_that_was_never_migrated(tmp_path: Path, empty_postgres: str) -> None:
     assert "migrations: run manage.py migrate first." in refusal(
-        manage(tmp_path, "worker", DATABASE_URL=postgres, **PRODUCTION)
+        manage(tmp_path, "worker", DATABASE_URL=empty_postgres, **PRODUCTION)
     )
 
 

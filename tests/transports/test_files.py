@@ -24,7 +24,7 @@ from tasks_app.redaction import without_files
 from tasks_app.responses import response_text
 from tests.agents import GEO
 from tests.chapters import files_of
-from tests.conftest import NO_TLS, PATIENCE, Person, Server
+from tests.conftest import NO_TLS, PATIENCE, Person, Server, until
 from tests.story import StockDoor
 
 pytestmark = pytest.mark.storage
@@ -206,13 +206,13 @@ def test_with_the_right_signature_a_file_that_is_gone_is_not_found(server: Serve
     secret = (server.log.parent / "secret.key").read_text(encoding="ascii")
     file_id = "20260101-" + "0" * 32
     signer = Signer(key=secret, salt="tasks_app.files")
-    for name, until, status in (
+    for name, end, status in (
         (file_id, 4_000_000_000, 404),
         ("../secret.key", 4_000_000_000, 404),
         (file_id, 1, 403),
     ):
-        signature = signer.signature(f"{name}.{until}")
-        response = client.get(f"/files/{quote(name, safe='')}/x?until={until}&signature={signature}")
+        signature = signer.signature(f"{name}.{end}")
+        response = client.get(f"/files/{quote(name, safe='')}/x?until={end}&signature={signature}")
         assert response.status_code == status, response.text
         assert "error" in response.json() if response.headers["content-type"] == "application/json" else status == 404
 
@@ -322,11 +322,10 @@ def test_a_client_that_leaves_in_the_middle_closes_the_file(
         place = urlsplit(files_of(json.loads(body)["result"]["task"])[0]["url"])
         async with StockDoor().ask("GET", f"{place.path}?{place.query}", b"", {}) as reply:
             assert await anext(reply.chunks) == BIG[:1_000]
-        await asyncio.get_running_loop().run_in_executor(door.THREADS, int)  # what was submitted before is done
 
     asyncio.run(leave())
     (file,) = opened
-    assert file.closed
+    until(lambda: file.closed, "a thread of the door closes the file")
 
 
 # --------------------------------------------------------------- the record
