@@ -29,5 +29,14 @@
 A task is the fold of its events (events.apply). It is stored as its last event left it: a head, a snapshot, and the
 events after the snapshot, all in the JSON of A2A 1.0, so that a 1.0 caller gets the stored bytes. Read the modules in
 this order: types, states, events, requests, errors, media, extensions, jsonrpc, sse, documents, files, dialects/shape,
-dialects/v1_0, rest, agents, run, scribe, cards, canonical, signatures.
+dialects/v1_0, rest, options, agents, run, scribe, acting, testing, cards, canonical, signatures.
+
+An agent needs the names below, and no others.
 """
+
+from a2a.agents import agent
+from a2a.callers import Caller
+from a2a.run import Failure, Retry, Run
+from a2a.types import Artifact, Extension, Message, Part, Skill
+
+__all__ = ["Artifact", "Caller", "Extension", "Failure", "Message", "Part", "Retry", "Run", "Skill", "agent"]

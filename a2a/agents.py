@@ -1,7 +1,9 @@
 """The agent API: @agent, the registry, and what an agent may yield. What it is given is in a2a/run.py.
 
+    from a2a import Run, agent
+
     @agent(skills=["greet"], timeout=60)
-    async def hello(run):
+    async def hello(run: Run):
         "Greets people by name."
         yield f"Hello, {run.text}!"
 
@@ -12,26 +14,18 @@ a sentence for the caller, a2a.run.Retry to be called again; whatever else is ra
 
 import difflib
 import inspect
-import re
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, TypeVar, get_type_hints, overload
+from typing import Any, Literal, TypeVar, Unpack, get_type_hints, overload
 
 import msgspec
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import replace
 
-from a2a.canonical import canonical
-from a2a.extensions import is_uri
-from a2a.media import DEFAULT, Modes, is_mode, modes
+from a2a.media import Modes, modes
+from a2a.options import NAME, NAME_WORDS, OPTIONS, Options
 from a2a.types import Extension, Json, Message, Skill
 
 Form = Literal["coroutine", "async generator", "function", "generator"]
-YEAR, HOUR = 31_536_000, 3600
-TRANSIENT = (ConnectionError, TimeoutError)
-"""Exceptions that are worth another attempt where an agent does not say which are."""
-LEAST_MEMORY = 16_000_000
-"""Bytes; with less a process cannot even say what went wrong."""
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 
 
 class AgentDefinitionError(Exception):
@@ -145,84 +139,6 @@ def mistake(function: Callable[..., Any], name: str, sentence: str) -> AgentDefi
     return AgentDefinitionError(f'{where(function)}: agent "{name}": {sentence}')
 
 
-def _name(value: Any) -> bool:
-    return isinstance(value, str) and _NAME.fullmatch(value) is not None
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value < float("inf")
-
-
-def _whole(value: Any, lowest: int, highest: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
-
-
-def _list(value: Any, kinds: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(item, kinds) and item for item in value)
-
-
-def _modes(value: Any) -> bool:
-    return isinstance(value, list | tuple) and len(value) > 0 and all(map(is_mode, value))
-
-
-def _exceptions(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(v, type) and issubclass(v, Exception) for v in value)
-
-
-def _extensions(value: Any) -> bool:
-    if not _list(value, str | Extension):
-        return False
-    uris = [item if isinstance(item, str) else item.uri for item in value]
-    return all(map(is_uri, uris)) and len(set(uris)) == len(uris) and _can_be_signed(value)
-
-
-def _can_be_signed(extensions: Any) -> bool:
-    """Whether what they say has a canonical form: a card without one could not be served."""
-    try:
-        canonical({item.uri: [item.description, item.params] for item in extensions if isinstance(item, Extension)})
-    except ValueError:
-        return False
-    return True
-
-
-class Option(Struct, frozen=True):
-    """An option of @agent: what it is when it is left out, what it may be, and the words for that."""
-
-    default: Any
-    fits: Callable[[Any], bool]
-    words: str
-
-
-_MODE_WORDS = "a list of media types such as text/plain, image/* or */*, in lower case and without parameters"
-_NAME_WORDS = "lower-case letters, digits and hyphens, beginning with a letter, at most 64"
-_OPTIONS: dict[str, Option] = {
-    "name": Option(None, lambda v: v is None or _name(v), _NAME_WORDS),
-    "description": Option(None, lambda v: v is None or (isinstance(v, str) and v.strip() != ""), "a sentence"),
-    "skills": Option((), lambda v: _list(v, str | Skill), "a list of skill ids or Skill values"),
-    "timeout": Option(
-        300.0, lambda v: _number(v) and 0 < v <= YEAR, f"a number of seconds above 0, at most {YEAR} (a year)"
-    ),
-    "attempts": Option(1, lambda v: _whole(v, 1, 100), "a whole number from 1 to 100"),
-    "retry_on": Option(TRANSIENT, _exceptions, "a list of exception classes, such as [ConnectionError]"),
-    "backoff": Option(1.0, lambda v: _number(v) and 0 <= v <= HOUR, f"a number of seconds from 0 to {HOUR} (an hour)"),
-    "queue": Option("default", _name, "a lower-case name"),
-    "priority": Option(0, lambda v: _whole(v, -1000, 1000), "a whole number from -1000 to 1000"),
-    "concurrency": Option(0, lambda v: _whole(v, 0, 100_000), "a whole number from 0 (no limit) to 100000"),
-    "scopes": Option((), lambda v: _list(v, str), "a list of scope names"),
-    "cost": Option(0.0, lambda v: _number(v) and v >= 0, "a number of dollars"),
-    "quick": Option(False, lambda v: isinstance(v, bool) or callable(v), "True, False or a function of the message"),
-    "isolation": Option("", lambda v: v in ("", "process"), '"process", or left out'),
-    "memory": Option(
-        None, lambda v: v is None or _whole(v, LEAST_MEMORY, 2**60), f"a number of bytes, at least {LEAST_MEMORY:_}"
-    ),
-    "version": Option("1.0.0", lambda v: isinstance(v, str) and v != "", "a version such as 1.0.0"),
-    "listed": Option(True, lambda v: isinstance(v, bool), "True or False"),
-    "extensions": Option((), _extensions, "a list of different absolute URIs or Extension values, without commas"),
-    "input_modes": Option(DEFAULT, _modes, _MODE_WORDS),
-    "output_modes": Option(DEFAULT, _modes, _MODE_WORDS),
-}
-
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -231,7 +147,7 @@ def agent(function: Function) -> Function: ...
 
 
 @overload
-def agent(**options: Any) -> Callable[[Function], Function]: ...
+def agent(**options: Unpack[Options]) -> Callable[[Function], Function]: ...
 
 
 def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -251,7 +167,7 @@ def define(function: Callable[..., Any], options: Json) -> Agent:
     """The agent that a function and its options make."""
     name = options.get("name") or function.__name__.replace("_", "-").lower()
     _check(function, str(name), options)
-    values = {name: options.get(name, option.default) for name, option in _OPTIONS.items()}
+    values = {name: options.get(name, option.default) for name, option in OPTIONS.items()}
     doc = inspect.getdoc(function)
     description = values["description"] or (doc.split("\n\n")[0].replace("\n", " ") if doc else "")
     if not description:
@@ -274,14 +190,14 @@ def define(function: Callable[..., Any], options: Json) -> Agent:
 
 def _check(function: Callable[..., Any], name: str, options: Json) -> None:
     for option, value in options.items():
-        if option not in _OPTIONS:
-            near = difflib.get_close_matches(option, _OPTIONS, 1)
-            hint = f"; did you mean {near[0]}=?" if near else f"; there are {', '.join(_OPTIONS)}"
+        if option not in OPTIONS:
+            near = difflib.get_close_matches(option, OPTIONS, 1)
+            hint = f"; did you mean {near[0]}=?" if near else f"; there are {', '.join(OPTIONS)}"
             raise mistake(function, name, f"there is no option {option}={hint}")
-        if not _OPTIONS[option].fits(value):
-            raise mistake(function, name, f"{option}= must be {_OPTIONS[option].words}, not {value!r}")
-    if not _NAME.fullmatch(name):
-        raise mistake(function, name, f"the name must be {_NAME_WORDS}; set name=")
+        if not OPTIONS[option].fits(value):
+            raise mistake(function, name, f"{option}= must be {OPTIONS[option].words}, not {value!r}")
+    if not NAME.fullmatch(name):
+        raise mistake(function, name, f"the name must be {NAME_WORDS}; set name=")
 
 
 def _check_together(function: Callable[..., Any], name: str, values: Json) -> None:
@@ -292,7 +208,7 @@ def _check_together(function: Callable[..., Any], name: str, values: Json) -> No
         raise mistake(function, name, "quick agents run inside the call: leave quick= or isolation= out")
     if values["quick"] is True and values["concurrency"]:
         raise mistake(function, name, "quick agents run inside the call, at once: leave concurrency= out")
-    if values["retry_on"] != _OPTIONS["retry_on"].default and values["attempts"] == 1:
+    if values["retry_on"] != OPTIONS["retry_on"].default and values["attempts"] == 1:
         raise mistake(
             function, name, "an agent that is tried once is never called again: set attempts=2 or leave retry_on= out"
         )

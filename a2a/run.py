@@ -7,8 +7,11 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from a2a.agents import Agent
+from a2a.callers import NOBODY, Caller
+from a2a.drafts import Drafts
 from a2a.files import is_stored
 from a2a.inbox import Inbox
+from a2a.mistakes import WrongValue, wrong
 from a2a.types import Artifact, Json, Message, Part
 
 
@@ -62,6 +65,8 @@ class Reject(Struct, frozen=True):
 
 
 Action = Say | Ask | Chunk | Reply | Reject
+_MAKERS = {Say: "status", Ask: "ask", Chunk: "artifact", Reply: "reply", Reject: "reject"}
+"""The methods of a run that make them."""
 
 
 class Failure(Exception):
@@ -85,14 +90,16 @@ class Retry(Failure):
 
 
 class Wants(Struct, frozen=True, omit_defaults=True):
-    """How the caller of a message wants it answered; kept with the task until the next message."""
+    """Who sent a message, and how it is to be answered; kept with the task until the next message."""
 
     accepts: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
+    caller: Caller | None = None
+    """None in what an earlier version stored."""
 
     def json(self) -> str:
-        """Return the stored form; empty when nothing is wanted."""
-        return msgspec.json.encode(self).decode() if self.accepts or self.extensions else ""
+        """Return the stored form; empty when there is nothing to say."""
+        return "" if self == NOTHING else msgspec.json.encode(self).decode()
 
 
 NOTHING = Wants()
@@ -133,10 +140,15 @@ class Run:
         messages, results, replies."""
         self.metadata = metadata or {}
         """The metadata of the request that made the task."""
+        self.wants = wants
         self.accepts = wants.accepts
         """The media types that the caller of the newest message wants, ranges included; empty: no preference."""
         self.extensions = wants.extensions
         """URIs of the agent's extensions that the newest message activated."""
+        self.caller = wants.caller or NOBODY
+        """The sender of the message, as of the moment it was sent."""
+        self.drafts = Drafts()
+        """Actions that the agent made and has not given yet."""
         self._files = files
         self.inbox = Inbox()
         """Messages that arrived while the run was under way. If the agent completes or asks without a look at the
@@ -172,29 +184,36 @@ class Run:
         return _bytes_of(part)
 
     def status(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Say:
-        return Say(parts_of(content), metadata, self._declared(extensions))
+        """Progress: the task is working, and this is said about it."""
+        return self.drafts.add(Say(parts_of(content), metadata, self._declared(extensions)))
 
     def ask(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Ask:
-        return Ask(parts_of(content), metadata=metadata, extensions=self._declared(extensions))
+        """A question to the caller. The agent is called again with the answer."""
+        return self.drafts.add(Ask(parts_of(content), metadata=metadata, extensions=self._declared(extensions)))
 
     def ask_credentials(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Ask:
-        return Ask(parts_of(content), credentials=True, metadata=metadata, extensions=self._declared(extensions))
+        """A question for credentials, which the caller gets elsewhere."""
+        uris = self._declared(extensions)
+        return self.drafts.add(Ask(parts_of(content), credentials=True, metadata=metadata, extensions=uris))
 
     def artifact(
         self, *content: Any, id: str | None = None, name: str | None = None, description: str | None = None,
         metadata: Json | None = None, last: bool = False, extensions: Iterable[str] = (),
     ) -> Chunk:  # fmt: skip
         """A chunk of a named artifact; the id defaults to the name."""
-        return Chunk(
+        chunk = Chunk(
             parts_of(content), artifact_id=id or name, name=name, description=description, metadata=metadata, last=last,
             extensions=self._declared(extensions),
         )  # fmt: skip
+        return self.drafts.add(chunk)
 
     def reply(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Reply:
-        return Reply(parts_of(content), metadata, self._declared(extensions))
+        """A message instead of a result; for a quick agent's new conversation there is no task then."""
+        return self.drafts.add(Reply(parts_of(content), metadata, self._declared(extensions)))
 
     def reject(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Reject:
-        return Reject(parts_of(content), metadata, self._declared(extensions))
+        """The agent will not do it, and says why."""
+        return self.drafts.add(Reject(parts_of(content), metadata, self._declared(extensions)))
 
     def _declared(self, extensions: Iterable[str]) -> tuple[str, ...]:
         """Return the URIs as a tuple. Raises ValueError for an extension that is not on the agent's card."""
@@ -215,7 +234,7 @@ def _bytes_of(part: Part) -> bytes:
 
 
 def parts_of(content: tuple[Any, ...]) -> tuple[Part, ...]:
-    """Text, bytes, data and parts as parts. Raises TypeError for anything else."""
+    """Text, bytes, data and parts as parts. Raises WrongValue for anything else."""
     return tuple(part_of(value) for value in content)
 
 
@@ -230,16 +249,17 @@ def part_of(value: Any) -> Part:
         case dict() | list() | int() | float() | bool():
             return Part(data=value, media_type="application/json")
         case _:
-            raise TypeError(f"an agent may give text, bytes, JSON data, Part or Artifact, not {type(value).__name__}")
+            raise wrong(value)
 
 
 def action_of(value: Any) -> Action:
-    """Return the action that a yielded or returned value stands for. Raises TypeError for a value without a meaning."""
+    """Return the action that a yielded or returned value stands for. Raises WrongValue for one without a meaning."""
     action = _action_of(value)
     if not action.parts:
-        raise TypeError(f"{type(action).__name__} has no content: give it at least one part")
+        raise WrongValue(f"gives run.{_MAKERS[type(action)]}() without content: give it at least one part")
     if isinstance(action, Chunk) and not isinstance(action.artifact_id, str | None):
-        raise TypeError(f"the id of an artifact must be a string, not {type(action.artifact_id).__name__}")
+        kind = type(action.artifact_id).__name__
+        raise WrongValue(f"gives an artifact whose id is not a string, but of type {kind}")
     return action
 
 

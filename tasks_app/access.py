@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 from msgspec import Struct
 
+from a2a.callers import Caller as AgentsCaller
 from a2a.errors import MissingScope, TaskNotFound
 from tasks_app import clock
 from tasks_app.models import ApiKey, Principal, Task, Tenant
@@ -30,6 +31,17 @@ class Caller(Struct, frozen=True, kw_only=True):
     owner_id: int
     name: str
     scopes: frozenset[str]
+
+
+def for_agents(caller: Caller) -> AgentsCaller:
+    """What agents are told of the caller."""
+    return AgentsCaller(name=caller.name, tenant=caller.tenant, scopes=caller.scopes)
+
+
+def owner_for_agents(owner_id: int) -> AgentsCaller:
+    """What agents are told of the sender of a message that an earlier version stored: nobody knows its scopes."""
+    name, tenant = Principal.objects.values_list("name", "tenant__name").get(pk=owner_id)
+    return AgentsCaller(name=name, tenant=tenant)
 
 
 def sight(caller: Caller, task_id: str) -> str:

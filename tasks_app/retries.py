@@ -5,8 +5,9 @@ import random
 
 from msgspec import Struct
 
-from a2a.agents import TRANSIENT, registry
+from a2a.agents import registry
 from a2a.events import Event
+from a2a.options import TRANSIENT
 from a2a.run import Failure, Retry
 from a2a.scribe import Scribe
 from a2a.states import TaskState

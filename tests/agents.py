@@ -157,18 +157,6 @@ async def quick_sleeper(run: Run) -> None:
     await asyncio.sleep(60)
 
 
-@agent
-async def wrong_type(run: Run) -> AsyncIterator[Any]:
-    """Yields what is nothing."""
-    yield object()
-
-
-@agent(quick=True)
-async def quick_wrong_type(run: Run) -> Any:
-    """Returns what is nothing."""
-    return object()
-
-
 @agent(quick=True)
 async def gives_nul(run: Run) -> str:
     """Says what PostgreSQL cannot store."""

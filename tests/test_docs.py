@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from a2a.agents import _OPTIONS, registry
+from a2a.agents import registry
 from a2a.dialects import BY_VERSION, DIALECTS
 from a2a.errors import ALL
+from a2a.options import OPTIONS
 from config import settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,7 +44,7 @@ def test_every_check_is_documented() -> None:
     assert ids == set(re.findall(r"`(a2a\.[EW]\d+)`", README))
 
 
-@pytest.mark.parametrize("name", sorted(_OPTIONS))
+@pytest.mark.parametrize("name", sorted(OPTIONS))
 def test_every_option_of_an_agent_is_documented(name: str) -> None:
     assert f"`{name}`" in README or f"`{name}=" in README
 

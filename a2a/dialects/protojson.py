@@ -10,6 +10,7 @@ from a2a.dialects.pieces import artifact_members, message_members, message_of
 from a2a.documents import EventDocument, EventKind, TaskDocument, quote
 from a2a.errors import InvalidParams
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated, status_of
+from a2a.mistakes import no_json
 from a2a.states import TaskState
 from a2a.types import Artifact, Json, Message, Part, Role, Status, Task
 
@@ -177,8 +178,11 @@ def event_document(event: Event, *, task_id: str, context_id: str, seq: int) -> 
 
 
 def encodable(event: Event) -> None:
-    """Raises TypeError for content that JSON cannot hold: at the yield that gave it, not when it is written."""
-    _encode_event(event)
+    """Raises WrongValue for content that JSON cannot hold: at the yield that gave it, not when it is written."""
+    try:
+        _encode_event(event)
+    except TypeError as error:
+        raise no_json(error) from None
 
 
 def _encode_event(event: Event) -> tuple[EventKind, str]:

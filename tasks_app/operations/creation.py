@@ -5,6 +5,7 @@ from datetime import datetime
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from a2a.agents import Agent
 from a2a.dialects.protojson import document, dumps, encode_message, event_document
@@ -126,13 +127,15 @@ def _stored(context: Context, item: Create, known: Known | None, answer: Answer)
 
 def _task_row(plan: Plan, final: TaskDocument, status_at: datetime) -> TaskRow:
     caller, agent = plan.context.caller, plan.agent
+    # A quick agent has answered: it is called again only with another message.
+    wants = replace(plan.wants, caller=None) if plan.quick else plan.wants
     return TaskRow(
         id=final.id, tenant_id=caller.tenant_id, owner_id=caller.owner_id, context_id=final.context_id,
         agent=agent.name,
         state=final.state, status=final.status, status_at=status_at, last_seq=final.seq, metadata=final.metadata,
         snapshot_seq=final.seq, joined_seq=final.seq, snapshot_status=final.status, artifacts=final.artifacts or "[]",
         history=final.history or "[]", queue=agent.queue, priority=agent.priority, timeout=agent.timeout,
-        max_attempts=agent.attempts, created_at=plan.now, wants=plan.wants.json(),
+        max_attempts=agent.attempts, created_at=plan.now, wants=wants.json(),
     )  # fmt: skip
 
 

@@ -5,8 +5,8 @@ from a2a.errors import ContentTypeNotSupported
 from a2a.extensions import activated
 from a2a.media import media_type_of
 from a2a.requests import SendMessage
-from a2a.run import NOTHING, Wants
-from tasks_app.access import check_scope
+from a2a.run import Wants
+from tasks_app.access import check_scope, for_agents
 from tasks_app.operations.shape import Context
 
 SHOWN = 100
@@ -21,9 +21,7 @@ def fit(request: SendMessage, agent: Agent, context: Context) -> Wants:
     _check_media(request, agent)
     if agent.extensions:
         context.activated = activated(agent.extensions, request.extensions)
-    if not context.activated and not request.accepted_output_modes:
-        return NOTHING
-    return Wants(accepts=request.accepted_output_modes, extensions=context.activated)
+    return Wants(accepts=request.accepted_output_modes, extensions=context.activated, caller=for_agents(context.caller))
 
 
 def _check_media(request: SendMessage, agent: Agent) -> None:

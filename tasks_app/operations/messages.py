@@ -9,17 +9,18 @@ from django.conf import settings
 from django.db import IntegrityError
 from msgspec.structs import replace
 
+from a2a.acting import arguments
 from a2a.agents import Agent, registry
 from a2a.dialects.protojson import decode_message, encode_message
 from a2a.dialects.shape import Answer
 from a2a.errors import IdempotencyConflict, InvalidParams, RateLimited, TaskNotFound, Unavailable, UnknownAgent
 from a2a.events import MessageAdded
 from a2a.requests import SendMessage, StreamMessage
-from a2a.run import NOTHING, Run, Wants
+from a2a.run import Run, Wants
 from a2a.states import INTERRUPTED, TERMINAL, TaskState
 from a2a.types import Message, Role, Status
 from tasks_app import clock
-from tasks_app.access import check_tenant, sight
+from tasks_app.access import check_tenant, for_agents, sight
 from tasks_app.account import account
 from tasks_app.bridge import DoSlowly
 from tasks_app.conversation import conversation_of
@@ -47,7 +48,6 @@ from tasks_app.operations.shape import Context, Done, Follow, RunQuick, Steps, W
 from tasks_app.operations.tasks import as_of, check_growth, ended, find
 from tasks_app.rows import KeyRow
 from tasks_app.runner import Played
-from tasks_app.runner.play import arguments
 
 MAX_ID = 255
 """Characters of a context id or message id that are stored as they are."""
@@ -261,7 +261,7 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
     while True:
         head: Head = yield from find(context, task_id, request.tenant)
         agent = registry.get(head.agent)
-        wants = fit(request, agent, context) if agent else NOTHING
+        wants = fit(request, agent, context) if agent else Wants(caller=for_agents(caller))
         if message.context_id is not None and message.context_id != head.context_id:
             raise InvalidParams(("message.contextId", "is not the context of the task"))
         placed = _placed(message, task_id, head.context_id)

@@ -14,12 +14,14 @@ from collections.abc import Callable
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 from msgspec.structs import replace
 
+from a2a.acting import act, act_now
 from a2a.agents import Agent, registry
-from a2a.run import Failure, Retry, Run, Wants, action_of
+from a2a.mistakes import AgentMistake
+from a2a.run import Action, Failure, Retry, Run
 from a2a.scribe import ends_run
 from tasks_app.files import run_files
 from tasks_app.runner.pipe import (
@@ -28,12 +30,12 @@ from tasks_app.runner.pipe import (
     Heard,
     Order,
     Raised,
+    RaisedKind,
     decode_order,
     decode_to_child,
     encode,
     given,
 )
-from tasks_app.runner.play import arguments
 
 PR_SET_PDEATHSIG = 1
 RESERVE = 16_000_000
@@ -62,7 +64,6 @@ def run_alone(connection: Connection, errors: Connection, order: bytes) -> NoRet
         threading.Thread(target=_listen, args=(connection, run), name="listen", daemon=True).start()
         _limit_memory(told.memory)
         _act(run, send)
-        send(Done())
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
     except BaseException as error:  # noqa: BLE001  # whatever an agent raises, its parent is told
@@ -78,13 +79,15 @@ def _report(error: BaseException, retry_on: tuple[type[Exception], ...], send: C
     most = resource.getrlimit(resource.RLIMIT_DATA)[1]
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     trace = "".join(traceback.format_exception(error)).encode("utf-8", "replace").decode()
-    kind: Literal["failure", "retry", "memory", "error"] = "error"
+    kind: RaisedKind = "error"
     text, after = "", None
     match error:
         case Retry():
             kind, text, after = "retry", error.text, error.after
         case Failure():
             kind, text = "failure", error.text
+        case AgentMistake():
+            kind, text = "mistake", str(error)
         case MemoryError():
             kind = "memory"
     send(Raised(kind, text, trace, isinstance(error, retry_on), after))
@@ -118,7 +121,7 @@ def _run_of(order: Order) -> Run:
     return Run(
         _agent_of(order), task_id=order.task_id, context_id=order.context_id, message=order.message,
         attempt=order.attempt, history=order.history, conversation=order.conversation, metadata=order.metadata,
-        wants=Wants(accepts=order.accepts, extensions=order.extensions), files=run_files,
+        wants=order.wants, files=run_files,
     )  # fmt: skip
 
 
@@ -145,30 +148,16 @@ def _listen(connection: Connection, run: Run) -> None:
 
 
 def _act(run: Run, send: Callable[[FromChild], None]) -> None:
-    function, form, inputs = run.agent.function, run.agent.form, arguments(run)
+    def give(action: Action) -> bool:
+        last = ends_run(action)
+        send(given(action, run.drafts.forgotten(run.agent.name) if last else ()))
+        return last
 
-    def give(value: Any) -> bool:
-        action = action_of(value)
-        send(given(action))
-        return ends_run(action)
+    async def give_on(action: Action) -> None:
+        give(action)
 
-    if form == "function":
-        if (value := function(run, **inputs)) is not None:
-            give(value)
-    elif form == "generator":
-        with contextlib.closing(function(run, **inputs)) as values:
-            any(give(value) for value in values)
+    if run.agent.form in {"function", "generator"}:
+        act_now(run, give)
     else:
-        asyncio.run(_act_async(run, inputs, give))
-
-
-async def _act_async(run: Run, inputs: dict[str, Any], give: Callable[[Any], bool]) -> None:
-    function = run.agent.function
-    if run.agent.form == "coroutine":
-        if (value := await function(run, **inputs)) is not None:
-            give(value)
-        return
-    async with contextlib.aclosing(function(run, **inputs)) as values:
-        async for value in values:
-            if give(value):
-                return
+        asyncio.run(act(run, give_on))
+    send(Done(forgotten=run.drafts.forgotten(run.agent.name)))

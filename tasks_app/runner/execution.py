@@ -24,6 +24,7 @@ from a2a.scribe import Scribe
 from a2a.states import TaskState
 from a2a.types import Message, Role, Task
 from tasks_app import clock, retries
+from tasks_app.access import owner_for_agents
 from tasks_app.bridge import DoSlowly, bridge
 from tasks_app.conversation import conversation_of
 from tasks_app.event_log import ReadEvents, TaskRead, change
@@ -34,7 +35,7 @@ from tasks_app.rows import RunRow
 from tasks_app.runner.isolation import ProcessCrashed, is_transient_there
 from tasks_app.runner.loops import RunLoop
 from tasks_app.runner.play import play
-from tasks_app.runner.quick import explained, failed_row
+from tasks_app.runner.quick import explained, failed_row, warn_of
 from tasks_app.runner.seat import Seat
 from tasks_app.runner.stopped import AgentCrashed, LostLease, WriteFailed
 from tasks_app.runner.store import AWAY
@@ -231,9 +232,8 @@ class Execution:
                 row = replace(self._row("failed"), traceback=self.seat.stack())
                 return Ending(overtime(self._attempt, self.read.timeout).event, row)
             return self._failed(error)
-        if writer.ended is not None:
-            return Ending(None, self._row(writer.ended))
-        return Ending(scribe.status(TaskState.COMPLETED, clock.now()), self._row("completed"))
+        row = replace(self._row(writer.ended or "completed"), traceback=warn_of(run))
+        return Ending(None if writer.ended else scribe.status(TaskState.COMPLETED, clock.now()), row)
 
     async def _prepare(self, scribe: Scribe) -> Run:
         agent = registry.get(self.read.agent)
@@ -252,10 +252,14 @@ class Execution:
                 ),
                 patience=settings.A2A_LEASE_SECONDS,
             )
+        wants = wants_of(self.read.wants)
+        if wants.caller is None:
+            sender = await bridge.ask(DoSlowly(lambda: owner_for_agents(self.read.owner_id), self.read.owner_id))
+            wants = replace(wants, caller=sender)
         self.run = Run(
             agent, task_id=self.task_id, context_id=task.context_id, message=asked[-1], attempt=self.read.tries,
             history=_said(task), conversation=earlier or (), metadata=task.metadata,
-            wants=wants_of(self.read.wants), files=run_files,
+            wants=wants, files=run_files,
         )  # fmt: skip
         if self.writer:
             self.writer.inbox = self.run.inbox

@@ -16,6 +16,7 @@ from queue import SimpleQueue
 import msgspec
 from django.conf import settings
 
+from a2a.mistakes import AgentMistake
 from a2a.run import Action, Failure, Retry, Run
 from tasks_app.hints import hints
 from tasks_app.runner.pipe import (
@@ -162,6 +163,8 @@ class Child:
         try:
             value: FromChild = decode_from_child(self.mine.recv_bytes())
             self.run.inbox.heard = max(self.run.inbox.heard, value.heard)
+            if not isinstance(value, Raised):
+                self.run.drafts.elsewhere = value.forgotten
             if isinstance(value, Given):
                 return action_of(value)
         except (EOFError, OSError, msgspec.DecodeError) as error:
@@ -174,6 +177,8 @@ class Child:
                 raise Failure(value.text) from AgentRaised(value.trace)
             case Raised(kind="retry"):
                 raise Retry(value.text, after=value.after) from AgentRaised(value.trace)
+            case Raised(kind="mistake"):
+                raise AgentMistake(value.text)
             case Raised(kind="memory") if self.run.agent.memory is not None:
                 limit = self.run.agent.memory / 1_000_000
                 raise Failure(f"The agent needed more than the {limit:,.0f} MB of memory that it may have.") from (

@@ -5,9 +5,12 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from a2a.run import Action, Ask, Chunk, Reject, Reply, Run, Say
+from a2a.mistakes import no_json
+from a2a.run import Action, Ask, Chunk, Reject, Reply, Run, Say, Wants
 from a2a.types import Json, Message
 
+RaisedKind = Literal["failure", "retry", "mistake", "memory", "error"]
+"""The agent's words for the caller, those of a Retry, a sentence for its author, no memory left, or anything else."""
 _ACTIONS: dict[str, Any] = {kind.__name__: kind for kind in (Say, Ask, Chunk, Reply, Reject)}
 
 
@@ -25,8 +28,7 @@ class Order(Struct, frozen=True, kw_only=True):
     history: tuple[Message, ...]
     conversation: tuple[Message, ...]
     metadata: Json
-    accepts: tuple[str, ...]
-    extensions: tuple[str, ...]
+    wants: Wants
 
 
 class Heard(Struct, frozen=True, tag=True):
@@ -47,19 +49,21 @@ class Given(Struct, frozen=True, tag=True):
     action: msgspec.Raw
     heard: int = 0
     """The number of the newest message that the agent has looked at, as in the next two."""
+    forgotten: tuple[str, ...] = ()
+    """With the last action: sentences about those that were made and never given, as in the next."""
 
 
 class Done(Struct, frozen=True, tag=True):
     """From the child: the agent has ended."""
 
     heard: int = 0
+    forgotten: tuple[str, ...] = ()
 
 
 class Raised(Struct, frozen=True, tag=True):
     """From the child: the agent raised something."""
 
-    kind: Literal["failure", "retry", "memory", "error"]
-    """Its own words for the caller, those of a Retry, no memory left, or anything else."""
+    kind: RaisedKind
     text: str
     trace: str
     transient: bool
@@ -87,13 +91,17 @@ def order_of(run: Run) -> Order:
     return Order(
         agent=run.agent.name, module=run.agent.function.__module__, memory=run.agent.memory, task_id=run.task_id,
         context_id=run.context_id, message=run.message, attempt=run.attempt, history=run.history,
-        conversation=run.conversation, metadata=run.metadata, accepts=run.accepts, extensions=run.extensions,
+        conversation=run.conversation, metadata=run.metadata, wants=run.wants,
     )  # fmt: skip
 
 
-def given(action: Action) -> Given:
-    """Return the action as it is sent. Raises TypeError for a value that is no JSON."""
-    return Given(type(action).__name__, msgspec.Raw(msgspec.msgpack.encode(action)))
+def given(action: Action, forgotten: tuple[str, ...] = ()) -> Given:
+    """Return the action as it is sent. Raises WrongValue for content that no message can hold."""
+    try:
+        packed = msgspec.msgpack.encode(action)
+    except (TypeError, OverflowError, UnicodeEncodeError) as error:
+        raise no_json(error) from None
+    return Given(type(action).__name__, msgspec.Raw(packed), forgotten=forgotten)
 
 
 def action_of(given: Given) -> Action:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from a2a.dialects.protojson import encodable
 from a2a.errors import Unavailable
 from a2a.events import Event, status_of
+from a2a.mistakes import AgentMistake
 from a2a.run import Action, Failure, Reply, Run
 from a2a.scribe import Scribe, merged
 from a2a.states import TaskState
@@ -107,6 +108,7 @@ async def play_quickly(run: Run) -> Played:
         events.append(scribe.said(TaskState.FAILED, clock.now(), sentence))
         played.failure = failed_row(run.task_id, 0, "in the call", started, reference, error)
         return played
+    warn_of(run)
     if replies and len(events) == 2:
         # Nothing but the reply was said: the answer is a message, and there is no task (A2A 1.0, 3.1.1).
         played.reply = scribe.message(replies[0], bare=True)
@@ -139,9 +141,18 @@ def _ended(event: Event) -> bool:
     return status is not None and status.state is not TaskState.WORKING
 
 
+def warn_of(run: Run) -> str:
+    """Log a sentence for each action that the agent of a run made and never gave; return them, a line each."""
+    forgotten = run.drafts.forgotten(run.agent.name)
+    for sentence in forgotten:
+        log.warning("%s", sentence)
+    return "\n".join(forgotten)
+
+
 def failed_row(task_id: str, number: int, worker: str, started: datetime, reference: str, error: Exception) -> RunRow:
     """The run of an agent that raised; the only place where its traceback is kept."""
-    trace = "".join(traceback.format_exception(error)).replace("\0", "\N{REPLACEMENT CHARACTER}")
+    lines = [str(error)] if isinstance(error, AgentMistake) else traceback.format_exception(error)
+    trace = "".join(lines).replace("\0", "\N{REPLACEMENT CHARACTER}")
     return RunRow(
         task_id=task_id, number=number, worker=worker, started_at=started, ended_at=clock.now(), outcome="failed",
         reference=reference, traceback=trace.encode("utf-8", "replace").decode(),
@@ -154,6 +165,9 @@ def explained(who: str, error: Exception) -> tuple[str, str]:
         log.warning("%s failed in its own words", who)
         return error.text, ""
     reference = secrets.token_hex(6)
-    log.error("%s failed, reference %s", who, reference, exc_info=error)
+    if isinstance(error, AgentMistake):
+        log.error("%s failed, reference %s: %s", who, reference, error)
+    else:
+        log.error("%s failed, reference %s", who, reference, exc_info=error)
     what = "The agent's process crashed." if isinstance(error, ProcessCrashed) else "The agent failed."
     return f"{what} Reference: {reference}", reference

@@ -245,6 +245,23 @@ def apart_refuses(run: Run, how: str) -> str:
     raise RuntimeError("the mistake")
 
 
+@agent(isolation="process")
+async def apart_errs(run: Run, what: str) -> AsyncIterator[Any]:
+    """Makes a mistake of an author."""
+    yield {"scopes": sorted(run.caller.scopes), "tenant": run.caller.tenant}
+    run.status("forgotten")
+    if what == "yield":
+        yield object()
+    if what == "ask":
+        yield run.ask("What now?")
+
+
+@agent
+def says_who(run: Run) -> dict[str, Any]:
+    """Says who calls, and which process it is."""
+    return {"pid": os.getpid(), "scopes": sorted(run.caller.scopes), "tenant": run.caller.tenant}
+
+
 @agent(isolation="process", timeout=60)
 def spins(run: Run, stubborn: bool = False) -> Iterator[Any]:
     """Computes for ever; a stubborn one does not even heed SIGTERM."""

@@ -94,6 +94,24 @@ async def test_what_an_agent_raises_in_its_process_is_told_as_elsewhere(node: No
     assert "in apart_refuses" in run["traceback"]
 
 
+FORGOTTEN = 'agent "apart-errs": run.status(...) does nothing by itself: did you forget "yield"?'
+
+
+async def test_in_a_process_of_its_own_an_agent_knows_its_caller_and_mistakes_are_named(node: Node) -> None:
+    async with client(node) as caller:
+        for what, state, said in (
+            ("yield", "TASK_STATE_FAILED", 'agent "apart-errs" gives a value of type object: '),
+            ("ask", "TASK_STATE_INPUT_REQUIRED", FORGOTTEN),
+            ("nothing", "TASK_STATE_COMPLETED", FORGOTTEN),
+        ):
+            task = await caller.state(await caller.send("apart-errs", what=what), state)
+            assert data_of(task) == {"scopes": ["*"], "tenant": "default"}
+            (run,) = (await node.shown(task["id"]))["runs"]
+            assert f"tests/faults/agents.py:{run['traceback'].split(':')[1]}: {said}" in run["traceback"]
+            assert "\n" not in run["traceback"]
+            assert run["traceback"] in node.log
+
+
 @pytest.mark.parametrize(
     ("agent", "values"), [("spins", {}), ("spins-async", {}), ("spins", {"stubborn": True})],
     ids=["sync", "async", "stubborn"],

@@ -53,6 +53,10 @@ async def test_what_one_web_took_and_a_worker_does_is_followed_through_another_w
                 await other.end()
         assert one.frames == other.frames
         assert assert_whole(one.frames) == await there.get(one.task_id)
+        task = await here.state(await here.send("says-who"), "TASK_STATE_COMPLETED")
+    who = task["artifacts"][0]["parts"][0]["data"]
+    assert (who["scopes"], who["tenant"]) == (["*"], "default")
+    assert who["pid"] not in {first.pid, second.pid}
     (run,) = (await first.shown(one.task_id))["runs"]
     assert run["outcome"] == "completed"
     workers = [web for web in (first, second) if f":{web.pid}:" in run["worker"]]

@@ -2,15 +2,19 @@
 
 import inspect
 import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 from a2a.agents import AgentDefinitionError, Registry, agent, define
 from a2a.cards import describe
+from a2a.options import OPTIONS, Options
 from a2a.run import Run
 from a2a.types import Extension, Skill
+from tests.conftest import ROOT
 
 
 async def good(run: Run) -> str:
@@ -237,3 +241,19 @@ def test_the_card_of_an_agent_shows_its_media_types_and_those_of_others_where_th
         "same": ((), ()),
     }
     assert card.extensions == (Extension(uri="urn:a"),)
+
+
+def test_each_option_has_a_type_for_editors_and_a_check() -> None:
+    assert set(Options.__annotations__) == set(OPTIONS)
+    assert set(get_type_hints(Options)) == set(OPTIONS), "their types are known"
+
+
+def test_an_author_needs_one_import_and_no_django() -> None:
+    code = (
+        "import sys; from a2a import Failure, Part, Run, agent; import a2a; assert set(a2a.__all__) <= set(dir(a2a));"
+        "print([name for name in sys.modules if name.partition('.')[0] in {'django', 'tasks_app', 'config'}])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "[]\n"

@@ -1,0 +1,122 @@
+"""The options of @agent: their types for editors, what each may be, and what it is when it is left out."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypedDict
+
+from msgspec import Struct
+
+from a2a.canonical import canonical
+from a2a.extensions import is_uri
+from a2a.media import DEFAULT, is_mode
+from a2a.types import Extension, Message, Skill
+
+YEAR, HOUR = 31_536_000, 3600
+TRANSIENT = (ConnectionError, TimeoutError)
+"""Exceptions that are worth another attempt where an agent does not say which are."""
+LEAST_MEMORY = 16_000_000
+"""Bytes; with less a process cannot even say what went wrong."""
+NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
+
+
+class Options(TypedDict, total=False):
+    """What may stand in the brackets of @agent; what each means, a2a.agents.Agent says."""
+
+    name: str
+    description: str
+    skills: Sequence[str | Skill]
+    timeout: float
+    attempts: int
+    retry_on: Sequence[type[Exception]]
+    backoff: float
+    queue: str
+    priority: int
+    concurrency: int
+    scopes: Sequence[str]
+    cost: float
+    quick: bool | Callable[[Message], bool]
+    isolation: Literal["", "process"]
+    memory: int | None
+    version: str
+    listed: bool
+    extensions: Sequence[str | Extension]
+    input_modes: Sequence[str]
+    output_modes: Sequence[str]
+
+
+def _name(value: Any) -> bool:
+    return isinstance(value, str) and NAME.fullmatch(value) is not None
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value < float("inf")
+
+
+def _whole(value: Any, lowest: int, highest: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
+
+
+def _list(value: Any, kinds: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, kinds) and item for item in value)
+
+
+def _modes(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) > 0 and all(map(is_mode, value))
+
+
+def _exceptions(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(v, type) and issubclass(v, Exception) for v in value)
+
+
+def _extensions(value: Any) -> bool:
+    if not _list(value, str | Extension):
+        return False
+    uris = [item if isinstance(item, str) else item.uri for item in value]
+    return all(map(is_uri, uris)) and len(set(uris)) == len(uris) and _can_be_signed(value)
+
+
+def _can_be_signed(extensions: Any) -> bool:
+    """Whether what they say has a canonical form: a card without one could not be served."""
+    try:
+        canonical({item.uri: [item.description, item.params] for item in extensions if isinstance(item, Extension)})
+    except ValueError:
+        return False
+    return True
+
+
+class Option(Struct, frozen=True):
+    """An option of @agent: what it is when it is left out, what it may be, and the words for that."""
+
+    default: Any
+    fits: Callable[[Any], bool]
+    words: str
+
+
+_MODE_WORDS = "a list of media types such as text/plain, image/* or */*, in lower case and without parameters"
+NAME_WORDS = "lower-case letters, digits and hyphens, beginning with a letter, at most 64"
+OPTIONS: dict[str, Option] = {
+    "name": Option(None, lambda v: v is None or _name(v), NAME_WORDS),
+    "description": Option(None, lambda v: v is None or (isinstance(v, str) and v.strip() != ""), "a sentence"),
+    "skills": Option((), lambda v: _list(v, str | Skill), "a list of skill ids or Skill values"),
+    "timeout": Option(
+        300.0, lambda v: _number(v) and 0 < v <= YEAR, f"a number of seconds above 0, at most {YEAR} (a year)"
+    ),
+    "attempts": Option(1, lambda v: _whole(v, 1, 100), "a whole number from 1 to 100"),
+    "retry_on": Option(TRANSIENT, _exceptions, "a list of exception classes, such as [ConnectionError]"),
+    "backoff": Option(1.0, lambda v: _number(v) and 0 <= v <= HOUR, f"a number of seconds from 0 to {HOUR} (an hour)"),
+    "queue": Option("default", _name, "a lower-case name"),
+    "priority": Option(0, lambda v: _whole(v, -1000, 1000), "a whole number from -1000 to 1000"),
+    "concurrency": Option(0, lambda v: _whole(v, 0, 100_000), "a whole number from 0 (no limit) to 100000"),
+    "scopes": Option((), lambda v: _list(v, str), "a list of scope names"),
+    "cost": Option(0.0, lambda v: _number(v) and v >= 0, "a number of dollars"),
+    "quick": Option(False, lambda v: isinstance(v, bool) or callable(v), "True, False or a function of the message"),
+    "isolation": Option("", lambda v: v in ("", "process"), '"process", or left out'),
+    "memory": Option(
+        None, lambda v: v is None or _whole(v, LEAST_MEMORY, 2**60), f"a number of bytes, at least {LEAST_MEMORY:_}"
+    ),
+    "version": Option("1.0.0", lambda v: isinstance(v, str) and v != "", "a version such as 1.0.0"),
+    "listed": Option(True, lambda v: isinstance(v, bool), "True or False"),
+    "extensions": Option((), _extensions, "a list of different absolute URIs or Extension values, without commas"),
+    "input_modes": Option(DEFAULT, _modes, _MODE_WORDS),
+    "output_modes": Option(DEFAULT, _modes, _MODE_WORDS),
+}
