@@ -66,6 +66,8 @@ A2A_STREAMING = flag("A2A_STREAMING", True)
 """Callers may stream and subscribe."""
 A2A_EXTENDED_CARD = flag("A2A_EXTENDED_CARD", True)
 """Callers may ask for the card with all that their scopes allow."""
+A2A_FRONT_PAGE = flag("A2A_FRONT_PAGE", True)
+"""Browsers get a page at /: the public agents, and how to call them."""
 A2A_AGENT_MODULES = names("A2A_AGENT_MODULES")
 A2A_WAIT_SECONDS = number("A2A_WAIT_SECONDS", 0)
 """How long a waiting send waits before it answers with the task as it is; 0: until the task ends or asks back."""

@@ -8,6 +8,7 @@ from a2a.rest import NEW, OLD, WORDS
 from tasks_app.paths import RESERVED
 from tasks_app.transports.cards import card, catalogue, extended_card, key_set
 from tasks_app.transports.files import download
+from tasks_app.transports.front import front
 from tasks_app.transports.jsonrpc import jsonrpc
 from tasks_app.transports.pages import healthz, readyz
 from tasks_app.transports.rest import rest
@@ -21,7 +22,8 @@ CALL = rf"(?P<path>(?:message:[^/]*|{'|'.join(map(re.escape, sorted(WORDS)))})(?
 
 urlpatterns = [
     path("jsonrpc", jsonrpc),
-    *(path(other, jsonrpc) for other in ("jsonrpc/", "", "rpc", "rpc/")),
+    *(path(other, jsonrpc) for other in ("jsonrpc/", "rpc", "rpc/")),
+    path("", front),
     *(path(f"agents/<slug:agent>{tail}", jsonrpc) for tail in ("/jsonrpc", "/jsonrpc/", "", "/", "/rpc", "/rpc/")),
     *(path(f".well-known/{file}", card, {"file": file}) for file in WELL_KNOWN),
     *(path(f"agents/<slug:agent>/.well-known/{file}", card, {"file": file}) for file in WELL_KNOWN),

@@ -1,5 +1,6 @@
 """The operator's door: shows what is stored, and acts through operations only."""
 
+from django.conf import settings
 from django.contrib import admin
 
 from tasks_app.admin import acts, deliveries, exchanges, keys, logins, processes, tasks, users, webhooks
@@ -8,5 +9,5 @@ __all__ = ["acts", "deliveries", "exchanges", "keys", "logins", "processes", "ta
 
 admin.site.site_header = admin.site.site_title = "Taskdesk"
 admin.site.index_title = "What happened, and to whom"
-# What there is to see for people who are no operators: the root is for calls alone.
-admin.site.site_url = "/agents/"
+# What there is to see for people who are no operators.
+admin.site.site_url = "/" if settings.A2A_FRONT_PAGE else "/agents/"

@@ -17,6 +17,7 @@ READY = """\
 Taskdesk is ready
 
   base   {base}/   the address that clients take
+  try    {base}/#key={key}   in a browser
   card   {base}/.well-known/agent-card.json
   admin  {base}/admin/   {login}
 

@@ -1,0 +1,89 @@
+"""The page at `/` for people: what runs here, and how to call it. Programs get what they get at every other door.
+
+In development, for a browser on this machine, it has a box to try an agent. The key is typed there, or comes behind the
+`#` of the address that `run` prints, which a browser never sends: no page holds a key.
+"""
+
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.template.loader import render_to_string
+from django.views.decorators.csrf import csrf_exempt
+
+from a2a.agents import registry
+from a2a.dialects import VERSIONS
+from tasks_app import __version__
+from tasks_app.addresses import address_of
+from tasks_app.peers import peer_of
+from tasks_app.transports.jsonrpc import jsonrpc
+
+PAGES = 64
+"""Pages kept: callers may make up names that a pattern allows."""
+
+
+@csrf_exempt
+async def front(request: HttpRequest) -> HttpResponseBase:
+    """Show the page to a browser; give all else to the door for JSON-RPC."""
+    if request.method not in {"GET", "HEAD"} or not settings.A2A_FRONT_PAGE or not _wants_page(request):
+        return await jsonrpc(request)
+    address = address_of(request)
+    if not address:
+        sentence = "This server has no such name: its operator lists names in ALLOWED_HOSTS.\n"
+        return HttpResponse(sentence, status=400, content_type="text/plain; charset=utf-8")
+    body = page(address, may_try(request), settings.A2A_DEFAULT_AGENT)
+    # The same address answers programs in JSON, and other machines without the box.
+    return HttpResponse(body, headers={"Vary": "Accept, Host", "Cache-Control": "private, no-cache"})
+
+
+def may_try(request: HttpRequest) -> bool:
+    """Return whether the page has the box: on a development server, for this machine alone."""
+    try:
+        return bool(settings.DEVELOPMENT and ip_address(peer_of(request) or "").is_loopback)
+    except ValueError:
+        return False
+
+
+@lru_cache(maxsize=PAGES)
+def page(address: str, box: bool, default: str) -> str:
+    """Return the page. Agents do not change while the process lives."""
+    agents = [_shown(agent, address) for agent in sorted(registry, key=lambda agent: agent.name) if agent.listed]
+    return render_to_string(
+        "desk/front.html",
+        {
+            "address": address,
+            "version": __version__,
+            "versions": VERSIONS,
+            "agents": agents,
+            "default": default if any(agent["name"] == default for agent in agents) else "",
+            "box": box,
+            "documentation": settings.A2A_DOCUMENTATION_URL,
+            "provider": settings.A2A_PROVIDER,
+        },
+    )
+
+
+def _shown(agent: Any, address: str) -> dict[str, Any]:
+    """Return what the public card says of an agent, and its addresses."""
+    skills = [skill for skill in agent.skills if skill.listed]
+    examples = [example for skill in skills for example in skill.examples]
+    return {
+        "name": agent.name,
+        "description": agent.description,
+        "skills": skills,
+        "say": examples[0] if examples else "Hello",
+        "base": f"{address}/agents/{agent.name}",
+        "card": f"{address}/agents/{agent.name}/.well-known/agent-card.json",
+        "takes": ", ".join(agent.input_modes),
+        "gives": ", ".join(agent.output_modes),
+    }
+
+
+def _wants_page(request: HttpRequest) -> bool:
+    """Return whether a page is asked for by name, and liked no less than JSON."""
+    if "text/html" not in request.META.get("HTTP_ACCEPT", "").lower():
+        return False
+    return request.get_preferred_type(["text/html", "application/json"]) == "text/html"
