@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 from msgspec.structs import replace
@@ -189,7 +189,7 @@ def append_many(items: Sequence[Append]) -> list[Outcome]:
 
 def _append_pushing(items: Sequence[Append]) -> list[Outcome]:
     """Append with deliveries. Raises Held for tasks that have a webhook whose row is locked."""
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic(), prepared() as cursor:
         results = _append_postgres(items)
         flagged = [
             (item, result.seq)
@@ -346,7 +346,7 @@ returning last_seq, snapshot_seq, pushes
 
 
 def _append_sqlite(items: Sequence[Append]) -> list[Outcome]:
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic(), prepared() as cursor:
         return [_append_one(cursor, item) for item in items]
 
 

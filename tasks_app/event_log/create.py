@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cache
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
@@ -152,7 +152,7 @@ def _create_postgres(items: Sequence[Create]) -> set[int]:
 
 
 def _create_sqlite(items: Sequence[Create]) -> set[int]:
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic(), prepared() as cursor:
         won = {place for place, item in enumerate(items) if NEW_KEYS.write_one(cursor, item.key)}
         _write(cursor, [item for place, item in enumerate(items) if place in won])
     return won
