@@ -25,6 +25,8 @@ if __name__ == "__main__":
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
     except (AgentDefinitionError, ImproperlyConfigured) as error:
+        if "--traceback" in sys.argv:
+            raise
         sys.exit(str(error))
     except (OperationalError, InterfaceError) as error:
         if "--traceback" in sys.argv:

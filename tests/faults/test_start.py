@@ -65,6 +65,16 @@ def test_a_mistake_in_the_definition_of_an_agent_is_named_with_file_and_line(tmp
     assert "did you mean timeout=" in sentence
 
 
+def test_an_import_that_fails_in_a_module_of_agents_is_one_line(tmp_path: Path) -> None:
+    module = tmp_path / "imports_nothing.py"
+    module.write_text("from a2a import agent\nimport no_such_package\n")
+    settings = {"A2A_AGENT_MODULES": "imports_nothing", "PYTHONPATH": str(tmp_path)}
+    done = manage(tmp_path / "data", "run", **settings)
+    said = "the import ended with ModuleNotFoundError: No module named 'no_such_package'"
+    assert refusal(done) == f"{module}:2: {said}"
+    assert "most recent call last" in manage(tmp_path / "data", "check", "--traceback", **settings).stderr
+
+
 def test_a_module_of_agents_that_is_not_there_is_named(tmp_path: Path) -> None:
     sentence = refusal(manage(tmp_path, "run", A2A_AGENT_MODULES="nowhere.agents"))
     assert sentence.startswith("A2A_AGENT_MODULES: there is no module nowhere.agents; looked for beside manage.py")
