@@ -250,6 +250,7 @@ const steps = {
       ended: () => client.sendMessage(wish('tck-complete-task', { taskId: ended })),
       'unknown stream': () => all(client.resubscribeTask(unknown)),
       'no such key': () => nobody.getTask({ tenant: '', id: ended }),
+      'wrong field': () => client.sendMessage(wish('tck-complete-task', { parts: [] })),
     };
     const found = {};
     for (const [name, call] of Object.entries(calls)) found[name] = await refusal(call);

@@ -61,8 +61,8 @@ class Caller:
         return answer if isinstance(answer, Message) else answer[0]
 
     def stream(self, prefix, text="Hello", metadata=None, **members):
-        parts = [Part(root=TextPart(text=text))]
-        message = Message(message_id=f"{prefix}-{uuid.uuid4()}", role=Role.user, parts=parts, **members)
+        members = {"parts": [Part(root=TextPart(text=text))]} | members
+        message = Message(message_id=f"{prefix}-{uuid.uuid4()}", role=Role.user, **members)
         return self.client.send_message(message, request_metadata=metadata)
 
 
@@ -260,6 +260,7 @@ async def errors():
             "ended": caller.send("tck-complete-task", task_id=ended),
             "unknown stream": anext(listener.client.resubscribe(TaskIdParams(id=unknown))),
             "no such key": nobody.client.get_task(TaskQueryParams(id=ended)),
+            "wrong field": caller.send("tck-complete-task", parts=[]),
         }
         return {name: await refusal(call) for name, call in calls.items()}
 

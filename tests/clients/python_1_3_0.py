@@ -75,9 +75,8 @@ class Caller:
         return answer
 
     def stream(self, prefix, text="Hello", metadata=None, **members):
-        message = Message(
-            message_id=f"{prefix}-{uuid.uuid4()}", role=Role.ROLE_USER, parts=[Part(text=text)], **members
-        )
+        members = {"parts": [Part(text=text)]} | members
+        message = Message(message_id=f"{prefix}-{uuid.uuid4()}", role=Role.ROLE_USER, **members)
         return self.client.send_message(SendMessageRequest(message=message, metadata=metadata))
 
 
@@ -329,6 +328,7 @@ async def errors():
             "ended": caller.send("tck-complete-task", task_id=ended),
             "unknown stream": anext(listener.client.subscribe(SubscribeToTaskRequest(id=unknown))),
             "no such key": nobody.client.get_task(GetTaskRequest(id=ended)),
+            "wrong field": caller.send("tck-complete-task", parts=[]),
         }
         return {name: await refusal(call) for name, call in calls.items()}
 

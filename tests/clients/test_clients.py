@@ -36,6 +36,7 @@ ERRORS = {
         "ended": "UnsupportedOperationError: ",
         "unknown stream": "TaskNotFoundError: ",
         "no such key": "A2AClientError: HTTP Error",
+        "wrong field": "InvalidParamsError: Invalid parameters: message.",
     },
     "python-0.3.26": {
         "unknown task": "A2AClientJSONRPCError: JSON-RPC Error code=-32001 ",
@@ -43,6 +44,7 @@ ERRORS = {
         "ended": "A2AClientJSONRPCError: JSON-RPC Error code=-32004 ",
         "unknown stream": "A2AClientJSONRPCError: JSON-RPC Error code=-32001 ",
         "no such key": "A2AClientHTTPError: HTTP Error 401",
+        "wrong field": "A2AClientJSONRPCError: JSON-RPC Error code=-32602 ",
     },
     "javascript": {
         "unknown task": "JsonRpcTaskNotFoundError -32001: ",
@@ -50,6 +52,7 @@ ERRORS = {
         "ended": "JsonRpcUnsupportedOperationError -32004: ",
         "unknown stream": "JsonRpcTaskNotFoundError -32001: ",
         "no such key": "JsonRpcTransportError -38009: ",
+        "wrong field": "JsonRpcRequestMalformedError -32602: Invalid parameters: message.",
     },
     # Over REST it looks at nothing but the status.
     "python-0.3.26-rest": {
@@ -58,6 +61,7 @@ ERRORS = {
         "ended": "A2AClientHTTPError: HTTP Error 400",
         "unknown stream": "A2AClientHTTPError: HTTP Error 400: Invalid SSE response",
         "no such key": "A2AClientHTTPError: HTTP Error 401",
+        "wrong field": "A2AClientHTTPError: HTTP Error 400",
     },
     "javascript-1.3.0-rest": {
         "unknown task": "RestTaskNotFoundError : ",
@@ -65,6 +69,7 @@ ERRORS = {
         "ended": "RestUnsupportedOperationError : ",
         "unknown stream": "RestTaskNotFoundError : ",
         "no such key": "RestA2AErrorImpl : Authentication is required",
+        "wrong field": "RestRequestMalformedError : Invalid parameters: message.",
     },
     "javascript-1.3.0-rest-as-0.3": {
         "unknown task": "TaskNotFoundError : ",
@@ -72,6 +77,7 @@ ERRORS = {
         "ended": "UnsupportedOperationError : ",
         "unknown stream": "TaskNotFoundError : ",
         "no such key": "Error : REST error: Authentication is required",
+        "wrong field": "RequestMalformedError : Invalid parameters: message.",
     },
 }
 """How an error begins that the client raises."""
