@@ -24,7 +24,7 @@ from tasks_app.account import Holding, account
 from tasks_app.addresses import address_of
 from tasks_app.exchanges import OpenExchange, recorder
 from tasks_app.off_loop import LARGE, off_loop
-from tasks_app.operations import Context, Follow, Left, Wait, check_may, perform
+from tasks_app.operations import Context, Follow, Left, Wait, check_may, perform, wait_on
 from tasks_app.readers import readers
 from tasks_app.transports.http import (
     VERSION,
@@ -96,18 +96,18 @@ class Meaning(Struct):
 async def answered(
     call: HttpCall, exchange: OpenExchange, wrapping: Wrapping, understand: Callable[[], Understood]
 ) -> Answered:
-    """The call, performed and recorded. Never raises: this is the one catch of the doors."""
+    """The call, performed and recorded. Raises nothing but CancelledError: this is the one catch of the doors."""
     meaning = Meaning()
     left = getattr(call.request, "left", None)
-    patience = _patience(call, exchange, wrapping)
-    context = Context(caller=call.caller, exchange=exchange, agent=call.agent, left=left, patience=patience)
+    context = Context(caller=call.caller, exchange=exchange, agent=call.agent, left=left, patience=0.0)
     try:
         read = partial(_read, call, exchange, understand, meaning)
         dialect, method, request = await off_loop(read) if exchange.row.request_bytes > LARGE else read()
         exchange.encode = lambda result: wrapping.head + method.encode(result) + wrapping.tail
         # Before the work: what is accepted is not refused for want of a stream.
         held = account.hold(call.caller.owner_id, "streams") if method.request.streaming else None
-        result, weighed = await _performed(request, context, held)
+        # The member of a batch waits in the answer of all, and a notification has none.
+        result, weighed = await _performed(request, context, held, waits=not (call.batch or wrapping.silent))
         if isinstance(result, Follow):
             followed = _followed(call, exchange, wrapping, result, dialect, held, weighed)
             return replace(followed, headers=_told_of(dialect, context))
@@ -116,14 +116,11 @@ async def answered(
         payload, weighed = await _encoded(
             call, exchange, result, counts=not method.request.changes and not wrapping.silent
         )
-    except (Left, asyncio.CancelledError) as left_or_canceled:
-        # Of a change that was asked for nobody knows whether it was begun.
-        exchange.failed()
-        exchange.end("left", status=None)
-        recorder.close(exchange)
-        if isinstance(left_or_canceled, asyncio.CancelledError):
-            raise
-        return Answered(exchange=exchange, wrapping=wrapping)
+    except Left:
+        return _left(exchange, wrapping)
+    except asyncio.CancelledError:
+        _left(exchange, wrapping)
+        raise
     except Refused as refused:
         failed = _failed(exchange, wrapping, refused.error, refused.dialect)
         return replace(failed, headers=_told_of(refused.dialect, context))
@@ -134,20 +131,30 @@ async def answered(
     except Exception as error:  # noqa: BLE001  # the doors' one catch; logged with its reference
         failed = _failed(exchange, wrapping, fault(exchange, error), meaning.dialect)
         return replace(failed, headers=_told_of(meaning.dialect, context))
+    return await _answered_with(call, exchange, wrapping, result, payload, weighed, _told_of(dialect, context))
+
+
+def _left(exchange: OpenExchange, wrapping: Wrapping) -> Answered:
+    """Record that nobody is there to be answered."""
+    # Of a change that was asked for nobody knows whether it was begun.
+    exchange.failed()
+    exchange.end("left", status=None)
+    recorder.close(exchange)
+    return Answered(exchange=exchange, wrapping=wrapping)
+
+
+async def _answered_with(
+    call: HttpCall, exchange: OpenExchange, wrapping: Wrapping, result: Result, payload: bytes,
+    weighed: Holding | None, headers: dict[str, str],
+) -> Answered:  # fmt: skip
+    """Record the result of a call; a notification is not told of it."""
     if exchange.answer is None or wrapping.silent:
         exchange.answer = None
         exchange.end("notified" if wrapping.silent else "result", payload, status=204 if wrapping.silent else 200)
         await _keep(exchange, payload, result, wrapping)
     recorder.close(exchange)
     shown = None if wrapping.silent else linked(payload, call.request)
-    headers = _told_of(meaning.dialect, context)
     return Answered(exchange=exchange, wrapping=wrapping, payload=shown, headers=headers, weighed=weighed)
-
-
-def _patience(call: HttpCall, exchange: OpenExchange, wrapping: Wrapping) -> float:
-    """Return until when perform() may wait: the member of a batch goes on in the answer of all, and a notification has
-    none."""
-    return 0.0 if call.batch or wrapping.silent else exchange.began + settings.A2A_PING_SECONDS
 
 
 async def _encoded(
@@ -220,12 +227,15 @@ def _wish(call: HttpCall, kind: type[Request], request: Any) -> Any:
 
 
 async def _performed(
-    request: Request, context: Context, held: Holding | None
+    request: Request, context: Context, held: Holding | None, *, waits: bool
 ) -> tuple[Result | Follow | Wait, Holding | None]:
-    """Return what came of it, and of a stream that only reads what its large beginning holds of the account. Raises the
-    errors of perform()."""
+    """Return what came of it, and of a stream that only reads what its large beginning holds of the account. Where it
+    waits, it does so until its headers are due. Raises the errors of perform()."""
     try:
         result = await perform(request, context)
+        if isinstance(result, Wait) and waits and context.exchange:
+            context.patience = context.exchange.began + settings.A2A_PING_SECONDS
+            result = await wait_on(result, context)
         if isinstance(result, Follow) and not request.changes:
             return result, _weighed(context.caller, result)
         return result, None

@@ -54,33 +54,36 @@ def proxy(program: str, folder: Path, port: int, target: str, more: str) -> Iter
         process.wait(10)
 
 
-def task_of(cache: Path, url: str, binding: str, seconds: float) -> dict[str, Any]:
-    """The task that the official client was given."""
+def last_of(cache: Path, url: str, binding: str, how: str, seconds: float) -> dict[str, Any]:
+    """The last that the official client was given: the task, or the last event of a stream."""
     (sdk,) = [client for client in CLIENTS if client.name == "python-1.3.0"]
     python = environment(sdk, cache) / "venv/bin/python"
     outside = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    line = [str(python), "-I", str(HERE / "patience.py"), url, KEY, binding, str(seconds)]
+    line = [str(python), "-I", str(HERE / "patience.py"), url, KEY, binding, how, str(seconds)]
     done = subprocess.run(line, env=outside, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
     assert done.returncode == 0, done.stderr
     seen = orjson.loads(done.stdout)
     assert seen["took"] >= seconds
-    return seen["task"]
+    (last,) = seen["last"].values()
+    return last
 
 
-def finished(tmp_path: Path, cache: Path, binding: str, seconds: float, more: str, **settings: str) -> None:
-    """A send to an agent that says nothing for so long is answered with its finished task."""
+def finished(
+    tmp_path: Path, cache: Path, binding: str, seconds: float, more: str, how: str = "send", **settings: str
+) -> dict[str, Any]:
+    """The end of the task of an agent that says nothing for so long, as the official client was told."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     node = Node(tmp_path / "data", A2A_DEFAULT_AGENT="sleeper", A2A_PUBLIC_URL=url, **AGENTS, **settings)
     try:
         asyncio.run(node.start())
         with proxy(nginx(cache), tmp_path / "nginx", port, node.base, more):
-            task = task_of(cache, url, binding, seconds)
+            last = last_of(cache, url, binding, how, seconds)
         assert asyncio.run(node.stop()) == 0, node.log
     finally:
         node.kill()
-    assert task["status"]["state"] == "TASK_STATE_COMPLETED"
-    assert [part["text"] for artifact in task["artifacts"] for part in artifact["parts"]] == ["awake"]
+    assert last["status"]["state"] == "TASK_STATE_COMPLETED"
+    return last
 
 
 @pytest.fixture(scope="session")
@@ -96,11 +99,19 @@ def cache(pytestconfig: pytest.Config) -> Path:
 def test_a_wait_outlasts_the_client_and_the_proxy(tmp_path: Path, cache: Path, binding: str, version: str) -> None:
     # nginx before 1.29.7 asks in HTTP/1.0 by default, later ones in HTTP/1.1.
     more = f"proxy_read_timeout 5s; proxy_http_version {version};"
-    finished(tmp_path, cache, binding, CLIENT_SECONDS + 1.5, more, A2A_PING_SECONDS="1")
+    task = finished(tmp_path, cache, binding, CLIENT_SECONDS + 1.5, more, A2A_PING_SECONDS="1")
+    assert [part["text"] for artifact in task["artifacts"] for part in artifact["parts"]] == ["awake"]
+
+
+@pytest.mark.clients
+def test_a_stream_of_an_agent_that_says_nothing_outlasts_the_client_and_the_proxy(tmp_path: Path, cache: Path) -> None:
+    more = "proxy_read_timeout 5s;"
+    finished(tmp_path, cache, "JSONRPC", CLIENT_SECONDS + 1.5, more, "stream", A2A_PING_SECONDS="1")
 
 
 @pytest.mark.fault
 @pytest.mark.long
 @pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
 def test_a_wait_of_90_s_through_nginx_as_it_is_by_default(tmp_path: Path, cache: Path, binding: str) -> None:
-    finished(tmp_path, cache, binding, 90.0, "")
+    task = finished(tmp_path, cache, binding, 90.0, "")
+    assert [part["text"] for artifact in task["artifacts"] for part in artifact["parts"]] == ["awake"]

@@ -241,6 +241,8 @@ def test_refused_streamed_and_notified_calls_are_shown_as_such(
     assert "Refused: code -38009 UNAUTHENTICATED, HTTP 401" in page(admin, "exchange", refused.pk)
     assert "Streamed: 5 frames" in page(admin, "exchange", exchange(owner, outcome="stream", frames=5).pk)
     assert "A notification gets no answer" in page(admin, "exchange", exchange(owner, outcome="notified").pk)
+    broken = exchange(owner, outcome="broken", code=-38013, http_status=200)
+    assert "Broken off: code -38013" in page(admin, "exchange", broken.pk)
     left = page(admin, "exchange", exchange(owner, outcome="left", http_status=None).pk)
     assert "The caller left before its answer was due; the task went on" in left
     assert "Nobody was there to be answered." in left
