@@ -1,0 +1,152 @@
+"""play: an author tests an agent of any form without a server, and sees what its caller would."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from a2a import Caller, Failure, Message, Part, Run, agent
+from a2a.agents import registry
+from a2a.errors import InvalidParams
+from a2a.mistakes import AgentMistake
+from a2a.testing import play
+from a2a.types import Role
+from tests.conftest import ROOT
+
+
+async def hello(run: Run) -> AsyncIterator[Any]:
+    """Greets people by name."""
+    if not run.text:
+        yield run.ask("What is your name?")
+        return
+    yield run.status("thinking")
+    for piece in ("Hello,", " ", run.text, "!"):
+        yield piece
+
+
+def counts(run: Run, most: int, by: int = 1) -> Iterator[Any]:
+    """Counts."""
+    yield {"numbers": list(range(0, most, by))}
+
+
+async def knows(run: Run) -> str:
+    """Says what it knows."""
+    said = [message.text for message in (*run.conversation, *run.history)]
+    return f"{run.caller.name} {run.caller.tenant} {sorted(run.caller.scopes)} {run.metadata} {run.attempt} {said}"
+
+
+def replies(run: Run) -> Any:
+    """Replies, or will not."""
+    return run.reply("You said ", run.text) if run.text else run.reject("Say something.")
+
+
+def test_it_plays_an_agent_for_a_message() -> None:
+    played = play(hello, "Ann")
+    assert (played.text, played.state, played.statuses) == ("Hello, Ann!", "completed", ("thinking",))
+    assert len(played.actions) == 5
+    assert [part.text for part in played.task.artifacts[0].parts] == ["Hello, Ann!"]
+    assert played.task.history[0].text == "Ann"
+
+
+def test_a_question_is_answered() -> None:
+    asked = play(hello, "")
+    assert (asked.state, asked.question, asked.text) == ("input_required", "What is your name?", "")
+    done = asked.answer("Ann")
+    assert (done.text, done.question) == ("Hello, Ann!", "")
+    assert [message.text for message in done.run.history] == ["", "What is your name?", "Ann"]
+    with pytest.raises(ValueError, match="it ended as completed"):
+        done.answer("again")
+
+
+def test_data_files_and_several_parts_are_messages_too() -> None:
+    assert play(counts, {"most": 6, "by": 2}).data == {"numbers": [0, 2, 4]}
+    with pytest.raises(InvalidParams):
+        play(counts, {"most": "six"})
+
+    def reads(run: Run) -> str:
+        """Reads files."""
+        return f"{run.text}: {[run.read_now(part) for part in run.files]}"
+
+    assert play(reads, ["two", b"a", Part(raw=b"b", filename="b.bin")]).text == "two: [b'a', b'b']"
+
+
+def test_an_agent_is_told_what_the_test_says_of_its_caller() -> None:
+    before = Message(message_id="m", role=Role.USER, parts=(Part(text="before"),))
+    caller = Caller(name="ann", tenant="home", scopes=frozenset({"a"}))
+    played = play(knows, "now", caller=caller, conversation=[before], metadata={"k": 1}, attempt=2)
+    assert played.text == "ann home ['a'] {'k': 1} 2 ['before', 'now']"
+    assert play(knows, "now").text == "tester default ['*'] {} 1 ['now']"
+
+
+def test_replies_and_refusals_are_seen() -> None:
+    assert (play(replies, "hi").text, play(replies, "hi").state) == ("You said \nhi", "completed")
+    assert (play(replies, "").question, play(replies, "").state) == ("Say something.", "rejected")
+
+
+def test_what_an_agent_raises_is_raised() -> None:
+    async def fails(run: Run) -> str:
+        """Fails."""
+        raise Failure("Not today.")
+
+    with pytest.raises(Failure, match=r"Not today\."):
+        play(fails)
+
+
+def test_a_mistake_is_the_sentence_that_the_log_would_have() -> None:
+    async def errs(run: Run) -> AsyncIterator[Any]:
+        """Gives nothing."""
+        run.status("forgotten")
+        yield None if run.text else "something"
+
+    with pytest.raises(AgentMistake, match=r'test_testing.py:\d+: agent "errs" gives None: '):
+        play(errs, "now")
+    (sentence,) = play(errs).forgotten
+    assert 'agent "errs": run.status(...) does nothing by itself: did you forget "yield"?' in sentence
+
+
+def test_a_decorated_agent_keeps_its_options() -> None:
+    @agent(extensions=["urn:one"])
+    def plays_extended(run: Run) -> Any:
+        """Says which extensions were asked for."""
+        return run.artifact(*run.extensions, extensions=run.extensions)
+
+    try:
+        assert play(plays_extended, "", extensions=["urn:one"]).text == "urn:one"
+    finally:
+        registry._agents.pop("plays-extended")
+
+
+async def test_within_a_running_loop_it_says_what_to_do() -> None:
+    with pytest.raises(RuntimeError, match="to_thread"):
+        play(hello, "Ann")
+
+
+def test_it_needs_no_django() -> None:
+    code = "import sys, a2a.testing; print({'django', 'tasks_app'} & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "set()\n"
+
+
+def test_the_agent_of_the_readme_passes_the_test_of_the_readme(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for file, begins in (
+        ("hello.py", "    from a2a import Run, agent"),
+        ("test_hello.py", "    from a2a.testing import"),
+    ):
+        code = re.search(rf"^{re.escape(begins)}.*?(?=^\S)", readme, re.MULTILINE | re.DOTALL)
+        assert code
+        (tmp_path / file).write_text(dedent(code[0]), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:django", "test_hello.py"],
+        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
