@@ -29,7 +29,6 @@ RECEIVED = 32_768
 """Bytes of a connection that the kernel is asked to keep until they are read; Linux takes twice as much."""
 COMPLETE = "taskdesk.complete"
 """The extension of ASGI in the scope of a request that has arrived as a whole: its body is read without waiting."""
-EXTENSIONS: dict[str, dict[object, object]] = {COMPLETE: {}}
 SPARE = 16
 """One in so many connections may exceed the limit for as long as its refusal takes."""
 
@@ -79,6 +78,8 @@ class Connection(HttpToolsProtocol):
     """Since when, and with how many bytes left, the reader has been behind."""
     extensions: Any = None
     """What each request of this connection may use beyond ASGI."""
+    complete: Any = None
+    """The extensions of a request that has arrived as a whole."""
     dropped: int | None = None
     """Bytes that were thrown away since a refusal; None before one."""
 
@@ -90,6 +91,7 @@ class Connection(HttpToolsProtocol):
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED)
         self.since = self.loop.time()
         self.extensions = {"taskdesk.cut": self.cut}
+        self.complete = self.extensions | {COMPLETE: {}}
         self._look_later()
         if Connection.most is None:
             Connection.most = most_connections()
@@ -110,7 +112,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         _unserved.pop(self, None)
-        self.extensions.clear()  # Else it would keep this connection until garbage is collected.
+        for extensions in (self.extensions, self.complete):
+            extensions.clear()  # Else they would keep this connection until garbage is collected.
         if self.look is not None:
             self.look.cancel()
         # uvicorn tells only the request that came last that its client has left.
@@ -209,7 +212,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self.reading_message = False
-        self.scope["extensions"] = EXTENSIONS
+        self.scope["extensions"] = self.complete
         super().on_message_complete()
 
     # ------------------------------------------------------------------ what is answered

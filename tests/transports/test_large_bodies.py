@@ -9,7 +9,7 @@ import pytest
 
 from a2a.errors import Unavailable
 from tasks_app.account import Account
-from tasks_app.connections import EXTENSIONS
+from tasks_app.connections import COMPLETE
 from tasks_app.transports import bodies
 from tasks_app.transports.bodies import SMALL, STRANGERS, Gone, Intake, strangers
 from tasks_app.transports.http import Refusal
@@ -106,7 +106,7 @@ def intake(
         return owner
 
     headers = [] if declared is None else [(b"content-length", str(declared).encode())]
-    return Intake({"headers": headers, "extensions": EXTENSIONS if complete else {}}, receive, limit, 5, owner_of)
+    return Intake({"headers": headers, "extensions": {COMPLETE: {}} if complete else {}}, receive, limit, 5, owner_of)
 
 
 @pytest.fixture(autouse=True)
