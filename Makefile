@@ -13,17 +13,25 @@ UV := $(PY) -m uv --quiet --system-certs
 UV_STAMP := .venv/uv-$(UV_VERSION).stamp
 RUN_STAMP := .venv/run.stamp
 DEV_STAMP := .venv/dev.stamp
+# Packages that the agents of this machine need, if there is such a file.
+OWN := $(wildcard requirements-agents.txt)
 
 # Says nothing when all is well, everything when not.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
 
-.PHONY: help run conformance test faults bench check lock clean
+.PHONY: help run dev install conformance test faults bench check lock clean
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
 
 run: $(RUN_STAMP) ## start the platform on this machine
 	@exec $(PY) manage.py run
+
+dev: $(RUN_STAMP) ## the same for whoever writes agents: it reloads what is edited
+	@exec $(PY) manage.py runserver
+
+install: $(RUN_STAMP) ## install what a production needs into .venv
+	@echo "Installed in .venv: now manage.py migrate, and what the README says under In production"
 
 # The kits send different messages under one id, and look for a task that is open.
 conformance: $(RUN_STAMP) ## start it with the agent and the settings that the public conformance kits need
@@ -74,14 +82,16 @@ $(UV_STAMP):
 	@touch $@
 
 # --python: an activated environment of the caller's must stay as it is.
-$(RUN_STAMP): requirements.lock $(UV_STAMP)
-	@echo "Installing requirements.lock"
+# Installs and never removes: what else is there is the user's. Packages of their own come last, beside our versions.
+$(RUN_STAMP): requirements.lock $(OWN) $(UV_STAMP)
+	@echo "Installing requirements.lock $(OWN)"
 	@rm -f $@
 	@$(call quietly,$(UV) pip install --python $(PY) --require-hashes -r requirements.lock)
+	@$(if $(OWN),$(call quietly,$(UV) pip install --python $(PY) --constraint requirements.lock -r $(OWN)))
 	@touch $@
 
-$(DEV_STAMP): requirements.lock requirements-dev.lock $(UV_STAMP)
+$(DEV_STAMP): requirements-dev.lock $(RUN_STAMP)
 	@echo "Installing requirements-dev.lock"
-	@rm -f $(RUN_STAMP) $@
-	@$(call quietly,$(UV) pip sync --python $(PY) --require-hashes requirements-dev.lock)
-	@touch $(RUN_STAMP) $@
+	@rm -f $@
+	@$(call quietly,$(UV) pip install --python $(PY) --require-hashes -r requirements-dev.lock)
+	@touch $@

@@ -14,6 +14,27 @@ import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
 
+def read_env_file(path: Path) -> None:
+    """Add what the file says to the environment of a development server; what is there already stays.
+
+    Raises ImproperlyConfigured for a SECRET_KEY in it: a production has its settings from its environment.
+    """
+    if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE") or not path.is_file():
+        return
+    from dotenv import dotenv_values
+
+    found = dotenv_values(path)
+    if any(found.get(name) for name in ("SECRET_KEY", "SECRET_KEY_FILE")):
+        raise ImproperlyConfigured(
+            f"{path}: SECRET_KEY is a setting of production, which does not read this file. Leave it out: a "
+            "development server makes one up. Or set A2A_ENV_FILE= to read no file."
+        )
+    for name, value in found.items():
+        plain = name.removesuffix("_FILE")
+        if value is not None and not {plain, f"{plain}_FILE"} & os.environ.keys():
+            os.environ[name] = value
+
+
 def text(name: str, default: str = "") -> str:
     """Return the variable, or the contents of the file that NAME_FILE points to: secrets may come from a file."""
     if path := os.environ.get(f"{name}_FILE"):
@@ -22,6 +43,11 @@ def text(name: str, default: str = "") -> str:
         except OSError as error:
             raise ImproperlyConfigured(f"{name}_FILE: cannot read {path}: {error.strerror}") from None
     return os.environ.get(name, "").strip() or default
+
+
+def given(name: str, default: str) -> str:
+    """Return the variable where it is set, empty or not."""
+    return os.environ.get(name, default).strip()
 
 
 def number(name: str, default: float, minimum: float = 0, maximum: float = float("inf")) -> float:

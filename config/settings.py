@@ -10,6 +10,7 @@ from config.environment import (
     address,
     database,
     flag,
+    given,
     hosts,
     kept_secret,
     level,
@@ -20,16 +21,23 @@ from config.environment import (
     networks,
     number,
     private_file,
+    read_env_file,
     text,
     whole,
 )
 
 ROOT = Path(__file__).resolve().parent.parent
+PROJECT = ROOT if (ROOT / "manage.py").exists() else Path.cwd()
+"""The folder of the clone; of an installed package, the one where its command is called."""
+A2A_ENV_FILE = given("A2A_ENV_FILE", str(PROJECT / ".env"))
+"""A file with settings of a development server; empty: none."""
+if A2A_ENV_FILE:
+    read_env_file(Path(A2A_ENV_FILE))
 
 
 # ------------------------------------------------------------ where and how
 
-DATA_DIR = Path(text("DATA_DIR", str(ROOT / ".data"))).absolute()
+DATA_DIR = Path(text("DATA_DIR", str(PROJECT / ".data"))).absolute()
 HOST = address("HOST", "127.0.0.1")
 PORT = whole("PORT", 8000, 1, 65_535)
 DEBUG = flag("DEBUG")
@@ -69,6 +77,10 @@ A2A_EXTENDED_CARD = flag("A2A_EXTENDED_CARD", True)
 A2A_FRONT_PAGE = flag("A2A_FRONT_PAGE", True)
 """Browsers get a page at /: the public agents, and how to call them."""
 A2A_AGENT_MODULES = names("A2A_AGENT_MODULES")
+A2A_AGENTS_DIR = text("A2A_AGENTS_DIR")
+"""A folder of which every module is imported for its agents; empty: none."""
+A2A_LOG_CALLS = flag("A2A_LOG_CALLS", DEVELOPMENT)
+"""A line for each call, with its method, status and duration."""
 A2A_WAIT_SECONDS = number("A2A_WAIT_SECONDS", 0)
 """How long a waiting send waits before it answers with the task as it is; 0: until the task ends or asks back."""
 A2A_LEASE_SECONDS = number("A2A_LEASE_SECONDS", 30, 0.5)
@@ -250,6 +262,7 @@ if REDIS_URL:
 # ------------------------------------------------------------------- Django
 
 INSTALLED_APPS = [
+    "tasks_app",  # before django.contrib.staticfiles, for its runserver
     "config.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -258,7 +271,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "rest_framework",
     "channels",
-    "tasks_app",
 ]
 MIDDLEWARE = [
     "tasks_app.transports.headers.pages",

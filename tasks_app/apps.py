@@ -1,11 +1,14 @@
 """The application: finds the agents of all others, as Django finds their models."""
 
 from functools import partial
+from importlib import import_module
 
 from django.apps import AppConfig
 from django.conf import settings
+from django.utils.autoreload import autoreload_started
 from django.utils.module_loading import autodiscover_modules
 
+from tasks_app import agent_files
 from tasks_app.discovery import discover, import_agents
 
 
@@ -14,9 +17,12 @@ class TasksAppConfig(AppConfig):
     verbose_name = "Taskdesk"
 
     def ready(self) -> None:
-        """Imports agents.py of every installed app and the modules of A2A_AGENT_MODULES."""
+        """Imports agents.py of every installed app, and the modules of A2A_AGENT_MODULES and A2A_AGENTS_DIR."""
         from tasks_app import checks  # noqa: F401  # registers; needs the apps
 
+        autoreload_started.connect(agent_files.watch)
         discover(partial(autodiscover_modules, "agents"))
         for module in settings.A2A_AGENT_MODULES:
             import_agents(module)
+        for module in agent_files.modules():
+            discover(partial(import_module, module))

@@ -47,7 +47,7 @@ def _has_agents(module: str) -> bool:
     )
 
 
-def discover(find: Callable[[], None]) -> None:
+def discover(find: Callable[[], object]) -> None:
     """Let Django find and import modules. Raises as above."""
     try:
         with told_in_a_sentence():

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 
-LOGGERS = ("django.request", "django.security", "uvicorn")
+LOGGERS = ("django.request", "django.security", "tasks_app.calls.refused", "uvicorn")
 """Loggers, and those below them, that write of requests nobody needs a key for."""
 BURST = 50
 """Such lines that may come at once; then it is one a second."""

@@ -12,6 +12,7 @@ import pytest
 NOT_TRIED = "NOT TRIED"
 """How the reason of a skipped test begins that is repeated at the end of a run."""
 
+os.environ["A2A_ENV_FILE"] = ""  # tests go by their own settings
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     os.environ["DATA_DIR"] = str(Path(os.environ.get("DATA_DIR") or ".data").absolute() / "tests" / worker)
 

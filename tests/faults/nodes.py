@@ -24,7 +24,7 @@ AGENTS = {"A2A_AGENT_MODULES": "tests.faults.agents"}
 def environment(folder: Path, **settings: str) -> dict[str, str]:
     """Nothing of ours from outside: DATABASE_URL and the like belong to the tests around this one."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
-    return kept | {"PYTHONUNBUFFERED": "1", "DATA_DIR": str(folder), "DEV_KEY": KEY} | settings
+    return kept | {"PYTHONUNBUFFERED": "1", "A2A_ENV_FILE": "", "DATA_DIR": str(folder), "DEV_KEY": KEY} | settings
 
 
 def command(*arguments: str) -> list[str]:

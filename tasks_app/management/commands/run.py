@@ -11,6 +11,7 @@ from tasks_app.management import development
 from tasks_app.management.commands.serve import cannot_listen, lock_folder, shown, take_over_folder
 from tasks_app.management.operator import DatabaseCommand, place
 from tasks_app.rows import on_postgres
+from tasks_app.schema import lacking
 from tasks_app.server import serve
 
 READY = """\
@@ -49,7 +50,8 @@ class Command(DatabaseCommand):
 
 def prepared() -> str:
     """Migrate, make what a newcomer needs, and return how to begin."""
-    call_command("migrate", verbosity=0, interactive=False)
+    if lacking():
+        call_command("migrate", verbosity=0, interactive=False)
     data = f"the database {place()}" if on_postgres() else shown(settings.DATA_DIR)
     text = READY.format(base=listening(), login=development.login(), key=development.key(), data=data)
     connections.close_all()

@@ -1,0 +1,62 @@
+"""manage.py runserver, and `make dev`: a development server on daphne that runs agents and reloads what is edited."""
+
+import logging
+import os
+import sys
+from typing import Any
+
+from daphne.management.commands.runserver import Command as DaphneCommand
+from django.conf import settings
+from django.core.management import CommandError
+from django.utils.autoreload import DJANGO_AUTORELOAD_ENV
+
+from tasks_app import services
+from tasks_app.addresses import LOOPBACK
+from tasks_app.management import development
+from tasks_app.management.commands.run import prepared
+from tasks_app.management.commands.serve import lock_folder, take_over_folder
+from tasks_app.rows import on_postgres
+
+
+class Command(DaphneCommand):  # type: ignore[misc]  # it has no types
+    help = "Serves this machine and runs agents, in one process that reloads when code or an agent was edited."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        development.refuse_production("runserver")
+        options["addrport"] = options["addrport"] or f"{_bracketed(settings.HOST)}:{settings.PORT}"
+        super().handle(*args, **options)
+
+    def run(self, **options: Any) -> None:
+        """Serve until Ctrl-C, or until Django's reloader wants a new process: then agents at work have their grace."""
+        if self.addr not in LOOPBACK:
+            raise CommandError(f"{self.addr}: `runserver` is for this machine only, with a login that it prints.")
+        code = 0
+        try:
+            super().run(**options)
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else 1
+        if options["use_reloader"] and os.environ.get(DJANGO_AUTORELOAD_ENV) != "true":
+            sys.exit(code)
+        services.stop()
+        sys.stdout.flush()
+        logging.shutdown()
+        os._exit(code)  # Python would wait for the thread of a sync agent
+
+    def inner_run(self, *args: Any, **options: Any) -> None:
+        """Prepare the data folder as `run` does, start the background work, and serve."""
+        settings.HOST, settings.PORT = self.addr, int(self.port)
+        lock = None if on_postgres() else lock_folder(settings.DATA_DIR)
+        text = prepared()
+        take_over_folder()
+        services.start()
+        self.stdout.write(text)
+        super().inner_run(*args, **options)
+        if lock:
+            lock.close()
+
+    def log_action(self, protocol: str, action: str, details: dict[str, Any]) -> None:
+        """Log nothing here: every server of ours has the same line for a call."""
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,91 @@
+"""A development server, as a process: it runs agents of a folder, reloads what is edited, and logs each call."""
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.faults.conftest import SHARED
+from tests.faults.nodes import KEY, Node, manage
+
+pytestmark = pytest.mark.fault
+
+AGENT = '''
+from a2a.agents import agent
+from _words import WORD
+
+
+@agent
+async def greeter(run):
+    """Greets."""
+    yield f"{WORD}, {run.text}!"
+'''
+RELOAD_SECONDS, SAVE_SECONDS = 120.0, 10.0
+
+
+def said(node: Node) -> str:
+    """What the agent answers; empty while the server is away."""
+    message = {"messageId": f"m-{time.monotonic_ns()}", "role": "ROLE_USER", "parts": [{"text": "Ann"}]}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    headers = {"Authorization": f"Bearer {KEY}"}
+    try:
+        answer = httpx.post(f"{node.base}/agents/greeter/jsonrpc", json=call, headers=headers, timeout=30).json()
+    except httpx.TransportError:
+        return ""
+    artifacts = answer.get("result", {}).get("task", {}).get("artifacts", [])
+    return "".join(part["text"] for artifact in artifacts for part in artifact["parts"])
+
+
+def edit(path: Path, text: str, happened: Callable[[], bool], node: Node) -> None:
+    """Save the file, and again from time to time: what is saved while the server starts, it does not see."""
+    deadline, again = time.monotonic() + RELOAD_SECONDS, 0.0
+    while not happened():
+        assert time.monotonic() < deadline, node.log
+        if time.monotonic() > again:
+            path.write_text(text)
+            again = time.monotonic() + SAVE_SECONDS
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("verb", ["runserver", "run"])
+async def test_an_agent_of_a_folder_runs_and_each_call_is_logged(nodes: list[Node], tmp_path: Path, verb: str) -> None:
+    folder = tmp_path / "agents"
+    folder.mkdir()
+    (folder / "greeter_module.py").write_text(AGENT)
+    (folder / "_words.py").write_text('WORD = "Hello"\n')
+    node = Node(tmp_path / "data", verb, A2A_AGENTS_DIR=str(folder))
+    nodes.append(node)
+    await node.start()
+    assert said(node) == "Hello, Ann!"
+    line = r"INFO tasks_app\.calls POST /agents/greeter/jsonrpc SendMessage 200 \d+\.\d{3} s\n"
+    assert len(re.findall(line, node.log)) == 1
+    if verb == "runserver":
+        reloads(node, folder)
+    assert await node.stop() == 0
+
+
+def reloads(node: Node, folder: Path) -> None:
+    """A mistake is said in a sentence, and mended while the server runs; an edited helper is seen too."""
+    agent, mistake = folder / "greeter_module.py", AGENT.replace("@agent", "@agent(timeot=3)")
+    edit(agent, mistake, lambda: "there is no option timeot=; did you mean timeout=?" in node.log, node)
+    (folder / "_words.py").write_text('WORD = "Goodbye"\n')
+    edit(agent, AGENT.replace("}!", "}."), lambda: said(node) == "Goodbye, Ann.", node)
+    assert "Traceback" not in node.log
+
+
+def test_a_production_logs_no_calls_and_has_no_development_server(tmp_path: Path) -> None:
+    printed = "from django.conf import settings; print(settings.A2A_LOG_CALLS)"
+    done = manage(tmp_path, "shell", "--no-imports", "-c", printed, **SHARED)
+    assert done.stdout == "False\n"
+    refused = manage(tmp_path, "runserver", **SHARED)
+    assert refused.returncode == 1
+    assert "SECRET_KEY is a setting of production, and `runserver` is for development" in refused.stderr
+
+
+def test_a_development_server_is_not_opened_by_an_argument(tmp_path: Path) -> None:
+    done = manage(tmp_path, "runserver", "0.0.0.0:8000")
+    assert done.returncode == 1
+    assert "0.0.0.0: `runserver` is for this machine only" in done.stderr

@@ -1,0 +1,96 @@
+"""What a development server takes from files: settings of .env, agents of a folder."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from config.environment import read_env_file, text
+from tasks_app import agent_files
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of settings; what is read from it is forgotten again."""
+    for name in ("SECRET_KEY", "SECRET_KEY_FILE", "LLM_MODEL", "LLM_API_KEY", "LLM_API_KEY_FILE", "PORT"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    return tmp_path / ".env"
+
+
+def test_a_file_adds_settings_and_changes_none(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text("# mine\nLLM_MODEL='llama 3'\nexport PORT=8001\n")
+    monkeypatch.setenv("PORT", "9001")
+    read_env_file(file)
+    assert (text("LLM_MODEL"), text("PORT")) == ("llama 3", "9001")
+
+
+def test_a_secret_of_the_environment_wins_however_it_is_given(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text("LLM_API_KEY_FILE=/nowhere\n")
+    monkeypatch.setenv("LLM_API_KEY", "from the environment")
+    read_env_file(file)
+    assert text("LLM_API_KEY") == "from the environment"
+
+
+@pytest.mark.parametrize("name", ["SECRET_KEY", "SECRET_KEY_FILE"])
+def test_a_production_reads_no_file(file: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    file.write_text("LLM_MODEL=llama\n")
+    monkeypatch.setenv(name, "x" * 50)
+    read_env_file(file)
+    assert text("LLM_MODEL") == ""
+
+
+def test_a_file_cannot_make_a_production(file: Path) -> None:
+    file.write_text("LLM_MODEL=llama\nSECRET_KEY=hunter2\n")
+    with pytest.raises(ImproperlyConfigured, match="SECRET_KEY is a setting of production") as refused:
+        read_env_file(file)
+    assert "hunter2" not in str(refused.value)
+    assert text("LLM_MODEL") == text("SECRET_KEY") == ""
+
+
+def test_without_a_file_nothing_happens(file: Path) -> None:
+    read_env_file(file)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, settings: Any) -> Iterator[Path]:
+    """A folder of agents."""
+    settings.A2A_AGENTS_DIR = str(tmp_path)
+    before = list(sys.path)
+    yield tmp_path
+    sys.path[:] = before
+
+
+def test_the_modules_of_a_folder_are_found(folder: Path) -> None:
+    for name in ("greeter_of_mine.py", "_helper.py", "test_greeter.py", "conftest.py", "notes.txt", "data/x.json"):
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    (folder / "team_of_mine").mkdir()
+    (folder / "team_of_mine" / "__init__.py").touch()
+    assert agent_files.modules() == ["greeter_of_mine", "team_of_mine"]
+    assert sys.path[-1] == str(folder)
+
+
+@pytest.mark.parametrize("name", ["json", "config", "tasks_app"])
+def test_a_file_with_the_name_of_another_module_is_refused(folder: Path, name: str) -> None:
+    (folder / f"{name}.py").touch()
+    with pytest.raises(ImproperlyConfigured, match=f"{name}.py has the name of another module .*; rename it"):
+        agent_files.modules()
+
+
+def test_a_file_that_cannot_be_imported_is_named(folder: Path) -> None:
+    (folder / "my-agents.py").touch()
+    with pytest.raises(ImproperlyConfigured, match=r"my-agents\.py cannot be imported; rename it"):
+        agent_files.modules()
+
+
+def test_a_folder_that_is_not_there_is_named(folder: Path, settings: Any) -> None:
+    settings.A2A_AGENTS_DIR = str(folder / "nowhere")
+    with pytest.raises(ImproperlyConfigured, match="A2A_AGENTS_DIR: cannot read the folder"):
+        agent_files.modules()
+    settings.A2A_AGENTS_DIR = ""
+    assert agent_files.modules() == []
