@@ -1,15 +1,17 @@
 """``python -m tests [ARGUMENTS OF PYTEST]``: everything but the long fault tests, in the order that takes least time.
 
-Tests that need only this process run on SQLite and, beside it, on PostgreSQL. After them come the tests that start
-processes: fault tests, and beside them those of the official clients and of the bench. Each run has several workers of
-pytest-xdist, each with a database and a data folder of its own.
+Fault tests mostly wait for processes. Beside them, with what they leave of the machine, run all others one after
+another: those that need only this process, on SQLite and on PostgreSQL, then those of the official clients and of the
+bench. Each run has several workers of pytest-xdist, each with a database and a data folder of its own.
 """
 
 import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+from typing import IO, NamedTuple
 
 PYTEST = [sys.executable, "-m", "pytest"]
 POSTGRES = [sys.executable, "-m", "tests.servers", *PYTEST, "-p", "no:cacheprovider"]
@@ -21,34 +23,54 @@ WAITING = ["-n", str(2 * CORES), "--dist", "worksteal"]
 """For tests that mostly wait for processes. With three workers a core their deadlines come close."""
 GROUPED = ["-n", str(CORES), "--dist", "loadgroup"]
 """For tests of which some share what is slow to make."""
+NICENESS = 5
+"""Of the tests beside the fault tests: a promise in seconds is kept by processes that are given their time."""
 NOTHING_COLLECTED = 5
 """Fine where the arguments chose tests of another kind."""
 
 
-def together(first: list[str], name: str, second: list[str]) -> list[int]:
-    """Run both at the same time, each with a data folder of its own; the second's output comes at the end."""
-    with tempfile.TemporaryDirectory(prefix="taskdesk-tests-") as folder:
-        output = Path(folder) / "log"
-        own, others = (os.environ | {"DATA_DIR": f"{folder}/{place}"} for place in ("first", "second"))
-        with output.open("wb") as log:
-            beside = subprocess.Popen(second, stdout=log, stderr=log, env=others)
-            codes = [subprocess.call(first, env=own), beside.wait()]
-        sys.stdout.write(f"\n{name}:\n{output.read_text(encoding='utf-8')}\n")
-        sys.stdout.flush()
-    return codes
+class Run(NamedTuple):
+    """A run of pytest."""
+
+    name: str
+    command: list[str]
+    niceness: int = NICENESS
+
+
+FAULTS = Run("Faults", [*PYTEST, "-p", "no:cacheprovider", *WAITING, "-m", "fault and not long"], niceness=0)
+OTHERS = [
+    Run("SQLite", [*PYTEST, *BUSY, "-m", f"not ({PROCESSES})"]),
+    Run("PostgreSQL", [*POSTGRES, *BUSY, "-m", f"storage and not ({PROCESSES})"]),
+    Run("Official clients, bench", [*PYTEST, *GROUPED, "-m", "clients or bench"]),
+]
+
+
+def start(run: Run, folder: Path, arguments: list[str], log: IO[bytes] | None = None) -> "subprocess.Popen[bytes]":
+    """Start it, with a data folder of its own; its output goes to the log, or is seen at once."""
+    command = ["nice", "-n", str(run.niceness), *run.command, *arguments]
+    environment = os.environ | {"DATA_DIR": str(folder / run.name)}
+    return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def main(arguments: list[str]) -> int:
-    codes = together(
-        [*PYTEST, *BUSY, "-m", f"not ({PROCESSES})", *arguments],
-        "On PostgreSQL",
-        [*POSTGRES, *BUSY, "-m", f"storage and not ({PROCESSES})", *arguments],
-    )
-    codes += together(
-        [*PYTEST, *WAITING, "-m", "fault and not long", *arguments],
-        "Official clients, bench",
-        [*PYTEST, *GROUPED, "-m", "clients or bench", *arguments],
-    )
+    since = time.monotonic()
+    codes = []
+    with tempfile.TemporaryDirectory(prefix="taskdesk-tests-") as place:
+        folder = Path(place)
+        log = folder / "log"
+        with log.open("wb") as output, start(FAULTS, folder, arguments, output) as faults:
+            for run in OTHERS:
+                say(f"\n{run.name}:\n")
+                codes.append(start(run, folder, arguments).wait())
+                say(f"{time.monotonic() - since:.0f} s since the start\n")
+            codes.append(faults.wait())
+        say(f"\n{FAULTS.name}:\n{log.read_text(encoding='utf-8', errors='replace')}")
+        say(f"{time.monotonic() - since:.0f} s in all\n")
     if arguments and any(code == 0 for code in codes):
         codes = [code for code in codes if code != NOTHING_COLLECTED]
     return next((code for code in codes if code), 0)

@@ -14,8 +14,9 @@ import orjson
 import redis
 
 from tests import servers
+from tests.faults import forks
+from tests.faults.forks import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 KEY = "tdk_for-the-fault-tests"
 START_SECONDS = 60.0
 AGENTS = {"A2A_AGENT_MODULES": "tests.faults.agents"}
@@ -33,10 +34,7 @@ def command(*arguments: str) -> list[str]:
 
 def manage(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """A command of manage.py that ends by itself."""
-    return subprocess.run(
-        command(*arguments), env=environment(folder, **settings), cwd=ROOT, capture_output=True, text=True, timeout=120,
-        check=False,
-    )  # fmt: skip
+    return forks.run(command(*arguments), environment(folder, **settings), 120)
 
 
 class Node:
@@ -79,10 +77,7 @@ class Node:
 
     def launch(self) -> None:
         with self.file.open("ab") as output:
-            self.process = subprocess.Popen(
-                self.command, env=environment(self.folder, **self.settings), cwd=ROOT, stdin=subprocess.DEVNULL,
-                stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
+            self.process = forks.launch(self.command, environment(self.folder, **self.settings), output, output)
 
     def tell(self, number: signal.Signals) -> None:
         assert self.process

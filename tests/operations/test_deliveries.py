@@ -57,7 +57,7 @@ def test_each_version_is_told_in_its_own_words_and_a_body_stays_as_it_was(
     ]  # fmt: skip
     # The task as of the event: when it began to work there was no artifact yet.
     assert "artifacts" not in old[0].json
-    assert [part["text"] for part in old[1].json["artifacts"][0]["parts"]] == ["one", "two"]
+    assert [part["text"] for part in old[1].json["artifacts"][0]["parts"]] == ["onetwo"]
     assert {got.headers["a2a-version"] for got in new} == {"1.0"}
     assert {got.headers["a2a-version"] for got in old} == {"0.3"}
 

@@ -1,0 +1,82 @@
+"""``python -m tests.faults.starter SOCKET``: a process that has imported the libraries forks the processes of tests.
+
+To start Python and import the libraries takes a second of a core, which fault tests would pay hundreds of times. Only
+libraries are imported ahead, and none that reads the settings: each process loads Taskdesk by itself, runs `manage.py`
+as a script, has a session of its own, and ends as a process that was started by a shell does.
+"""
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import runpy
+import socket
+import sys
+from typing import Any
+
+LIBRARIES = (
+    "celery.app.trace",
+    "celery.concurrency.prefork",
+    "channels_redis.pubsub",
+    "cryptography.hazmat.primitives.asymmetric.ec",
+    "django.contrib.postgres.fields",
+    "django.core.management.commands.migrate",
+    "django.db.backends.postgresql.base",
+    "django.db.backends.sqlite3.base",
+    "httpx",
+    "jwt",
+    "msgspec.json",
+    "orjson",
+    "redis.asyncio",
+    "uvicorn.protocols.http.httptools_impl",
+    "uvicorn.server",
+    "uvloop",
+)
+LARGEST = 200_000
+"""Bytes of an order."""
+
+
+def serve(channel: socket.socket) -> dict[str, Any] | None:
+    """Fork a process for each order. Return its order in the process itself, and None once the tests have ended."""
+    while True:
+        line, descriptors, *_ = socket.recv_fds(channel, LARGEST, 2)
+        if not line:
+            return None
+        order = json.loads(line)
+        if reaped := order.get("reap"):
+            channel.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(reaped, 0)[1]))
+            continue
+        pid = os.fork()
+        if not pid:
+            channel.close()
+            become(order, *descriptors)
+            return dict(order)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        channel.send(b"%d" % pid)
+
+
+def become(order: dict[str, Any], output: int, errors: int) -> None:
+    """Take the session, the environment and the files of a process that was started anew."""
+    os.setsid()
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    os.dup2(output, 1)
+    os.dup2(errors, 2)
+    os.close(output)
+    os.close(errors)
+    sys.argv = order["arguments"]
+
+
+def preload() -> None:
+    for name in LIBRARIES:
+        with contextlib.suppress(ImportError):  # one that is not installed is not used
+            importlib.import_module(name)
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    preload()
+    if order := serve(socket.socket(fileno=int(sys.argv[1]))):
+        runpy.run_path(sys.argv[0], run_name="__main__")
