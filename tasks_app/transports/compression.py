@@ -1,7 +1,7 @@
 """Compression of large answers with gzip (RFC 9110, 8.4.1.3) for callers who take it; streams and cards are sent plain.
 
-It gives nothing away: what attacks such as BREACH need, a stranger's page that lets a victim's client repeat a call,
-is not there, since a call is made with a key in a header and no cookie is looked at.
+It gives no secret away (BREACH): no page of an attacker can make a client repeat a call, since keys are in headers and
+no cookie is looked at, and answers hold no lasting secret.
 """
 
 import gzip

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from a2a.errors import InvalidParams
+from a2a.dialects import BY_VERSION
+from a2a.errors import InvalidParams, TaskNotFound
 from a2a.requests import CancelTask, CreatePushConfig, DeletePushConfig, ListPushConfigs
 from a2a.types import Part
 from tasks_app import outbound
@@ -256,6 +257,21 @@ def test_the_same_message_again_gets_its_task_although_its_webhook_may_not_be_ca
     assert sent(owner, said, "echo", push_config=webhook).id == made.id
     with pytest.raises(InvalidParams):
         sent(owner, message(), "echo", push_config=webhook)
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+def test_a_webhook_of_former_times_with_a_slash_is_read_and_removed_over_json_rpc(
+    lanes: None, owner: Person, version: str
+) -> None:
+    task_id = hooked(owner, f"http://127.0.0.1:{free_port()}/", id="a/b")
+    methods = BY_VERSION[version].methods
+    name = "{}TaskPushNotificationConfig" if version == "1.0" else "tasks/pushNotificationConfig/{}"
+    params = {"taskId": task_id, ("id" if version == "1.0" else "pushNotificationConfigId"): "a/b"}
+    read, drop = (methods[name.format(verb if version == "0.3" else verb.title())] for verb in ("get", "delete"))
+    assert b'"id":"a/b"' in read.encode(ask(owner, read.decode(params)))
+    ask(owner, drop.decode(params))
+    with pytest.raises(TaskNotFound):
+        ask(owner, read.decode(params))
 
 
 def test_a_task_has_ten_webhooks_at_most(lanes: None, owner: Person) -> None:

@@ -111,7 +111,8 @@ LATER = {"configuration": {"returnImmediately": True}}
         new(), new(agent="bench"), new(agent="replies"), new(agent="form-coroutine"), new(agent="gate", **LATER),
         new(agent="asks"), new(agent="raises"), new(agent="quick-raises"), new("é\U0001f600\u2028<>&"),
         new(rpc_id="id \" é"),
-        new(rpc_id=2**53 + 1), new(rpc_id=None), new(rpc_id=-1), new(configuration={"historyLength": 0}),
+        new(rpc_id=2**53 + 1), new(rpc_id=1.0), new(rpc_id=None), new(rpc_id=-1),
+        new(configuration={"historyLength": 0}),
         new(agent="form-coroutine", configuration={"historyLength": 0}),
         new(agent="form-coroutine", configuration={"historyLength": 1}),
         old(), old(agent="replies"), old(agent="form-coroutine"), old(agent="form-generator", rpc_id="x"),
@@ -132,7 +133,10 @@ def test_what_is_shown_is_what_was_sent(post: Post, wire: Any) -> None:
     assert exchange.code == answer.get("error", {}).get("code")
     if not isinstance(wire, bytes):
         assert (exchange.rpc_id, exchange.method) == (None if wire["id"] is None else str(wire["id"]), wire["method"])
-        assert exchange.rpc_id_type == {str: "string", int: "number", type(None): "null"}[type(wire["id"])]
+        assert (
+            exchange.rpc_id_type
+            == {str: "string", int: "number", float: "number", type(None): "null"}[type(wire["id"])]
+        )
         assert json.loads(exchange.body.request) == wire
 
 
