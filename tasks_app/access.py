@@ -31,6 +31,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     owner_id: int
     name: str
     scopes: frozenset[str]
+    key_id: int | None = None
+    """The key that it came with; None for an operator who acts in its name."""
 
 
 def for_agents(caller: Caller) -> AgentsCaller:
@@ -106,6 +108,7 @@ def _caller(key: ApiKey) -> Caller:
         owner_id=key.principal_id,
         name=key.principal.name,
         scopes=frozenset(key.scopes.split()),
+        key_id=key.pk,
     )
 
 

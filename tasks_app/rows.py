@@ -159,6 +159,8 @@ class WebhookRow(Row, kw_only=True, gc=False):
     config_id: str
     version: str
     url: str
+    address: str
+    key_id: int | None
     host: str
     schemes: str
     token: str

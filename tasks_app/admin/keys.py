@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from tasks_app import access
 from tasks_app.admin.readonly import ReadOnly, by, confirmation
 from tasks_app.audit import Change, write_down
+from tasks_app.deliveries import end_webhooks_of
 from tasks_app.models import ApiKey, Principal, Tenant
 
 AT_ONCE = 500
@@ -56,15 +57,19 @@ class ApiKeyAdmin(ReadOnly[ApiKey]):
                 [f"{key} of {key.principal}" for key in keys],
                 action="revoke",
                 title=f"Revoke {counted(len(keys))}?",
-                warning="Whoever uses them is refused from now on. A revoked key cannot be brought back.",
+                warning="Whoever uses them is refused from now on, and webhooks registered with them get nothing more. "
+                "A revoked key cannot be brought back.",
             )
         confirmed = set(request.POST.getlist(ACTION_CHECKBOX_NAME))
         for key in keys:
             if str(key.pk) in confirmed:
                 with transaction.atomic():
                     access.revoke(ApiKey.objects.filter(pk=key.pk))
-                    now = ApiKey.objects.get(pk=key.pk).revoked_at
-                    write_down(by(request), "revoke", Change(key, {"revoked_at": None}, {"revoked_at": now}))
+                    after = {
+                        "revoked_at": ApiKey.objects.get(pk=key.pk).revoked_at,
+                        "webhooks": end_webhooks_of([key.pk]),
+                    }
+                    write_down(by(request), "revoke", Change(key, {"revoked_at": None}, after))
         self.message_user(request, f"Revoked {counted(len(keys))}.", messages.SUCCESS)
         return None
 

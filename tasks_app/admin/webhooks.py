@@ -31,7 +31,8 @@ class WebhookStateFilter(ExactFilter):
 class PushConfigAdmin(Acting[PushConfig]):
     list_display = ("id", "address", "shown_state", "shown_task", "version", "due", "created")
     list_filter = (WebhookStateFilter,)
-    search_help_text = "An exact webhook id or task id."
+    found_by = ("pk", "task_id", "host")
+    search_help_text = "An exact webhook id or task id, or the host of the address."
     actions = ("disable", "enable")
 
     @admin.display(description="address")
@@ -77,6 +78,7 @@ def webhook_facts(row: PushConfig) -> list[Fact]:
         Fact("State", row.state),
         Fact("Why", visible(row.reason)),
         Fact("Address", visible(deliveries.shown_address(row.url))),
+        Fact("Key", str(row.key_id or ""), link("apikey", str(row.key_id)) if row.key_id else ""),
         Fact("Id of its owner", visible(row.config_id)),
         Fact("Task", row.task_id, link("task", row.task_id)),
         Fact("Version", row.version),

@@ -15,6 +15,7 @@ from tasks_app.deliveries.acts import (
     shown_body,
 )
 from tasks_app.deliveries.again import Answer, no_delivery, send_again
+from tasks_app.deliveries.keys import end_webhooks_of
 from tasks_app.deliveries.posting import with_files
 from tasks_app.deliveries.sender import sender
 from tasks_app.deliveries.turns import release_all
@@ -25,6 +26,7 @@ __all__ = [
     "disable",
     "each",
     "enable",
+    "end_webhooks_of",
     "give_up",
     "no_delivery",
     "oldest_due",

@@ -12,12 +12,13 @@ from tasks_app import clock
 from tasks_app.audit import Change, Operator, of_state, write_down
 from tasks_app.bridge import Do, bridge
 from tasks_app.deliveries.again import Answer, no_delivery
+from tasks_app.deliveries.keys import is_without_key
 from tasks_app.deliveries.posting import with_files
 from tasks_app.deliveries.turns import end, locked
 from tasks_app.event_log import MakeBody, body_of
 from tasks_app.hints import hints
 from tasks_app.models import Delivery, PushConfig
-from tasks_app.sealing import Unreadable, opened
+from tasks_app.sealing import Unreadable, opened, site_of
 
 log = logging.getLogger(__name__)
 
@@ -68,9 +69,8 @@ def secret_of(config_id: str, by: Operator) -> str:
 
 
 def shown_address(url: str) -> str:
-    """The address without its query, which may hold a secret of the receiver."""
-    address, query, _ = url.partition("?")
-    return f"{address}?…" if query else address
+    """Return scheme and host of the address: the rest may be a secret of the receiver."""
+    return site_of(url)
 
 
 def shown_body(row: Delivery, base: str | None = None) -> str:
@@ -132,7 +132,9 @@ def _disable(config_id: str, by: Operator) -> None:
 
 def _enable(config_id: str, by: Operator) -> None:
     with transaction.atomic():
-        locked(config_id)
+        config = locked(config_id)
+        if config and config.state == "disabled" and is_without_key(config, clock.shared()):
+            raise ActRefused("Its key has ended: its owner registers it again, with another key.")
         if not PushConfig.objects.filter(pk=config_id, state="disabled").update(
             state="active", reason="", updated_at=clock.now()
         ):

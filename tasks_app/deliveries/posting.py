@@ -16,7 +16,7 @@ from tasks_app.addresses import public
 from tasks_app.deliveries.schedule import TryResult
 from tasks_app.deliveries.turns import Turn
 from tasks_app.files import with_links
-from tasks_app.sealing import Unreadable, opened
+from tasks_app.sealing import Unreadable, opened, url_of
 
 TRY_SECONDS = 10.0
 READ_BYTES = 4_096
@@ -57,7 +57,8 @@ def headers(turn: Turn, body: str, now: datetime) -> dict[str, str]:
 async def post(client: httpx.AsyncClient, turn: Turn, body: str, now: datetime) -> TryResult:
     """Make the try. Raises Crowded, and nothing else unless it is cancelled."""
     try:
-        outbound.target(turn.url)
+        url = url_of(turn)
+        outbound.target(url)
         body = with_files(body)
         sent = headers(turn, body, now)
     except outbound.Blocked as blocked:
@@ -66,15 +67,15 @@ async def post(client: httpx.AsyncClient, turn: Turn, body: str, now: datetime) 
         sentence = "Its secrets cannot be read: SECRET_KEY was changed, and the former one is no fallback."
         return TryResult(error=sentence)
     content = body.encode()
-    return replace(await _tried(client, turn, content, sent), size=len(content))
+    return replace(await _tried(client, url, content, sent), size=len(content))
 
 
-async def _tried(client: httpx.AsyncClient, turn: Turn, content: bytes, sent: dict[str, str]) -> TryResult:
+async def _tried(client: httpx.AsyncClient, url: str, content: bytes, sent: dict[str, str]) -> TryResult:
     result = TryResult(error=f"No answer within {TRY_SECONDS:g} s.")
     try:
         async with (
             asyncio.timeout(TRY_SECONDS),
-            client.stream("POST", turn.url, content=content, headers=sent) as response,
+            client.stream("POST", url, content=content, headers=sent) as response,
         ):
             result = _read(response)
             await _drain(response)

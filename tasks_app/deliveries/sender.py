@@ -13,6 +13,7 @@ import socket
 import threading
 from datetime import datetime, timedelta
 from functools import partial
+from time import monotonic
 
 import httpx
 from django.conf import settings
@@ -22,16 +23,19 @@ from tasks_app import clock, outbound
 from tasks_app.bridge import UNLIMITED, Do, DoApart, bridge
 from tasks_app.buckets import Buckets
 from tasks_app.deliveries import turns
+from tasks_app.deliveries.keys import end_webhooks_without_key
 from tasks_app.deliveries.limits import CROWDED_SECONDS, Busy, Places, Postponed
 from tasks_app.deliveries.posting import TRY_SECONDS, post
 from tasks_app.deliveries.schedule import TryResult
 from tasks_app.deliveries.turns import Turn
-from tasks_app.event_log import MakeBody, NoBody
+from tasks_app.event_log import SEALED_AT_ONCE, MakeBody, NoBody, seal_addresses
 from tasks_app.hints import hints
 
 log = logging.getLogger(__name__)
 UNMADE_SECONDS = 5.0
 """After so long a body is asked for again that the database did not give."""
+SEALINGS = 20
+"""Transactions in a row that seal addresses: all the time of the lane belongs to calls."""
 FAREWELL = 1.0
 """Seconds that tries under way have when the process ends; they are made again by the next one."""
 
@@ -48,6 +52,8 @@ class Sender:
         self.client: httpx.AsyncClient | None = None
         self.running: dict[asyncio.Task[None], Turn] = {}
         self.places = Places()
+        self.tidied = 0.0
+        """When _tidy was begun last."""
         self.sent = Buckets(lambda: settings.A2A_OWNER_DELIVERY_BYTES)
 
     @property
@@ -95,6 +101,7 @@ class Sender:
         while not self.stopping:
             self.woken.clear()
             try:
+                await self._tidy()
                 more = await self.look()
             except Exception:
                 log.exception("deliveries could not be looked for; trying again")
@@ -104,6 +111,16 @@ class Sender:
                     async with asyncio.timeout(settings.A2A_SWEEP_SECONDS):
                         await self.woken.wait()
         await self._wind_down()
+
+    async def _tidy(self) -> None:
+        """End webhooks whose key has ended, and seal addresses that are in clear, once in a while."""
+        if monotonic() < self.tidied + settings.A2A_SWEEP_SECONDS:
+            return
+        self.tidied = monotonic()
+        await bridge.ask(Do(end_webhooks_without_key), UNLIMITED)
+        for _ in range(SEALINGS):
+            if await bridge.ask(Do(seal_addresses), UNLIMITED) < SEALED_AT_ONCE:
+                break
 
     async def look(self) -> bool:
         """Takes the turns that are due and free slots allow, and begins them; whether there may be more."""

@@ -43,6 +43,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     """The body of a row that was written with one; None: it is made from the log."""
     tries: int
     url: str
+    address: str | None
     host: str
     schemes: str
     token: str
@@ -52,10 +53,16 @@ class Turn(Struct, frozen=True, kw_only=True):
     """The version of the webhook's row that is tried."""
 
 
+def has_key(now: datetime) -> Q:
+    """Return the condition of webhooks whose key is good still, or that were registered before keys were noted."""
+    lasts = Q(key__expires_at=None) | Q(key__expires_at__gt=now)
+    return Q(key=None) | (Q(key__revoked_at=None) & lasts)
+
+
 def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:
     """The webhooks whose turn it is, longest due first; not those for which there is no room."""
     free = Q(lease_until=None) | Q(lease_until__lt=now)
-    rows = PushConfig.objects.filter(free, state="active", due_at__lte=now).order_by("due_at")
+    rows = PushConfig.objects.filter(free, has_key(now), state="active", due_at__lte=now).order_by("due_at")
     pairs, hosts, owners = busy.full()
     if hosts:
         rows = rows.exclude(host__in=hosts)
@@ -121,7 +128,8 @@ def too_much_sent() -> str:
 def _turn(config: PushConfig, owner_id: int, head: Delivery, lease: str, until: datetime) -> Turn:
     return Turn(
         config=config.pk, owner_id=owner_id, lease=lease, until=until, delivery=head.pk, task_id=head.task_id,
-        seq=head.seq, version=head.version, body=head.body, tries=head.tries, url=config.url, host=config.host,
+        seq=head.seq, version=head.version, body=head.body, tries=head.tries, url=config.url, address=config.address,
+        host=config.host,
         schemes=config.schemes, token=config.token, credentials=config.credentials, secret=config.secret,
         updated_at=config.updated_at,
     )  # fmt: skip

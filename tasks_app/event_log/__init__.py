@@ -41,7 +41,17 @@ from tasks_app.event_log.read import (
     run_seq,
     seq_of_message,
 )
-from tasks_app.event_log.webhooks import MOST, Full, Register, Remove, UnderWay, register, remove
+from tasks_app.event_log.webhooks import (
+    MOST,
+    SEALED_AT_ONCE,
+    Full,
+    Register,
+    Remove,
+    UnderWay,
+    register,
+    remove,
+    seal_addresses,
+)
 from tasks_app.hints import Reached, hints
 
 __all__ = [
@@ -51,6 +61,7 @@ __all__ = [
     "MOST",
     "PAGE",
     "PUSHING",
+    "SEALED_AT_ONCE",
     "UNHEARD",
     "Append",
     "Appended",
@@ -108,6 +119,7 @@ __all__ = [
     "remove",
     "renew",
     "run_seq",
+    "seal_addresses",
     "seq_of_message",
     "sources",
     "told",

@@ -24,6 +24,7 @@ from tasks_app.hints import hints
 from tasks_app.ids import uuid7
 from tasks_app.models import Delivery, DeliveryTry, Event, PushConfig
 from tasks_app.rows import DELIVERIES, DeliveryRow, EventRow, WebhookRow, on_postgres, sqlite_time
+from tasks_app.sealing import leads_alike
 
 GROWTH = 4
 """A whole body is sent for an interim event once the log has grown by one in so many of the bytes of the last body.
@@ -167,9 +168,9 @@ def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, moved: bo
 def _has_heard(task_id: str, seq: int, webhook: WebhookRow) -> bool:
     """Return whether a webhook that was removed since has brought the event to this address: to register and remove
     in turn under ever new ids sends nothing more. Of webhooks that stand side by side each has its own delivery."""
-    others = Delivery.objects.filter(task_id=task_id, seq=seq, config__url=webhook.url, version=webhook.version)
-    removed = others.filter(state__in=["waiting", "delivered"], config__state="removed")
-    return removed.exclude(config_id=webhook.id).exists()
+    others = Delivery.objects.filter(task_id=task_id, seq=seq, config__host=webhook.host, version=webhook.version)
+    removed = others.filter(state__in=["waiting", "delivered"], config__state="removed").exclude(config_id=webhook.id)
+    return any(leads_alike(other.config, webhook) for other in removed.select_related("config"))
 
 
 def _tellings(known: QuerySet[Delivery]) -> int:

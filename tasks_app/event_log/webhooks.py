@@ -13,10 +13,12 @@ from tasks_app.event_log.locks import Held, refused
 from tasks_app.event_log.outbox import write_end
 from tasks_app.models import Delivery, PushConfig, Task
 from tasks_app.rows import VISIBLE, WEBHOOKS, WebhookRow
-from tasks_app.sealing import readable
+from tasks_app.sealing import leads_alike, opened, readable, seal, site_of
 
 MOST = 10
 """Webhooks a task."""
+SEALED_AT_ONCE = 100
+"""Addresses that are sealed in one transaction."""
 _TASK = Task._meta.db_table
 _LIVE = [state for state, _ in PushConfig.STATES if state != "removed"]
 
@@ -69,7 +71,7 @@ def register(wish: Register) -> bool:
         known = put(cursor, wish.row)
         state, last = found
         if TaskState(state) in TERMINAL:
-            write_end(cursor, wish.row, last, moved=known is not None and known.url != wish.row.url)
+            write_end(cursor, wish.row, last, moved=known is not None and not leads_alike(known, wish.row))
     return True
 
 
@@ -96,7 +98,8 @@ def put(cursor: CursorWrapper, row: WebhookRow) -> PushConfig | None:
         return None
     if _is_the_same(known, row):
         # Its operator may have handed out the secret that this server made.
-        row.secret = known.secret
+        # Sealed anew: a process of the version before must not be able to use it with a part of the address.
+        row.secret = seal(opened(known.secret))
     # What waits goes to the new address, at once.
     waiting = Delivery.objects.filter(config_id=known.pk, state="waiting").exists()
     row.id, row.created_at, row.due_at = known.pk, known.created_at, clock.shared() if waiting else None
@@ -104,10 +107,26 @@ def put(cursor: CursorWrapper, row: WebhookRow) -> PushConfig | None:
     return known
 
 
+def seal_addresses() -> int:
+    """Seal addresses that the version before has kept in clear; how many, SEALED_AT_ONCE at most.
+
+    The row stays the same to a try that is under way, which has read it.
+    """
+    with transaction.atomic():
+        clear = PushConfig.objects.filter(address=None).order_by("pk")
+        rows = list(clear.select_for_update(skip_locked=True, no_key=True)[:SEALED_AT_ONCE])
+        for row in rows:
+            row.address, row.url = seal(row.url), site_of(row.url)
+            if row.secret and readable(row.secret):
+                row.secret = seal(opened(row.secret))
+        PushConfig.objects.bulk_update(rows, ["address", "url", "secret"])
+    return len(rows)
+
+
 def _is_the_same(known: PushConfig, row: WebhookRow) -> bool:
     """Tell whether it is the same address again, without a secret of its owner before or now."""
     brought = any(schemes.partition(" ")[0].lower() == SIGNED for schemes in (known.schemes, row.schemes))
-    return known.state != "removed" and known.url == row.url and not brought and readable(known.secret)
+    return known.state != "removed" and leads_alike(known, row) and not brought and readable(known.secret)
 
 
 def remove(wish: Remove) -> UnderWay | None:

@@ -273,7 +273,7 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
         if TaskState(head.state) in TERMINAL:
             raise ended(head)
         check_growth(head)
-        webhook = yield from _webhook(request, task_id)
+        webhook = yield from _webhook(request, context, task_id)
         kept = kept or (yield from kept_of(message, task_id))
         item = _next_turn(
             context, head, replace(placed, parts=kept.parts), key, print_of,
@@ -315,12 +315,12 @@ def _next_turn(context: Context, head: Head, message: Message, key: str, print_o
     return item
 
 
-def _webhook(request: SendMessage, task_id: str):  # type: ignore[no-untyped-def]  # a part of a generator
+def _webhook(request: SendMessage, context: Context, task_id: str):  # type: ignore[no-untyped-def]  # a part of a generator
     """The row of the webhook that comes with a message to a task that exists, if one does."""
     if request.push_config is None:
         return None
     yield from check_address(request.push_config)
-    row = webhook_row(request.push_config, task_id, clock.now())
+    row = webhook_row(request.push_config, task_id, clock.now(), context.caller.key_id)
     yield from check_room(request.push_config, row)
     return row
 

@@ -27,7 +27,7 @@ from tasks_app.models import PushConfig as Row
 from tasks_app.operations.shape import Await, Context, Done, Steps
 from tasks_app.operations.tasks import find
 from tasks_app.rows import WebhookRow
-from tasks_app.sealing import seal
+from tasks_app.sealing import Unreadable, seal, site_of, url_of
 
 LOOKS = 0.2
 """Seconds between two looks at a try that is under way."""
@@ -46,7 +46,7 @@ def create(request: CreatePushConfig, context: Context) -> Steps:
     head = yield from find(context, request.task_id, request.tenant)
     _count_registration(context.caller.owner_id)
     yield from check_address(request.config)
-    row = webhook_row(request.config, head.task_id, clock.now())
+    row = webhook_row(request.config, head.task_id, clock.now(), context.caller.key_id)
     item = Register(row=row, sight=sight(context.caller, head.task_id))
     try:
         stored = yield Do(lambda: register(item))
@@ -90,7 +90,7 @@ def full(config: PushConfig) -> tuple[str, str]:
     return field, f"would be one webhook too many: a task has {MOST} at most; replace or delete one"
 
 
-def webhook_row(config: PushConfig, task_id: str, now: datetime) -> WebhookRow:
+def webhook_row(config: PushConfig, task_id: str, now: datetime, key_id: int | None) -> WebhookRow:
     """Return the webhook as it is stored. Without an id of its own, a webhook of 0.x has its task's
     (docs/protocol.md#webhook-methods)."""
     signs = bool(config.schemes) and config.schemes[0].lower() == SIGNED
@@ -98,7 +98,8 @@ def webhook_row(config: PushConfig, task_id: str, now: datetime) -> WebhookRow:
     unnamed = task_id if BY_VERSION[config.version].default_webhook else str(uuid4())
     return WebhookRow(
         id=uuid7(), task_id=task_id, config_id=config.id or unnamed,
-        version=config.version, url=config.url, host=outbound.target(config.url).host[:255],
+        version=config.version, url=site_of(config.url), address=seal(config.url), key_id=key_id,
+        host=outbound.target(config.url).host[:255],
         schemes=" ".join(config.schemes), token=_sealed(config.token), secret=seal(secret), due_at=None,
         credentials="" if signs else _sealed(config.credentials), created_at=now, updated_at=now,
     )  # fmt: skip
@@ -183,12 +184,16 @@ def _told(context: Context, result: PushConfig | PushConfigPage | None) -> Done:
 
 def _stored(row: Row) -> PushConfig:
     """Return the webhook as its owner may read it: neither token nor credentials (docs/protocol.md#secrets)."""
+    try:
+        url = url_of(row)
+    except Unreadable:
+        url = row.url
     return PushConfig(
-        id=row.config_id, task_id=row.task_id, url=row.url, schemes=tuple(row.schemes.split()), version=row.version
+        id=row.config_id, task_id=row.task_id, url=url, schemes=tuple(row.schemes.split()), version=row.version
     )
 
 
 def _shown(row: WebhookRow, config: PushConfig, token: str | None) -> PushConfig:
     return PushConfig(
-        id=row.config_id, task_id=row.task_id, url=row.url, schemes=config.schemes, token=token, version=row.version
+        id=row.config_id, task_id=row.task_id, url=config.url, schemes=config.schemes, token=token, version=row.version
     )

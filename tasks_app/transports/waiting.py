@@ -79,12 +79,12 @@ class LateAnswer:
         while True:
             self.context.patience = perf_counter() + KEY_SECONDS
             result = await wait_on(self.wait, self.context)
-            if not isinstance(result, Wait):
-                return result
-            # While the database is away nobody is told anything, whoever holds the key.
+            # Also before the answer: the key was good seconds ago. While the database is away nobody is told anything.
             with contextlib.suppress(OperationalError, InterfaceError):
                 if await bridge.ask(FindCaller(self.key)) is None:
                     raise Unauthenticated
+            if not isinstance(result, Wait):
+                return result
 
     def _failed(self, cause: Exception, *, started: bool) -> bytes:
         """Return the error as an answer, or raise Unfinished; either is recorded."""

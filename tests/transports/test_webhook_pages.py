@@ -24,7 +24,7 @@ from tests.operations.rows import chunk, status
 from tests.operations.webhooks import happens, hooked
 
 pytestmark = pytest.mark.django_db
-SECRETS = ("canary-token", "canary-credentials", "canary-query")
+SECRETS = ("canary-token", "canary-credentials", "canary-query", "canary-path")
 LISTS = [reverse(f"admin:tasks_app_{model}_changelist") for model in ("pushconfig", "delivery")]
 
 
@@ -38,8 +38,7 @@ def admin(client: Client) -> Client:
 def webhook(owner: Person, settings: Any) -> PushConfig:
     """One with a delivery that was refused and one that waits."""
     settings.A2A_OUTBOUND_LOOPBACK = True
-    url = f"http://127.0.0.1:65001/<b>?key={SECRETS[2]}"
-    url = url.replace("<b>", "%3Cb%3E")
+    url = f"http://127.0.0.1:65001/{SECRETS[3]}?key={SECRETS[2]}"
     task_id = hooked(owner, url, token=SECRETS[0], schemes=("Bearer",), credentials=SECRETS[1])
     happens(task_id, status(TaskState.WORKING), chunk("one <script>"))
     (turn,) = turns.take("w", 1, Busy())
@@ -76,7 +75,7 @@ def test_pages_show_what_happened_and_nothing_secret(admin: Client, webhook: Pus
     assert "The receiver answered 404." in texts[3]
     assert "It was not tried yet" in texts[4]
     assert all(delivery.pk in texts[5] for delivery in (dead, waiting))
-    assert "http://127.0.0.1:65001/%3Cb%3E?…" in texts[2]
+    assert ">http://127.0.0.1:65001/<" in texts[2]
 
 
 @pytest.mark.parametrize(("state", "found"), [("dead", 1), ("waiting", 1), ("delivered", 0), ("nonsense", 0)])
@@ -149,6 +148,7 @@ def test_the_command_lists_and_shows(webhook: PushConfig) -> None:
     (row,) = printed("webhooks")
     assert not any(secret in str(row) for secret in SECRETS)
     assert printed("webhooks", "--state", "active") == [row]
+    assert printed("webhooks", "--host", "127.0.0.1", "--key", str(webhook.key_id)) == [row]
     assert printed("list", "--webhook", webhook.pk, "--state", "waiting") == [waiting]
     for wrong in (("show", "nothing"), ("list", "--limit", "0")):
         with pytest.raises(CommandError):
@@ -159,6 +159,8 @@ def test_the_command_lists_and_shows(webhook: PushConfig) -> None:
         ("list", "--webhook", "nothing"),
         ("webhooks", "--state", "disabled"),
         ("webhooks", "--task", "nothing"),
+        ("webhooks", "--host", "127.0.0.2"),
+        ("webhooks", "--key", "77"),
     ):
         assert printed(*empty) == []
 
@@ -280,3 +282,16 @@ def test_the_body_of_a_delivery_is_shown_as_it_is_sent_and_why_one_was_left_out(
     # The task was forgotten meanwhile.
     Event.objects.all().delete()
     assert page(admin, "delivery", end.pk)
+
+
+def test_webhooks_are_found_by_the_host_of_their_address(admin: Client, webhook: PushConfig) -> None:
+    assert admin.get(LISTS[0], {"q": "127.0.0.1"}).context["cl"].result_count == 1
+    assert admin.get(LISTS[0], {"q": "127.0.0.2"}).context["cl"].result_count == 0
+
+
+def test_revoking_a_key_in_the_admin_ends_its_webhooks(admin: Client, webhook: PushConfig) -> None:
+    acted(admin, "apikey", "revoke", str(webhook.key_id))
+    webhook.refresh_from_db()
+    assert (webhook.state, webhook.reason) == ("disabled", "the key that registered it was revoked")
+    assert not Delivery.objects.filter(state="waiting").exists()
+    assert orjson.loads(Act.objects.get(verb="revoke").after)["webhooks"] == 1

@@ -17,7 +17,8 @@ HEAD = (
     "id", "config_id", "task_id", "seq", "version", "state", "tries", "status", "error", "created_at", "done_at",
 )  # fmt: skip
 WEBHOOK = (
-    "id", "task_id", "config_id", "version", "url", "schemes", "state", "reason", "due_at", "created_at", "updated_at",
+    "id", "task_id", "config_id", "version", "url", "key_id", "schemes", "state", "reason", "due_at",
+    "created_at", "updated_at",
 )  # fmt: skip
 TRY = ("number", "at", "status", "error", "duration_ms")
 
@@ -58,6 +59,8 @@ class Command(DatabaseCommand):
         webhooks = verbs.add_parser("webhooks", help="the newest webhooks, without what is secret")
         webhooks.add_argument("--state", choices=[state for state, _ in PushConfig.STATES])
         webhooks.add_argument("--task", help="of this task only")
+        webhooks.add_argument("--host", help="of their address, such as hooks.example.com")
+        webhooks.add_argument("--key", type=int, metavar="KEY_ID", help="registered with this key")
         takes_limit(webhooks)
         for verb, act in ACTS.items():
             parser = verbs.add_parser(verb, help=act.help)
@@ -82,7 +85,7 @@ class Command(DatabaseCommand):
                 self.told(name, _act(verb, by(options), options["ids"]))
 
     def list(self, rows: Any, options: dict[str, Any]) -> None:
-        columns = {"state": "state", "task": "task_id", "webhook": "config_id"}
+        columns = {"state": "state", "task": "task_id", "webhook": "config_id", "host": "host", "key": "key_id"}
         chosen = {column: options[name] for name, column in columns.items() if options.get(name)}
         if "state" in chosen and rows.model is Delivery and chosen["state"] != "delivered":
             # SQLite uses a partial index only where the statement repeats its condition.

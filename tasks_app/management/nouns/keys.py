@@ -9,6 +9,7 @@ from django.db import transaction
 
 from tasks_app import access, clock
 from tasks_app.audit import Change, write_down
+from tasks_app.deliveries import end_webhooks_of
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.management.operator import by, name_of, scopes_of, takes_limit, takes_operator
 from tasks_app.models import ApiKey
@@ -65,11 +66,13 @@ def _revoke(printer: Printer, options: dict[str, Any]) -> None:
     if not keys:
         raise CommandError(f"There is no key {options['id']}; see `manage.py a2a keys list`.")
     with transaction.atomic():
-        ended = access.revoke(keys)
+        ended, webhooks = access.revoke(keys), 0
         key = keys.get()
         if ended:
-            write_down(by(options), "revoke", Change(key, {"revoked_at": None}, {"revoked_at": key.revoked_at}))
-    printer.line(_shown(key))
+            webhooks = end_webhooks_of([key.pk])
+            after = {"revoked_at": key.revoked_at, "webhooks": webhooks}
+            write_down(by(options), "revoke", Change(key, {"revoked_at": None}, after))
+    printer.line(_shown(key) | {"webhooks": webhooks})
 
 
 def _shown(key: ApiKey) -> dict[str, Any]:

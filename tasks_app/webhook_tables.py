@@ -1,0 +1,113 @@
+"""The tables of webhooks: where a task's events go, what is to be sent, and each try."""
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+
+
+class PushConfig(models.Model):
+    """A webhook of a task, and its turn: one delivery of it is under way at a time, the oldest that waits."""
+
+    STATES: ClassVar = [("active", "active"), ("disabled", "disabled"), ("removed", "removed")]
+
+    id = models.CharField(max_length=36, primary_key=True)
+    task = models.ForeignKey("Task", models.CASCADE, db_constraint=False, db_index=False, related_name="webhooks")
+    config_id = models.CharField(max_length=255, help_text="As its owner knows it; unique in the task.")
+    version = models.CharField(max_length=8, help_text="The A2A version it was registered in.")
+    url = models.TextField(help_text="Scheme and host; of a row that is not sealed yet, the whole address.")
+    address = models.TextField(null=True, help_text="Sealed: the whole address.")
+    key = models.ForeignKey(
+        "ApiKey", models.SET_NULL, null=True, db_constraint=False, db_index=False, related_name="webhooks",
+        help_text="The key that registered it: without it nothing is sent.",
+    )  # fmt: skip
+    host = models.CharField(max_length=255, help_text="Of the address: a host has a bounded number of tries at once.")
+    schemes = models.TextField(default="", help_text="Separated by spaces; the first is used.")
+    token = models.TextField(default="", help_text="Sealed.")
+    credentials = models.TextField(default="", help_text="Sealed.")
+    secret = models.TextField(default="", help_text="Sealed: what deliveries are signed with.")
+    state = models.CharField(max_length=16, choices=STATES, default="active")
+    reason = models.CharField(max_length=255, default="", help_text="Why it is not active.")
+    due_at = models.DateTimeField(null=True, help_text="When a waiting delivery is tried next.")
+    rests_until = models.DateTimeField(
+        null=True, help_text="Interim deliveries wait until then, or until the task has grown enough."
+    )
+    grown = models.BigIntegerField(
+        default=0, db_default=0, help_text="Bytes of the task's events since its last whole body."
+    )
+    body_bytes = models.BigIntegerField(default=0, db_default=0, help_text="The size of that body.")
+    sent_bytes = models.BigIntegerField(default=0, db_default=0, help_text="Of all bodies that were sent to it.")
+    lease_owner = models.CharField(max_length=64, null=True, help_text="The try that is under way.")
+    lease_until = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = "webhook"
+        constraints: ClassVar = [models.UniqueConstraint(fields=["task", "config_id"], name="push_config_id")]
+        indexes: ClassVar = [
+            models.Index(fields=["due_at"], name="push_config_due", condition=Q(due_at__isnull=False)),
+            models.Index(fields=["key"], name="push_config_key", condition=Q(key__isnull=False)),
+            models.Index(fields=["host", "id"], name="push_config_host"),
+            models.Index(fields=["id"], name="push_config_clear", condition=Q(address__isnull=True)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.config_id} of {self.task_id}"
+
+
+class Delivery(models.Model):
+    """One event for one webhook. Its body is made from the log when it is tried, the same with every try."""
+
+    STATES: ClassVar = [(state, state) for state in ("waiting", "delivered", "dead", "dropped", "superseded")]
+
+    id = models.CharField(max_length=36, primary_key=True, help_text="Sent as webhook-id, the same with every try.")
+    config = models.ForeignKey(
+        PushConfig, models.CASCADE, db_constraint=False, db_index=False, related_name="deliveries"
+    )
+    task = models.ForeignKey("Task", models.CASCADE, db_constraint=False, db_index=False, related_name="deliveries")
+    seq = models.PositiveIntegerField(help_text="Of the event.")
+    version = models.CharField(max_length=8, help_text="The A2A version of the body.")
+    body = models.TextField(
+        null=True, help_text="Of a row that was written before bodies were made from the log; else null."
+    )
+    interim = models.BooleanField(
+        default=False, db_default=False, help_text="A later delivery of the webhook says all that it says."
+    )
+    state = models.CharField(max_length=16, choices=STATES, default="waiting")
+    tries = models.PositiveIntegerField(default=0)
+    status = models.PositiveSmallIntegerField(null=True, help_text="The HTTP status of the last answer.")
+    error = models.CharField(max_length=255, default="", help_text="What was wrong with the last try.")
+    created_at = models.DateTimeField()
+    done_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name_plural = "deliveries"
+        constraints: ClassVar = [models.UniqueConstraint(fields=["config", "seq"], name="delivery_of_event")]
+        indexes: ClassVar = [
+            models.Index(fields=["task", "seq"], name="delivery_task"),
+            models.Index(fields=["config", "seq"], name="delivery_waiting", condition=Q(state="waiting")),
+            models.Index(fields=["state", "id"], name="delivery_state", condition=~Q(state="delivered")),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class DeliveryTry(models.Model):
+    """One POST of a delivery, or what kept it from being made."""
+
+    delivery = models.ForeignKey(Delivery, models.CASCADE, db_constraint=False, db_index=False, related_name="log")
+    number = models.PositiveIntegerField()
+    at = models.DateTimeField()
+    status = models.PositiveSmallIntegerField(null=True, help_text="HTTP; null: there was no answer.")
+    error = models.CharField(max_length=255, default="")
+    duration_ms = models.PositiveIntegerField()
+
+    class Meta:
+        verbose_name = "try"
+        verbose_name_plural = "tries"
+        indexes: ClassVar = [models.Index(fields=["delivery", "id"], name="delivery_tries")]
+
+    def __str__(self) -> str:
+        return f"{self.delivery_id} try {self.number}"
