@@ -29,6 +29,8 @@ RECEIVED = 32_768
 """Bytes of a connection that the kernel is asked to keep until they are read; Linux takes twice as much."""
 COMPLETE = "taskdesk.complete"
 """The extension of ASGI in the scope of a request that has arrived as a whole: its body is read without waiting."""
+CUT = "taskdesk.cut"
+"""The extension of ASGI that is a function: it ends the connection of an answer under way."""
 SPARE = 16
 """One in so many connections may exceed the limit for as long as its refusal takes."""
 
@@ -90,7 +92,7 @@ class Connection(HttpToolsProtocol):
         # The event loop reads what the kernel has of a connection, wanted or not: up to a quarter of a megabyte.
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED)
         self.since = self.loop.time()
-        self.extensions = {"taskdesk.cut": self.cut}
+        self.extensions = {CUT: self.cut}
         self.complete = self.extensions | {COMPLETE: {}}
         self._look_later()
         if Connection.most is None:

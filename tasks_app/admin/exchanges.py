@@ -191,7 +191,8 @@ def verdict(row: Exchange) -> str:
             said += [f"HTTP {row.http_status}"] if row.http_status is not None else []
             return f"{row.outcome.capitalize()}: {', '.join(said) or 'without a code'}"
         case "broken":
-            return f"Broken off: code {coded(row.code)}. Its headers were out; the connection was ended without this answer"
+            code = coded(row.code)
+            return f"Broken off: code {code}. Its headers were out; the connection was ended without this answer"
         case "stream":
             return f"Streamed: {row.frames} {'frame' if row.frames == 1 else 'frames'}"
         case "notified":

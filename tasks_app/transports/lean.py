@@ -20,6 +20,7 @@ from django.http.response import HttpResponseBase
 from django.urls import Resolver404, ResolverMatch, resolve, set_script_prefix
 from django.utils.module_loading import import_string
 
+from tasks_app.connections import CUT
 from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
 from tasks_app.transports.headers import protect
 from tasks_app.transports.http import Refusal, authenticate, fault_of_key, refuse
@@ -34,10 +35,6 @@ PIECE = 65_536
 """Bytes of an answer that are sent at once."""
 LONGEST_KNOWN = 128
 """Characters of a path that is remembered."""
-
-
-CUT = "taskdesk.cut"
-"""An extension of ASGI that our own server has: a function that ends the connection of an answer under way."""
 
 
 class Unfinished(Exception):

@@ -160,9 +160,9 @@ async def test_an_idle_connection_stays_open_for_as_long_as_the_setting_says(sta
     node = await start(A2A_KEEP_ALIVE_SECONDS="6")
     reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
     with closing(writer):
+        since = time.monotonic()
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         await reader.readuntil(b"\r\n\r\n")
-        since = time.monotonic()
         async with asyncio.timeout(PATIENCE):
             await reader.read()
         assert time.monotonic() - since >= 6
