@@ -119,12 +119,18 @@ class Writer:
             raise Failure(f"The agent has written more than a task may hold: {most:,} events.")
 
     async def _later(self, seconds: float) -> None:
-        if seconds:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self.hurry.wait()
+        """Write what waits after so many seconds, and then what has come meanwhile: the agent may give nothing more for
+        a long time."""
         try:
-            await self.flush()
+            while True:
+                if seconds:
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(seconds):
+                            await self.hurry.wait()
+                await self.flush()
+                if not self.buffer or self.ended is not None or self.hurry.is_set():
+                    return
+                seconds = PAUSE
         except (LostLease, WriteFailed, Exception) as error:  # told to finish, or ends the run now
             self.failed = error
             if not isinstance(error, LostLease):
