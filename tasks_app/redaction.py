@@ -16,15 +16,15 @@ _IN_TEXT = re.compile(r"([\w-]{1,96}+)[\"']?\s{0,9}[:=]")
 TEXT_BYTES = 4_096
 # Most bodies hold none of these. A backslash may hide a letter of a name.
 _HINTS = (
-    *(b"auth", b"pass", b"secret", b"key", b"credential", b"cookie", b"pwd", b"jwt", b'otp"', b"\\u"),
-    *(b"eyj", b"tdk_", b"whsec_", b"k_live_", b"glpat-", b"github_pat_", b"xox", b"akia", b"aiza", b"bearer"),
+    *("auth", "pass", "secret", "key", "credential", "cookie", "pwd", "jwt", 'otp"', "\\u"),
+    *("eyj", "tdk_", "whsec_", "k_live_", "glpat-", "github_pat_", "xox", "akia", "aiza", "bearer"),
 )
-_OF_GITHUB = (b"ghp_", b"gho_", b"ghr_", b"ghs_", b"ghu_")
-_OF_QUERIES = (b"sig=", b"signature=")
-_SK = re.compile(rb"(?<![\w-])sk-[\w-]{16}")
+_OF_GITHUB = ("ghp_", "gho_", "ghr_", "ghs_", "ghu_")
+_OF_QUERIES = ("sig=", "signature=")
+_SK = re.compile(r"(?<![\w-])sk-[\w-]{16}", re.ASCII)
 """Not the end of `task-`, which stands in every second id."""
 # An @ alone is in every second mail: to walk for it costs all of them.
-_USER = re.compile(rb":(?:\\?/){2}[^\s/?#\"]+@")
+_USER = re.compile(r":(?:\\?/){2}[^\s/?#\"]+@", re.ASCII)
 _WEBHOOK = b"ushNotificationConfig"
 """What the methods and the members of webhooks have in their names, in each version."""
 _BIG = 4_096
@@ -58,26 +58,26 @@ def redacted(body: bytes, *, webhooks: bool = False) -> str:
     about webhooks, or has one, the addresses are cut to their sites."""
     if webhooks or _WEBHOOK in body:
         return _clean(_masked(body, webhooks=webhooks or _names_webhook_method(body)))
-    if _may_hold_secret(body):
-        return _clean(_masked(body))
-    return _clean(body.decode("utf-8", "replace"))
+    text = body.decode("utf-8", "replace")
+    return _clean(_masked(body) if _may_hold_secret(text) else text)
 
 
-def _may_hold_secret(body: bytes) -> bool:
-    lower = body.lower()
+def _may_hold_secret(text: str) -> bool:
+    # Short words are found in text in a third of the time that it takes in bytes.
+    lower = text.lower()
     for hint in _HINTS:
         if hint in lower:
             return True
     # Every list has a page token, and it is no secret.
-    if b"token" in lower and lower.count(b"token") > lower.count(b"pagetoken"):
+    if "token" in lower and lower.count("token") > lower.count("pagetoken"):
         return True
-    if b"gh" in lower and any(hint in lower for hint in _OF_GITHUB):
+    if "gh" in lower and any(hint in lower for hint in _OF_GITHUB):
         return True
-    if b"=" in lower and any(hint in lower for hint in _OF_QUERIES):
+    if "=" in lower and any(hint in lower for hint in _OF_QUERIES):
         return True
-    if b"sk-" in lower and _SK.search(body):
+    if "sk-" in lower and _SK.search(text):
         return True
-    return b"@" in body and _USER.search(body) is not None
+    return "@" in text and _USER.search(text) is not None
 
 
 def _names_webhook_method(body: bytes) -> bool:

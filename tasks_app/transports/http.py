@@ -164,7 +164,12 @@ def answer(
     headers: dict[str, str] | None = None,
 ) -> HttpResponse:  # fmt: skip
     """An answer to a call, with what further headers it has."""
-    return HttpResponse(payload, status=status, content_type=media, headers=headers_of(request_id, headers))
+    response = HttpResponse(payload, status=status, content_type=media)
+    # Django looks at each character of each header. These are our own, and the server refuses a line break in any.
+    store = response.headers._store
+    for name, value in headers_of(request_id, headers).items():
+        store[name.lower()] = (name, value)
+    return response
 
 
 def headers_of(request_id: str, more: dict[str, str] | None) -> dict[str, str]:

@@ -146,7 +146,9 @@ def _refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
 
 
 def _start(response: HttpResponseBase) -> dict[str, Any]:
-    headers = [(name.lower().encode("ascii"), value.encode("latin1")) for name, value in response.items()]
+    # By their names in lower case, as Django keeps them: its own way to list them takes a call or two for each.
+    store = response.headers._store
+    headers = [(name.encode("ascii"), value.encode("latin1")) for name, (_, value) in store.items()]
     headers += [(b"set-cookie", morsel.output(header="").encode("ascii")) for morsel in response.cookies.values()]
     return {"type": "http.response.start", "status": response.status_code, "headers": headers}
 
