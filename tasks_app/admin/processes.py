@@ -10,7 +10,7 @@ from tasks_app.models import Process
 
 @admin.register(Process)
 class ProcessAdmin(ReadOnly[Process]):
-    list_display = ("name", "role", "version", "started", "seen", "ended", "clock_off", "lost", "lag", "sentences")
+    list_display = ("seen", "role", "sentences", "started", "ended", "version", "clock_off", "lost", "lag", "name")
     list_display_links = None
     ordering = ("-seen_at",)
     sortable_by = ()
@@ -24,9 +24,9 @@ class ProcessAdmin(ReadOnly[Process]):
         return moment(row.seen_at)
 
     @admin.display(description="ended (UTC)")
-    def ended(self, row: Process) -> str:
-        return moment(row.ended_at)
+    def ended(self, row: Process) -> str | None:
+        return moment(row.ended_at) or None
 
     @admin.display(description="troubles")
-    def sentences(self, row: Process) -> str:
-        return visible("; ".join(orjson.loads(row.troubles)))
+    def sentences(self, row: Process) -> str | None:
+        return visible("; ".join(orjson.loads(row.troubles))) or None

@@ -7,10 +7,11 @@ import orjson
 
 from a2a.dialects.protojson import decode_status, task_of
 from a2a.files import is_stored
+from a2a.states import TERMINAL
 from a2a.types import Artifact, Message, Part
 from tasks_app import event_log
 from tasks_app.admin import timeline
-from tasks_app.admin.deliveries import delivery_line
+from tasks_app.admin.deliveries import delivery_lines, delivery_rows
 from tasks_app.admin.exchanges import member_line
 from tasks_app.admin.paging import held
 from tasks_app.admin.readonly import BROKEN, Fact
@@ -37,7 +38,7 @@ def context(task: Task, *, exchanges: bool, deliveries: bool) -> dict[str, Any]:
     sent: list[Delivery] = []
     more_sent = False
     if deliveries:
-        sent, more_sent = held(Delivery.objects.filter(task_id=task.pk).defer("body").order_by("-id"), DELIVERIES)
+        sent, more_sent = held(delivery_rows().filter(task_id=task.pk).order_by("-seq", "config_id"), DELIVERIES)
     return {
         "mark": task.state,
         "state": task.get_state_display(),
@@ -55,7 +56,7 @@ def context(task: Task, *, exchanges: bool, deliveries: bool) -> dict[str, Any]:
         "exchanges": [member_line(call) for call in calls],
         "more_exchanges": EXCHANGES if more_calls else 0,
         "shows_exchanges": exchanges,
-        "deliveries": [delivery_line(delivery) for delivery in sent],
+        "deliveries": delivery_lines(sent),
         "more_deliveries": DELIVERIES if more_sent else 0,
     }
 
@@ -63,7 +64,6 @@ def context(task: Task, *, exchanges: bool, deliveries: bool) -> dict[str, Any]:
 def facts(task: Task) -> list[Fact]:
     lease = f"{visible(task.lease_owner)} until {moment(task.lease_until)}" if task.lease_owner else ""
     return [
-        Fact("State", task.get_state_display()),
         Fact("Status since (UTC)", moment(task.status_at)),
         Fact("Created (UTC)", moment(task.created_at)),
         Fact("Agent", visible(task.agent)),
@@ -73,13 +73,19 @@ def facts(task: Task) -> list[Fact]:
         Fact("Queue", visible(task.queue)),
         Fact("Priority", str(task.priority)),
         Fact("Attempt", str(task.attempt)),
-        Fact("Tries", f"{task.tries} of {task.max_attempts}"),
+        Fact("Tries", tries(task)),
         Fact("Not before (UTC)", moment(task.not_before)),
         Fact("Lease (UTC)", lease),
         Fact("Deadline (UTC)", moment(task.deadline)),
         Fact("Timeout", f"{task.timeout:g} s"),
         Fact("Last event", str(task.last_seq)),
     ]
+
+
+def tries(task: Task) -> str:
+    """Return how often the agent was called, and whether it may be called again for the same message."""
+    called = f"{task.tries} of at most {task.max_attempts}"
+    return f"{called}; no other follows, the task has ended" if task.state in TERMINAL else called
 
 
 def status_text(task: Task) -> str:

@@ -22,6 +22,7 @@ from tasks_app.admin.filters import CreatedFilter, ExactFilter
 from tasks_app.admin.readonly import LogTable, by, confirmation, link
 from tasks_app.admin.text import moment, visible
 from tasks_app.deliveries import Answer
+from tasks_app.ids import own_context
 from tasks_app.models import STATES, Task
 
 
@@ -43,20 +44,13 @@ class AgentFilter(ExactFilter):
 @admin.register(Task)
 class TaskAdmin(LogTable[Task]):
     list_display = (
-        "id",
-        "shown_agent",
-        "shown_state",
-        "shown_owner",
-        "shown_tenant",
-        "shown_context",
-        "since",
-        "created",
-    )
+        "created", "shown_state", "since", "shown_agent", "shown_owner", "shown_tenant", "shown_context", "id",
+    )  # fmt: skip
     list_filter = (StateFilter, AgentFilter, CreatedFilter)
     list_select_related = related = ("owner", "tenant")
     searched = lookup.CANDIDATES
     at_once = AT_ONCE
-    search_help_text = "An exact task id or context id."
+    search_help_text = "An exact task id or context id, or the reference that a caller was told."
     actions = ("cancel_selected",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Task]:
@@ -85,8 +79,9 @@ class TaskAdmin(LogTable[Task]):
         return visible(row.tenant.name)
 
     @admin.display(description="context")
-    def shown_context(self, row: Task) -> str:
-        return visible(row.context_id)
+    def shown_context(self, row: Task) -> str | None:
+        # The context of a lone task is made of its own id, which is in the next column.
+        return None if row.context_id == own_context(row.pk) else visible(row.context_id)
 
     @admin.display(description="since (UTC)")
     def since(self, row: Task) -> str:

@@ -38,7 +38,7 @@ class WrittenDown(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at
 
 @admin.register(User)
 class OperatorAdmin(WrittenDown, UserAdmin):  # type: ignore[type-arg]  # not generic at run time
-    list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "seen")
+    list_display = ("username", "seen", "is_active", "is_staff", "is_superuser", "email")
     list_filter = ("is_active", "is_staff", "is_superuser")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

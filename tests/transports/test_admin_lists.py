@@ -193,7 +193,7 @@ def test_the_outcome_of_a_call_and_the_state_of_its_task_are_two_marks(admin: Cl
     marks = admin.get(reverse("admin:tasks_app_exchange_changelist")).content.decode()
     assert '<span class="td-mark td-result">result</span>' in marks
     assert f'/task/{failed.pk}/change/"><span class="td-mark td-failed">failed</span></a>' in marks
-    assert '<span class="td-mark td-gone">no longer kept</span>' in marks
+    assert '<span class="td-mark td-gone">no such task</span>' in marks
     assert "Call: Answered · Task now: failed" in " ".join(
         re.sub("<[^>]*>", "", page(admin, "exchange", call.pk)).split()
     )
