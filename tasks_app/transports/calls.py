@@ -323,8 +323,8 @@ def response_to(answered: Answered) -> HttpResponseBase:
 def late_response(
     pieces: AsyncIterator[bytes], request_id: str, media: str, headers: dict[str, str]
 ) -> StreamingHttpResponse:
-    """Return an answer whose headers go out now. A proxy must pass each space on at once."""
-    early = headers_of(request_id, headers) | {"X-Accel-Buffering": "no"}
+    """Return an answer whose headers go out now. A proxy must pass each space on at once, so it compresses nothing."""
+    early = headers_of(request_id, headers) | {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
     return StreamingHttpResponse(pieces, content_type=media, headers=early)
 
 

@@ -119,6 +119,7 @@ def test_headers_go_out_then_spaces_then_the_finished_task(owner: Person, wire: 
             assert (late.status, late.headers["x-request-id"]) == (200, "mine")
             assert late.headers["content-type"] == wire.media
             assert late.headers["x-accel-buffering"] == "no"
+            assert late.headers["cache-control"] == "no-store, no-transform"
             assert "content-length" not in late.headers
             assert [await anext(late.chunks) for _ in range(3)] == [b" "] * 3
             assert account.holdings() == [("waits", owner.caller.owner_id, 1)]
