@@ -5,6 +5,7 @@ taken back when it was right: so many that come at once are not more than so man
 """
 
 import logging
+import math
 import unicodedata
 from datetime import datetime, timedelta
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -109,7 +110,7 @@ def wait(user: str, address: str) -> int:
     """Return the whole seconds until the user may try to log in from the address; 0 for at once."""
     now = clock.now()
     ends = [row.locked_until for row in _of(user, address) if row.locked_until and row.locked_until > now]
-    return int((max(ends) - now).total_seconds()) + 1 if ends else 0
+    return math.ceil((max(ends) - now).total_seconds()) if ends else 0
 
 
 def unlock(value: str, by: Operator) -> list[WrongLogins]:

@@ -12,7 +12,7 @@ import pytest
 from a2a.dialects.v1_0 import DIALECT
 from tests.agents import GEO, TRACE
 from tests.receiver import receiver
-from tests.story import Cast, Frame, Json, NewSpeaker, Refused, Speaker
+from tests.story import PATIENCE, Cast, Frame, Json, NewSpeaker, Refused, Speaker
 
 
 def text_of(task: Json) -> str:
@@ -54,7 +54,7 @@ def reason(speaker: Speaker, error: Json) -> str:
 
 async def working(speaker: Speaker, task_id: str, text: str) -> Json:
     """The task once it has said this."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while text not in text_of(task := await speaker.get(task_id)):  # noqa: ASYNC110  # another process
             await asyncio.sleep(0.02)
     return task
@@ -578,7 +578,7 @@ async def a_webhook_that_comes_after_the_end_hears_of_the_end_once(cast: Cast) -
         for number in range(2):
             await cast.me.ask("push", cast.me.webhook_of(done, f"{there.url}/hook", id="mine", token=f"tok-{number}"))
             await cast.me.ask("push", cast.me.webhook_of(done, f"{there.url}/other", id=f"other-{number}"))
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             while len(there.got) < 3:  # noqa: ASYNC110  # another thread
                 await asyncio.sleep(0.02)
         await asyncio.sleep(0.2)
@@ -596,7 +596,7 @@ async def a_webhook_that_comes_with_a_message_gets_the_whole_story(cast: Cast) -
         done = await cast.me.send("two", task=task["id"])
         assert cast.me.state(done["status"]) == "completed"
         ends = "TASK_STATE_COMPLETED" if isinstance(cast.me, NewSpeaker) else '"completed"'
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             while not (there.got and ends in there.got[-1].raw.decode()):  # noqa: ASYNC110  # another thread
                 await asyncio.sleep(0.02)
     seqs = [got.seq for got in there.got]

@@ -62,7 +62,7 @@ class Receiver(ThreadingHTTPServer):
         with self.lock:
             return [got for got in self.got if got.path == path]
 
-    def wait(self, number: int, path: str | None = None, seconds: float = 20.0) -> list[Got]:
+    def wait(self, number: int, path: str | None = None, seconds: float = 60.0) -> list[Got]:
         """The first so many, once they are there."""
         ends = time.monotonic() + seconds
 

@@ -36,7 +36,7 @@ INITDB_OPTIONS = [
 ]
 HASTY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 """Settings for tests: what was committed survives the end of every process, but not that of the machine."""
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 
 
 class Unavailable(Exception):

@@ -19,7 +19,7 @@ from django.test import AsyncClient
 from tests.conftest import NO_TLS
 
 Json = dict[str, Any]
-PATIENCE = 15
+PATIENCE = 60
 
 
 class Reply(NamedTuple):

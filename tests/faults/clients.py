@@ -19,7 +19,7 @@ TERMINAL = {"TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED", 
 HEADERS = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
 
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds after which something that should happen is said not to happen. Where less is promised, that is asserted."""
 
 

@@ -18,7 +18,7 @@ from tests.faults import forks
 from tests.faults.forks import ROOT
 
 KEY = "tdk_for-the-fault-tests"
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 AGENTS = {"A2A_AGENT_MODULES": "tests.faults.agents"}
 
 

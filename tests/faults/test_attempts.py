@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.faults.clients import Client, client
+from tests.faults.clients import PATIENCE, Client, client
 from tests.faults.conftest import Plant
 from tests.faults.nodes import Node
 from tests.faults.test_kill import TAKE_OVER_SECONDS
@@ -25,7 +25,7 @@ async def at_work(plant: Plant, agent: str) -> tuple[Node, list[str], Path]:
         sent = [await caller.send(agent, file=str(file)) for _ in range(TASKS)]
         for task_id in sent:
             await caller.state(task_id, "TASK_STATE_WORKING")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while len(calls(file)) < TASKS:  # noqa: ASYNC110  # another process
                 await asyncio.sleep(0.02)
     assert await worker.stop(signal.SIGTERM) == 0

@@ -196,7 +196,7 @@ async def test_when_all_connections_are_at_work_others_are_told_to_come_again(st
         assert b"retry-after: 1" in answer
         for wire in busy:
             wire.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 with suppress(Exception):
                     await caller.result("ListTasks", {"pageSize": 1})

@@ -29,6 +29,13 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 ASYNC = "form-coroutine"
 
 
+async def holds(account: Account, *expected: tuple[str, str, int]) -> None:
+    """Wait until this is what the account holds."""
+    async with asyncio.timeout(PATIENCE):
+        while account.holdings() != list(expected):  # noqa: ASYNC110  # an account tells nobody
+            await asyncio.sleep(0.005)
+
+
 @pytest.fixture
 def account(monkeypatch: pytest.MonkeyPatch, lanes: None, settings: Any) -> Iterator[Account]:
     """The account of a process that was just started, in which an owner may have three tasks and all five."""
@@ -172,8 +179,7 @@ async def test_a_stream_beyond_the_cap_makes_no_task(
     assert isinstance(theirs, StreamingHttpResponse)
     await chunks.aclose()
     del chunks, first
-    await asyncio.sleep(0.01)  # the loop ends what nobody reads
-    assert account.holdings() == [("streams", colleague.caller.owner_id, 1)]
+    await holds(account, ("streams", colleague.caller.owner_id, 1))  # the loop ends what nobody reads
     # A response that nobody reads is given back with its stream.
     del theirs
     assert account.holdings() == []
@@ -197,8 +203,7 @@ async def test_the_large_beginning_of_a_subscription_counts_until_it_is_sent(
     chunks: Any = aiter(first.streaming_content)
     assert len(await anext(chunks)) > 60_000
     following = asyncio.ensure_future(anext(chunks))
-    await asyncio.sleep(0.01)  # the stream goes on behind its beginning
-    assert account.holdings() == [("streams", owner.caller.owner_id, 1)]
+    await holds(account, ("streams", owner.caller.owner_id, 1))  # the stream goes on behind its beginning
     following.cancel()
 
 

@@ -35,7 +35,7 @@ from tasks_app.waits import Ticket
 from tests.conftest import PATIENCE, Person, on_postgres, until
 from tests.operations.asking import ask, message, page, sent
 from tests.operations.rows import LONG_AGO, addition, chunk, creation, expire, forget, status, together, wish
-from tests.operations.webhooks import config, happens, hook, hooked
+from tests.operations.webhooks import OPS, config, happens, hook, hooked
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
 needs_row_locks = pytest.mark.skipif(not on_postgres(), reason="SQLite locks no rows")
@@ -320,7 +320,7 @@ def test_a_webhook_that_somebody_else_holds_delays_nobody_but_who_asks_for_it(
         "delete": lambda: ask(owner, DeletePushConfig(task_id=task_id, id="a")),
         "append": lambda: bridge.do(addition(task_id, chunk("late"))),
         "settle": lambda: bridge.do(Do(settled)),
-        "disable": lambda: disable(row.pk, "ops"),
+        "disable": lambda: disable(row.pk, OPS),
     }
     monkeypatch.setattr("tasks_app.operations.push_configs.LONGEST_TRY", timedelta())
     told = asked_twice(monkeypatch)

@@ -222,7 +222,7 @@ def test_a_removal_is_answered_when_nothing_is_under_way_any_more(
     until(lambda: PushConfig.objects.get().state == "removed", "the removal is written")
     assert not done.is_set()
     gate.set()
-    assert done.wait(10)
+    assert done.wait(PATIENCE)
     assert len(there.got) == 1
     assert sorted(states()) == [(2, "delivered", 1), (3, "dropped", 0)]
     row = PushConfig.objects.get()
@@ -249,7 +249,7 @@ def test_a_webhook_that_is_registered_while_a_removal_waits_is_not_removed(
     happens(task_id, chunk("one"))
     assert not done.is_set()
     gate.set()
-    assert done.wait(10)
+    assert done.wait(PATIENCE)
     assert PushConfig.objects.get().state == "active"
     assert there.wait(1, "/new")[0].seq == 3
 

@@ -20,7 +20,7 @@ from tasks_app.hints import Reached
 from tasks_app.models import Event, Task
 from tasks_app.operations import Follow, tasks
 from tasks_app.readers import Reader, readers
-from tests.conftest import Person
+from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask, message, sent, streamed, text_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -174,7 +174,7 @@ class TestLive:
             return [(seq, payload) for seq, payload, _ in seen]
 
         async def both() -> list[list[tuple[int, str]]]:
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(PATIENCE):
                 return await asyncio.gather(read(), read(), read())
 
         one, two, three = asyncio.run(both())

@@ -99,7 +99,7 @@ async def posted(body: bytes, key: str) -> tuple[HttpResponseBase, bytes]:
     request = AsyncRequestFactory().post(
         "/jsonrpc", data=body, content_type="application/json", headers={"Authorization": f"Bearer {key}"}
     )
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         response = await jsonrpc(request)
         if isinstance(response, StreamingHttpResponse):
             return response, b"".join([chunk async for chunk in response.streaming_content])  # type: ignore[union-attr]

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a.rest import NEW, OLD
-from tests.conftest import Person
+from tests.conftest import PATIENCE, Person
 from tests.transports.test_any_bytes import VALUES, places, written_behind  # noqa: F401  # a fixture
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
@@ -79,7 +79,7 @@ async def answered(verb: str, path: str, body: bytes, key: str) -> tuple[int, st
         match = resolve(request.path_info)
     except Resolver404:
         return 404, "", b""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         response = await match.func(request, *match.args, **match.kwargs)
         if isinstance(response, StreamingHttpResponse):
             return 200, response["Content-Type"], b"".join([chunk async for chunk in response.streaming_content])  # type: ignore[union-attr]

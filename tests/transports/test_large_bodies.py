@@ -13,7 +13,7 @@ from tasks_app.connections import COMPLETE
 from tasks_app.transports import bodies
 from tasks_app.transports.bodies import SMALL, STRANGERS, Gone, Intake, strangers
 from tasks_app.transports.http import Refusal
-from tests.conftest import NO_TLS, Server
+from tests.conftest import NO_TLS, PATIENCE, Server
 from tests.transports.test_bad_input import call, refusal
 from tests.transports.test_connections import head, received, status, wire
 
@@ -71,7 +71,7 @@ class TestOnAServer:
         connections: list[socket.socket] = []
         try:
             for _ in range(20):
-                connections.append(socket.create_connection(("127.0.0.1", server.port), timeout=10))
+                connections.append(socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE))
                 connections[-1].sendall(head("POST /admin/login/ HTTP/1.1", "Content-Length: 1000000"))
             refused = [connection for connection in connections if status(received_now(connection)) == 429]
             assert len(refused) == 4

@@ -36,11 +36,11 @@ def ada(settings: Any) -> User:
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Lets seconds pass."""
-    passed, now = [0.0], clock.now
+    """Lets seconds pass, which otherwise stand still."""
+    passed, start = [0.0], clock.now()
 
     def moved() -> datetime:
-        return now() + timedelta(seconds=passed[0])
+        return start + timedelta(seconds=passed[0])
 
     monkeypatch.setattr(clock, "now", moved)
 
@@ -96,7 +96,7 @@ def test_the_wait_doubles_to_a_quarter_of_an_hour(later: Callable[[float], None]
         later(wait + 1)
 
 
-def test_a_name_that_is_no_users_is_answered_alike() -> None:
+def test_a_name_that_is_no_users_is_answered_alike(later: Callable[[float], None]) -> None:
     assert [login() for _ in range(TRIES + 1)] == [login(user="nobody") for _ in range(TRIES + 1)]
 
 
