@@ -135,8 +135,8 @@ async def answered(
 
 
 def _left(exchange: OpenExchange, wrapping: Wrapping) -> Answered:
-    """Record that nobody is there to be answered."""
-    # Of a change that was asked for nobody knows whether it was begun.
+    """Record a call whose caller has left."""
+    # A change that it asked for may have been begun or not.
     exchange.failed()
     exchange.end("left", status=None)
     recorder.close(exchange)
@@ -281,7 +281,7 @@ def _waiting(
     if not exchange.written:
         recorder.open(exchange)
     exchange.lighten()
-    # Its end is that of the iteration: who leaves is noticed where the answer is sent.
+    # From here on the handler that sends the answer notices that the client has left, and cancels the wait.
     context.left = None
     key, base = digests(key_of(call.request)), address_of(call.request)
     late = LateAnswer(wait, context, exchange, dialect, wrapping, key, base, held)

@@ -79,7 +79,7 @@ class LateAnswer:
         while True:
             self.context.patience = perf_counter() + KEY_SECONDS
             result = await wait_on(self.wait, self.context)
-            # Also before the answer: the key was good seconds ago. While the database is away nobody is told anything.
+            # Also before the answer: the key was good seconds ago. While the database is away this look is left out.
             with contextlib.suppress(OperationalError, InterfaceError):
                 if await bridge.ask(FindCaller(self.key)) is None:
                     raise Unauthenticated
