@@ -8,6 +8,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.test import Client, RequestFactory
 from django.utils import timezone
+from msgspec.structs import replace
 
 from a2a.errors import MissingScope, Unauthenticated
 from a2a.requests import (
@@ -96,7 +97,8 @@ def test_a_revoked_key_is_trusted_for_one_second_and_no_longer(owner: Person, mo
 def test_keys_of_one_principal_share_what_it_owns(owner: Person) -> None:
     task = sent(owner, "hello", "echo")
     second = found(new_key("owner", tenant="home"))
-    assert second == owner.caller
+    assert second is not None
+    assert replace(second, key_id=owner.caller.key_id) == owner.caller
     assert shown(ask(Person("", second), GetTask(id=task.id))) == task
 
 
@@ -163,3 +165,20 @@ def test_over_rest_too_the_scope_comes_before_the_params(client: Client, body: d
     reader = person("reader", "home", scopes=access.READ)
     told = client.post("/tasks/t:cancel", body, "application/json", headers={"X-API-Key": reader.key})
     assert (told.status_code, told.json()["error"]["details"][0]["reason"]) == (403, "MISSING_SCOPE")
+
+
+def test_a_key_that_may_only_write_reads_what_it_writes_to_and_nothing_else(client: Client, owner: Person) -> None:
+    writer = person("owner", "home", scopes=access.WRITE)
+    task = sent(owner, "confidential", agent="asks")
+
+    def call(method: str, **params: Any) -> Any:
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return client.post("/jsonrpc", body, "application/json", headers={"X-API-Key": writer.key}).json()
+
+    said = {"messageId": "m-w", "taskId": task.id, "role": "ROLE_USER", "parts": [{"text": "red"}]}
+    now = {"returnImmediately": True}
+    assert "confidential" in str(call("SendMessage", message=said, configuration=now)["result"])
+    for method, params in (("GetTask", {"id": task.id}), ("ListTasks", {}), ("SubscribeToTask", {"id": task.id})):
+        refused = call(method, **params)
+        assert refused["error"]["code"] == -38010, refused
+        assert "confidential" not in str(refused)
