@@ -55,6 +55,10 @@ class Blocked(Exception):
     """The address must not be called; the sentence says why, and may be told to whoever chose it."""
 
 
+class Inside(Blocked):
+    """The name leads to an address that must not be called."""
+
+
 class Unknown(Exception):
     """The name leads nowhere at the moment."""
 
@@ -176,7 +180,7 @@ async def addresses(host: str, port: int, lookups: Lookups) -> list[str]:
     numbers = [host] if _literal(host) else await _numbers(host, port, lookups)
     # One answer that is not allowed is enough: which of them is dialled must not be up to chance.
     if not _listed(host) and not all(map(_may_dial, numbers)):
-        raise Blocked("leads to an address that is not of the public network")
+        raise (Blocked if _literal(host) else Inside)("leads to an address that is not of the public network")
     return numbers
 
 

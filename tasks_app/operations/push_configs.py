@@ -70,8 +70,9 @@ def check_address(config: PushConfig):  # type: ignore[no-untyped-def]  # a part
     """Raises InvalidParams for an address that must not be called."""
     try:
         yield Await(lambda: outbound.check(config.url))
-    except outbound.Unknown:
-        # It may be known later; what it leads to then is looked at before it is dialled.
+    except (outbound.Unknown, outbound.Inside):
+        # Either is taken, and looked at again before it is dialled: a caller who registers name after name must not
+        # find out which of them lead to machines inside.
         return
     except outbound.Blocked as error:
         raise InvalidParams((config.path, str(error))) from None

@@ -12,8 +12,9 @@ from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings as django_settings
 from django.db import connection
 
+from a2a.errors import InvalidParams
 from a2a.requests import GetPushConfig, ListPushConfigs
-from tasks_app import access, clock
+from tasks_app import access, clock, outbound
 from tasks_app.bridge import Do, bridge
 from tasks_app.deliveries import ActRefused, enable, end_webhooks_of, secret_of
 from tasks_app.deliveries.keys import EXPIRED, REVOKED, UNSENT, end_webhooks_without_key
@@ -195,3 +196,27 @@ def test_a_key_that_expires_later_is_good_until_then(owner: Person, there: Recei
     assert bridge.do(Do(end_webhooks_without_key)) == 0
     pump()
     assert len(there.got) == 1
+
+
+def test_a_name_that_leads_inside_is_registered_like_one_that_is_unknown(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lookup(host: str, port: int, lookups: Any) -> Any:
+        if host == "unknown.example":
+            raise OSError
+        return [(2, 1, 6, "", ("10.0.0.7", port))]
+
+    monkeypatch.setattr(outbound, "lookup", lookup)
+    for number, name in enumerate(("inside.example", "unknown.example")):
+        task_id = hooked(owner, f"https://{name}/x", id=f"w{number}")
+        assert ask(owner, GetPushConfig(task_id=task_id, id=f"w{number}")).url == f"https://{name}/x"
+        happens(task_id, WORKS)
+    pump()
+    by_host = {row.config.host: (row.state, row.error) for row in Delivery.objects.select_related("config")}
+    assert by_host["inside.example"] == (
+        "dead", "The address leads to an address that is not of the public network.",
+    )  # fmt: skip
+    assert by_host["unknown.example"][0] == "waiting"
+    with pytest.raises(InvalidParams) as refused:
+        hooked(owner, "https://10.0.0.7/x")
+    assert "public network" in str(refused.value.violations)
