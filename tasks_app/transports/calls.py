@@ -1,7 +1,6 @@
 """A call over HTTP, once its door has understood it: performed, told, recorded. What the doors of HTTP share."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
@@ -341,9 +340,14 @@ def stream_headers(answered: Answered) -> dict[str, str]:
 
 
 async def unreadable(request: HttpRequest, exchange: OpenExchange, wrapping: Wrapping, error: Error) -> HttpResponse:
-    """A body that cannot be read; its content is kept only for callers who are known."""
-    with contextlib.suppress(Unauthenticated, DatabaseError, InterfaceError):
+    """Refuse a body that cannot be read: a stranger for want of a key, whatever is wrong with the body besides."""
+    try:
         caller = await authenticate(request)
+    except (Unauthenticated, Left) as cause:
+        return unknown_caller(exchange, wrapping, cause)
+    except (DatabaseError, InterfaceError):
+        pass  # That the body is wrong can be told without the database.
+    else:
         if exchange.row.request_bytes > LARGE:
             await off_loop(exchange.asked_by, caller)
         else:

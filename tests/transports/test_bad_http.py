@@ -75,6 +75,13 @@ def test_without_a_good_key_there_is_a_challenge(server: Server, headers: Any) -
     assert answers[0] == answers[1] == answers[2]
 
 
+@pytest.mark.parametrize("body", [b"{", b"[]", b"5", b"\xff", b'{"jsonrpc":"1.0","id":1,"method":"x"}', b""], ids=repr)
+def test_a_stranger_hears_of_the_key_before_anything_about_the_body(server: Server, body: bytes) -> None:
+    for path in ("/jsonrpc", "/message:send", "/v1/message:send"):
+        response = httpx.post(server.url + path, content=body, headers={"Content-Type": "application/json"})
+        assert (response.status_code, "www-authenticate" in response.headers) == (401, True), path
+
+
 @pytest.mark.parametrize(
     "given", ["x" * 129, "<script>", "a b", "a\tb", "é".encode(), "", "%0d%0aSet-Cookie: a=b"], ids=str
 )

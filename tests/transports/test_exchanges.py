@@ -367,7 +367,7 @@ def test_a_call_without_a_good_key_keeps_no_content(post: Post) -> None:
     for exchange in recorded(3):
         assert (exchange.outcome, exchange.caller_id, exchange.body.request) == ("refused", None, "")
         assert "hunter2" not in exchange.body.response
-    assert [exchange.http_status for exchange in recorded(3)] == [401, 401, 200]
+    assert [exchange.http_status for exchange in recorded(3)] == [401, 401, 401]
 
 
 def test_every_exchange_names_the_address_that_it_came_from(post: Post, settings: Any) -> None:
