@@ -2,7 +2,7 @@
 # the other one, so switching between run and test installs nothing.
 
 PYTHON ?= python3
-UV_VERSION := 0.13.8
+UV_VERSION := $(shell sed -n 's/^uv==\([0-9.]*\).*/\1/p' requirements-uv.lock)
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 UPGRADE ?=
@@ -65,6 +65,7 @@ OTHERS = $(UV) pip compile - --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
 lock: $(UV_STAMP) ## resolve the dependencies again (UPGRADE=--upgrade for the newest)
+	@echo "uv==$(UV_VERSION)" | $(OTHERS) --output-file requirements-uv.lock >/dev/null
 	@$(call quietly,$(COMPILE) --output-file requirements.lock)
 	@$(call quietly,$(COMPILE) --group dev --constraints requirements.lock --output-file requirements-dev.lock)
 	@for version in 1.3.0 0.3.26; do echo "a2a-sdk[signing]==$$version" | $(OTHERS) \
@@ -82,7 +83,7 @@ $(UV_STAMP):
 		exit 1; }
 	@echo "Setting up .venv, once"
 	@$(call quietly,$(PYTHON) -m venv --clear .venv)
-	@$(call quietly,$(PY) -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION))
+	@$(call quietly,$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock)
 	@touch $@
 
 # --python: an activated environment of the caller's must stay as it is.
