@@ -5,7 +5,7 @@ A value that means nothing is an AgentMistake, which names the line of the yield
 
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
@@ -34,7 +34,7 @@ async def act(run: Run, give: Give) -> None:
                 if await _give(run, value, give, values):
                     return
     except WrongValue as error:
-        _raise_located(run, error, at_raise(error.__traceback__))
+        raise located(run, error, at_raise(error.__traceback__)) from None
 
 
 async def _give(run: Run, value: Any, give: Give, values: Any) -> bool:
@@ -43,7 +43,7 @@ async def _give(run: Run, value: Any, give: Give, values: Any) -> bool:
         action = taken(run, value)
         await give(action)
     except WrongValue as error:
-        _raise_located(run, error, at_yield(values))
+        raise located(run, error, at_yield(values)) from None
     return ends_run(action)
 
 
@@ -60,7 +60,7 @@ def act_now(run: Run, give: GiveNow) -> None:
                 if _give_now(run, value, give, values):
                     return
     except WrongValue as error:
-        _raise_located(run, error, at_raise(error.__traceback__))
+        raise located(run, error, at_raise(error.__traceback__)) from None
 
 
 def _give_now(run: Run, value: Any, give: GiveNow, values: Any) -> bool:
@@ -69,7 +69,7 @@ def _give_now(run: Run, value: Any, give: GiveNow, values: Any) -> bool:
     try:
         return give(taken(run, value))
     except WrongValue as error:
-        _raise_located(run, error, at_yield(values))
+        raise located(run, error, at_yield(values)) from None
 
 
 def taken(run: Run, value: Any) -> Action:
@@ -78,10 +78,9 @@ def taken(run: Run, value: Any) -> Action:
     return action_of(value)
 
 
-def _raise_located(run: Run, error: WrongValue, place: str | None) -> NoReturn:
-    """Raise the mistake with its place: the given one, or else that of the function."""
-    sentence = f'{place or where(run.agent.function)}: agent "{run.agent.name}" {error}'
-    raise AgentMistake(sentence) from None
+def located(run: Run, error: WrongValue, place: str | None = None) -> AgentMistake:
+    """The mistake with its place: the given one, or else that of the function."""
+    return AgentMistake(f'{place or where(run.agent.function)}: agent "{run.agent.name}" {error}')
 
 
 def arguments(run: Run) -> dict[str, Any]:

@@ -333,7 +333,7 @@ async def writes(run: Run, chunks: int, size: int) -> AsyncIterator[Any]:
         yield "x" * size
 
 
-PIECES = ("  Once", " upon\u2028", "\n\na\u0085", " ", "\u2029time", ".\n")
+PIECES = ("  Once", " upon", "\n\na", " ", "time\u2028", ".\n")
 """With all at which a reader of lines might divide it."""
 
 

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from a2a.acting import GiveNow, act, act_now, arguments
+from a2a.acting import GiveNow, act, act_now, arguments, located
+from a2a.mistakes import WrongValue
 from a2a.run import Action, Run
 from a2a.scribe import ends_run
 from tasks_app.runner.isolation import actions_of
@@ -88,5 +89,8 @@ def _watch(run: Run, give: GiveNow) -> None:
     arguments(run)  # Those that do not fit need no process.
     with contextlib.closing(actions_of(run)) as actions:
         for action in actions:
-            if run.cancelled or give(action):
-                return
+            try:
+                if run.cancelled or give(action):
+                    return
+            except WrongValue as error:
+                raise located(run, error) from None

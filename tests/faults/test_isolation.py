@@ -101,6 +101,7 @@ async def test_in_a_process_of_its_own_an_agent_knows_its_caller_and_mistakes_ar
     async with client(node) as caller:
         for what, state, said in (
             ("yield", "TASK_STATE_FAILED", 'agent "apart-errs" gives a value of type object: '),
+            ("keys", "TASK_STATE_FAILED", 'agent "apart-errs" gives what JSON cannot hold: dict key must be str'),
             ("ask", "TASK_STATE_INPUT_REQUIRED", FORGOTTEN),
             ("nothing", "TASK_STATE_COMPLETED", FORGOTTEN),
         ):

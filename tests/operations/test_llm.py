@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from django.db import connections
 from django.test import Client
 from msgspec.structs import replace
 
@@ -261,6 +262,7 @@ def test_the_second_call_carries_the_first_answer_byte_for_byte(owner: Person, e
             call.write(piece(text))
             # Each piece is an event of its own, so that none was joined with its neighbour before it was stored.
             until(partial(is_stored, text), repr(text))
+        connections.close_all()  # those of this thread
         call.write(DONE)
         call.end()
 
