@@ -4,13 +4,14 @@ arguments are read."""
 import os
 import pwd
 import re
-from argparse import ArgumentParser, ArgumentTypeError, _ActionsContainer
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter, _ActionsContainer
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import orjson
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, DjangoHelpFormatter
 from django.db import connection
 from django.db.models import QuerySet
 
@@ -81,6 +82,21 @@ def account() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # a container may run under a number that has no name
         return str(os.getuid())
+
+
+class _Lines(DjangoHelpFormatter, RawDescriptionHelpFormatter):
+    """Leaves the lines of examples as they are."""
+
+
+def takes_examples(parser: ArgumentParser, *lines: str) -> None:
+    """Show command lines at the end of the help."""
+    parser.formatter_class = _Lines
+    parser.epilog = "\n".join(["examples:", *(f"  manage.py {line}" for line in lines)])
+
+
+def ids_of(arguments: Sequence[str]) -> list[str]:
+    """Return the ids that are named; of a single dash those of the standard input, however many they are."""
+    return sys.stdin.read().split() if list(arguments) == ["-"] else list(arguments)
 
 
 def takes_operator(parser: ArgumentParser) -> None:

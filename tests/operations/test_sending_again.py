@@ -69,7 +69,16 @@ def _by_command(ids: Sequence[str]) -> None:
     assert [orjson.loads(line) for line in out.getvalue().splitlines()] == [{"id": id, "done": "retry"} for id in ids]
 
 
-@pytest.mark.parametrize("way", [_by_the_act, _through_the_admin, _by_command], ids=["act", "admin", "command"])
+def _from_the_input(ids: Sequence[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdin", StringIO("\n".join(ids)))
+        call_command("deliveries", "retry", "-", stdout=StringIO())
+
+
+WAYS = {"act": _by_the_act, "admin": _through_the_admin, "command": _by_command, "input": _from_the_input}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_a_selection_reaches_each_webhook_in_the_order_of_the_events(
     dead: list[str], sender: Sender, there: Receiver, way: Any
 ) -> None:

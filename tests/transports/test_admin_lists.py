@@ -1,6 +1,7 @@
 """Lists of the admin: numbers that are true, marks of the call and of its task, and rows found by a reference."""
 
 import re
+import shlex
 from io import StringIO
 from typing import Any
 
@@ -8,7 +9,7 @@ import orjson
 import pytest
 from django.contrib.admin import site
 from django.contrib.auth.models import User
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError, call_command, load_command_class
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
@@ -241,3 +242,12 @@ def test_a_look_up_that_prints_less_than_it_found_says_so(olga: Principal, monke
         assert ([line["id"] for line in lines], said, code) == (sorted(ids, reverse=True), "", 0)
     lines, said, code = printed("exchanges", "list", "--limit", "2")
     assert (len(lines), code, "more than these 2" in said) == (2, 0, True)
+
+
+@pytest.mark.parametrize("command", ["exchanges", "tasks", "deliveries"])
+def test_the_help_of_a_command_has_examples_that_can_be_parsed(command: str) -> None:
+    parser = load_command_class("tasks_app", command).create_parser("manage.py", command)
+    examples = re.findall(rf"^  manage\.py {command} (.*?)(?:  | \||$)", parser.format_help(), re.MULTILINE)
+    assert len(examples) == 3
+    for example in examples:
+        assert parser.parse_args(shlex.split(example))

@@ -10,7 +10,7 @@ from django.db.models import Model
 from tasks_app import deliveries
 from tasks_app.audit import Operator
 from tasks_app.deliveries import ActRefused, Answer
-from tasks_app.management.operator import DatabaseCommand, by, takes_limit, takes_operator
+from tasks_app.management.operator import DatabaseCommand, by, ids_of, takes_examples, takes_limit, takes_operator
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
 
 HEAD = (
@@ -48,6 +48,12 @@ class Command(DatabaseCommand):
     help = "Webhooks and their deliveries: list, show, retry, give up. Prints JSON lines."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        takes_examples(
+            parser,
+            "deliveries list --state dead",
+            "deliveries list --state dead --limit 10000 | jq -r .id | manage.py deliveries retry -",
+            'deliveries disable WEBHOOK_ID --reason "its receiver is gone"',
+        )
         verbs = parser.add_subparsers(dest="verb", required=True)
         listing = verbs.add_parser("list", help="the newest deliveries")
         listing.add_argument("--state", choices=[state for state, _ in Delivery.STATES])
@@ -64,7 +70,9 @@ class Command(DatabaseCommand):
         takes_limit(webhooks)
         for verb, act in ACTS.items():
             parser = verbs.add_parser(verb, help=act.help)
-            parser.add_argument("ids", nargs="+", metavar="id" if act.model is Delivery else "webhook_id")
+            parser.add_argument(
+                "ids", nargs="+", metavar="id" if act.model is Delivery else "webhook_id", help="or -: of the input"
+            )
             takes_operator(parser)
         secret = verbs.add_parser("secret", help="what the deliveries of a webhook are signed with")
         secret.add_argument("id", metavar="webhook_id")
@@ -82,7 +90,7 @@ class Command(DatabaseCommand):
                 self.told("webhook_id", _secret(by(options), options["id"]))
             case _:
                 name = "id" if ACTS[verb].model is Delivery else "webhook_id"
-                self.told(name, _act(verb, by(options), options["ids"]))
+                self.told(name, _act(verb, by(options), ids_of(options["ids"])))
 
     def list(self, rows: Any, options: dict[str, Any]) -> None:
         columns = {"state": "state", "task": "task_id", "webhook": "config_id", "host": "host", "key": "key_id"}

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from tasks_app import lookup, responses
 from tasks_app.ids import uuid7_at
-from tasks_app.management.operator import LINES, DatabaseCommand, limit_of, takes_since, within
+from tasks_app.management.operator import LINES, DatabaseCommand, limit_of, takes_examples, takes_since, within
 from tasks_app.models import Exchange, ExchangeBody
 
 COLUMNS = {
@@ -31,6 +31,12 @@ class Command(DatabaseCommand):
             "id",
             metavar="list|ID",
             help="the newest; or of this exchange, request, rpc or task id, or a reference that a caller was told",
+        )
+        takes_examples(
+            parser,
+            "exchanges list --outcome error --since 15m",
+            "exchanges req-7781 --bodies | jq '.response | fromjson'",
+            "exchanges adc271c580b2      the reference that the caller of a failure was told",
         )
         parser.add_argument("--bodies", action="store_true", help="with the texts of request and response")
         of_list = parser.add_argument_group("of the list")

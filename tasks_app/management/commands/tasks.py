@@ -14,7 +14,16 @@ from tasks_app.addresses import public
 from tasks_app.audit import Operator
 from tasks_app.files import with_links
 from tasks_app.ids import uuid7_at
-from tasks_app.management.operator import DatabaseCommand, by, limit_of, takes_limit, takes_operator, takes_since
+from tasks_app.management.operator import (
+    DatabaseCommand,
+    by,
+    ids_of,
+    limit_of,
+    takes_examples,
+    takes_limit,
+    takes_operator,
+    takes_since,
+)
 from tasks_app.models import Event, Run, Task
 
 HEAD = (
@@ -27,6 +36,12 @@ class Command(DatabaseCommand):
     help = "Show, cancel and list tasks. Prints JSON lines."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        takes_examples(
+            parser,
+            "tasks list --state failed --since 1h",
+            "tasks show adc271c580b2      the reference that the caller of a failure was told",
+            'tasks cancel ID ID --reason "the order was withdrawn"',
+        )
         verbs = parser.add_subparsers(dest="verb", required=True)
         show = verbs.add_parser("show", help="everything about a task, or about the tasks of a context")
         show.add_argument(
@@ -34,7 +49,7 @@ class Command(DatabaseCommand):
         )
         show.add_argument("--limit", type=limit_of, help=f"tasks; {lookup.CANDIDATES} if left out")
         cancel = verbs.add_parser("cancel", help="cancel tasks")
-        cancel.add_argument("ids", nargs="+", metavar="id")
+        cancel.add_argument("ids", nargs="+", metavar="id", help="or -: of the input")
         takes_operator(cancel)
         listing = verbs.add_parser("list", help="the newest tasks")
         listing.add_argument("--state", choices=[state.value for state in TaskState])
@@ -48,7 +63,7 @@ class Command(DatabaseCommand):
             case "show":
                 self.show(options["id"], options["limit"])
             case "cancel":
-                self.cancel(options["ids"], by(options))
+                self.cancel(ids_of(options["ids"]), by(options))
             case _:
                 self.list(options)
 
