@@ -1,7 +1,6 @@
 """Actions that an agent has made: `run.status(...)` without a `yield` before it does nothing, and says nothing."""
 
 import sys
-from collections import Counter
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -25,7 +24,8 @@ class Drafts:
     def __init__(self) -> None:
         self._made: dict[int, tuple[Any, Place]] = {}
         """By identity; the action is kept, so that no other can have that."""
-        self._places: Counter[Place] = Counter()
+        self._places: dict[Place, int] = {}
+        """How many of them were made at each place."""
         self.elsewhere: tuple[str, ...] = ()
         """Sentences from the process in which the agent ran."""
 
@@ -34,15 +34,19 @@ class Drafts:
         maker = sys._getframe(1)
         frame = maker.f_back or maker
         place = Place(frame.f_code.co_filename, frame.f_lineno, maker.f_code.co_name)
-        if self._places[place] < MOST and len(self._places) <= MOST:
+        number = self._places.get(place, 0)
+        if number < MOST and len(self._places) <= MOST:
             self._made[id(action)] = (action, place)
-            self._places[place] += 1
+            self._places[place] = number + 1
         return action
 
     def give(self, action: Any) -> None:
         """Forget the action: it is given."""
         if (made := self._made.pop(id(action), None)) is not None:
-            self._places -= Counter([made[1]])
+            place = made[1]
+            self._places[place] -= 1
+            if not self._places[place]:
+                del self._places[place]
 
     def forgotten(self, agent: str) -> tuple[str, ...]:
         """A sentence for each line that made an action which was never given."""

@@ -19,10 +19,11 @@ SETTLING = 3600.0
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """A clock that is never set, and that goes on while the machine sleeps."""
 _SECOND = 1_000_000_000
+_read = time.clock_gettime_ns
 
 
 def _ticks() -> int:
-    return time.clock_gettime_ns(_STEADY)
+    return _read(_STEADY)
 
 
 class Anchor:
@@ -83,12 +84,13 @@ anchor = Anchor()
 
 def now() -> datetime:
     """Return the database's time of day, aware, in UTC, without asking the database."""
-    return datetime.fromtimestamp((_ticks() + anchor.shift) / _SECOND, UTC)
+    # Called five times a send: what _ticks() does is here itself.
+    return datetime.fromtimestamp((_read(_STEADY) + anchor.shift) / _SECOND, UTC)
 
 
 def milliseconds() -> int:
     """Return the same time in milliseconds since 1970, for ids."""
-    return (_ticks() + anchor.shift) // 1_000_000
+    return (_read(_STEADY) + anchor.shift) // 1_000_000
 
 
 def shared() -> datetime:
