@@ -203,7 +203,7 @@ LLM_API_KEY = text("LLM_API_KEY")
 
 # ----------------------------------------------------------------- database
 
-if not text("DATABASE_URL"):
+if not text("DATABASE_URL") or DATA_DIR.is_dir():
     make_folder(DATA_DIR)
 DATABASES: dict[str, Any] = {
     "default": database("DATABASE_URL", f"sqlite:///{quote(str(DATA_DIR / 'taskdesk.sqlite3'))}")
