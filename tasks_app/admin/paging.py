@@ -61,6 +61,8 @@ class NewestList(ChangeList):
     older = newer = ""
     """The query strings that go on where this list ends and begins."""
     total = Total(0, exact=True)
+    capped = False
+    """There are more rows than this list pages through."""
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[str | Combinable]:
         return ["-pk"]
@@ -90,6 +92,7 @@ class NewestList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         narrowed = bool(self._specs()) and self.windowed is None
         self.total = counted(self.queryset, COUNTED if narrowed else MOST, self.list_per_page)
+        self.capped = not self.total.exact or self.total.number > MOST
         searched = self.model_admin.searched if self.query.strip() else None
         if self.floor is not None or (searched is not None and self.total.number >= searched):
             self.total = self.total._replace(exact=False)
@@ -111,9 +114,7 @@ class NewestList(ChangeList):
 
     def _link(self) -> None:
         """Set the links to older and newer rows."""
-        last = self.floor
-        if self.total.number > MOST or (not self.total.exact and self.floor is None):
-            last = _nth(self.queryset, MOST) or self.floor
+        last = (_nth(self.queryset, MOST) if self.capped else None) or self.floor
         if last is not None:
             self.older = self.get_query_string({BELOW: last})
         if below := self.params.get(BELOW):
@@ -132,8 +133,9 @@ class NewestList(ChangeList):
 
     @property
     def looked_back_to(self) -> str:
-        """The time of the oldest row that the filters looked at; empty if they looked at all."""
-        return moment(time_of(self.floor)) if self.floor else ""
+        """The time of the oldest row that the filters looked at; empty if they looked at all, or found more than one
+        list pages through."""
+        return moment(time_of(self.floor)) if self.floor and not self.capped else ""
 
     @property
     def may_choose_all(self) -> bool:

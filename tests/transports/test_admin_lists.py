@@ -140,6 +140,23 @@ def test_a_long_list_says_at_least_and_goes_on_older_and_newer(
     assert back.newer == "?"
 
 
+def test_a_window_with_more_rows_than_a_list_pages_through_is_read_to_its_end(
+    admin: Client, olga: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paging, "MOST", 3)
+    monkeypatch.setattr(paging, "WINDOW", 6)
+    rows = sorted((exchange(olga).pk for _ in range(8)), reverse=True)
+    seen, query = [], "?method=SendMessage"
+    for _ in range(4):
+        found, text = shown(admin, "exchange", query)
+        assert ("looked back to" in text) == (found.floor is not None and not found.capped)
+        seen += [row.pk for row in found.result_list]
+        query = found.older
+        if not query:
+            break
+    assert seen == rows
+
+
 def test_the_box_says_at_least_where_it_does_not_look_at_all(
     admin: Client, olga: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
