@@ -26,10 +26,11 @@ from a2a.requests import (
 )
 from tasks_app import access
 from tasks_app.access import FindCaller, callers_many, digests, new_key
+from tasks_app.exchanges import recorder
 from tasks_app.models import ApiKey, Principal, Tenant
 from tasks_app.operations import OPERATIONS, Context, perform_now
 from tasks_app.transports import http
-from tests.conftest import Person, person
+from tests.conftest import PATIENCE, Person, person
 from tests.operations.asking import ask, message, sent, shown
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -182,3 +183,4 @@ def test_a_key_that_may_only_write_reads_what_it_writes_to_and_nothing_else(clie
         refused = call(method, **params)
         assert refused["error"]["code"] == -38010, refused
         assert "confidential" not in str(refused)
+    assert recorder.drain(PATIENCE), "a later test counts exchanges"
