@@ -9,7 +9,6 @@ from django.db import transaction
 
 from tasks_app import access, clock
 from tasks_app.audit import Change, write_down
-from tasks_app.deliveries import end_webhooks_of
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.management.operator import by, name_of, scopes_of, takes_limit, takes_operator
 from tasks_app.models import ApiKey
@@ -62,6 +61,8 @@ def _list(printer: Printer, options: dict[str, Any]) -> None:
 
 
 def _revoke(printer: Printer, options: dict[str, Any]) -> None:
+    from tasks_app.deliveries import end_webhooks_of  # with an HTTP client, which no other noun needs
+
     keys = ApiKey.objects.select_related("principal__tenant").filter(pk=options["id"])
     if not keys:
         raise CommandError(f"There is no key {options['id']}; see `manage.py a2a keys list`.")
