@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
@@ -37,6 +38,8 @@ INITDB_OPTIONS = [
 HASTY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 """Settings for tests: what was committed survives the end of every process, but not that of the machine."""
 PATIENCE_SECONDS = 60
+PORTS = range(15_000, 32_000)
+_places = count(secrets.randbelow(len(PORTS)))
 
 
 class Unavailable(Exception):
@@ -44,10 +47,16 @@ class Unavailable(Exception):
 
 
 def free_port() -> int:
-    """A loopback TCP port that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a loopback TCP port on which nothing listens.
+
+    A server binds it seconds later. By then a port of the kernel's choice may be that of an outgoing connection, so
+    these are below those. Each process of the tests takes one after another, from a place of its own.
+    """
+    while True:
+        port = PORTS[next(_places) % len(PORTS)]
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @contextmanager

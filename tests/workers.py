@@ -13,8 +13,25 @@ NOT_TRIED = "NOT TRIED"
 """How the reason of a skipped test begins that is repeated at the end of a run."""
 
 os.environ["A2A_ENV_FILE"] = ""  # tests go by their own settings
+PLACES = {
+    "fault": ("tests/faults", "tests/clients"),
+    "clients": ("tests/clients",),
+    "bench": ("tests/bench",),
+    "browser": ("tests/browser",),
+}
+"""Where the tests of these markers are: their runs look nowhere else."""
+
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     os.environ["DATA_DIR"] = str(Path(os.environ.get("DATA_DIR") or ".data").absolute() / "tests" / worker)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse a test that its run would not find."""
+    for item in items:
+        place = item.path.relative_to(config.rootpath).as_posix()
+        for marker, folders in PLACES.items():
+            if item.get_closest_marker(marker) and not place.startswith(tuple(f"{folder}/" for folder in folders)):
+                raise pytest.UsageError(f"{item.nodeid} is a test of {marker}, which must be in {' or '.join(folders)}")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
