@@ -9,12 +9,15 @@ from django.core.files.storage import FileSystemStorage
 
 
 class Fatal(FileSystemStorage):
-    """Kills its process after a file, once, if there is a file `kill` beside the folders."""
+    """Kills its process after a file of a folder, once, if there is a file `kill` beside the folders.
+
+    The sweeper writes a file beside the folders as well, at any time.
+    """
 
     def _save(self, name: str, content: Any) -> str:
         saved = super()._save(name, content)
         order = Path(self.path("kill"))
-        if order.exists():
+        if "/" in name and order.exists():
             order.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
         return str(saved)
