@@ -1,16 +1,16 @@
 """Actions that an agent has made: `run.status(...)` without a `yield` before it does nothing, and says nothing."""
 
 import sys
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from msgspec import Struct
-
-MOST = 16
-"""Drafts that are remembered for one line, and lines: an agent that forgets one forgets it in a loop."""
+FEW = 16
+"""Drafts that are remembered whatever they are; beyond them only the first of a line, for an agent that forgets one
+forgets it in a loop."""
+MOST = 64
 Made = TypeVar("Made")
 
 
-class Place(Struct, frozen=True):
+class Place(NamedTuple):
     """Where an action was made, and by which method of the run."""
 
     file: str
@@ -24,8 +24,6 @@ class Drafts:
     def __init__(self) -> None:
         self._made: dict[int, tuple[Any, Place]] = {}
         """By identity; the action is kept, so that no other can have that."""
-        self._places: dict[Place, int] = {}
-        """How many of them were made at each place."""
         self.elsewhere: tuple[str, ...] = ()
         """Sentences from the process in which the agent ran."""
 
@@ -34,26 +32,22 @@ class Drafts:
         maker = sys._getframe(1)
         frame = maker.f_back or maker
         place = Place(frame.f_code.co_filename, frame.f_lineno, maker.f_code.co_name)
-        number = self._places.get(place, 0)
-        if number < MOST and len(self._places) <= MOST:
+        if len(self._made) < FEW or (len(self._made) < MOST and place not in self._places()):
             self._made[id(action)] = (action, place)
-            self._places[place] = number + 1
         return action
 
     def give(self, action: Any) -> None:
         """Forget the action: it is given."""
-        if (made := self._made.pop(id(action), None)) is not None:
-            place = made[1]
-            self._places[place] -= 1
-            if not self._places[place]:
-                del self._places[place]
+        self._made.pop(id(action), None)
+
+    def _places(self) -> dict[Place, None]:
+        return dict.fromkeys(place for _, place in self._made.values())
 
     def forgotten(self, agent: str) -> tuple[str, ...]:
         """A sentence for each line that made an action which was never given."""
-        places = dict.fromkeys(place for _, place in self._made.values())
         own = tuple(
             f'{place.file}:{place.line}: agent "{agent}": run.{place.maker}(...) does nothing by itself: did you '
             'forget "yield"?'
-            for place in places
+            for place in self._places()
         )
         return (*self.elsewhere, *own)
