@@ -74,7 +74,7 @@ def test_error_pages_have_the_policy(client: Client, settings: object) -> None:
 
 def test_pages_of_a_real_server_have_the_policy_whichever_handler_gives_them(server: Server) -> None:
     for path, status in (("/admin/login/", 200), ("/nothing/here", 404), ("/.well-known/nothing", 404)):
-        answer = httpx.get(server.url + path, verify=NO_TLS)
+        answer = httpx.get(server.url + path, verify=NO_TLS, headers={"Accept": "text/html"})
         assert (answer.status_code, answer.headers["Content-Security-Policy"]) == (status, POLICY)
     card = httpx.get(f"{server.url}/.well-known/agent-card.json", verify=NO_TLS)
     assert "Content-Security-Policy" not in card.headers
