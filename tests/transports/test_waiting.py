@@ -1,6 +1,7 @@
 """A call that waits for longer than a client or a proxy bears silence: headers, spaces, and at last the answer."""
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple
@@ -151,6 +152,22 @@ def test_the_same_message_again_waits_for_the_same_task_and_gets_its_end(owner: 
     told = Exchange.objects.filter(caller_id=owner.caller.owner_id).order_by("id")[:2]
     assert [row.outcome for row in told] == ["result", "result"]
     assert all("m-1" in ExchangeBody.objects.get(pk=row.pk).request for row in told), "what was asked is not kept"
+
+
+def test_a_call_that_waits_keeps_nothing_of_its_message_in_memory(owner: Person) -> None:
+    call = RPC.call("a long message", message_id="m-1")
+
+    async def story() -> None:
+        async with post(owner, RPC, call) as first, post(owner, RPC, call) as again:
+            assert await anext(first.chunks) == await anext(again.chunks) == b" "
+            kept = [late.exchange for late in gc.get_objects() if isinstance(late, waiting.LateAnswer)]
+            assert [(exchange.body.request, exchange._request) for exchange in kept] == [("", b"")] * 2
+            await stop(owner, await until(Task.objects.first))
+            await first.rest()
+            await again.rest()
+
+    gc.collect()
+    asyncio.run(story())
 
 
 def test_a_client_that_leaves_ends_its_wait_and_not_its_task(owner: Person) -> None:
