@@ -2,8 +2,11 @@
 connections by their number."""
 
 import asyncio
+import fcntl
 import resource
 import socket
+import termios
+from array import array
 from http import HTTPStatus
 from typing import Any
 
@@ -78,6 +81,8 @@ class Connection(HttpToolsProtocol):
     """The request that is being answered; uvicorn's `cycle` is the one that came last."""
     stuck: tuple[float, int] | None = None
     """Since when, and with how many bytes left, the reader has been behind."""
+    unread: tuple[float, int] | None = None
+    """Since when, and with how many bytes, the kernel keeps the end of an answer that was given to it as a whole."""
     extensions: Any = None
     """What each request of this connection may use beyond ASGI."""
     complete: Any = None
@@ -275,7 +280,7 @@ class Connection(HttpToolsProtocol):
 
     def _look(self) -> None:
         now = self.loop.time()
-        if self._is_stuck(now):
+        if self._is_stuck(now) or self._is_unread(now):
             self.transport.abort()
             return
         if self.since is not None and now - self.since >= settings.A2A_HEADER_SECONDS:
@@ -295,6 +300,32 @@ class Connection(HttpToolsProtocol):
         remaining = self.transport.get_write_buffer_size()
         self.stuck = now, remaining
         return left - remaining < LEAST_PROGRESS
+
+    def _is_unread(self, now: float) -> bool:
+        """Return whether the reader takes too little of an answer that only the kernel has by now, which keeps
+        megabytes of it: to the server that connection is idle, and idle ones may stay for long."""
+        queued = _queued(self.transport) if self in _unserved else 0
+        if not queued:
+            self.unread = None
+            return False
+        if self.unread is None:
+            self.unread = now, queued
+            return False
+        began, left = self.unread
+        if now - began < settings.A2A_WRITE_SECONDS:
+            return False
+        self.unread = now, queued
+        return left - queued < LEAST_PROGRESS
+
+
+def _queued(transport: Any) -> int:
+    """Return how many bytes the kernel has that the other side has not acknowledged; 0 where that cannot be asked."""
+    answer = array("i", [0])
+    try:
+        fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, answer)
+    except OSError:
+        return 0
+    return answer[0]
 
 
 def _too_large() -> str:
