@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import runpy
+import signal
 import socket
 import sys
 from typing import Any
@@ -60,6 +61,7 @@ def serve(channel: socket.socket) -> dict[str, Any] | None:
 def become(order: dict[str, Any], output: int, errors: int) -> None:
     """Take the session, the environment and the files of a process that was started anew."""
     os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what it runs in the background ignore it
     os.environ.clear()
     os.environ.update(order["environment"])
     os.dup2(output, 1)
