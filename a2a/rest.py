@@ -161,7 +161,8 @@ def _kinds(kind: Any) -> tuple[Any, ...]:
 def _typed(text: str, kinds: frozenset[type], field: str) -> Any:
     """Return the text of a query as one of the types that its field may have."""
     if int in kinds and (number := numeral(text)) is not None:
-        return int(number) if number.is_integer() else number
+        # As JSON is read: what has no place in 64 bits is a float.
+        return int(number) if number.is_integer() and abs(number) < 2**63 else number
     if bool in kinds and text in ("true", "false"):
         return text == "true"
     if str in kinds:

@@ -10,7 +10,7 @@ import pytest
 from django.http import HttpResponse, StreamingHttpResponse
 from django.test import AsyncRequestFactory
 from django.urls import Resolver404, resolve
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from a2a.rest import NEW, OLD
@@ -89,6 +89,7 @@ async def answered(verb: str, path: str, body: bytes, key: str) -> tuple[int, st
 
 @settings(max_examples=400)
 @given(calls())
+@example(("GET", f"/tasks?pageSize={'9' * 40}", b""))
 def test_any_call_gets_an_answer(written_behind: None, owner: Person, call: tuple[str, str, bytes]) -> None:  # noqa: F811
     status, kind, content = asyncio.run(answered(*call, owner.key))
     if not kind:
