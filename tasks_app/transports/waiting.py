@@ -65,7 +65,7 @@ class LateAnswer:
             payload = await off_loop(encode, result) if size > LARGE else encode(result)
             exchange.end("result", payload)
         except asyncio.CancelledError:
-            exchange.end("left")
+            exchange.end("left", status=200 if started else None)
             raise
         except Exception as error:  # noqa: BLE001  # the doors' one catch, where their headers are out already
             payload = self._failed(error, started=started)
