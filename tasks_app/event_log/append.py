@@ -189,7 +189,8 @@ def append_many(items: Sequence[Append]) -> list[Outcome]:
 
 def _append_pushing(items: Sequence[Append]) -> list[Outcome]:
     """Append with deliveries. Raises Held for tasks that have a webhook whose row is locked."""
-    with transaction.atomic(), prepared() as cursor:
+    # The cursor first: within a transaction no plan is made anew.
+    with prepared() as cursor, transaction.atomic():
         results = _append_postgres(items)
         flagged = [
             (item, result.seq)
