@@ -258,11 +258,13 @@ ANSWER = ["\n", "  Par", "is", " ", "\u2028", " is", "\n\n", "the\tcap", "ital."
 def test_the_second_call_carries_the_first_answer_byte_for_byte(owner: Person, endpoint: Endpoint) -> None:
     def script(call: Call) -> None:
         call.begin()
-        for text in ANSWER:
-            call.write(piece(text))
-            # Each piece is an event of its own, so that none was joined with its neighbour before it was stored.
-            until(partial(is_stored, text), repr(text))
-        connections.close_all()  # those of this thread
+        try:
+            for text in ANSWER:
+                call.write(piece(text))
+                # Each piece is an event of its own, so that none was joined with its neighbour before it was stored.
+                until(partial(is_stored, text), repr(text))
+        finally:
+            connections.close_all()  # those of this thread
         call.write(DONE)
         call.end()
 
