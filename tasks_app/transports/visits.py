@@ -16,6 +16,8 @@ class Visits(MiddlewareMixin):
 
     def process_request(self, request: HttpRequest) -> None:
         """Forget who asks when the session is over, and note the visit."""
+        if settings.SESSION_COOKIE_NAME not in request.COOKIES:
+            return  # To look at the session would make each answer vary with the cookie.
         session = request.session
         if SESSION_KEY not in session:
             return

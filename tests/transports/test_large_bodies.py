@@ -56,14 +56,14 @@ class TestOnAServer:
         assert "50000 values" in error["message"]
         assert "50000 values" in caller.post("/v1/message:send", content=NESTED).text
 
-    def test_a_small_body_is_answered_with_its_id_and_its_errors_first(self, server: Server) -> None:
+    def test_a_stranger_hears_of_the_key_first_and_with_a_small_body_gets_the_id_back(self, server: Server) -> None:
         def post(body: bytes) -> httpx.Response:
             return httpx.post(
                 f"{server.url}/jsonrpc", content=body, headers={"Content-Type": "application/json"}, verify=NO_TLS
             )
 
         refusal(post(call("nope", {"a": "x" * (SMALL - 200)})), 401, -38009, 7)
-        refusal(post(b"{"), 200, -32700)
+        refusal(post(b"{"), 401, -38009)
         refusal(post(call("nope", {"a": "x" * SMALL})), 401, -38009, None)
 
     def test_strangers_share_what_arrives_slowly(self, server: Server, caller: httpx.Client) -> None:
