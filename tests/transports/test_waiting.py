@@ -426,7 +426,8 @@ def test_a_fault_of_one_member_is_its_error_and_the_others_are_answered(
     first, second = json.loads(asyncio.run(story()))
     assert (first["id"], first["error"]["code"]) == ("a", -38013)
     assert (second["id"], second["error"]["code"]) == ("b", -32001)
-    row = recorded()
+    recorder.drain(PATIENCE)
+    row = Exchange.objects.get(rpc_id="a")
     assert (row.outcome, row.code, row.http_status) == ("error", -38013, 200)
 
 
