@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from a2a.agents import registry
 from a2a.types import Skill
+from tasks_app.exchanges import recorder
 from tasks_app.management.commands.run import READY
 from tasks_app.transports import front
 from tests.conftest import Server, until
@@ -21,8 +22,10 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;
 
 
 @pytest.fixture(autouse=True)
-def _anew() -> Iterator[None]:
-    """Forget the pages: settings and agents change in tests."""
+def _anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forget the pages: settings and agents change in tests. What is asked in this process leaves no record, for that
+    would be written later, into the database of another test."""
+    monkeypatch.setattr(recorder, "close", lambda exchange: None)
     front.page.cache_clear()
     yield
     front.page.cache_clear()
