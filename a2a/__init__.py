@@ -6,13 +6,13 @@
     DOOR (tasks_app/transports)           who calls; limits; one catch; records the EXCHANGE  |
       |                                                                                       |
       v  DIALECT (a2a/dialects)           v1_0, v0_3, v0_2: decode params, encode answers ----+
-    REQUEST (a2a/requests.py)             ACCOUNT (tasks_app/account.py): has the owner room? |
+    REQUEST (a2a/requests.py)             ACCOUNT (tasks_app/callers/account.py): has the owner room? |
       |                                                                                       |
       v                                                                                       |
     OPERATION (tasks_app/operations)      a generator: yields what it needs, returns ---------+
       |  ^                                Done, Wait or Follow; perform() alone waits         |
       v  |                                                                                    |
-    BRIDGE (tasks_app/bridge.py)          lanes with bounds; calls that wait are done together|
+    BRIDGE (tasks_app/database/bridge.py)          lanes with bounds; calls that wait are done together|
       |  ^                                                                                    |
       v  |                                                                                    |
     EVENT LOG (tasks_app/event_log)       create, append, claim, read: the only writer   READERS

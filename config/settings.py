@@ -275,11 +275,11 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "tasks_app.transports.headers.pages",
     "django.middleware.security.SecurityMiddleware",
-    "tasks_app.transports.static.StaticFiles",
+    "tasks_app.asgi.static.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "tasks_app.transports.visits.Visits",
+    "tasks_app.operators.visits.Visits",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -305,12 +305,12 @@ TEMPLATES = [
         },
     }
 ]
-AUTHENTICATION_BACKENDS = ["tasks_app.logins.Throttle", "django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = ["tasks_app.operators.logins.Throttle", "django.contrib.auth.backends.ModelBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
-    {"NAME": "tasks_app.logins.VariedPassword"},
+    {"NAME": "tasks_app.operators.logins.VariedPassword"},
 ]
 SESSION_COOKIE_AGE = int(A2A_SESSION_HOURS * 3600)
 STATIC_URL = "static/"
@@ -344,7 +344,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"()": "tasks_app.masking.Line", "fmt": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "filters": {"sparing": {"()": "tasks_app.sparing.Sparing"}},
+    "filters": {"sparing": {"()": "tasks_app.process.sparing.Sparing"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["sparing"]}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {

@@ -10,7 +10,8 @@ from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A
 from django.core.files.storage import storages
 
 from a2a.agents import registry
-from tasks_app import access, addresses
+from tasks_app.callers import access
+from tasks_app.cards import addresses
 
 
 @register()
@@ -41,7 +42,7 @@ def check_default_agent(**_: Any) -> list[CheckMessage]:
 
 @register()
 def check_llm(**_: Any) -> list[CheckMessage]:
-    from tasks_app import llm  # as everything heavy here: each command imports this module, few run its checks
+    from tasks_app.agents import llm  # as everything heavy here: each command imports this module, few run its checks
 
     sentence = llm.misconfigured()
     return [Error(sentence, hint="Without address and model there is no llm agent.", id="a2a.E003")] if sentence else []
@@ -101,7 +102,7 @@ def check_public_address(**_: Any) -> list[CheckMessage]:
 @register()
 def check_card_key(**_: Any) -> list[CheckMessage]:
     from a2a.signatures import UnusableKey
-    from tasks_app import cards
+    from tasks_app.cards import public as cards
 
     try:
         cards.card_keys()

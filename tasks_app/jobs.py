@@ -21,10 +21,10 @@ from django.core import checks
 from kombu import Queue
 
 from a2a.agents import registry
-from tasks_app import services
-from tasks_app.dispatch import WAKE, queues_of_agents
 from tasks_app.hints import hints
-from tasks_app.runner import runner
+from tasks_app.hints.dispatch import WAKE, queues_of_agents
+from tasks_app.process import services
+from tasks_app.runner.runner import runner
 
 log = logging.getLogger(__name__)
 LONGER = 3600.0

@@ -5,7 +5,7 @@ import re
 from django.urls import path, re_path
 
 from a2a.rest import NEW, OLD, WORDS
-from tasks_app.paths import RESERVED
+from tasks_app.callers.paths import RESERVED
 from tasks_app.transports.cards import card, catalogue, extended_card, key_set
 from tasks_app.transports.files import download
 from tasks_app.transports.front import front

@@ -25,12 +25,13 @@ import tests.agents  # noqa: F401  # registers them
 from a2a.dialects.protojson import document, dumps, encode_status, event_of
 from a2a.documents import EventDocument
 from a2a.events import apply
-from tasks_app import access, services
-from tasks_app.access import Caller, FindCaller
-from tasks_app.bridge import bridge
+from tasks_app.callers import access
+from tasks_app.callers.access import Caller, FindCaller
+from tasks_app.database.bridge import bridge
 from tasks_app.event_log import ReadTask, read_many
+from tasks_app.event_log.readers import readers
 from tasks_app.models import Event, Task
-from tasks_app.readers import readers
+from tasks_app.process import services
 from tasks_app.transports import http
 from tests import databases
 from tests.servers import free_port, postgres
@@ -213,7 +214,7 @@ class Server(NamedTuple):
 
 
 _PEOPLE = """
-from tasks_app import access
+from tasks_app.callers import access
 access.new_key("developer", key="{owner}")
 access.new_key("colleague", key="{colleague}")
 access.new_key("stranger", tenant="abroad", key="{stranger}")

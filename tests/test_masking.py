@@ -6,10 +6,10 @@ import time
 
 import pytest
 
+from tasks_app.database.rows import RunRow
+from tasks_app.exchanges.redaction import redacted
 from tasks_app.masking import MASK, TRACE_CHARACTERS, Line, is_secret_name, masked_id, masked_text, masked_trace, site
 from tasks_app.masking import masked_values as masked
-from tasks_app.redaction import redacted
-from tasks_app.rows import RunRow
 
 SECRETS = [
     "token", "Token", "TOKEN", "access_token", "sessionToken", "session_token", "session-token", "bearerToken",

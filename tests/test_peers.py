@@ -7,7 +7,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import RequestFactory
 
 from config.environment import networks
-from tasks_app.peers import peer_of
+from tasks_app.callers.peers import peer_of
 
 OURS = ["10.0.0.0/8", "2001:db8:1::/48"]
 

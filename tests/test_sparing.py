@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from tasks_app import sparing
-from tasks_app.sparing import BURST, LONGEST, Sparing
+from tasks_app.process import sparing
+from tasks_app.process.sparing import BURST, LONGEST, Sparing
 
 
 def line(name: str = "django.request", level: int = logging.WARNING, **more: object) -> logging.LogRecord:

@@ -12,8 +12,8 @@ from django.utils.html import format_html
 
 from tasks_app.admin.readonly import LogTable, M, by, confirmation, link
 from tasks_app.admin.text import moment, visible
-from tasks_app.audit import Operator
-from tasks_app.deliveries import Answer, each
+from tasks_app.operators.audit import Operator
+from tasks_app.webhooks import Answer, each
 
 AT_ONCE = 500
 """Rows that one action is done to at most."""

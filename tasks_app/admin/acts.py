@@ -6,10 +6,10 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from tasks_app.acts import Act
 from tasks_app.admin.filters import RecentFilter
 from tasks_app.admin.readonly import Fact, LogTable
 from tasks_app.admin.text import Pane, moment, visible
+from tasks_app.models.acts import Act
 
 
 class ActFilter(RecentFilter):

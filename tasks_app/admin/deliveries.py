@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.db.models import Min, QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from tasks_app import deliveries
+from tasks_app import webhooks
 from tasks_app.admin.acting import Acting, number_of, one_by_one
 from tasks_app.admin.filters import ExactFilter
 from tasks_app.admin.paging import held
@@ -61,7 +61,7 @@ class DeliveryAdmin(Acting[Delivery]):
         return visible(row.error) or None
 
     def page(self, request: HttpRequest, row: Delivery) -> dict[str, Any]:
-        pane, body = Pane(), deliveries.shown_body(row, "")
+        pane, body = Pane(), webhooks.shown_body(row, "")
         tries, more = held(DeliveryTry.objects.filter(delivery_id=row.pk).order_by("-id"), SHOWN)
         return {
             "mark": row.state,
@@ -86,7 +86,7 @@ class DeliveryAdmin(Acting[Delivery]):
     @admin.action(permissions=["act"], description="Send selected deliveries again")
     def send_again(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse | None:
         return self.act(
-            request, queryset, "send_again", deliveries.send_again, title="Send these deliveries again?",
+            request, queryset, "send_again", webhooks.send_again, title="Send these deliveries again?",
             warning="Each webhook gets its deliveries in the order of their events. Receivers may get them twice, with "
             "the same webhook-id.", done="To be sent again", harmless=True,
         )  # fmt: skip
@@ -94,7 +94,7 @@ class DeliveryAdmin(Acting[Delivery]):
     @admin.action(permissions=["act"], description="Give up selected deliveries")
     def give_up(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse | None:
         return self.act(
-            request, queryset, "give_up", one_by_one(deliveries.give_up),
+            request, queryset, "give_up", one_by_one(webhooks.give_up),
             title="Give up these deliveries?",
             warning="They are not tried again; the next ones of their webhooks go on.", done="Given up",
         )  # fmt: skip
@@ -127,7 +127,7 @@ def next_tries(rows: Sequence[Delivery]) -> dict[str, str]:
 def delivery_facts(row: Delivery) -> list[Fact]:
     config = row.config
     return [
-        Fact("Receiver", visible(deliveries.shown_address(config.url)) if config else ""),
+        Fact("Receiver", visible(webhooks.shown_address(config.url)) if config else ""),
         Fact("Next try (UTC)", next_tries([row]).get(row.pk, "")),
         Fact("Task", row.task_id, link("task", row.task_id)),
         Fact("Event", str(row.seq)),

@@ -10,12 +10,13 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from a2a.dialects import DIALECTS
-from tasks_app import lookup, responses
 from tasks_app.admin.filters import CreatedFilter, ExactFilter, RecentFilter
 from tasks_app.admin.paging import held
 from tasks_app.admin.readonly import BROKEN, Fact, LogTable, link
 from tasks_app.admin.text import Pane, duration, moment, size, visible
+from tasks_app.exchanges import responses
 from tasks_app.models import Exchange, ExchangeBody
+from tasks_app.operators import lookup
 
 BATCH = 100
 """Members of the same HTTP call that are listed."""

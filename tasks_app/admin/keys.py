@@ -8,12 +8,12 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from tasks_app import access
 from tasks_app.admin.readonly import M, ReadOnly, by, confirmation
 from tasks_app.admin.text import moment
-from tasks_app.audit import Change, write_down
-from tasks_app.deliveries import end_webhooks_of
+from tasks_app.callers import access
 from tasks_app.models import ApiKey, Principal, Tenant
+from tasks_app.operators.audit import Change, write_down
+from tasks_app.webhooks import end_webhooks_of
 
 AT_ONCE = 500
 

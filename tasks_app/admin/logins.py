@@ -4,10 +4,10 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from tasks_app import logins
 from tasks_app.admin.readonly import ReadOnly, by
 from tasks_app.admin.text import moment, visible
 from tasks_app.models import WrongLogins
+from tasks_app.operators import logins
 
 admin.site.login_form = logins.LoginForm
 

@@ -15,8 +15,8 @@ from django.http import HttpRequest
 
 from tasks_app.admin.filters import ListFilter
 from tasks_app.admin.text import moment
+from tasks_app.database.sessions import too_slow
 from tasks_app.ids import time_of
-from tasks_app.sessions import too_slow
 
 M = TypeVar("M", bound=Model)
 

@@ -15,7 +15,7 @@ from django.utils.text import capfirst
 from a2a.errors import Error
 from tasks_app.admin.paging import NewestList
 from tasks_app.admin.text import visible
-from tasks_app.audit import ADMIN, Operator
+from tasks_app.operators.audit import ADMIN, Operator
 
 M = TypeVar("M", bound=Model)
 BROKEN = (Error, KeyError, TypeError, ValueError, AttributeError)

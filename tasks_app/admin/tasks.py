@@ -15,15 +15,16 @@ from django.utils.html import format_html
 from a2a.agents import registry
 from a2a.errors import Error
 from a2a.states import TERMINAL, TaskState
-from tasks_app import lookup, operations
+from tasks_app import operations
 from tasks_app.admin import task_page
 from tasks_app.admin.acting import AT_ONCE, number_of, summed
 from tasks_app.admin.filters import CreatedFilter, ExactFilter
 from tasks_app.admin.readonly import LogTable, by, confirmation, link
 from tasks_app.admin.text import moment, visible
-from tasks_app.deliveries import Answer
 from tasks_app.ids import own_context
 from tasks_app.models import STATES, Task
+from tasks_app.operators import lookup
+from tasks_app.webhooks import Answer
 
 
 class StateFilter(ExactFilter):

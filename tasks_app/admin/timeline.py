@@ -12,9 +12,9 @@ from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCr
 from a2a.types import Message, Part
 from tasks_app.admin.readonly import BROKEN, link
 from tasks_app.admin.text import Pane, moment, size, visible
-from tasks_app.deliveries import with_files
 from tasks_app.models import Event as Row
 from tasks_app.models import Task
+from tasks_app.webhooks import with_files
 
 NEWEST = 500
 """Events that are shown."""

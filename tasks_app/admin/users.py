@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 
 from tasks_app.admin.readonly import acts_of, by
 from tasks_app.admin.text import moment
-from tasks_app.audit import Change, write_down
+from tasks_app.operators.audit import Change, write_down
 
 admin.site.unregister([User, Group])
 

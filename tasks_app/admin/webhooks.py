@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from tasks_app import deliveries
+from tasks_app import webhooks
 from tasks_app.admin.acting import Acting, number_of, one_by_one
 from tasks_app.admin.deliveries import delivery_lines, delivery_rows
 from tasks_app.admin.filters import ExactFilter
@@ -37,7 +37,7 @@ class PushConfigAdmin(Acting[PushConfig]):
 
     @admin.display(description="address")
     def address(self, row: PushConfig) -> str:
-        return visible(deliveries.shown_address(row.url))
+        return visible(webhooks.shown_address(row.url))
 
     @admin.display(description="next try (UTC)")
     def due(self, row: PushConfig) -> str | None:
@@ -62,14 +62,14 @@ class PushConfigAdmin(Acting[PushConfig]):
     def disable(self, request: HttpRequest, queryset: QuerySet[PushConfig]) -> HttpResponse | None:
         return self.act(
             request, queryset, "disable",
-            one_by_one(deliveries.disable), title="Disable these webhooks?",
+            one_by_one(webhooks.disable), title="Disable these webhooks?",
             warning="What waits for them is given up; events from now on are not delivered.", done="Disabled",
         )  # fmt: skip
 
     @admin.action(permissions=["act"], description="Enable selected webhooks")
     def enable(self, request: HttpRequest, queryset: QuerySet[PushConfig]) -> HttpResponse | None:
         return self.act(
-            request, queryset, "enable", one_by_one(deliveries.enable), title="Enable these webhooks?",
+            request, queryset, "enable", one_by_one(webhooks.enable), title="Enable these webhooks?",
             warning="Events from now on are delivered again; what was given up is not.", done="Enabled", harmless=True,
         )  # fmt: skip
 
@@ -77,7 +77,7 @@ class PushConfigAdmin(Acting[PushConfig]):
 def webhook_facts(row: PushConfig) -> list[Fact]:
     return [
         Fact("Why", visible(row.reason)),
-        Fact("Address", visible(deliveries.shown_address(row.url))),
+        Fact("Address", visible(webhooks.shown_address(row.url))),
         Fact("Key", str(row.key_id or ""), link("apikey", str(row.key_id)) if row.key_id else ""),
         Fact("Id of its owner", visible(row.config_id)),
         Fact("Task", row.task_id, link("task", row.task_id)),

@@ -41,7 +41,7 @@ from tasks_app.event_log.read import (
     run_seq,
     seq_of_message,
 )
-from tasks_app.event_log.webhooks import (
+from tasks_app.event_log.registry import (
     MOST,
     SEALED_AT_ONCE,
     Full,

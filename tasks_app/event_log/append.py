@@ -19,11 +19,8 @@ from a2a.events import Event, status_of
 from a2a.states import QUIET, TERMINAL, TRANSITIONS, TaskState
 from a2a.types import Status
 from tasks_app import clock
-from tasks_app.event_log.locks import LOCKED, Held, Locked
-from tasks_app.event_log.outbox import write_deliveries
-from tasks_app.event_log.webhooks import put
-from tasks_app.models import Task
-from tasks_app.rows import (
+from tasks_app.database.prepared import prepared
+from tasks_app.database.rows import (
     BODIES,
     EVENTS,
     EXCHANGES,
@@ -43,7 +40,10 @@ from tasks_app.rows import (
     on_postgres,
     sqlite_time,
 )
-from tasks_app.statements import prepared
+from tasks_app.event_log.locks import LOCKED, Held, Locked
+from tasks_app.event_log.outbox import write_deliveries
+from tasks_app.event_log.registry import put
+from tasks_app.models import Task
 
 _TASK = Task._meta.db_table
 

@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from a2a.dialects.protojson import decode_status, document, event_of
 from a2a.documents import EventDocument, TaskDocument
 from a2a.events import fold as fold_events
+from tasks_app.database.prepared import prepared
+from tasks_app.database.rows import SNAPSHOT_SEQ, on_postgres
 from tasks_app.event_log.read import event_row, fold
 from tasks_app.models import Event, Task
-from tasks_app.rows import SNAPSHOT_SEQ, on_postgres
-from tasks_app.statements import prepared
 
 MOST_EVENTS = 512
 MOST_SIZE = 524_288

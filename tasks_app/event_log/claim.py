@@ -17,6 +17,8 @@ from a2a.events import StatusChanged
 from a2a.states import TaskState
 from a2a.types import Status
 from tasks_app import clock
+from tasks_app.database.prepared import prepared
+from tasks_app.database.rows import EVENTS, SNAPSHOT_SEQ, EventRow, as_json, on_postgres, sqlite_time
 from tasks_app.event_log.append import write_snapshot
 from tasks_app.event_log.locks import Held, refused
 from tasks_app.event_log.outbox import write_deliveries
@@ -34,8 +36,6 @@ from tasks_app.event_log.queue import (
 )
 from tasks_app.event_log.read import COLUMNS, ReadTask, TaskRead, one_of, read_many, task_read
 from tasks_app.models import Task
-from tasks_app.rows import EVENTS, SNAPSHOT_SEQ, EventRow, as_json, on_postgres, sqlite_time
-from tasks_app.statements import prepared
 
 log = logging.getLogger(__name__)
 _TASK = Task._meta.db_table

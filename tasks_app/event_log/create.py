@@ -8,9 +8,8 @@ from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
 from tasks_app import clock
-from tasks_app.event_log.locks import LOCKED, Locked
-from tasks_app.models import IdempotencyKey
-from tasks_app.rows import (
+from tasks_app.database.prepared import prepared
+from tasks_app.database.rows import (
     BODIES,
     DELIVERIES,
     EVENTS,
@@ -36,7 +35,8 @@ from tasks_app.rows import (
     as_json,
     on_postgres,
 )
-from tasks_app.statements import prepared
+from tasks_app.event_log.locks import LOCKED, Locked
+from tasks_app.models import IdempotencyKey
 
 
 class Create(Struct, kw_only=True):

@@ -13,11 +13,11 @@ from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tasks_app.account import NOTHING, Count
+from tasks_app.callers.account import NOTHING, Count
+from tasks_app.database.prepared import prepared
+from tasks_app.database.rows import on_postgres, sqlite_time
 from tasks_app.event_log.read import one_of
 from tasks_app.models import Task
-from tasks_app.rows import on_postgres, sqlite_time
-from tasks_app.statements import prepared
 
 _TASK = Task._meta.db_table
 LOCKS = 0xA2A

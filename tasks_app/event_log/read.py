@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from a2a import events
 from a2a.dialects.protojson import document, event_of, task_of
 from a2a.documents import EventDocument, EventKind, TaskDocument
+from tasks_app.database.prepared import prepared
+from tasks_app.database.rows import SNAPSHOT_SEQ, VISIBLE, on_postgres, sight_of
 from tasks_app.hints import Reached
 from tasks_app.models import Event, Task
-from tasks_app.rows import SNAPSHOT_SEQ, VISIBLE, on_postgres, sight_of
-from tasks_app.statements import prepared
 
 PAGE = 100
 """Events read at once."""

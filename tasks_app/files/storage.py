@@ -6,7 +6,7 @@ from django.core.files.storage import Storage, storages
 from msgspec import Struct
 
 from a2a.files import id_of
-from tasks_app.bridge import KINDS, Do, Kind, bridge
+from tasks_app.database.bridge import KINDS, Do, Kind, bridge
 from tasks_app.models import File
 
 

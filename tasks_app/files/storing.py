@@ -16,10 +16,10 @@ from a2a.media import media_type_of
 from a2a.run import Action
 from a2a.types import Part
 from tasks_app import clock
-from tasks_app.bridge import bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.rows import FileRow
 from tasks_app.files.storage import DoWithFiles, path_of, storage
 from tasks_app.models import File
-from tasks_app.rows import FileRow
 
 
 class TooLarge(ValueError):

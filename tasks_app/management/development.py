@@ -10,8 +10,9 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import CommandError
 
-from tasks_app import access, clock
-from tasks_app.addresses import LOOPBACK
+from tasks_app import clock
+from tasks_app.callers import access
+from tasks_app.cards.addresses import LOOPBACK
 from tasks_app.models import ApiKey
 
 OPERATOR = "admin"

@@ -16,8 +16,8 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from tasks_app import clock
-from tasks_app.audit import COMMAND, Operator
-from tasks_app.schema import lacking
+from tasks_app.database.schema import lacking
+from tasks_app.operators.audit import COMMAND, Operator
 
 LONGEST = 10_000
 """Rows that a list prints at most."""

@@ -5,8 +5,8 @@ from django.conf import settings
 from a2a.agents import registry
 from a2a.errors import ExtendedCardNotConfigured, UnknownAgent
 from a2a.requests import GetExtendedCard
-from tasks_app import cards
-from tasks_app.access import check_scope, check_tenant
+from tasks_app.callers.access import check_scope, check_tenant
+from tasks_app.cards import public as cards
 from tasks_app.operations.shape import Context, Done, Steps
 
 

@@ -16,12 +16,12 @@ from a2a.requests import SendMessage, StreamMessage
 from a2a.run import Run, Wants
 from a2a.states import TaskState
 from a2a.types import Message, PushConfig, Status, Task
+from tasks_app.database.rows import EventRow, FileRow, KeyRow, RunRow, TaskRow, TurnRow
 from tasks_app.event_log import Create, Known, deliveries
 from tasks_app.ids import uuid7
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations.push_configs import webhook_row
 from tasks_app.operations.shape import Await, Context
-from tasks_app.rows import EventRow, FileRow, KeyRow, RunRow, TaskRow, TurnRow
 
 
 class Plan(Struct, kw_only=True):

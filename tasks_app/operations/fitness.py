@@ -6,7 +6,7 @@ from a2a.extensions import activated
 from a2a.media import media_type_of
 from a2a.requests import SendMessage
 from a2a.run import Wants
-from tasks_app.access import check_scope, for_agents
+from tasks_app.callers.access import check_scope, for_agents
 from tasks_app.operations.shape import Context
 
 SHOWN = 100

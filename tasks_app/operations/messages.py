@@ -20,10 +20,10 @@ from a2a.run import Run, Wants
 from a2a.states import INTERRUPTED, TERMINAL, TaskState
 from a2a.types import Message, Role, Status
 from tasks_app import clock
-from tasks_app.access import check_tenant, for_agents, sight
-from tasks_app.account import account
-from tasks_app.bridge import DoSlowly
-from tasks_app.conversation import conversation_of
+from tasks_app.callers.access import check_tenant, for_agents, sight
+from tasks_app.callers.account import account
+from tasks_app.database.bridge import DoSlowly
+from tasks_app.database.rows import KeyRow
 from tasks_app.event_log import (
     Append,
     Appended,
@@ -36,6 +36,7 @@ from tasks_app.event_log import (
     change,
     seq_of_message,
 )
+from tasks_app.event_log.conversation import conversation_of
 from tasks_app.files import Kept, any_large, dropping, run_files
 from tasks_app.ids import own_context, uuid7
 from tasks_app.models import Turn
@@ -46,8 +47,7 @@ from tasks_app.operations.fitness import fit
 from tasks_app.operations.push_configs import check_address, check_room, webhook_row
 from tasks_app.operations.shape import Context, Done, Follow, RunQuick, Steps, Wait
 from tasks_app.operations.tasks import as_of, check_growth, ended, find
-from tasks_app.rows import KeyRow
-from tasks_app.runner import Played
+from tasks_app.runner.quick import Played
 
 MAX_ID = 255
 """Characters of a context id or message id that are stored as they are."""

@@ -23,12 +23,12 @@ from a2a.documents import TaskDocument
 from a2a.errors import InvalidParams
 from a2a.requests import ListTasks
 from a2a.states import TaskState
-from tasks_app.access import Caller
+from tasks_app.callers.access import Caller
+from tasks_app.database.prepared import prepared
+from tasks_app.database.rows import SNAPSHOT_SEQ, on_postgres, sqlite_time
 from tasks_app.event_log import fold, read_tails
 from tasks_app.event_log.read import one_of
 from tasks_app.models import Task
-from tasks_app.rows import SNAPSHOT_SEQ, on_postgres, sqlite_time
-from tasks_app.statements import prepared
 
 EXACT = 1_000
 """Totals are exact up to this, and an estimate above: counting everything on each call grows with the table."""

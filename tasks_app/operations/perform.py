@@ -21,17 +21,17 @@ from a2a.requests import (
     SubscribeToTask,
 )
 from a2a.states import TaskState
-from tasks_app import access
-from tasks_app.access import Caller, check_scope
-from tasks_app.audit import Change, Operator, write_down
-from tasks_app.bridge import Do, DoSlowly, bridge
+from tasks_app.callers import access
+from tasks_app.callers.access import Caller, check_scope
+from tasks_app.database.bridge import Do, DoSlowly, bridge
+from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
 from tasks_app.operations import cards, messages, push_configs, tasks
 from tasks_app.operations.capabilities import EXTENDED_CARD, PUSH, STREAMING
 from tasks_app.operations.shape import Await, Context, Done, Follow, Left, Operation, RunQuick, Steps, Wait
 from tasks_app.operations.waiting import wait_on
-from tasks_app.readers import readers
-from tasks_app.runner import play_quickly
+from tasks_app.operators.audit import Change, Operator, write_down
+from tasks_app.runner.quick import play_quickly
 
 OPERATIONS: dict[type[Request], Operation] = {
     SendMessage: Operation(messages.send, access.WRITE),

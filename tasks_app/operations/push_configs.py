@@ -17,16 +17,17 @@ from a2a.dialects.webhooks import SIGNED
 from a2a.errors import InvalidParams, RateLimited, TaskNotFound
 from a2a.requests import CreatePushConfig, DeletePushConfig, GetPushConfig, ListPushConfigs
 from a2a.types import PushConfig
-from tasks_app import clock, outbound
-from tasks_app.access import sight
-from tasks_app.bridge import Do, DoSlowly
-from tasks_app.buckets import Buckets
+from tasks_app import clock
+from tasks_app.callers.access import sight
+from tasks_app.callers.buckets import Buckets
+from tasks_app.database.bridge import Do, DoSlowly
+from tasks_app.database.rows import WebhookRow
 from tasks_app.event_log import MOST, Full, Register, Remove, UnderWay, register, remove
 from tasks_app.ids import uuid7
 from tasks_app.models import PushConfig as Row
 from tasks_app.operations.shape import Await, Context, Done, Steps
 from tasks_app.operations.tasks import find
-from tasks_app.rows import WebhookRow
+from tasks_app.outbound import dialling as outbound
 from tasks_app.sealing import Unreadable, seal, site_of, url_of
 
 LOOKS = 0.2

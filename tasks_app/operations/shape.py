@@ -10,9 +10,9 @@ from a2a.dialects.shape import Result
 from a2a.documents import TaskDocument
 from a2a.run import Run
 from a2a.types import Message
-from tasks_app.access import Caller
-from tasks_app.bridge import Left
-from tasks_app.exchanges import OpenExchange
+from tasks_app.callers.access import Caller
+from tasks_app.database.bridge import Left
+from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.operations.capabilities import Capability
 
 __all__ = ["Await", "Context", "Done", "Follow", "Left", "Operation", "RunQuick", "Steps", "Wait"]

@@ -8,11 +8,11 @@ from django.conf import settings
 from a2a.dialects.shape import Answer, Result
 from a2a.errors import TaskNotFound, Unavailable
 from a2a.states import QUIET
-from tasks_app import access
-from tasks_app.bridge import bridge
+from tasks_app.callers import access
+from tasks_app.database.bridge import bridge
 from tasks_app.event_log import ReadTask
+from tasks_app.event_log.readers import Reader, readers
 from tasks_app.operations.shape import Context, Left, Wait
-from tasks_app.readers import Reader, readers
 
 UNWATCHED = 1.0
 """Seconds before it is looked whether the caller is still there: by then most have their answer."""

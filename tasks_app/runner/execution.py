@@ -23,19 +23,20 @@ from a2a.run import Run, wants_of
 from a2a.scribe import Scribe
 from a2a.states import TaskState
 from a2a.types import Message, Role, Task
-from tasks_app import clock, retries
-from tasks_app.access import owner_for_agents
-from tasks_app.bridge import DoSlowly, bridge
-from tasks_app.conversation import conversation_of
+from tasks_app import clock
+from tasks_app.callers.access import owner_for_agents
+from tasks_app.database.bridge import DoSlowly, bridge
+from tasks_app.database.rows import RunRow
 from tasks_app.event_log import ReadEvents, TaskRead, change
+from tasks_app.event_log.conversation import conversation_of
 from tasks_app.files import run_files
 from tasks_app.ids import own_context, uuid7
-from tasks_app.retries import Attempt, Verdict, cut_off, interrupted, is_transient, overtime, raised, uncalled
-from tasks_app.rows import RunRow
+from tasks_app.runner import retries
 from tasks_app.runner.isolation import ProcessCrashed, is_transient_there
 from tasks_app.runner.loops import RunLoop
 from tasks_app.runner.play import play
 from tasks_app.runner.quick import explained, failed_row, warn_of
+from tasks_app.runner.retries import Attempt, Verdict, cut_off, interrupted, is_transient, overtime, raised, uncalled
 from tasks_app.runner.seat import Seat
 from tasks_app.runner.stopped import AgentCrashed, LostLease, WriteFailed
 from tasks_app.runner.store import AWAY

@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.conf import settings
 
 from tasks_app import clock
-from tasks_app.bridge import bridge
+from tasks_app.database.bridge import bridge
 from tasks_app.event_log import Renew
 from tasks_app.runner.execution import Execution
 

@@ -82,7 +82,7 @@ def warm_up() -> None:
 
 def _start_server() -> None:
     with _warming:
-        _CONTEXT.set_forkserver_preload(["tasks_app.children"])
+        _CONTEXT.set_forkserver_preload(["tasks_app.runner.children"])
         forkserver.ensure_running()
 
 
@@ -100,7 +100,7 @@ class Child:
     """The process of one run."""
 
     def __init__(self, run: Run) -> None:
-        from tasks_app.children import main  # loads Django where it is not loaded
+        from tasks_app.runner.children import main  # loads Django where it is not loaded
 
         _start_server()
         self.run = run

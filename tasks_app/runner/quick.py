@@ -19,9 +19,9 @@ from a2a.scribe import Scribe, merged
 from a2a.states import TaskState
 from a2a.types import Message
 from tasks_app import clock
+from tasks_app.database.rows import FileRow, RunRow
 from tasks_app.files import any_large, kept
 from tasks_app.ids import uuid7
-from tasks_app.rows import FileRow, RunRow
 from tasks_app.runner.isolation import ProcessCrashed
 from tasks_app.runner.play import Accept, play
 

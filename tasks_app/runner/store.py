@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError
 
 from a2a.errors import Unavailable
-from tasks_app.bridge import DoSlowly, bridge
+from tasks_app.database.bridge import DoSlowly, bridge
 from tasks_app.event_log import Append, Appended, Held, Unheard, run_seq, told
 from tasks_app.hints import Reached
 from tasks_app.runner.stopped import LostLease, MessageWaits, WriteFailed

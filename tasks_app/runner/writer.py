@@ -18,9 +18,9 @@ from a2a.scribe import Scribe, ends_run, merged
 from a2a.states import INTERRUPTED, TaskState
 from a2a.types import Task
 from tasks_app import clock
+from tasks_app.database.rows import FileRow, RunRow
 from tasks_app.event_log import TaskRead, change, last_status
 from tasks_app.files import any_large, kept
-from tasks_app.rows import FileRow, RunRow
 from tasks_app.runner.stopped import LostLease, MessageWaits, WriteFailed
 from tasks_app.runner.store import store
 

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from a2a.errors import RateLimited, Unavailable
-from tasks_app.account import account
-from tasks_app.connections import COMPLETE
+from tasks_app.callers.account import account
+from tasks_app.process.connections import COMPLETE
 from tasks_app.transports.http import Refusal, too_large
 
 Message = Mapping[str, Any]

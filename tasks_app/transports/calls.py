@@ -18,13 +18,14 @@ from a2a.documents import TaskDocument
 from a2a.errors import Error, InvalidRequest, Unauthenticated, Unavailable
 from a2a.requests import GetExtendedCard, Request, SendMessage
 from a2a.sse import last_seen
-from tasks_app.access import Caller, digests
-from tasks_app.account import Holding, account
-from tasks_app.addresses import address_of
-from tasks_app.exchanges import OpenExchange, recorder
+from tasks_app.callers.access import Caller, digests
+from tasks_app.callers.account import Holding, account
+from tasks_app.cards.addresses import address_of
+from tasks_app.event_log.readers import readers
+from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.exchanges.recording import recorder
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Context, Follow, Left, Wait, check_may, perform, wait_on
-from tasks_app.readers import readers
 from tasks_app.transports.http import (
     VERSION,
     answer,

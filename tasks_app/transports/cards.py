@@ -17,10 +17,11 @@ from a2a.errors import (
     UnknownAgent,
 )
 from a2a.requests import GetExtendedCard
-from tasks_app import cards
-from tasks_app.addresses import address_of, own, varying
-from tasks_app.cards import STARTED, Page
-from tasks_app.exchanges import OpenExchange, recorder
+from tasks_app.cards import public as cards
+from tasks_app.cards.addresses import address_of, own, varying
+from tasks_app.cards.public import STARTED, Page
+from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.exchanges.recording import recorder
 from tasks_app.operations import Context, check_may, perform
 from tasks_app.transports.http import VERSION, add_headers, authenticate, exchange_of, fault, version_of
 from tasks_app.transports.wrapping import STATUSES

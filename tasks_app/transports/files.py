@@ -12,7 +12,7 @@ from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 
 from a2a.files import ID
-from tasks_app.bridge import bridge
+from tasks_app.database.bridge import bridge
 from tasks_app.files import FindFile, path_of, problem_of, storage
 from tasks_app.models import File
 

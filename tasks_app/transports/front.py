@@ -17,8 +17,8 @@ from django.views.decorators.csrf import csrf_exempt
 from a2a.agents import registry
 from a2a.dialects import VERSIONS
 from tasks_app import __version__
-from tasks_app.addresses import address_of
-from tasks_app.peers import peer_of
+from tasks_app.callers.peers import peer_of
+from tasks_app.cards.addresses import address_of
 from tasks_app.transports.jsonrpc import jsonrpc
 
 PAGES = 64

@@ -15,12 +15,13 @@ from django.http import HttpRequest, HttpResponse
 from a2a.errors import Error, Internal, InvalidKey, InvalidRequest, RateLimited, Unauthenticated, Unavailable
 from a2a.extensions import asked
 from a2a.files import MARK
-from tasks_app.access import Caller, FindCaller, digests
-from tasks_app.addresses import address_of
-from tasks_app.bridge import bridge
-from tasks_app.exchanges import OpenExchange, recorder
+from tasks_app.callers.access import Caller, FindCaller, digests
+from tasks_app.callers.peers import peer_of
+from tasks_app.cards.addresses import address_of
+from tasks_app.database.bridge import bridge
+from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
-from tasks_app.peers import peer_of
 from tasks_app.transports.wrapping import Wrapping, in_envelope
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,10 @@ MIN_LIMIT = 1_000
 FIRST_LINE = 256
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+class Unfinished(Exception):
+    """An answer whose headers are out cannot be completed, and its client must be able to see that."""
 
 
 class Refusal(Exception):

@@ -5,7 +5,7 @@ from django.views.defaults import page_not_found
 
 from a2a.errors import MethodNotFound
 from a2a.rest import encode_error
-from tasks_app.health import reports
+from tasks_app.process.health import reports
 
 
 async def healthz(request: HttpRequest) -> HttpResponse:

@@ -16,8 +16,8 @@ from a2a.dialects import Refused
 from a2a.errors import Error, InvalidParams, InvalidRequest, MethodNotFound, ParseError
 from a2a.jsonrpc import holds_nul, path_of_nul, read_json
 from a2a.rest import Family, Found, NoSuchVerb, check_version, find, params_of
-from tasks_app.access import check_scope
-from tasks_app.exchanges import OpenExchange
+from tasks_app.callers.access import check_scope
+from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS
 from tasks_app.transports.bodies import SMALL

@@ -12,14 +12,15 @@ from a2a.documents import TaskDocument
 from a2a.files import MARK
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message
-from tasks_app.access import FindCaller
-from tasks_app.account import Holding
-from tasks_app.bridge import bridge
-from tasks_app.exchanges import OpenExchange, recorder
+from tasks_app.callers.access import FindCaller
+from tasks_app.callers.account import Holding
+from tasks_app.database.bridge import bridge
+from tasks_app.event_log.readers import Reader, readers
+from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Follow
-from tasks_app.readers import Reader, readers
 from tasks_app.transports.http import KEY_SECONDS, fault
 from tasks_app.transports.wrapping import Wrapping
 

@@ -17,15 +17,15 @@ from django.db import InterfaceError, OperationalError
 from a2a.dialects.shape import Answer, Dialect, Result
 from a2a.errors import Error, Unauthenticated
 from a2a.files import MARK
-from tasks_app.access import FindCaller
-from tasks_app.account import Holding
-from tasks_app.bridge import bridge
-from tasks_app.exchanges import OpenExchange, recorder
+from tasks_app.callers.access import FindCaller
+from tasks_app.callers.account import Holding
+from tasks_app.database.bridge import bridge
+from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Context, Wait, wait_on
-from tasks_app.transports.http import KEY_SECONDS, fault
-from tasks_app.transports.lean import Unfinished
+from tasks_app.transports.http import KEY_SECONDS, Unfinished, fault
 from tasks_app.transports.streams import size_of_task
 from tasks_app.transports.wrapping import Wrapping
 

@@ -11,7 +11,7 @@ from a2a import jsonrpc, rest
 from a2a.dialects import neutral
 from a2a.dialects.shape import Dialect
 from a2a.errors import Error, InvalidKey, MissingScope, RateLimited, Unauthenticated, Unavailable
-from tasks_app.exchanges import BARE
+from tasks_app.exchanges.exchange import BARE
 
 STATUSES: dict[type[Error], int] = {
     kind: rest.status_of(kind())[0] for kind in (Unauthenticated, InvalidKey, MissingScope, RateLimited, Unavailable)

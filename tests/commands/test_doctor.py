@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 
 from a2a.states import TaskState
 from tasks_app import clock
-from tasks_app.bridge import bridge
+from tasks_app.database.bridge import bridge
 from tasks_app.models import Delivery, Event, Process, PushConfig, Task
 from tests.conftest import Person
 from tests.operations.rows import addition, chunk, creation, status, wish

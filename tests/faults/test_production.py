@@ -237,7 +237,7 @@ async def test_a_cancel_through_a_web_stops_the_run_in_the_worker(plant: Plant) 
 async def test_doubled_wakes_run_a_task_once(plant: Plant) -> None:
     from celery import Celery
 
-    from tasks_app.dispatch import WAKE
+    from tasks_app.hints.dispatch import WAKE
 
     web = await plant.web()
     for _ in range(2):

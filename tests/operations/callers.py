@@ -28,7 +28,7 @@ from a2a.run import Run as Given
 from a2a.states import TaskState
 from a2a.types import Message
 from tasks_app import models
-from tasks_app.bridge import bridge
+from tasks_app.database.bridge import bridge
 from tasks_app.event_log import Appended
 from tests.conftest import Person
 from tests.operations.asking import ask, message, shown

@@ -12,11 +12,11 @@ from a2a.dialects.protojson import document, event_document
 from a2a.events import ArtifactAdded, Event, StatusChanged, TaskCreated
 from a2a.states import TaskState
 from a2a.types import Artifact, Message, Part, Role, Status, Task
+from tasks_app.database.rows import EventRow, KeyRow, TaskRow
 from tasks_app.event_log import Append, Claim, Create, TaskRead, Want, change
 from tasks_app.ids import uuid7
 from tasks_app.models import Task as Row
-from tasks_app.retention import Keeper
-from tasks_app.rows import EventRow, KeyRow, TaskRow
+from tasks_app.upkeep.keeping import Keeper
 from tests.conftest import PATIENCE, Person
 
 LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)

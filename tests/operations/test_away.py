@@ -12,14 +12,13 @@ from msgspec.structs import replace
 
 from a2a.errors import Unavailable
 from a2a.requests import GetTask
-from tasks_app.bridge import KINDS, DoSlowly
+from tasks_app.database.bridge import KINDS, DoSlowly
 from tasks_app.event_log import Append, Claim, Want, claim, create_many
 from tasks_app.hints import hints
 from tasks_app.models import Event, Run, Task
-from tasks_app.runner import runner
 from tasks_app.runner.execution import Execution
 from tasks_app.runner.loops import RunLoop
-from tasks_app.runner.runner import Runner
+from tasks_app.runner.runner import Runner, runner
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, message, sent, shown, text_of
 from tests.operations.rows import creation

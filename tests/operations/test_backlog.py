@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from django.db import DataError, OperationalError
 
-from tasks_app import backlog, clock, exchanges
-from tasks_app.backlog import Backlog, Pair
-from tasks_app.exchanges import Record, Recorder, record_many
+from tasks_app import clock
+from tasks_app.database.rows import BodyRow, ExchangeRow
+from tasks_app.exchanges import backlog, recording
+from tasks_app.exchanges.backlog import Backlog, Pair
+from tasks_app.exchanges.recording import Record, Recorder, record_many
 from tasks_app.ids import uuid7
 from tasks_app.models import Exchange, ExchangeBody
-from tasks_app.rows import BodyRow, ExchangeRow
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
@@ -28,7 +29,7 @@ def pair(outcome: str = "error", request: str = "{}") -> Pair:
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     """One of the test's own."""
     own = Recorder()
-    monkeypatch.setattr(exchanges, "recorder", own)
+    monkeypatch.setattr(recording, "recorder", own)
     return own
 
 
@@ -38,7 +39,7 @@ def away(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def refuse(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(exchanges, "_write", refuse)
+    monkeypatch.setattr(recording, "write", refuse)
 
 
 def test_what_comes_while_the_database_is_away_is_written_when_it_is_back(
@@ -84,7 +85,7 @@ def test_what_the_database_will_never_take_is_lost_and_counted(
 
 def test_one_that_is_always_refused_holds_up_no_other(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     bad, good = pair(), [pair() for _ in range(9)]
-    write = exchanges._write
+    write = recording.write
 
     def choosy(new: Any, endings: Any, doubtful: Any) -> None:
         if any(row is bad[0] for row, _ in doubtful):
@@ -92,7 +93,7 @@ def test_one_that_is_always_refused_holds_up_no_other(recorder: Recorder, monkey
         write(new, endings, doubtful)
 
     recorder.backlog.keep([bad, *good])
-    monkeypatch.setattr(exchanges, "_write", choosy)
+    monkeypatch.setattr(recording, "write", choosy)
     for _ in range(2 * backlog.AT_ONCE.bit_length()):
         recorder.offer()
     assert Exchange.objects.count() == 9
@@ -128,7 +129,7 @@ def test_what_no_lane_takes_up_is_kept_and_does_not_count_as_waiting_for_it(
         future.set_exception(OperationalError("the connection is closed"))
 
     with monkeypatch.context() as patch:
-        patch.setattr(exchanges.bridge, "put", broken)
+        patch.setattr(recording.bridge, "put", broken)
         recorder.backlog.keep([pair()])
         recorder.offer()
     assert (len(recorder.backlog), recorder.behind) == (1, 0)
@@ -148,7 +149,7 @@ def test_a_lane_that_hangs_collects_no_more_than_the_backlog_holds(
         def __init__(self) -> None:
             self.row, self.body = pair()
 
-    recorder.behind = exchanges.MOST_BEHIND + 1  # and the lane has not come to any of it
+    recorder.behind = recording.MOST_BEHIND + 1  # and the lane has not come to any of it
     recorder.waiting = [Waiting()]  # type: ignore[list-item]
     recorder.flush()
     assert len(recorder.backlog) == 1

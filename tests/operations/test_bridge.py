@@ -19,19 +19,20 @@ from django.db import IntegrityError, OperationalError, connection, connections
 from a2a.errors import TaskNotCancelable
 from a2a.requests import CancelTask, CreatePushConfig, DeletePushConfig, ListTasks
 from a2a.states import TERMINAL, TaskState
-from tasks_app import clock, statements
-from tasks_app.access import sight
-from tasks_app.bridge import GROUP, KINDS, Do, DoSlowly, bridge, perform, take
-from tasks_app.deliveries import disable, turns
-from tasks_app.deliveries.schedule import TryResult
+from tasks_app import clock
+from tasks_app.callers.access import sight
+from tasks_app.database import prepared as statements
+from tasks_app.database.bridge import GROUP, KINDS, Do, DoSlowly, bridge, perform, take
+from tasks_app.database.waits import Ticket
 from tasks_app.event_log import LOCKED, Append, Appended, Held, Known, ReadTask, Refresh, pauses, read_many
-from tasks_app.health import problems
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7_at
 from tasks_app.models import Delivery, Event, IdempotencyKey, PushConfig, Task
 from tasks_app.operations import Context, perform_now
-from tasks_app.sweeper import Sweeper
-from tasks_app.waits import Ticket
+from tasks_app.process.health import problems
+from tasks_app.upkeep.sweeper import Sweeper
+from tasks_app.webhooks import disable, turns
+from tasks_app.webhooks.schedule import TryResult
 from tests.conftest import PATIENCE, Person, on_postgres, until
 from tests.operations.asking import ask, message, page, sent
 from tests.operations.rows import LONG_AGO, addition, chunk, creation, expire, forget, status, together, wish
@@ -293,7 +294,7 @@ def asked_twice(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
             seen.append(pause)
             yield pause
 
-    monkeypatch.setattr("tasks_app.bridge.pauses", counted)
+    monkeypatch.setattr("tasks_app.database.bridge.pauses", counted)
     return lambda: bool(seen)
 
 
@@ -364,7 +365,7 @@ def test_a_run_asks_for_its_row_as_long_as_it_has_its_lease(
             asked.append(seconds)
         return pauses(seconds)
 
-    monkeypatch.setattr("tasks_app.bridge.pauses", counted)
+    monkeypatch.setattr("tasks_app.database.bridge.pauses", counted)
     with held("task", "id", task_id):
         until(lambda: asked, "it is told to ask again")
         said = Event.objects.filter(task_id=task_id).count()

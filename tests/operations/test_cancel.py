@@ -4,9 +4,9 @@ import pytest
 
 from a2a.errors import TaskNotCancelable, TaskNotFound
 from a2a.requests import CancelTask, GetTask
-from tasks_app.audit import ADMIN, Operator
 from tasks_app.models import Act, Event, Run, Task
 from tasks_app.operations import cancel_for_operator
+from tasks_app.operators.audit import ADMIN, Operator
 from tests.agents import MEMORY
 from tests.conftest import Person, until
 from tests.operations.asking import ask, message, sent, shown

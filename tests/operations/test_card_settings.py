@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from a2a.signatures import ALGORITHMS, new_key, read_keys
-from tasks_app import cards
+from tasks_app.cards import public as cards
 from tasks_app.checks import check_card_addresses, check_card_key, check_default_card
 from tests.faults.nodes import manage
 

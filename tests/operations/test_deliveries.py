@@ -10,9 +10,9 @@ from a2a.dialects import BY_VERSION
 from a2a.errors import InvalidParams, TaskNotFound
 from a2a.requests import CancelTask, CreatePushConfig, DeletePushConfig, ListPushConfigs
 from a2a.types import Part
-from tasks_app.bridge import bridge
-from tasks_app.deliveries import secret_of, shown_body
+from tasks_app.database.bridge import bridge
 from tasks_app.models import Delivery, DeliveryTry, Event, PushConfig, Task
+from tasks_app.webhooks import secret_of, shown_body
 from tests.conftest import Person, until
 from tests.operations.asking import ask, message, send, sent
 from tests.operations.rows import addition, chunk, together
@@ -191,7 +191,7 @@ def test_what_a_receiver_writes_back_is_not_kept(lanes: None, owner: Person, the
 def test_an_answer_that_never_comes_is_given_up(
     lanes: None, owner: Person, there: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks_app.deliveries.posting.TRY_SECONDS", 0.2)
+    monkeypatch.setattr("tasks_app.webhooks.posting.TRY_SECONDS", 0.2)
     there.default = Reply(until=threading.Event())
     happens(hooked(owner, there.url), WORKS)
     pump()

@@ -7,11 +7,11 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from a2a.requests import DeletePushConfig
-from tasks_app.deliveries import ActRefused, disable, enable, give_up, oldest_due, send_again
-from tasks_app.health import lags
 from tasks_app.ids import uuid7_at
 from tasks_app.models import Delivery, DeliveryTry, File, PushConfig, Task, Turn
-from tasks_app.retention import stepping
+from tasks_app.process.health import lags
+from tasks_app.upkeep import stepping
+from tasks_app.webhooks import ActRefused, disable, enable, give_up, oldest_due, send_again
 from tests.conftest import Person
 from tests.operations.asking import ask
 from tests.operations.rows import LONG_AGO, chunk, forget

@@ -8,13 +8,13 @@ from django.test.utils import CaptureQueriesContext
 
 from a2a.states import TaskState
 from tasks_app import clock
-from tasks_app import statements as prepared_ones
-from tasks_app.bridge import KINDS, bridge, perform
-from tasks_app.deliveries import turns
-from tasks_app.deliveries.limits import Busy
-from tasks_app.deliveries.schedule import TryResult
+from tasks_app.database import prepared as prepared_ones
+from tasks_app.database.bridge import KINDS, bridge, perform
 from tasks_app.event_log import PUSHING, Append, Appended
 from tasks_app.models import Delivery, PushConfig
+from tasks_app.webhooks import turns
+from tasks_app.webhooks.limits import Busy
+from tasks_app.webhooks.schedule import TryResult
 from tests.conftest import Person, on_postgres
 from tests.operations.rows import addition, chunk, creation, status
 from tests.operations.webhooks import DONE, WORKS, happens, hooked, pump, seqs, states, task

@@ -11,13 +11,14 @@ from msgspec.structs import replace
 
 from a2a.errors import RateLimited
 from a2a.requests import DeletePushConfig
-from tasks_app import clock, outbound
-from tasks_app.buckets import Buckets
-from tasks_app.deliveries import turns
-from tasks_app.deliveries.limits import AT_A_HOST, OF_SLOTS, Busy, Places, place_of
-from tasks_app.deliveries.sender import Sender
+from tasks_app import clock
+from tasks_app.callers.buckets import Buckets
 from tasks_app.event_log.outbox import TELLINGS
 from tasks_app.models import PushConfig
+from tasks_app.outbound import dialling as outbound
+from tasks_app.webhooks import turns
+from tasks_app.webhooks.limits import AT_A_HOST, OF_SLOTS, Busy, Places, place_of
+from tasks_app.webhooks.sender import Sender
 from tests.conftest import Person
 from tests.operations.asking import ask
 from tests.operations.rows import chunk
@@ -299,7 +300,7 @@ def test_a_bucket_fills_evenly_and_its_debt_is_paid_first() -> None:
 
 
 def test_buckets_that_are_full_again_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks_app.buckets.MOST_KEPT", 3)
+    monkeypatch.setattr("tasks_app.callers.buckets.MOST_KEPT", 3)
     buckets, now = Buckets(lambda: 60.0), clock.now()
     for owner_id in range(3):
         assert buckets.use(owner_id, 60 * owner_id + 1, now)

@@ -8,10 +8,10 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from a2a.requests import DeletePushConfig, ListPushConfigs
 from tasks_app import clock
-from tasks_app.deliveries import secret_of, turns
-from tasks_app.deliveries.limits import Busy
-from tasks_app.deliveries.posting import headers
 from tasks_app.models import Delivery, PushConfig
+from tasks_app.webhooks import secret_of, turns
+from tasks_app.webhooks.limits import Busy
+from tasks_app.webhooks.posting import headers
 from tests.conftest import Person
 from tests.operations.asking import ask
 from tests.operations.webhooks import OPS, WORKS, Hand, happens, hook, hooked, pump, states

@@ -10,12 +10,12 @@ import pytest
 
 from a2a.requests import DeletePushConfig
 from tasks_app import clock
-from tasks_app.deliveries import oldest_due, send_again, turns
-from tasks_app.deliveries.limits import Busy
-from tasks_app.deliveries.schedule import GAPS, JITTER, TryResult
-from tasks_app.deliveries.sender import Sender
 from tasks_app.event_log import Remove, remove
 from tasks_app.models import Delivery, DeliveryTry, PushConfig, Task
+from tasks_app.webhooks import oldest_due, send_again, turns
+from tasks_app.webhooks.limits import Busy
+from tasks_app.webhooks.schedule import GAPS, JITTER, TryResult
+from tasks_app.webhooks.sender import Sender
 from tests.conftest import PATIENCE, Person, on_postgres, until
 from tests.operations.asking import ask, sent
 from tests.operations.rows import chunk, together

@@ -8,8 +8,8 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from tasks_app import access
-from tasks_app.access import FindCaller
+from tasks_app.callers import access
+from tasks_app.callers.access import FindCaller
 from tasks_app.checks import is_guessable
 from tasks_app.management import development
 from tasks_app.models import ApiKey

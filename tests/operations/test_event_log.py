@@ -13,8 +13,9 @@ from a2a.dialects.protojson import document, task_of
 from a2a.events import MessageAdded, StatusChanged, apply
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role, Status
-from tasks_app import access, leases
-from tasks_app.bridge import KINDS, bridge, perform
+from tasks_app.callers import access
+from tasks_app.database.bridge import KINDS, bridge, perform
+from tasks_app.database.rows import KeyRow
 from tasks_app.event_log import (
     Append,
     Appended,
@@ -34,9 +35,9 @@ from tasks_app.event_log import (
     renew,
 )
 from tasks_app.ids import uuid7, uuid7_at
-from tasks_app.leases import take_up
 from tasks_app.models import Event, Exchange, ExchangeBody, IdempotencyKey, Run, Task
-from tasks_app.rows import KeyRow
+from tasks_app.upkeep import leases
+from tasks_app.upkeep.leases import take_up
 from tests.conftest import Person, on_postgres
 from tests.operations.asking import text_of
 from tests.operations.rows import LONG_AGO, addition, chunk, creation, expire, forget, status, wish

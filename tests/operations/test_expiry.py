@@ -8,10 +8,11 @@ import pytest
 from django.utils import timezone
 
 from a2a.states import TaskState
-from tasks_app import clock, expiry
+from tasks_app import clock
 from tasks_app.event_log import Append, append_many, claim, create_many
-from tasks_app.expiry import expire
 from tasks_app.models import Event, Task
+from tasks_app.upkeep import expiry
+from tasks_app.upkeep.expiry import expire
 from tests.conftest import Person
 from tests.operations.rows import addition, creation, status, wish
 

@@ -11,7 +11,7 @@ from a2a.errors import ExtendedCardNotConfigured, MissingScope, TaskNotFound, Un
 from a2a.requests import GetExtendedCard
 from a2a.signatures import key_set, new_key, read_keys, verify
 from a2a.types import Skill
-from tasks_app import cards
+from tasks_app.cards import public as cards
 from tests.conftest import Person, person
 from tests.operations.asking import ask
 from tests.transports.test_cards import urls
@@ -136,4 +136,4 @@ def test_listed_is_true_or_false(value: Any) -> None:
 
 
 def test_shipped_agents_are_listed() -> None:
-    assert all(agent.listed for agent in registry if agent.function.__module__ == "tasks_app.agents")
+    assert all(agent.listed for agent in registry if agent.function.__module__ == "tasks_app.agents.examples")

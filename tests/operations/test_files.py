@@ -17,9 +17,9 @@ from a2a.errors import IdempotencyConflict, InvalidParams, Unavailable
 from a2a.files import MARK, SCHEME, id_of, is_stored
 from a2a.requests import GetTask
 from a2a.types import Part, PushConfig, Task
-from tasks_app import clock, event_log, sweeper
+from tasks_app import clock, event_log
 from tasks_app.admin.timeline import lines
-from tasks_app.bridge import KINDS, bridge
+from tasks_app.database.bridge import KINDS, bridge
 from tasks_app.files import path_of, sweep
 from tasks_app.files.forgetting import OWNER, Orphans, forget_gone
 from tasks_app.files.storage import DoWithFiles, load
@@ -27,6 +27,7 @@ from tasks_app.files.storing import keep
 from tasks_app.models import Event as EventRow
 from tasks_app.models import File, Turn
 from tasks_app.models import Task as TaskRow
+from tasks_app.upkeep import sweeper
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of
 from tests.operations.rows import LONG_AGO, creation, forget, wish

@@ -14,7 +14,7 @@ from a2a.run import Run as Given
 from a2a.states import TaskState
 from tasks_app.event_log import UNHEARD, Appended, Unheard, append_many, claim, create_many
 from tasks_app.models import Event, Run, Task
-from tasks_app.runner import runner
+from tasks_app.runner.runner import runner
 from tests.conftest import Person, until
 from tests.operations.asking import message, sent, text_of
 from tests.operations.rows import addition, creation, status, together, wish

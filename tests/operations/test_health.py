@@ -10,12 +10,12 @@ from django.db import OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from tasks_app import clock
+from tasks_app.database.schema import lacking
 from tasks_app.event_log import create_many
-from tasks_app.health import Reports, lags, problems
 from tasks_app.models import Process
-from tasks_app.processes import entry
+from tasks_app.process.health import Reports, lags, problems
 from tasks_app.runner.watchdog import Watchdog
-from tasks_app.schema import lacking
+from tasks_app.upkeep.processes import entry
 from tests.conftest import Person
 from tests.operations.rows import creation
 

@@ -14,7 +14,7 @@ from a2a.run import Run
 from a2a.states import TaskState
 from a2a.types import Part
 from tasks_app.models import Run as RunRow
-from tasks_app.runner import runner
+from tasks_app.runner.runner import runner
 from tests.conftest import Person
 from tests.operations.asking import message, sent, streamed, text_of
 

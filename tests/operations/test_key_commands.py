@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError
 
-from tasks_app.access import FindCaller, callers_many, digests
+from tasks_app.callers.access import FindCaller, callers_many, digests
 from tasks_app.management.nouns import keys as keys_noun
 from tasks_app.management.operator import account
 from tasks_app.models import Act, ApiKey, Principal, Tenant

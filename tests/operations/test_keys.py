@@ -24,9 +24,9 @@ from a2a.requests import (
     StreamMessage,
     SubscribeToTask,
 )
-from tasks_app import access
-from tasks_app.access import FindCaller, callers_many, digests, new_key
-from tasks_app.exchanges import recorder
+from tasks_app.callers import access
+from tasks_app.callers.access import FindCaller, callers_many, digests, new_key
+from tasks_app.exchanges.recording import recorder
 from tasks_app.models import ApiKey, Principal, Tenant
 from tasks_app.operations import OPERATIONS, Context, perform_now
 from tasks_app.transports import http

@@ -12,13 +12,13 @@ from asgiref.sync import async_to_sync
 from django.db import OperationalError, connection
 
 from a2a.errors import RateLimited, Unavailable
-from tasks_app import lanes
-from tasks_app.bridge import KINDS, Busy, Do, DoApart, DoSlowly, Left, bridge, perform
+from tasks_app.database import lanes
+from tasks_app.database.bridge import KINDS, Busy, Do, DoApart, DoSlowly, Left, bridge, perform
+from tasks_app.database.sessions import overloaded, spent
+from tasks_app.database.waits import Ticket
 from tasks_app.event_log import LOCKED, create_many
-from tasks_app.health import lags, problems, reports
 from tasks_app.models import Task
-from tasks_app.sessions import overloaded, spent
-from tasks_app.waits import Ticket
+from tasks_app.process.health import lags, problems, reports
 from tests.conftest import PATIENCE, Person, on_postgres, until
 from tests.operations.rows import creation
 
@@ -288,7 +288,7 @@ def test_work_that_breaks_the_lane_itself_is_an_error_and_the_lane_goes_on(monke
         raise RuntimeError("no descriptor is left")
 
     bridge.do(Do(lambda: None))
-    monkeypatch.setattr("tasks_app.lanes.keep_connection_usable", broken)
+    monkeypatch.setattr("tasks_app.database.lanes.keep_connection_usable", broken)
     with pytest.raises(RuntimeError):
         bridge.do(Do(lambda: None))
     assert bridge.do(Do(lambda: "on")) == "on"
@@ -301,7 +301,7 @@ def test_many_who_ask_for_readiness_cost_one_look(monkeypatch: pytest.MonkeyPatc
         looks.append(1)
         return []
 
-    monkeypatch.setattr("tasks_app.health.problems", counted)
+    monkeypatch.setattr("tasks_app.process.health.problems", counted)
 
     async def flood() -> None:
         await asyncio.gather(*(reports.latest() for _ in range(100)))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from a2a.requests import ListTasks
 from a2a.states import TaskState
-from tasks_app import statements
+from tasks_app.database import prepared as statements
 from tasks_app.event_log import create_many
 from tasks_app.models import Task
 from tasks_app.operations import pages

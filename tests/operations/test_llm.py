@@ -22,10 +22,11 @@ from msgspec.structs import replace
 from a2a.agents import registry
 from a2a.requests import CancelTask, GetTask
 from a2a.types import Part, Task
-from tasks_app import agents, clock, llm, models
-from tasks_app.cards import forget
+from tasks_app import clock, models
+from tasks_app.agents import examples, llm
+from tasks_app.cards.public import forget
 from tasks_app.checks import check_llm
-from tasks_app.runner import runner
+from tasks_app.runner.runner import runner
 from tests.conftest import PATIENCE, ROOT, Person, until
 from tests.operations.asking import ask, message, send, sent, shown, text_of, words
 
@@ -149,7 +150,7 @@ def endpoint(settings: Any) -> Iterator[Endpoint]:
     """An endpoint, and the agent that asks it; once, so that what goes wrong is seen at once."""
     with Endpoint() as found:
         settings.LLM_BASE_URL, settings.LLM_MODEL, settings.LLM_API_KEY = found.url, "small-model", KEY
-        agents.offer_llm()
+        examples.offer_llm()
         offered = registry.get("llm")
         assert offered
         registry.add(replace(offered, attempts=1))
@@ -161,8 +162,8 @@ def endpoint(settings: Any) -> Iterator[Endpoint]:
 @pytest.fixture
 def asked_again(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
     """An endpoint that is asked as often as usual, without a pause."""
-    monkeypatch.setattr(agents, "BACKOFF", 0)
-    agents.offer_llm()
+    monkeypatch.setattr(examples, "BACKOFF", 0)
+    examples.offer_llm()
     return endpoint
 
 
@@ -576,7 +577,7 @@ def test_it_is_on_the_card_when_it_is_configured(endpoint: Endpoint) -> None:
 @pytest.mark.parametrize(("url", "model"), [("", ""), ("http://127.0.0.1/v1", ""), ("", "small-model")])
 def test_it_is_not_on_the_card_unless_it_is_configured(settings: Any, url: str, model: str) -> None:
     settings.LLM_BASE_URL, settings.LLM_MODEL = url, model
-    agents.offer_llm()
+    examples.offer_llm()
     status, card = cards()
     assert status == 404
     assert '"id":"chat"' not in card

@@ -34,11 +34,12 @@ from a2a.requests import (
 )
 from a2a.run import Retry
 from a2a.states import TaskState
-from tasks_app import clock, leases, models
-from tasks_app.bridge import bridge
+from tasks_app import clock, models
+from tasks_app.database.bridge import bridge
 from tasks_app.event_log import UNHEARD, Appended, Renew, claim, leased, renew
 from tasks_app.hints import Reached, hints
-from tasks_app.retries import Attempt, Verdict, interrupted, raised, uncalled
+from tasks_app.runner.retries import Attempt, Verdict, interrupted, raised, uncalled
+from tasks_app.upkeep import leases
 from tests.conftest import Person, replayed
 from tests.operations.asking import ask, message, page, shown
 from tests.operations.callers import Callers

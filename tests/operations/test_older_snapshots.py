@@ -11,7 +11,6 @@ from a2a.events import ArtifactAdded
 from a2a.requests import GetTask, ListTasks
 from a2a.states import TaskState
 from a2a.types import Artifact, Part, Task
-from tasks_app.conversation import conversation_of
 from tasks_app.doctor.logs import examine_task
 from tasks_app.event_log import (
     ReadAsOf,
@@ -26,6 +25,7 @@ from tasks_app.event_log import (
     refresh_many,
 )
 from tasks_app.event_log.bodies import MakeBody, body_of
+from tasks_app.event_log.conversation import conversation_of
 from tasks_app.models import Task as Row
 from tests.conftest import Person
 from tests.operations.asking import ask, shown

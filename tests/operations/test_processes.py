@@ -13,10 +13,11 @@ from django.core.management import call_command
 from django.db import connection
 
 import tasks_app
-from tasks_app import clock, processes
+from tasks_app import clock
 from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import Exchange, Process
-from tasks_app.processes import Entry, confirm, doubts
+from tasks_app.upkeep import processes
+from tasks_app.upkeep.processes import Entry, confirm, doubts
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 DAY = 86_400

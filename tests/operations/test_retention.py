@@ -31,11 +31,11 @@ from tasks_app.models import (
     Task,
     Turn,
 )
-from tasks_app.processes import confirm, entry
-from tasks_app.retention import HEAPS, Keeper, stepping
-from tasks_app.retention.keeping import BEHIND, troubles
-from tasks_app.retention.kinds import Batch
-from tasks_app.retention.stepping import FEWEST, FEWEST_SQLITE, MOST, MOST_SQLITE, Stepped, Steps
+from tasks_app.upkeep import stepping
+from tasks_app.upkeep.keeping import BEHIND, Keeper, troubles
+from tasks_app.upkeep.kinds import HEAPS, Batch
+from tasks_app.upkeep.processes import confirm, entry
+from tasks_app.upkeep.stepping import FEWEST, FEWEST_SQLITE, MOST, MOST_SQLITE, Stepped, Steps
 from tests.conftest import Person
 from tests.operations.rows import addition, creation, forget
 

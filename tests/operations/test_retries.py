@@ -12,11 +12,11 @@ from a2a.run import Failure, Retry
 from a2a.run import Run as Given
 from a2a.states import TaskState
 from a2a.types import Task as Seen
-from tasks_app import retries
 from tasks_app.event_log import append_many, claim, create_many, run_seq
 from tasks_app.hints import alarm
 from tasks_app.models import Run, Task
-from tasks_app.retries import Attempt, pause
+from tasks_app.runner import retries
+from tasks_app.runner.retries import Attempt, pause
 from tests.agents import SECRET
 from tests.conftest import Person, until
 from tests.operations.asking import data, sent, text_of

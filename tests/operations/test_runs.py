@@ -16,16 +16,18 @@ from a2a.dialects.shape import Answer
 from a2a.errors import Unavailable
 from a2a.requests import CancelTask, GetTask, SendMessage
 from a2a.run import Run as Given
-from tasks_app import clock, conversation
-from tasks_app.bridge import DoSlowly, bridge
+from tasks_app import clock
+from tasks_app.database.bridge import DoSlowly, bridge
+from tasks_app.event_log import conversation
+from tasks_app.event_log.readers import readers
 from tasks_app.hints import Reached, hints
-from tasks_app.leases import take_up
 from tasks_app.models import Event, Exchange, Run, Task
 from tasks_app.operations import Context, perform, wait_on
 from tasks_app.operations.shape import Wait
-from tasks_app.readers import readers
-from tasks_app.runner import Runner, quick, runner
-from tasks_app.sweeper import sweeper
+from tasks_app.runner import quick
+from tasks_app.runner.runner import Runner, runner
+from tasks_app.upkeep.leases import take_up
+from tasks_app.upkeep.sweeper import sweeper
 from tests.agents import MEMORY, SECRET
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of, words

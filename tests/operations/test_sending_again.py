@@ -11,9 +11,9 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from tasks_app.deliveries import disable, send_again
-from tasks_app.deliveries.sender import Sender
 from tasks_app.models import Delivery, PushConfig
+from tasks_app.webhooks import disable, send_again
+from tasks_app.webhooks.sender import Sender
 from tests.conftest import Person
 from tests.operations.rows import chunk
 from tests.operations.webhooks import NOTHING, OPS, WORKS, Hand, happens, hook, hooked, pump, seqs, states
@@ -91,7 +91,7 @@ def test_a_selection_reaches_each_webhook_in_the_order_of_the_events(
 def test_nothing_is_due_before_the_whole_selection_waits(
     dead: list[str], there: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks_app.deliveries.again.hints.due", pump)
+    monkeypatch.setattr("tasks_app.webhooks.again.hints.due", pump)
     send_again(dead, OPS)
     assert len(there.got) == len(dead)
     for path in PATHS:

@@ -14,12 +14,12 @@ from a2a.errors import TaskNotFound, UnsupportedOperation
 from a2a.events import apply
 from a2a.requests import SubscribeToTask
 from a2a.types import Message
-from tasks_app.bridge import DoSlowly, bridge
+from tasks_app.database.bridge import DoSlowly, bridge
 from tasks_app.event_log import Head, ReadAsOf, ReadEvents
+from tasks_app.event_log.readers import Reader, readers
 from tasks_app.hints import Reached
 from tasks_app.models import Event, Task
 from tasks_app.operations import Follow, tasks
-from tasks_app.readers import Reader, readers
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask, message, sent, streamed, text_of
 

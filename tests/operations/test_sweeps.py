@@ -6,11 +6,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from tasks_app import leases, sweeper
 from tasks_app.event_log import claim, create_many
-from tasks_app.leases import take_up
 from tasks_app.models import Task
-from tasks_app.sweeper import Sweeper
+from tasks_app.upkeep import leases, sweeper
+from tasks_app.upkeep.leases import take_up
+from tasks_app.upkeep.sweeper import Sweeper
 from tests.conftest import Person
 from tests.operations.rows import LONG_AGO, creation, wish
 

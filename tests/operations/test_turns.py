@@ -10,10 +10,10 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from a2a.states import TaskState
+from tasks_app.database.rows import TASKS
 from tasks_app.event_log import Claim, Want, append_many, claim, create_many, leased, next_after
 from tasks_app.event_log.queue import wanted
 from tasks_app.models import Task
-from tasks_app.rows import TASKS
 from tasks_app.runner.runner import Runner
 from tests.conftest import Person, on_postgres
 from tests.operations.rows import addition, creation, status, together

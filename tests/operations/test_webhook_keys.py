@@ -14,14 +14,16 @@ from django.db import connection
 
 from a2a.errors import InvalidParams
 from a2a.requests import GetPushConfig, ListPushConfigs
-from tasks_app import access, clock, outbound
-from tasks_app.bridge import Do, bridge
-from tasks_app.deliveries import ActRefused, enable, end_webhooks_of, secret_of
-from tasks_app.deliveries.keys import EXPIRED, REVOKED, UNSENT, end_webhooks_without_key
-from tasks_app.deliveries.sender import Sender
+from tasks_app import clock
+from tasks_app.callers import access
+from tasks_app.database.bridge import Do, bridge
 from tasks_app.event_log import seal_addresses
 from tasks_app.models import ApiKey, Delivery, PushConfig
+from tasks_app.outbound import dialling as outbound
 from tasks_app.sealing import leads_alike, opened, site_of, url_of
+from tasks_app.webhooks import ActRefused, enable, end_webhooks_of, secret_of
+from tasks_app.webhooks.keys import EXPIRED, REVOKED, UNSENT, end_webhooks_without_key
+from tasks_app.webhooks.sender import Sender
 from tests.conftest import Person, person
 from tests.operations.asking import ask
 from tests.operations.webhooks import OPS, WORKS, Hand, happens, hook, hooked, pump, states

@@ -14,15 +14,15 @@ from a2a.events import Event, MessageAdded
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role, Status
 from tasks_app import clock
-from tasks_app.bridge import bridge
-from tasks_app.deliveries import give_up, send_again, shown_body, turns
-from tasks_app.deliveries.heads import REST_RATE, STEPS_BYTES
-from tasks_app.deliveries.limits import Busy
+from tasks_app.database.bridge import bridge
+from tasks_app.database.rows import DELIVERIES, Table
 from tasks_app.event_log import GROWTH, bodies
 from tasks_app.event_log.bodies import Folds, MakeBody, body_of
 from tasks_app.models import Delivery, PushConfig
 from tasks_app.models import Event as Row
-from tasks_app.rows import DELIVERIES, Table
+from tasks_app.webhooks import give_up, send_again, shown_body, turns
+from tasks_app.webhooks.heads import REST_RATE, STEPS_BYTES
+from tasks_app.webhooks.limits import Busy
 from tests.conftest import PATIENCE, Person
 from tests.operations.rows import addition, chunk, status
 from tests.operations.webhooks import DONE, OPS, WORKS, Hand, happens, hook, hooked, pump, seqs, task

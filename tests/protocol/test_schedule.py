@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tasks_app.deliveries.schedule import GAPS, LONGEST, TryResult, next_try, retry_after, verdict
+from tasks_app.webhooks.schedule import GAPS, LONGEST, TryResult, next_try, retry_after, verdict
 
 NOW = datetime(2026, 3, 2, 9, 15, tzinfo=UTC)
 

@@ -14,8 +14,8 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from tasks_app.audit import COMMAND, Change, Operator, write_down
 from tasks_app.models import Act, ApiKey, Principal, Task, Tenant
+from tasks_app.operators.audit import COMMAND, Change, Operator, write_down
 from tests.transports.operators import task
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]

@@ -19,14 +19,16 @@ from a2a.errors import TaskNotCancelable, TaskNotFound
 from a2a.events import ArtifactAdded, MessageAdded, StatusChanged
 from a2a.states import TaskState
 from a2a.types import Artifact, Part
-from tasks_app import access, operations, responses
+from tasks_app import operations
 from tasks_app.admin import text, timeline
 from tasks_app.admin.exchanges import STATUSES
-from tasks_app.audit import Operator
+from tasks_app.callers import access
+from tasks_app.callers.paths import is_lean
+from tasks_app.exchanges import responses
 from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import ApiKey, Exchange, Principal, Process, Run, Tenant
 from tasks_app.models import Event as Row
-from tasks_app.paths import is_lean
+from tasks_app.operators.audit import Operator
 from tests.transports.operators import NOW, act, exchange, listed, page, said, status, task, told
 
 pytestmark = pytest.mark.django_db

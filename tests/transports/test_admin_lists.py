@@ -15,9 +15,9 @@ from django.test import Client
 from django.urls import reverse
 
 from a2a.states import TaskState
-from tasks_app import lookup
 from tasks_app.admin import paging
 from tasks_app.models import Delivery, Exchange, Principal, Task, Tenant
+from tasks_app.operators import lookup
 from tests.conftest import Person
 from tests.operations.asking import sent
 from tests.transports.operators import exchange, listed, page, task

@@ -13,10 +13,10 @@ from django.urls import reverse
 from a2a.events import StatusChanged
 from a2a.states import TaskState
 from tasks_app import clock
-from tasks_app.deliveries import turns
-from tasks_app.deliveries.limits import Busy
-from tasks_app.deliveries.schedule import TryResult
 from tasks_app.models import ApiKey, Delivery, Principal, Process, PushConfig, Task, Tenant
+from tasks_app.webhooks import turns
+from tasks_app.webhooks.limits import Busy
+from tasks_app.webhooks.schedule import TryResult
 from tests.conftest import Person
 from tests.operations.rows import chunk
 from tests.operations.rows import status as becomes

@@ -13,7 +13,7 @@ from django.test import AsyncRequestFactory
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tasks_app.exchanges import recorder
+from tasks_app.exchanges.recording import recorder
 from tasks_app.transports import http
 from tasks_app.transports.jsonrpc import jsonrpc
 from tests.conftest import PATIENCE, Person

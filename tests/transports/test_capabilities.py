@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tasks_app import cards
-from tasks_app.access import revoke
+from tasks_app.callers.access import revoke
+from tasks_app.cards import public as cards
 from tasks_app.models import ApiKey, PushConfig
 from tests.conftest import Person
 from tests.story import StockDoor

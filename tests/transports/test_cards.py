@@ -12,8 +12,8 @@ from django.urls import resolve
 
 from a2a.canonical import covered
 from a2a.signatures import new_key, read_keys, verify
-from tasks_app import cards
-from tasks_app.cards import _foreign_card, _own_card
+from tasks_app.cards import public as cards
+from tasks_app.cards.public import _foreign_card, _own_card
 from tests.conftest import Person, Server
 from tests.story import Door, LiveDoor, StockDoor
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks_app.connections import HEAD_BYTES, MAX_PIPELINE
+from tasks_app.process.connections import HEAD_BYTES, MAX_PIPELINE
 from tests.conftest import PATIENCE, SLACK, TIMES, Server
 
 pytestmark = pytest.mark.storage

@@ -15,14 +15,16 @@ from django.test import AsyncClient
 from msgspec.structs import replace
 
 from a2a.errors import RateLimited
-from tasks_app import event_log, exchanges
-from tasks_app.account import account
-from tasks_app.bridge import KINDS, Do, bridge
-from tasks_app.exchanges import OpenExchange, recorder
+from tasks_app import event_log
+from tasks_app.callers.account import account
+from tasks_app.database.bridge import KINDS, Do, bridge
+from tasks_app.event_log.readers import readers
+from tasks_app.exchanges import recording
+from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.exchanges.recording import recorder
+from tasks_app.exchanges.redaction import MASK, TEXT_BYTES, redacted
+from tasks_app.exchanges.responses import response_text
 from tasks_app.models import Event, Exchange, ExchangeBody, Task
-from tasks_app.readers import readers
-from tasks_app.redaction import MASK, TEXT_BYTES, redacted
-from tasks_app.responses import response_text
 from tasks_app.transports import jsonrpc
 from tests.conftest import PATIENCE, Person, Server, until
 from tests.story import LiveDoor, NewSpeaker
@@ -342,7 +344,7 @@ def test_a_large_answer_that_was_refused_is_not_kept_by_its_error(
             super().__init__(*arguments, **facts)
             errors.append(self)
 
-    monkeypatch.setattr("tasks_app.account.RateLimited", Spied)
+    monkeypatch.setattr("tasks_app.callers.account.RateLimited", Spied)
     post([call("GetTask", {"id": task}, 1), call("GetTask", {"id": task}, 2)])
     [error] = errors
     assert error.__traceback__ is None
@@ -526,7 +528,7 @@ def test_a_failure_to_record_is_counted_and_changes_no_answer(
 
     _, content = post(new())
     recorded(1)
-    monkeypatch.setattr(exchanges, "_write", fail)
+    monkeypatch.setattr(recording, "write", fail)
     before = recorder.lost
     _, shown = post(call("GetTask", {"id": task_id(content)}))
     assert task_id(shown) == task_id(content)

@@ -17,11 +17,11 @@ import pytest
 from django.core.signing import Signer
 
 from tasks_app import clock
-from tasks_app.exchanges import recorder
+from tasks_app.exchanges.recording import recorder
+from tasks_app.exchanges.redaction import without_files
+from tasks_app.exchanges.responses import response_text
 from tasks_app.files import path_of
 from tasks_app.models import Exchange
-from tasks_app.redaction import without_files
-from tasks_app.responses import response_text
 from tests.agents import GEO
 from tests.chapters import files_of
 from tests.conftest import NO_TLS, PATIENCE, Person, Server, until

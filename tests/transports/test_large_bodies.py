@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from a2a.errors import Unavailable
-from tasks_app.account import Account
-from tasks_app.connections import COMPLETE
+from tasks_app.callers.account import Account
+from tasks_app.process.connections import COMPLETE
 from tasks_app.transports import bodies
 from tasks_app.transports.bodies import SMALL, STRANGERS, Gone, Intake, strangers
 from tasks_app.transports.http import Refusal

@@ -18,8 +18,9 @@ from django.db import connections
 from django.test import Client
 from django.urls import reverse
 
-from tasks_app import clock, logins
+from tasks_app import clock
 from tasks_app.models import Act, WrongLogins
+from tasks_app.operators import logins
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 RIGHT = "correct horse battery staple"

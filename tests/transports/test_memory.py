@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tasks_app.memory import return_large_blocks
+from tasks_app.process.memory import return_large_blocks
 
 
 def grown(*, prepared: bool) -> int:
@@ -14,7 +14,7 @@ def grown(*, prepared: bool) -> int:
     program = f"""
         import resource
         from pathlib import Path
-        from tasks_app.memory import return_large_blocks
+        from tasks_app.process.memory import return_large_blocks
 
         def resident():
             return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()

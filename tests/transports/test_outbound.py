@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tasks_app import outbound
-from tasks_app.outbound import Blocked, Unknown
+from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound.dialling import Blocked, Unknown
 from tests.conftest import ROOT
 from tests.receiver import Reply, receiver
 
@@ -327,7 +327,7 @@ def getaddrinfo(*_, **__):
     time.sleep(300)
 
 socket.getaddrinfo = getaddrinfo
-from tasks_app import outbound
+from tasks_app.outbound import dialling as outbound
 outbound.LOOKUP_SECONDS = 0.1
 try:
     asyncio.run(outbound.check("https://hangs.example/"))

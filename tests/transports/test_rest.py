@@ -12,7 +12,7 @@ import httpx
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from tasks_app.paths import LEAN, RESERVED, STOCK, is_lean
+from tasks_app.callers.paths import LEAN, RESERVED, STOCK, is_lean
 from tests.conftest import NO_TLS, Server
 from tests.story import LiveDoor, NewSpeaker
 

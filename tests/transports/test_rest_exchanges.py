@@ -10,9 +10,9 @@ import pytest
 from django.core.management import call_command
 from django.test import AsyncClient
 
+from tasks_app.event_log.readers import readers
+from tasks_app.exchanges.responses import response_text
 from tasks_app.models import Event, Task
-from tasks_app.readers import readers
-from tasks_app.responses import response_text
 from tests.conftest import Person, person, until
 from tests.transports.test_exchanges import recorded
 

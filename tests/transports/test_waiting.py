@@ -12,15 +12,15 @@ from django.db import OperationalError
 
 from a2a.errors import TaskNotFound
 from a2a.requests import CancelTask
-from tasks_app.access import revoke
-from tasks_app.account import account
-from tasks_app.bridge import Do, bridge
-from tasks_app.exchanges import recorder
+from tasks_app.callers.access import revoke
+from tasks_app.callers.account import account
+from tasks_app.database.bridge import Do, bridge
+from tasks_app.event_log.readers import readers
+from tasks_app.exchanges.recording import recorder
 from tasks_app.models import ApiKey, Exchange, ExchangeBody, Task
 from tasks_app.operations import waiting as operation
-from tasks_app.readers import readers
 from tasks_app.transports import waiting
-from tasks_app.transports.lean import Unfinished
+from tasks_app.transports.http import Unfinished
 from tests.agents import GEO
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask

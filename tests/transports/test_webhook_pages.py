@@ -13,12 +13,12 @@ from django.urls import reverse
 
 from a2a.states import TaskState
 from tasks_app import clock
-from tasks_app.deliveries import turns
-from tasks_app.deliveries.heads import STEPS_BYTES, SUPERSEDED
-from tasks_app.deliveries.limits import Busy
-from tasks_app.deliveries.schedule import TryResult
 from tasks_app.management.operator import account
 from tasks_app.models import Act, Delivery, Event, PushConfig
+from tasks_app.webhooks import turns
+from tasks_app.webhooks.heads import STEPS_BYTES, SUPERSEDED
+from tasks_app.webhooks.limits import Busy
+from tasks_app.webhooks.schedule import TryResult
 from tests.conftest import Person
 from tests.operations.rows import chunk, status
 from tests.operations.webhooks import happens, hooked

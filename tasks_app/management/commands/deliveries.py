@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from django.core.management.base import CommandError
 from django.db.models import Model
 
-from tasks_app import deliveries
-from tasks_app.audit import Operator
-from tasks_app.deliveries import ActRefused, Answer
+from tasks_app import webhooks
 from tasks_app.management.operator import DatabaseCommand, by, ids_of, takes_examples, takes_limit, takes_operator
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
+from tasks_app.operators.audit import Operator
+from tasks_app.webhooks import ActRefused, Answer
 
 HEAD = (
     "id", "config_id", "task_id", "seq", "version", "state", "tries", "status", "error", "created_at", "done_at",
@@ -33,14 +33,14 @@ class Act(NamedTuple):
 
 def one_by_one(act: Callable[[str, Operator], None]) -> Callable[[list[str], Operator], Mapping[str, Answer]]:
     """Return the act on one row as an act on many."""
-    return lambda ids, by: deliveries.each(lambda id: act(id, by), ids)
+    return lambda ids, by: webhooks.each(lambda id: act(id, by), ids)
 
 
 ACTS = {
-    "retry": Act(Delivery, deliveries.send_again, "try deliveries again, now, each webhook's in the order of events"),
-    "give-up": Act(Delivery, one_by_one(deliveries.give_up), "no more tries of waiting deliveries"),
-    "disable": Act(PushConfig, one_by_one(deliveries.disable), "no more tries to webhooks"),
-    "enable": Act(PushConfig, one_by_one(deliveries.enable), "deliver what happens from now on again"),
+    "retry": Act(Delivery, webhooks.send_again, "try deliveries again, now, each webhook's in the order of events"),
+    "give-up": Act(Delivery, one_by_one(webhooks.give_up), "no more tries of waiting deliveries"),
+    "disable": Act(PushConfig, one_by_one(webhooks.disable), "no more tries to webhooks"),
+    "enable": Act(PushConfig, one_by_one(webhooks.enable), "deliver what happens from now on again"),
 }
 
 
@@ -107,9 +107,9 @@ class Command(DatabaseCommand):
         found = Delivery.objects.filter(pk=id).values(*HEAD).first()
         row = Delivery.objects.filter(pk=id).first()
         if found is None or row is None:
-            raise CommandError(deliveries.no_delivery(id))
+            raise CommandError(webhooks.no_delivery(id))
         tries = DeliveryTry.objects.filter(delivery_id=id).order_by("id").values(*TRY)
-        self.line(named(found) | {"body": deliveries.shown_body(row), "log": list(tries)})
+        self.line(named(found) | {"body": webhooks.shown_body(row), "log": list(tries)})
 
     def told(self, name: str, lines: Mapping[str, dict[str, Any]]) -> None:
         """Print a line for each id. The exit code is 1 if one of them was refused."""
@@ -123,7 +123,7 @@ def named(row: dict[str, Any]) -> dict[str, Any]:
     """The columns of a delivery or of a webhook; webhook_id is the webhook's own id in both, config_id its owner's."""
     if "url" not in row:
         return {"webhook_id" if name == "config_id" else name: value for name, value in row.items()}
-    shown = row | {"url": deliveries.shown_address(row["url"])}
+    shown = row | {"url": webhooks.shown_address(row["url"])}
     return {"webhook_id" if name == "id" else name: value for name, value in shown.items()}
 
 
@@ -139,6 +139,6 @@ def _line(verb: str, answer: Answer) -> dict[str, Any]:
 
 def _secret(operator: Operator, id: str) -> dict[str, dict[str, Any]]:
     try:
-        return {id: {"secret": deliveries.secret_of(id, operator)}}
+        return {id: {"secret": webhooks.secret_of(id, operator)}}
     except ActRefused as refused:
         return {id: {"refused": str(refused)}}

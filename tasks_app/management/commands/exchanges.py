@@ -9,10 +9,11 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db.models import QuerySet
 
-from tasks_app import lookup, responses
+from tasks_app.exchanges import responses
 from tasks_app.ids import uuid7_at
 from tasks_app.management.operator import LINES, DatabaseCommand, limit_of, takes_examples, takes_since, within
 from tasks_app.models import Exchange, ExchangeBody
+from tasks_app.operators import lookup
 
 COLUMNS = {
     "outcome": "outcome", "method": "method", "status": "http_status", "door": "door", "dialect": "dialect",

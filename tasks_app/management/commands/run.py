@@ -6,13 +6,13 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 
-from tasks_app.addresses import listening
+from tasks_app.cards.addresses import listening
+from tasks_app.database.rows import on_postgres
+from tasks_app.database.schema import lacking
 from tasks_app.management import development
 from tasks_app.management.commands.serve import cannot_listen, lock_folder, shown, take_over_folder
 from tasks_app.management.operator import DatabaseCommand, place
-from tasks_app.rows import on_postgres
-from tasks_app.schema import lacking
-from tasks_app.server import serve
+from tasks_app.process.server import serve
 
 READY = """\
 Taskdesk is ready

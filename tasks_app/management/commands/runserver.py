@@ -10,12 +10,12 @@ from django.conf import settings
 from django.core.management import CommandError
 from django.utils.autoreload import DJANGO_AUTORELOAD_ENV
 
-from tasks_app import services
-from tasks_app.addresses import LOOPBACK
+from tasks_app.cards.addresses import LOOPBACK
+from tasks_app.database.rows import on_postgres
 from tasks_app.management import development
 from tasks_app.management.commands.run import prepared
 from tasks_app.management.commands.serve import lock_folder, take_over_folder
-from tasks_app.rows import on_postgres
+from tasks_app.process import services
 
 
 class Command(DaphneCommand):  # type: ignore[misc]  # it has no types

@@ -8,12 +8,12 @@ from typing import IO, Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from tasks_app import services
-from tasks_app.addresses import LOOPBACK, listening
+from tasks_app.cards.addresses import LOOPBACK, listening
+from tasks_app.database.rows import on_postgres
 from tasks_app.management import development
 from tasks_app.management.operator import DatabaseCommand
-from tasks_app.rows import on_postgres
-from tasks_app.server import serve
+from tasks_app.process import services
+from tasks_app.process.server import serve
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,8 @@ from django.db.models import QuerySet
 
 from a2a.errors import Error
 from a2a.states import TaskState
-from tasks_app import event_log, lookup
-from tasks_app.addresses import public
-from tasks_app.audit import Operator
+from tasks_app import event_log
+from tasks_app.cards.addresses import public
 from tasks_app.files import with_links
 from tasks_app.ids import uuid7_at
 from tasks_app.management.operator import (
@@ -25,6 +24,8 @@ from tasks_app.management.operator import (
     takes_since,
 )
 from tasks_app.models import Event, Run, Task
+from tasks_app.operators import lookup
+from tasks_app.operators.audit import Operator
 
 HEAD = (
     "id", "tenant__name", "owner__name", "context_id", "agent", "state", "status_at", "last_seq", "queue", "priority",

@@ -8,7 +8,7 @@ from celery import signals
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from tasks_app.dispatch import celery_app, queues_of_agents
+from tasks_app.hints.dispatch import celery_app, queues_of_agents
 from tasks_app.management.operator import DatabaseCommand
 
 

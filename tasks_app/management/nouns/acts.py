@@ -5,9 +5,9 @@ from typing import Any
 
 import orjson
 
-from tasks_app.acts import Act
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.management.operator import takes_limit, takes_since
+from tasks_app.models.acts import Act
 
 COLUMNS = ("id", "at", "operator", "door", "verb", "kind", "object_id", "name", "before", "after", "reason")
 

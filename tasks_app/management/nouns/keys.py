@@ -7,12 +7,13 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db import transaction
 
-from tasks_app import access, clock
-from tasks_app.audit import Change, write_down
+from tasks_app import clock
+from tasks_app.callers import access
+from tasks_app.callers.paths import check_tenant_name
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.management.operator import by, name_of, scopes_of, takes_limit, takes_operator
 from tasks_app.models import ApiKey
-from tasks_app.paths import check_tenant_name
+from tasks_app.operators.audit import Change, write_down
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -61,7 +62,7 @@ def _list(printer: Printer, options: dict[str, Any]) -> None:
 
 
 def _revoke(printer: Printer, options: dict[str, Any]) -> None:
-    from tasks_app.deliveries import end_webhooks_of  # with an HTTP client, which no other noun needs
+    from tasks_app.webhooks import end_webhooks_of  # with an HTTP client, which no other noun needs
 
     keys = ApiKey.objects.select_related("principal__tenant").filter(pk=options["id"])
     if not keys:

@@ -5,10 +5,10 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from tasks_app import logins
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.management.operator import by, takes_limit, takes_operator
 from tasks_app.models import WrongLogins
+from tasks_app.operators import logins
 
 COLUMNS = (
     "kind", "value", "running", "total", "refused", "locked_until", "began_at", "last_at", "last_with", "right_at",

@@ -5,11 +5,11 @@ from typing import Any
 
 import orjson
 
-from tasks_app import processes
-from tasks_app.audit import Change, write_down
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.management.operator import by, takes_limit, takes_operator
 from tasks_app.models import Process
+from tasks_app.operators.audit import Change, write_down
+from tasks_app.upkeep import processes
 
 COLUMNS = (
     "name", "role", "version", "started_at", "seen_at", "ended_at", "steady_at", "clock_off", "troubles", "lost", "lag",

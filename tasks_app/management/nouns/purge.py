@@ -8,10 +8,12 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from tasks_app import clock, processes
+from tasks_app import clock
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.management.operator import takes_operator, time_of
-from tasks_app.retention import HEAPS, Heap, count, purge
+from tasks_app.upkeep import processes
+from tasks_app.upkeep.kinds import HEAPS, Heap
+from tasks_app.upkeep.purge import count, purge
 
 log = logging.getLogger(__name__)
 CHOICES = {"tasks": ("turns", "tasks"), "exchanges": ("exchanges", "deliveries"), "keys": ("keys",)}

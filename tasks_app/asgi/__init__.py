@@ -1,0 +1,1 @@
+"""The ASGI application: the handler of the hot paths, and static files."""

@@ -1,0 +1,1 @@
+"""Our own cards, and the addresses at which we are reached."""

@@ -1,0 +1,161 @@
+"""The cards, the catalogue and the keys of this process, kept as bytes: agents do not change while it lives."""
+
+import hashlib
+from collections.abc import Callable
+from functools import lru_cache, partial
+
+import orjson
+from django.conf import settings
+from msgspec import Struct
+from msgspec.structs import replace
+
+from a2a import signatures
+from a2a.agents import Agent, registry
+from a2a.canonical import payloads
+from a2a.cards import describe
+from a2a.dialects.hybrid import SIGNED
+from a2a.dialects.shape import CardAnswer
+from a2a.signatures import CardKey
+from a2a.types import Card, Json, Provider
+from tasks_app import clock
+from tasks_app.callers.access import SCOPES, Caller, has_scopes
+from tasks_app.cards.addresses import own
+
+Shape = Callable[[Card], Json]
+KEY_SET = "/.well-known/jwks.json"
+OWN, FOREIGN = 1024, 64
+"""Cards kept: for our own addresses, and for those that may be made up; whoever does that evicts only these."""
+STARTED = clock.now().replace(microsecond=0)
+"""When everything here is as old as."""
+
+
+class Page(Struct, frozen=True):
+    """Bytes for everybody."""
+
+    body: bytes
+    etag: str
+    """Weak: the same for all processes with the same key, whose signatures of one card differ."""
+
+
+def public_card(name: str, address: str, shape: Shape, *, whole: bool) -> Page | None:
+    """The card of an agent, or of the whole server; None if there is none for everybody."""
+    if registry.get(name) is None:  # The caches are no place for names that callers make up.
+        return None
+    return (_own_card if address in own() else _foreign_card)(name, address, shape, whole)
+
+
+def extended_card(agent: Agent, address: str, caller: Caller, *, whole: bool) -> CardAnswer:
+    """The card of an agent, or of the whole server, with all that this caller may use."""
+    usable = [other for other in registry if has_scopes(caller, other.scopes)] if whole else []
+    card = _completed(describe(agent, _url(agent, address, whole), usable, scopes=SCOPES, unlisted=True))
+    return CardAnswer(card=card, sign=partial(_signed, address=address))
+
+
+def catalogue(address: str) -> Page:
+    """Which agents there are, for everybody."""
+    return (_own_catalogue if address in own() else _foreign_catalogue)(address)
+
+
+def key_set() -> Page:
+    """The public halves of the keys."""
+    return _key_set(settings.A2A_CARD_KEY)
+
+
+def card_keys() -> tuple[CardKey, ...]:
+    """The keys that are set; the first signs. Raises UnusableKey."""
+    return _card_keys(settings.A2A_CARD_KEY)
+
+
+def forget() -> None:
+    """For tests, in which settings and agents do change."""
+    for kept in (_own_card, _foreign_card, _own_catalogue, _foreign_catalogue, _key_set, _card_keys, _signature):
+        kept.cache_clear()
+
+
+# ------------------------------------------------------------------- bytes
+
+
+def _card(name: str, address: str, shape: Shape, whole: bool) -> Page | None:
+    agent = registry.get(name)
+    if agent is None or not agent.listed:
+        return None
+    others = [other for other in registry if other.listed] if whole else []
+    plain = shape(_completed(describe(agent, _url(agent, address, whole), others, scopes=SCOPES)))
+    return _page(_signed(plain, address=address) if shape in SIGNED else plain)
+
+
+def _catalogue(address: str) -> Page:
+    agents = [
+        {
+            "name": agent.name,
+            "description": agent.description,
+            "url": _url(agent, address, whole=False),
+            "card": f"{address}/agents/{agent.name}/.well-known/agent-card.json",
+            "skills": [
+                {"id": skill.id, "name": skill.name, "description": skill.description, "tags": skill.tags}
+                for skill in agent.skills
+                if skill.listed
+            ],
+        }
+        for agent in registry
+        if agent.listed
+    ]
+    return _page({"agents": agents})
+
+
+_own_card, _foreign_card = lru_cache(maxsize=OWN)(_card), lru_cache(maxsize=FOREIGN)(_card)
+_own_catalogue, _foreign_catalogue = lru_cache(maxsize=OWN)(_catalogue), lru_cache(maxsize=FOREIGN)(_catalogue)
+
+
+@lru_cache(maxsize=1)
+def _key_set(pem: str) -> Page:
+    return _page(signatures.key_set(_card_keys(pem)))
+
+
+def _page(shown: Json) -> Page:
+    """The bytes. Of a signature the tag knows the key only: a signature differs each time it is made."""
+    signed_by = [entry["protected"] for entry in shown.get("signatures", ())]
+    tag = hashlib.sha256(orjson.dumps(shown | {"signatures": signed_by})).hexdigest()[:32]
+    return Page(orjson.dumps(shown), f'W/"{tag}"')
+
+
+def _url(agent: Agent, address: str, whole: bool) -> str:
+    return f"{address}/jsonrpc" if whole else f"{address}/agents/{agent.name}/jsonrpc"
+
+
+def _completed(card: Card) -> Card:
+    """Return the card with what the operator says about the deployment."""
+    provider = None
+    if settings.A2A_PROVIDER and settings.A2A_PROVIDER_URL:
+        provider = Provider(organization=settings.A2A_PROVIDER, url=settings.A2A_PROVIDER_URL)
+    return replace(
+        card,
+        streaming=settings.A2A_STREAMING,
+        push_notifications=settings.A2A_PUSH,
+        extended_card=settings.A2A_EXTENDED_CARD,
+        provider=provider,
+        documentation_url=settings.A2A_DOCUMENTATION_URL or None,
+        icon_url=settings.A2A_ICON_URL or None,
+    )
+
+
+# -------------------------------------------------------------- signatures
+
+
+@lru_cache(maxsize=8)
+def _card_keys(pem: str) -> tuple[CardKey, ...]:
+    return signatures.read_keys(pem)
+
+
+def _signed(card: Json, *, address: str) -> Json:
+    """Return the card with its signatures, if there is a key; never with an address that a caller may have made up."""
+    if not settings.A2A_CARD_KEY or address not in own():
+        return card
+    key_set_url, pem = address + KEY_SET, settings.A2A_CARD_KEY
+    return card | {"signatures": [_signature(payload, key_set_url, pem) for payload in payloads(card)]}
+
+
+@lru_cache(maxsize=256)
+def _signature(payload: bytes, jku: str, pem: str) -> Json:
+    """By content, so that it is never that of another card."""
+    return signatures.signature(payload, _card_keys(pem)[0], jku)

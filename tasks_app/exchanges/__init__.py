@@ -1,0 +1,1 @@
+"""Calls next to their answers: kept open, recorded, derived again, and freed of secrets."""

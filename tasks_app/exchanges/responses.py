@@ -1,0 +1,73 @@
+"""The recorded answer of a call: the stored bytes, or derived again from the log."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from msgspec import UNSET
+
+from a2a.dialects import BY_NAME
+from a2a.dialects.shape import Answer, Dialect
+from a2a.documents import EventDocument
+from a2a.errors import InvalidParams, InvalidRequest, ParseError
+from a2a.jsonrpc import Call, Id, parse, read_json, reply
+from tasks_app.event_log import ReadAsOf, read_as_of
+from tasks_app.exchanges.exchange import BARE
+from tasks_app.exchanges.redaction import redacted
+from tasks_app.models import Event, Exchange, ExchangeBody
+
+
+def response_text(exchange: Exchange) -> str:
+    """Return the answer: the stored bytes, or derived from the log (a task as of a sequence number, the frames of a
+    stream); empty if there is nothing."""
+    body = ExchangeBody.objects.filter(pk=exchange.pk).first()
+    if body is None:
+        return ""
+    if body.response:
+        return body.response
+    dialect = BY_NAME.get(exchange.dialect)
+    if dialect is None or exchange.task_id is None or exchange.last_seq is None or exchange.code is not None:
+        return ""
+    wrapped, length = _asked(exchange, body.request, dialect)
+    context_id = exchange.context_id or ""
+    if exchange.outcome == "result":
+        found = read_as_of(ReadAsOf(task_id=exchange.task_id, context_id=context_id, seq=exchange.last_seq))
+        method = dialect.methods.get(exchange.method)
+        if found is None or method is None:
+            return ""
+        return redacted(wrapped(method.encode(Answer(task=found, history_length=length))))
+    if exchange.outcome == "stream" and exchange.first_seq is not None:
+        first = read_as_of(ReadAsOf(task_id=exchange.task_id, context_id=context_id, seq=exchange.first_seq))
+        rows = Event.objects.filter(task_id=exchange.task_id, seq__gt=exchange.first_seq, seq__lte=exchange.last_seq)
+        later = [
+            EventDocument(task_id=row.task_id, context_id=context_id, seq=row.seq, kind=row.kind, payload=row.payload)  # type: ignore[arg-type]  # as it was written
+            for row in rows.order_by("seq")
+        ]
+        frames = [dialect.encode_frame(frame, length) for frame in ([first] if first else []) + later]
+        return "\n".join(redacted(wrapped(frame)) for frame in frames if frame)
+    return ""
+
+
+def _without_webhook(params: Any) -> Any:
+    """Drop the webhook from recorded params: redacted it would be refused, and it says nothing of the answer."""
+    if not isinstance(params, dict) or not isinstance(configuration := params.get("configuration"), dict):
+        return params
+    kept = {name: value for name, value in configuration.items() if "push" not in name.lower()}
+    return params | {"configuration": kept}
+
+
+def _asked(exchange: Exchange, request: str, dialect: Dialect) -> tuple[Callable[[bytes], bytes], int | None]:
+    """Return the function that wraps an answer as the door did, and the history length that the recorded request asked
+    for. A request that cannot be read has the id null and no such length."""
+    rpc_id: Id = None
+    method, params, length = exchange.method, None, None
+    try:
+        if exchange.door == BARE:
+            params = read_json(request.encode())
+        elif isinstance(member := parse(request.encode()), Call):
+            method, params = member.method, member.params
+            rpc_id = None if member.id is UNSET else member.id
+        length = getattr(dialect.methods[method].decode(_without_webhook(params)), "history_length", None)
+    except (InvalidRequest, ParseError, InvalidParams, KeyError):
+        pass
+    return (lambda answer: answer) if exchange.door == BARE else partial(reply, rpc_id), length

@@ -1,0 +1,33 @@
+"""The rows. Only event_log writes tasks and events, only exchanges writes exchanges; everything else reads.
+
+Ids are UUIDs as text, so that stored JSON and columns agree byte for byte; JSON columns are text, sent as they are.
+"""
+
+from tasks_app.models.acts import Act
+from tasks_app.models.callers import ApiKey, Principal, Tenant
+from tasks_app.models.exchanges import Exchange, ExchangeBody
+from tasks_app.models.processes import Process
+from tasks_app.models.tasks import STATES, Event, File, IdempotencyKey, Run, Task, Turn
+from tasks_app.models.webhooks import Delivery, DeliveryTry, PushConfig
+from tasks_app.models.wrong_logins import WrongLogins
+
+__all__ = [
+    "STATES",
+    "Act",
+    "ApiKey",
+    "Delivery",
+    "DeliveryTry",
+    "Event",
+    "Exchange",
+    "ExchangeBody",
+    "File",
+    "IdempotencyKey",
+    "Principal",
+    "Process",
+    "PushConfig",
+    "Run",
+    "Task",
+    "Tenant",
+    "Turn",
+    "WrongLogins",
+]

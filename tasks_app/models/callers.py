@@ -1,0 +1,48 @@
+"""Who may call: tenants, principals and their keys."""
+
+from typing import ClassVar
+
+from django.db import models
+
+
+class Tenant(models.Model):
+    """A customer: the outer wall."""
+
+    name = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Principal(models.Model):
+    """A party that may call, and that owns the tasks made by all of its keys."""
+
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="principals")
+    name = models.CharField(max_length=64)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "name"], name="principal_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ApiKey(models.Model):
+    """A secret that speaks for a principal. Only its digest is kept."""
+
+    principal = models.ForeignKey(Principal, models.CASCADE, related_name="keys")
+    name = models.CharField(max_length=64)
+    prefix = models.CharField(max_length=16, help_text="The beginning of the key, for people to recognise it.")
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    scopes = models.CharField(max_length=255, default="*", help_text="Separated by spaces; * is all.")
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = "API key"
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"

@@ -1,0 +1,73 @@
+"""Calls next to their answers. Only exchanges writes them."""
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+
+from tasks_app.models.callers import Principal, Tenant
+
+
+class Exchange(models.Model):
+    """One call and how it was answered. Ordered by its id, which begins with the time."""
+
+    OUTCOMES: ClassVar = ("result", "error", "stream", "notified", "refused", "left", "broken")
+
+    id = models.CharField(max_length=36, primary_key=True)
+    request_id = models.CharField(
+        max_length=128,
+        default="",
+        help_text="Of the HTTP call; the members of a batch share it. Empty when it is the exchange's own id.",
+    )
+    rpc_id = models.CharField(max_length=255, null=True)
+    rpc_id_type = models.CharField(max_length=8, help_text="string, number, null, or absent.")
+    dialect = models.CharField(max_length=16, default="")
+    version = models.CharField(max_length=32, default="", help_text="The A2A-Version asked for.")
+    door = models.CharField(max_length=16)
+    method = models.CharField(max_length=64, default="")
+    caller = models.ForeignKey(
+        Principal, models.SET_NULL, null=True, db_constraint=False, db_index=False, related_name="+"
+    )
+    tenant = models.ForeignKey(
+        Tenant, models.SET_NULL, null=True, db_constraint=False, db_index=False, related_name="+"
+    )
+    task_id = models.CharField(max_length=36, null=True)
+    context_id = models.CharField(max_length=255, null=True)
+    peer = models.CharField(max_length=45, null=True, help_text="The address that the call came from.")
+    trace = models.CharField(max_length=64, default="", help_text="The trace id of a traceparent header.")
+    outcome = models.CharField(
+        max_length=16, default="", help_text=f"{', '.join(OUTCOMES)}; empty: no answer recorded."
+    )
+    code = models.IntegerField(null=True)
+    http_status = models.PositiveSmallIntegerField(null=True)
+    created_at = models.DateTimeField()
+    duration_us = models.PositiveBigIntegerField(null=True)
+    request_bytes = models.PositiveIntegerField(default=0)
+    response_bytes = models.PositiveIntegerField(default=0)
+    frames = models.PositiveIntegerField(default=0, help_text="Events sent on a stream.")
+    first_seq = models.PositiveIntegerField(null=True, help_text="The task's sequence number the answer began with.")
+    last_seq = models.PositiveIntegerField(null=True, help_text="And the one it ended with.")
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index(fields=["rpc_id", "id"], name="exchange_rpc", condition=Q(rpc_id__isnull=False)),
+            models.Index(fields=["request_id", "id"], name="exchange_request", condition=~Q(request_id="")),
+            models.Index(fields=["task_id", "id"], name="exchange_task", condition=Q(task_id__isnull=False)),
+            models.Index(fields=["outcome", "id"], name="exchange_outcome", condition=~Q(outcome="result")),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class ExchangeBody(models.Model):
+    """The redacted bodies of a call, apart from the index so that lists never load them."""
+
+    exchange = models.OneToOneField(
+        Exchange, models.CASCADE, primary_key=True, db_constraint=False, related_name="body"
+    )
+    request = models.TextField(default="")
+    response = models.TextField(default="", help_text="Empty when it can be derived from the log.")
+
+    def __str__(self) -> str:
+        return self.exchange_id

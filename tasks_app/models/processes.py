@@ -1,0 +1,27 @@
+"""The processes that run now."""
+
+from django.db import models
+
+
+class Process(models.Model):
+    """A process of this platform, as of its last sweep. Written by processes.py."""
+
+    name = models.CharField(max_length=64, primary_key=True, help_text="Machine, process id, and a random part.")
+    role = models.CharField(max_length=16, help_text="web, worker, child of a worker, or operator.")
+    version = models.CharField(max_length=32)
+    started_at = models.DateTimeField()
+    seen_at = models.DateTimeField(help_text="Its last sweep, by the database's clock.")
+    ended_at = models.DateTimeField(null=True, help_text="When it ended in order.")
+    steady_at = models.DateTimeField(null=True, help_text="The last sweep at which it trusted the clock to delete by.")
+    clock_off = models.FloatField(
+        default=0, db_default=0, help_text="Seconds by which its machine's clock is ahead of the database's."
+    )
+    troubles = models.TextField(default="[]", db_default="[]", help_text="JSON: sentences, as /readyz says them.")
+    lost = models.PositiveIntegerField(default=0, db_default=0, help_text="Exchanges that could not be recorded.")
+    lag = models.FloatField(null=True, help_text="Seconds by which deleting is behind, as this process measured it.")
+
+    class Meta:
+        verbose_name_plural = "processes"
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,1 @@
+"""Calls to addresses that callers choose: which are allowed, and the client that makes only those."""

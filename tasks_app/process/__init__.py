@@ -1,0 +1,1 @@
+"""The background work of a process, its HTTP server, its health."""

@@ -1,0 +1,62 @@
+"""Counts the unfinished tasks for the account: about once a second while tasks are made or a cap is reached, never in a
+call."""
+
+import logging
+import threading
+from datetime import datetime
+
+from tasks_app import clock
+from tasks_app.callers.account import account
+from tasks_app.database.bridge import DoApart, bridge
+from tasks_app.event_log import count_unfinished
+
+log = logging.getLogger(__name__)
+EVERY = 1.0
+"""Seconds between two counts."""
+
+
+class Census:
+    """The thread that counts, one in every process with doors."""
+
+    def __init__(self) -> None:
+        self.stopping = threading.Event()
+        self.thread: threading.Thread | None = None
+        self.last: datetime | None = None
+        """When the last count was begun."""
+
+    def start(self) -> None:
+        """Count once, and from then on whenever tasks were made or a cap is reached."""
+        if self.thread is not None:
+            return
+        self.stopping.clear()
+        account.wanted.set()
+        self.thread = threading.Thread(target=self._run, name="census", daemon=True)
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        account.wanted.set()
+        if self.thread is not None:
+            self.thread.join(10)
+            self.thread = None
+
+    def _run(self) -> None:
+        while not self.stopping.is_set():
+            account.wanted.wait()
+            if self.stopping.is_set():
+                return
+            try:
+                self.count()
+            except Exception:
+                log.exception("unfinished tasks could not be counted; trying again in %g s", EVERY)
+            self.stopping.wait(EVERY)
+
+    def count(self) -> None:
+        """Count once, now."""
+        begun, now = account.begin_count(), clock.now()
+        before, self.last = self.last or now, now
+        account.end_count(begun, bridge.do(DoApart(lambda: count_unfinished(now, before))))
+
+
+census = Census()
+"""The census of this process."""

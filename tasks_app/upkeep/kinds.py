@@ -1,0 +1,270 @@
+"""The heaps of old rows, and the statements that take from each the oldest.
+
+A statement begins where the one before it ended: the index entries of deleted rows stay until a vacuum, and to step
+over all of them again would make each batch slower than the last.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
+from msgspec import Struct
+
+from a2a.states import TERMINAL
+from tasks_app.database.rows import on_postgres, sqlite_time
+from tasks_app.event_log.read import one_of
+from tasks_app.ids import uuid7_at
+from tasks_app.models import (
+    Delivery,
+    DeliveryTry,
+    Event,
+    Exchange,
+    ExchangeBody,
+    File,
+    IdempotencyKey,
+    PushConfig,
+    Run,
+    Task,
+    Turn,
+)
+
+_KEY, _TASK, _TURN = IdempotencyKey._meta.db_table, Task._meta.db_table, Turn._meta.db_table
+_EXCHANGE, _BODY, _FILE = Exchange._meta.db_table, ExchangeBody._meta.db_table, File._meta.db_table
+_DELIVERY, _TRY = Delivery._meta.db_table, DeliveryTry._meta.db_table
+_TERMINAL = ", ".join(f"'{state.value}'" for state in sorted(TERMINAL, key=lambda state: state.value))
+DONE = ("delivered", "superseded")
+"""States of deliveries that are forgotten with the exchanges of their time."""
+
+
+class Batch(Struct, frozen=True):
+    """The result of one step."""
+
+    count: int
+    """Rows of the heap that were deleted."""
+    place: str
+    """Where the next step begins."""
+    more: bool
+    """There may be more."""
+
+
+class Heap(Struct, frozen=True, kw_only=True):
+    """Rows that are deleted when they are old."""
+
+    name: str
+    age: Callable[[], timedelta]
+    """How long they are kept."""
+    delete: Callable[[datetime, str, int], Batch]
+    """Deletes rows older than the time, from the place on, at most so many."""
+    old: Callable[[datetime], Any]
+    """The queryset of the rows older than the time."""
+    time_of: Callable[[str], datetime]
+    """When the row of a place was made."""
+
+
+def _sql_time(time: datetime) -> Any:
+    return time if on_postgres() else sqlite_time(time)
+
+
+def _unlocked() -> str:
+    """Leave what another transaction holds for later."""
+    return "for update skip locked" if on_postgres() else ""
+
+
+# ------------------------------------------------------------------ keys
+
+# The rows are found once, in the order of the index, and deleted by their physical place.
+_KEYS_POSTGRES = f"""
+with gone as (delete from {_KEY} where ctid = any(array(
+    select ctid from {_KEY} where created_at >= %s and created_at < %s order by created_at limit %s
+    for update skip locked)) returning created_at)
+select count(*), max(created_at) from gone
+"""
+_KEYS_SQLITE = f"""
+delete from {_KEY} where rowid in (
+    select rowid from {_KEY} where created_at >= %s and created_at < %s order by created_at limit %s)
+returning created_at
+"""
+
+
+def _delete_keys(before: datetime, place: str, limit: int) -> Batch:
+    start = datetime.fromisoformat(place) if place else datetime(1970, 1, 1, tzinfo=UTC)
+    with connection.cursor() as cursor:
+        cursor.execute(_KEYS_POSTGRES if on_postgres() else _KEYS_SQLITE, (_sql_time(start), _sql_time(before), limit))
+        if on_postgres():
+            count, last = cursor.fetchone()
+            return Batch(count, last.isoformat() if last else place, count == limit)
+        times = [time for (time,) in cursor.fetchall()]
+    return Batch(len(times), f"{max(times)}+00:00" if times else place, len(times) == limit)
+
+
+# ------------------------------------------------------------- exchanges
+
+_EXCHANGES_POSTGRES = f"""
+with gone as (delete from {_EXCHANGE} where ctid = any(array(
+        select ctid from {_EXCHANGE} where id > %s and id < %s order by id limit %s for update skip locked))
+    returning id),
+bodies as (delete from {_BODY} where exchange_id = any(array(select id from gone)))
+select count(*), max(id) from gone
+"""
+_EXCHANGES_SQLITE = f"""
+delete from {_EXCHANGE} where rowid in (
+    select rowid from {_EXCHANGE} where id > %s and id < %s order by id limit %s)
+returning id
+"""
+
+
+def _delete_exchanges(before: datetime, place: str, limit: int) -> Batch:
+    values = (place, uuid7_at(before), limit)
+    if on_postgres():
+        with connection.cursor() as cursor:
+            cursor.execute(_EXCHANGES_POSTGRES, values)
+            count, last = cursor.fetchone()
+        return Batch(count, last or place, count == limit)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_EXCHANGES_SQLITE, values)
+        ids = [id for (id,) in cursor.fetchall()]
+        _delete_where(cursor, _BODY, "exchange_id", ids)
+    return _batch(ids, place, limit)
+
+
+# -------------------------------------------------- turns and deliveries
+
+
+def _delete_turns(before: datetime, place: str, limit: int) -> Batch:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            f"select id from {_TURN} where id > %s and id < %s order by id limit %s {_unlocked()}",
+            (place, uuid7_at(before), limit),
+        )
+        ids = [id for (id,) in cursor.fetchall()]
+        _release_files(cursor, ids)
+        _delete_where(cursor, _TURN, "id", ids)
+    return _batch(ids, place, limit)
+
+
+def _delete_deliveries(before: datetime, place: str, limit: int) -> Batch:
+    states, values = one_of("state", DONE)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            f"select id from {_DELIVERY} where id > %s and id < %s and {states} order by id limit %s {_unlocked()}",
+            (place, uuid7_at(before), *values, limit),
+        )
+        ids = [id for (id,) in cursor.fetchall()]
+        _delete_where(cursor, _TRY, "delivery_id", ids)
+        _delete_where(cursor, _DELIVERY, "id", ids)
+    return _batch(ids, place, limit)
+
+
+# ----------------------------------------------------------------- tasks
+
+# Ids begin with the time, so the primary key is an index on age.
+_OLD_TASKS = f"""
+select id, last_seq from {_TASK} t where id > %s and id < %s and status_at < %s and state in ({_TERMINAL})
+    and not (pushes and exists (select 1 from {_DELIVERY} d where d.task_id = t.id and d.state = 'waiting'))
+order by id limit %s
+"""
+
+
+def _delete_tasks(before: datetime, place: str, limit: int) -> Batch:
+    """Count events as rows: a batch ends with the task that fills it, and has one task at least."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"{_OLD_TASKS} {_unlocked()}", (place, uuid7_at(before), _sql_time(before), limit))
+        found = cursor.fetchall()
+        ids: list[str] = []
+        rows = 0
+        for id, events in found:
+            if ids and rows + events > limit:
+                break
+            ids.append(id)
+            rows += events
+        if _delete_their_deliveries(cursor, ids, limit):
+            return Batch(0, place, more=True)  # The tasks go when nothing points at them.
+        _release_files(cursor, ids)
+        for model in (Event, Run, PushConfig):
+            _delete_where(cursor, model._meta.db_table, "task_id", ids)
+        _delete_where(cursor, _TASK, "id", ids)
+    return Batch(len(ids), ids[-1] if ids else place, len(found) == limit or len(ids) < len(found))
+
+
+def _delete_their_deliveries(cursor: CursorWrapper, tasks: Sequence[str], limit: int) -> bool:
+    """Delete deliveries of these tasks; whether there may be more of them."""
+    if not tasks:
+        return False
+    theirs, values = one_of("task_id", tasks)
+    cursor.execute(f"select id from {_DELIVERY} where {theirs} limit %s", (*values, limit))
+    ids = [id for (id,) in cursor.fetchall()]
+    _delete_where(cursor, _TRY, "delivery_id", ids)
+    _delete_where(cursor, _DELIVERY, "id", ids)
+    return len(ids) == limit
+
+
+def _batch(ids: Sequence[str], place: str, limit: int) -> Batch:
+    return Batch(len(ids), max(ids, default=place), len(ids) == limit)
+
+
+def _delete_where(cursor: CursorWrapper, table: str, column: str, values: Sequence[str]) -> None:
+    if values:
+        chosen, parameters = one_of(column, values)
+        cursor.execute(f"delete from {table} where {chosen}", parameters)
+
+
+def _release_files(cursor: CursorWrapper, holders: Sequence[str]) -> None:
+    """Their bytes go next, which may take longer than a transaction should."""
+    if holders:
+        chosen, parameters = one_of("holder", holders)
+        cursor.execute(f"update {_FILE} set holder = '' where {chosen}", parameters)
+
+
+def _time_of_id(id: str) -> datetime:
+    return datetime.fromtimestamp(int(id[:8] + id[9:13], 16) / 1000, UTC)
+
+
+def _ended_tasks(before: datetime) -> Any:
+    states = [state.value for state in TERMINAL]
+    return Task.objects.filter(id__lt=uuid7_at(before), status_at__lt=before, state__in=states)
+
+
+HEAPS = {
+    heap.name: heap
+    for heap in (
+        Heap(
+            name="keys",
+            age=lambda: timedelta(hours=settings.A2A_KEY_HOURS),
+            delete=_delete_keys,
+            old=lambda before: IdempotencyKey.objects.filter(created_at__lt=before),
+            time_of=datetime.fromisoformat,
+        ),
+        Heap(
+            name="exchanges",
+            age=lambda: timedelta(days=settings.A2A_EXCHANGE_DAYS),
+            delete=_delete_exchanges,
+            old=lambda before: Exchange.objects.filter(id__lt=uuid7_at(before)),
+            time_of=_time_of_id,
+        ),
+        Heap(
+            name="deliveries",
+            age=lambda: timedelta(days=settings.A2A_EXCHANGE_DAYS),
+            delete=_delete_deliveries,
+            old=lambda before: Delivery.objects.filter(id__lt=uuid7_at(before), state__in=DONE),
+            time_of=_time_of_id,
+        ),
+        Heap(
+            name="turns",
+            age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
+            delete=_delete_turns,
+            old=lambda before: Turn.objects.filter(id__lt=uuid7_at(before)),
+            time_of=_time_of_id,
+        ),
+        Heap(
+            name="tasks",
+            age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
+            delete=_delete_tasks,
+            old=_ended_tasks,
+            time_of=_time_of_id,
+        ),
+    )
+}
+"""Every heap by its name. Tasks are last: what points at them goes first."""

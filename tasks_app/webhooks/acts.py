@@ -1,0 +1,158 @@
+"""The acts of operators on webhooks and deliveries, for the admin and the commands, and what an operator must know."""
+
+import logging
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from django.db import DatabaseError, InterfaceError, transaction
+
+from tasks_app import clock
+from tasks_app.database.bridge import Do, bridge
+from tasks_app.event_log import MakeBody, body_of
+from tasks_app.hints import hints
+from tasks_app.models import Delivery, PushConfig
+from tasks_app.operators.audit import Change, Operator, of_state, write_down
+from tasks_app.sealing import Unreadable, opened, site_of
+from tasks_app.webhooks.again import Answer, no_delivery
+from tasks_app.webhooks.keys import is_without_key
+from tasks_app.webhooks.posting import with_files
+from tasks_app.webhooks.turns import end, locked
+
+log = logging.getLogger(__name__)
+
+
+class ActRefused(Exception):
+    """It cannot be done; the sentence says why."""
+
+
+def each(act: Callable[[str], None], ids: Iterable[str]) -> dict[str, Answer]:
+    """Do an act on one row after another, as far as it is not refused. Return an answer for each id."""
+    answers = {}
+    for id in dict.fromkeys(ids):
+        try:
+            act(id)
+            answers[id] = Answer()
+        except ActRefused as refused:
+            answers[id] = Answer(refusal=str(refused))
+    return answers
+
+
+def give_up(delivery_id: str, by: Operator) -> None:
+    """No more tries of a delivery that waits; the next one of its webhook goes on. Raises ActRefused."""
+    bridge.do(Do(partial(_locked, _give_up, delivery_id, by)))
+    hints.due()
+
+
+def disable(config_id: str, by: Operator) -> None:
+    """No more tries to a webhook, until its owner registers it again or it is enabled. Raises ActRefused."""
+    bridge.do(Do(partial(_disable, config_id, by)))
+
+
+def enable(config_id: str, by: Operator) -> None:
+    """Events from now on are delivered again. Raises ActRefused."""
+    bridge.do(Do(partial(_enable, config_id, by)))
+
+
+def secret_of(config_id: str, by: Operator) -> str:
+    """Return the secret that signs the deliveries of a webhook, and write down who was shown it. Raises ActRefused."""
+    config = PushConfig.objects.filter(pk=config_id).first()
+    if config is None or not config.secret:
+        raise _no_webhook(config_id)
+    try:
+        secret = opened(config.secret)
+    except Unreadable:
+        raise ActRefused("It was sealed under a SECRET_KEY that is not among SECRET_KEY_FALLBACKS.") from None
+    bridge.do(Do(partial(write_down, by, "show secret", Change(config))))
+    return secret
+
+
+def shown_address(url: str) -> str:
+    """Return scheme and host of the address: the rest may be a secret of the receiver."""
+    return site_of(url)
+
+
+def shown_body(row: Delivery, base: str | None = None) -> str:
+    """Return the body as it is sent, with links to its files; empty if the log cannot give it."""
+    if row.body is not None:
+        return with_files(row.body, base)
+    try:
+        body = body_of(MakeBody(task_id=row.task_id, seq=row.seq, version=row.version))
+    except (DatabaseError, InterfaceError):
+        raise
+    except Exception:
+        log.exception("the body of delivery %s cannot be made", row.pk)
+        body = None
+    return with_files((body or b"").decode(), base)
+
+
+def oldest_due(patience: timedelta) -> datetime | None:
+    """Since when a delivery has been due, if that is longer than the patience: nobody sends."""
+    late = PushConfig.objects.filter(state="active", due_at__lt=clock.shared() - patience).order_by("due_at")
+    return late.values_list("due_at", flat=True).first()
+
+
+def _locked(act: Any, delivery_id: str, by: Operator) -> None:
+    """Under the lock that a sender takes to write down what became of a try."""
+    with transaction.atomic():
+        delivery = Delivery.objects.filter(pk=delivery_id).first()
+        if delivery is None:
+            raise ActRefused(no_delivery(delivery_id))
+        config = locked(delivery.config_id)
+        if config is None:
+            raise ActRefused("Its webhook is no longer kept.")
+        act(delivery, config, by)
+
+
+def _give_up(delivery: Delivery, config: PushConfig, by: Operator) -> None:
+    if delivery.state != "waiting":
+        raise ActRefused(f"It is {delivery.state} already.")
+    now, waiting = clock.shared(), Delivery.objects.filter(config_id=config.pk, state="waiting").order_by("seq")
+    head = waiting.values_list("pk", flat=True).first()
+    end(waiting.filter(pk=delivery.pk), now, error=delivery.error or "An operator gave it up.")
+    write_down(by, "give up", *of_state([delivery], {delivery.pk: "waiting"}, "dead"))
+    # Behind another one it had no turn: that one waits on, for as long as it should.
+    if config.state == "active" and head == delivery.pk:
+        PushConfig.objects.filter(pk=config.pk).update(due_at=now if waiting.exists() else None)
+
+
+def _disable(config_id: str, by: Operator) -> None:
+    now = clock.now()
+    with transaction.atomic():
+        locked(config_id)
+        if not PushConfig.objects.filter(pk=config_id, state="active").update(
+            state="disabled", reason=f"disabled by {by.name}"[:255], due_at=None, updated_at=now
+        ):
+            raise _other_state(config_id, "active")
+        waiting = Delivery.objects.filter(config_id=config_id, state="waiting")
+        end(waiting, now, error="The webhook was disabled before this was delivered.")
+        _written("disable", config_id, by, "active", "disabled")
+
+
+def _enable(config_id: str, by: Operator) -> None:
+    with transaction.atomic():
+        config = locked(config_id)
+        if config and config.state == "disabled" and is_without_key(config, clock.shared()):
+            raise ActRefused("Its key has ended: its owner registers it again, with another key.")
+        if not PushConfig.objects.filter(pk=config_id, state="disabled").update(
+            state="active", reason="", updated_at=clock.now()
+        ):
+            raise _other_state(config_id, "disabled")
+        _written("enable", config_id, by, "disabled", "active")
+
+
+def _written(verb: str, config_id: str, by: Operator, before: str, after: str) -> None:
+    write_down(by, verb, *of_state([PushConfig.objects.get(pk=config_id)], {config_id: before}, after))
+
+
+def _other_state(config_id: str, wanted: str) -> ActRefused:
+    state = PushConfig.objects.filter(pk=config_id).values_list("state", flat=True).first()
+    return ActRefused(f"It is {state}, not {wanted}.") if state else _no_webhook(config_id)
+
+
+def _no_webhook(config_id: str) -> ActRefused:
+    return ActRefused(
+        f"There is no webhook {config_id[:64]!r}, or it was removed: the webhook_id is meant that "
+        "`manage.py deliveries webhooks` prints, not the id that its owner gave it."
+    )

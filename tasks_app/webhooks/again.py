@@ -1,0 +1,88 @@
+"""Sending deliveries again, in the order of their events.
+
+Operators choose deliveries in any order, and a sender takes the oldest one that waits. So all that were chosen are set
+waiting in the one transaction that makes their webhooks due: no sender sees a part of the selection.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from django.db import transaction
+from msgspec import Struct
+
+from tasks_app import clock
+from tasks_app.database.bridge import Do, bridge
+from tasks_app.hints import hints
+from tasks_app.models import Delivery, PushConfig
+from tasks_app.operators.audit import Operator, of_state, write_down
+from tasks_app.webhooks.heads import heads
+from tasks_app.webhooks.turns import locked_all
+
+
+class Answer(Struct, frozen=True):
+    """The outcome of an act on one row."""
+
+    refusal: str = ""
+    """Why the act was not done; empty if it was."""
+    note: str = ""
+    """What an operator must know of an act that was done."""
+
+
+def send_again(ids: Sequence[str], by: Operator) -> dict[str, Answer]:
+    """Put deliveries back to be tried, each webhook's in the order of its events. Return an answer for each id."""
+    answers: dict[str, Answer] = bridge.do(Do(partial(_send_again, list(dict.fromkeys(ids)), by)))
+    hints.due()
+    return answers
+
+
+def no_delivery(delivery_id: str) -> str:
+    """Return the refusal of an act on a delivery that does not exist."""
+    return (
+        f"There is no delivery {delivery_id[:64]!r}, or it is no longer kept: "
+        "`manage.py deliveries list` prints their ids."
+    )
+
+
+def _send_again(ids: Sequence[str], by: Operator) -> dict[str, Answer]:
+    with transaction.atomic():
+        # PostgreSQL refuses to look for U+0000.
+        found = Delivery.objects.filter(pk__in=[id for id in ids if "\0" not in id])
+        rows = {row.pk: row for row in found.defer("body")}
+        webhook_of = {row.pk: row.config_id for row in rows.values()}
+        webhooks = locked_all(webhook_of.values())
+        refusals = {id: _refusal(id, webhook_of, webhooks) for id in ids}
+        chosen = [id for id, refusal in refusals.items() if not refusal]
+        # They are wanted for themselves now: no later one supersedes them.
+        Delivery.objects.filter(pk__in=chosen).update(state="waiting", done_at=None, interim=False)
+        states = {id: rows[id].state for id in chosen}
+        write_down(by, "send again", *of_state((rows[id] for id in chosen), states, "waiting"))
+        held_up = _make_due(chosen, {id: webhooks[webhook_of[id]] for id in chosen})
+    return {id: Answer(refusal=refusal, note=held_up.get(id, "")) for id, refusal in refusals.items()}
+
+
+def _refusal(id: str, webhook_of: Mapping[str, str], webhooks: Mapping[str, PushConfig]) -> str:
+    if id not in webhook_of:
+        return no_delivery(id)
+    webhook = webhooks.get(webhook_of[id])
+    if webhook is None:
+        return "Its webhook is no longer kept."
+    if webhook.state != "active":
+        return f"Its webhook is {webhook.state}: {webhook.reason or 'nothing is sent to it'}."
+    return ""
+
+
+def _make_due(chosen: Iterable[str], webhook_of: Mapping[str, PushConfig]) -> dict[str, str]:
+    """Make the webhooks due now whose next delivery was chosen; return a note for each delivery that has to wait.
+
+    A delivery that was not chosen and comes first keeps the time of its next try, which its receiver may have named.
+    """
+    webhooks = {webhook.pk: webhook for webhook in webhook_of.values()}
+    first, now = heads(list(webhooks.values())), clock.shared()
+    ready = {pk for pk, webhook in webhooks.items() if first[pk].pk in webhook_of or webhook.due_at is None}
+    PushConfig.objects.filter(pk__in=ready).update(due_at=now)
+    return {
+        id: f"It waits behind the delivery of event {first[webhook.pk].seq}, which is tried next at "
+        f"{webhook.due_at:%Y-%m-%d %H:%M:%S} UTC: send that one again, and it is tried now."
+        for id in chosen
+        if (webhook := webhook_of[id]).pk not in ready
+    }

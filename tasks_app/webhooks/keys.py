@@ -1,0 +1,55 @@
+"""Webhooks end with the key that registered them: by a revocation at once, by its expiry when something is to be sent.
+
+The webhook stays its owner's, who may register it again with another key.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Q
+
+from tasks_app import clock
+from tasks_app.models import Delivery, PushConfig
+from tasks_app.webhooks.turns import end
+
+AT_ONCE = 100
+"""Webhooks that are ended in one statement."""
+REVOKED = "the key that registered it was revoked"
+EXPIRED = "the key that registered it has expired"
+UNSENT = "The key that registered its webhook has ended before this was delivered."
+
+
+def end_webhooks_of(keys: Collection[int]) -> int:
+    """Switch the webhooks off that revoked keys have registered, and give up what waits for them; how many."""
+    with transaction.atomic():
+        mine = PushConfig.objects.filter(key__in=keys, state="active")
+        return _end(list(mine.order_by("pk").values_list("pk", flat=True)), REVOKED)
+
+
+def end_webhooks_without_key() -> int:
+    """Do so for webhooks that are due and whose key has ended by itself, or in another process; how many, AT_ONCE at
+    most."""
+    now = clock.shared()
+    with transaction.atomic():
+        due = PushConfig.objects.filter(state="active", due_at__lte=now)
+        revoked = due.filter(key__revoked_at__isnull=False)
+        expired = due.filter(key__revoked_at=None, key__expires_at__lte=now)
+        both = ((revoked, REVOKED), (expired, EXPIRED))
+        return sum(_end(list(rows.values_list("pk", flat=True)[:AT_ONCE]), why) for rows, why in both)
+
+
+def is_without_key(config: PushConfig, now: datetime) -> bool:
+    """Return whether the key of the webhook has ended."""
+    ended = Q(key__revoked_at__isnull=False) | Q(key__expires_at__lte=now)
+    return PushConfig.objects.filter(ended, pk=config.pk).exists()
+
+
+def _end(ids: list[str], reason: str) -> int:
+    now, count = clock.shared(), 0
+    for place in range(0, len(ids), AT_ONCE):
+        some = ids[place : place + AT_ONCE]
+        active = PushConfig.objects.filter(pk__in=some, state="active")
+        count += active.update(state="disabled", reason=reason, due_at=None, updated_at=now)
+        end(Delivery.objects.filter(config_id__in=some, state="waiting"), now, error=UNSENT)
+    return count

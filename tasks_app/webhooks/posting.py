@@ -1,0 +1,116 @@
+"""One try: the headers, the POST, its answer. What a receiver writes back is not kept, and shown to nobody."""
+
+import asyncio
+import contextlib
+from datetime import datetime
+
+import httpx
+from msgspec.structs import replace
+from standardwebhooks import Webhook
+
+from a2a.dialects import BY_VERSION
+from a2a.dialects.webhooks import SIGNED
+from a2a.files import MARK
+from tasks_app.cards.addresses import public
+from tasks_app.files import with_links
+from tasks_app.outbound import dialling as outbound
+from tasks_app.sealing import Unreadable, opened, url_of
+from tasks_app.webhooks.schedule import TryResult
+from tasks_app.webhooks.turns import Turn
+
+TRY_SECONDS = 10.0
+READ_BYTES = 4_096
+"""Bytes of the answer's body that are read, so that a receiver can finish writing a short one."""
+
+
+def with_files(body: str, base: str | None = None) -> str:
+    """The body with links to its files: they hold for a while from now on, so they are made with each try."""
+    content = body.encode()
+    if MARK not in content:
+        return body
+    return with_links(content, public() if base is None else base).decode()
+
+
+def headers(turn: Turn, body: str, now: datetime) -> dict[str, str]:
+    """Return headers that name the sender and the event, and sign the body. Raises Unreadable."""
+    found = {
+        "Content-Type": BY_VERSION[turn.version].push_type,
+        "User-Agent": "Taskdesk",
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+        "A2A-Version": turn.version,
+        "A2A-Event-Sequence": str(turn.seq),
+        # Standard Webhooks 1.0: the id stays, the time and with it the signature are those of the try.
+        "webhook-id": turn.delivery,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": Webhook(opened(turn.secret)).sign(turn.delivery, now, body),
+    }
+    scheme = turn.schemes.partition(" ")[0]
+    if turn.credentials and scheme.lower() != SIGNED:
+        found["Authorization"] = f"{scheme} {opened(turn.credentials)}"
+    if turn.token:
+        # Upstream's implementations disagree about the name (docs/protocol.md#deliveries).
+        found["X-A2A-Notification-Token"] = found["A2A-Notification-Token"] = opened(turn.token)
+    return found
+
+
+async def post(client: httpx.AsyncClient, turn: Turn, body: str, now: datetime) -> TryResult:
+    """Make the try. Raises Crowded, and nothing else unless it is cancelled."""
+    try:
+        url = url_of(turn)
+        outbound.target(url)
+        body = with_files(body)
+        sent = headers(turn, body, now)
+    except outbound.Blocked as blocked:
+        return _blocked(blocked)
+    except Unreadable:
+        sentence = "Its secrets cannot be read: SECRET_KEY was changed, and the former one is no fallback."
+        return TryResult(error=sentence)
+    content = body.encode()
+    return replace(await _tried(client, url, content, sent), size=len(content))
+
+
+async def _tried(client: httpx.AsyncClient, url: str, content: bytes, sent: dict[str, str]) -> TryResult:
+    result = TryResult(error=f"No answer within {TRY_SECONDS:g} s.")
+    try:
+        async with (
+            asyncio.timeout(TRY_SECONDS),
+            client.stream("POST", url, content=content, headers=sent) as response,
+        ):
+            result = _read(response)
+            await _drain(response)
+    except outbound.Blocked as blocked:
+        return _blocked(blocked)
+    except outbound.Unknown as unknown:
+        return TryResult(error=f"The host was not found: {unknown}."[:255])
+    except TimeoutError:
+        pass
+    except httpx.TimeoutException as error:
+        return result if result.status else TryResult(error=f"No answer in time ({type(error).__name__}).")
+    except httpx.TransportError as error:
+        return result if result.status else TryResult(error=f"The connection failed ({type(error).__name__})."[:255])
+    except httpx.InvalidURL:
+        return TryResult(error="The address cannot be read.", hopeless=True)
+    return result
+
+
+def _read(response: httpx.Response) -> TryResult:
+    status = response.status_code
+    error = "" if response.is_success else f"The receiver answered {status}."
+    if response.is_redirect:
+        error = f"The receiver answered {status}: redirects are not followed."
+    return TryResult(status=status, error=error, retry_after=response.headers.get("Retry-After", "")[:64])
+
+
+async def _drain(response: httpx.Response) -> None:
+    """Reads a little; the status is known, so nothing that happens now matters."""
+    size = 0
+    with contextlib.suppress(httpx.TransportError):
+        async for piece in response.aiter_raw():
+            size += len(piece)
+            if size >= READ_BYTES:
+                break
+
+
+def _blocked(blocked: outbound.Blocked) -> TryResult:
+    return TryResult(error=f"The address {blocked}."[:255], hopeless=True)

@@ -1,0 +1,218 @@
+"""The sender of a process: a thread with a loop of its own that takes turns and makes the tries.
+
+It is woken by a hint when this process has written a delivery, and looks by itself for retries and for what other
+processes left behind.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+import socket
+import threading
+from datetime import datetime, timedelta
+from functools import partial
+from time import monotonic
+
+import httpx
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError
+
+from tasks_app import clock
+from tasks_app.callers.buckets import Buckets
+from tasks_app.database.bridge import UNLIMITED, Do, DoApart, bridge
+from tasks_app.event_log import SEALED_AT_ONCE, MakeBody, NoBody, seal_addresses
+from tasks_app.hints import hints
+from tasks_app.outbound import dialling as outbound
+from tasks_app.webhooks import turns
+from tasks_app.webhooks.keys import end_webhooks_without_key
+from tasks_app.webhooks.limits import CROWDED_SECONDS, Busy, Places, Postponed
+from tasks_app.webhooks.posting import TRY_SECONDS, post
+from tasks_app.webhooks.schedule import TryResult
+from tasks_app.webhooks.turns import Turn
+
+log = logging.getLogger(__name__)
+UNMADE_SECONDS = 5.0
+"""After so long a body is asked for again that the database did not give."""
+SEALINGS = 20
+"""Transactions in a row that seal addresses: all the time of the lane belongs to calls."""
+FAREWELL = 1.0
+"""Seconds that tries under way have when the process ends; they are made again by the next one."""
+
+
+class Sender:
+    """The tries of this process."""
+
+    def __init__(self) -> None:
+        self.worker = f"{socket.gethostname()}:{os.getpid()}"
+        self.thread: threading.Thread | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.woken = asyncio.Event()
+        self.stopping = False
+        self.client: httpx.AsyncClient | None = None
+        self.running: dict[asyncio.Task[None], Turn] = {}
+        self.places = Places()
+        self.tidied = 0.0
+        """When _tidy was begun last."""
+        self.sent = Buckets(lambda: settings.A2A_OWNER_DELIVERY_BYTES)
+
+    @property
+    def alive(self) -> bool:
+        """The thread has not ended by itself."""
+        return self.thread is None or self.thread.is_alive()
+
+    def start(self) -> None:
+        if self.thread is not None:
+            return
+        self.stopping, self.woken, self.running = False, asyncio.Event(), {}
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self._run, args=(self.loop,), name="deliveries", daemon=True)
+        self.thread.start()
+        hints.on_due(self.wake)
+
+    def wake(self) -> None:
+        """From any thread: there may be something to send."""
+        if self.loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self.loop.call_soon_threadsafe(self.woken.set)
+
+    def drain(self) -> None:
+        """Takes no more turns."""
+        hints.forget_due(self.wake)
+        self.stopping = True
+        self.wake()
+
+    def stop(self) -> None:
+        """Ends the thread; what is under way has a moment."""
+        self.drain()
+        if self.thread is not None:
+            self.thread.join(FAREWELL + 5)
+        self.thread = self.loop = None
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_until_complete(self._live())
+        finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+    async def _live(self) -> None:
+        while not self.stopping:
+            self.woken.clear()
+            try:
+                await self._tidy()
+                more = await self.look()
+            except Exception:
+                log.exception("deliveries could not be looked for; trying again")
+                more = False
+            if not more:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(settings.A2A_SWEEP_SECONDS):
+                        await self.woken.wait()
+        await self._wind_down()
+
+    async def _tidy(self) -> None:
+        """End webhooks whose key has ended, and seal addresses that are in clear, once in a while."""
+        if monotonic() < self.tidied + settings.A2A_SWEEP_SECONDS:
+            return
+        self.tidied = monotonic()
+        await bridge.ask(Do(end_webhooks_without_key), UNLIMITED)
+        for _ in range(SEALINGS):
+            if await bridge.ask(Do(seal_addresses), UNLIMITED) < SEALED_AT_ONCE:
+                break
+
+    async def look(self) -> bool:
+        """Takes the turns that are due and free slots allow, and begins them; whether there may be more."""
+        free = settings.A2A_DELIVERY_SLOTS - len(self.running)
+        if free <= 0:
+            return False  # The end of a try wakes.
+        busy = Busy(self.running.values(), self.sent)
+        # A look costs nobody the lane of the writers.
+        if not await bridge.ask(DoApart(lambda: turns.due(clock.shared(), busy).exists())):
+            return False
+        # A lease begins when it is written, however long that lane was busy.
+        taken: list[Turn] = await bridge.ask(Do(lambda: turns.take(self.worker, free, busy)), UNLIMITED)
+        for turn in taken:
+            task = asyncio.get_running_loop().create_task(self._send(turn))
+            self.running[task] = turn
+            task.add_done_callback(self._ended)
+        return bool(taken)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self.running.pop(task, None)
+        self.woken.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("what became of a delivery could not be written down; its lease runs out", exc_info=error)
+
+    async def _send(self, turn: Turn) -> None:
+        began = clock.now()
+        if began + timedelta(seconds=TRY_SECONDS) > turn.until:
+            # Another sender might begin before this one ends.
+            await bridge.ask(Do(partial(turns.release, turn)), UNLIMITED)
+            return
+        try:
+            result = await self._try(turn, began)
+        except Postponed as error:
+            await bridge.ask(Do(partial(turns.postpone, turn, error.seconds, str(error))), UNLIMITED)
+            return
+        except asyncio.CancelledError:
+            await asyncio.shield(bridge.ask(Do(partial(turns.release, turn)), UNLIMITED))
+            raise
+        finally:
+            self.places.leave(turn)
+        ended, chance = clock.now(), random.random()  # noqa: S311  # it spreads load, it hides nothing
+        await bridge.ask(Do(partial(turns.settle, turn, result, began, ended, chance)), UNLIMITED)
+        level = logging.INFO if result.status and result.status < 300 else logging.WARNING
+        log.log(
+            level, "delivery %s of event %s/%d, try %d: %s", turn.delivery, turn.task_id, turn.seq, turn.tries + 1,
+            result.error or result.status,
+        )  # fmt: skip
+
+    async def _try(self, turn: Turn, began: datetime) -> TryResult:
+        """Raises Postponed."""
+        try:
+            body = await _body(turn)
+        except NoBody as error:
+            return TryResult(error=str(error), hopeless=True)
+        size = len(body.encode())
+        if not self.sent.use(turn.owner_id, size, began):
+            raise Postponed(self.sent.wait(turn.owner_id, began), turns.too_much_sent())
+        self.client = self.client or outbound.client(seconds=TRY_SECONDS)
+        # A task has a context of its own: what is set here is for this try.
+        outbound.arrival.set(partial(self.places.enter, turn))
+        try:
+            return await post(self.client, turn, body, began)
+        except outbound.Crowded:
+            self.sent.give_back(turn.owner_id, size, began)
+            seconds = CROWDED_SECONDS * (0.5 + random.random())  # noqa: S311  # it spreads load, it hides nothing
+            raise Postponed(seconds, "held back: as many tries as may be are under way at its address") from None
+
+    async def _wind_down(self) -> None:
+        if self.running:
+            _, left = await asyncio.wait(list(self.running), timeout=FAREWELL)
+            for task in left:
+                task.cancel()
+            if left:
+                await asyncio.wait(left, timeout=FAREWELL)
+        if self.client is not None:
+            await self.client.aclose()
+            self.client = None
+
+
+async def _body(turn: Turn) -> str:
+    """Return the body of the delivery. Raises NoBody, and Postponed while the database cannot give it."""
+    if turn.body is not None:
+        return turn.body
+    item = MakeBody(task_id=turn.task_id, seq=turn.seq, version=turn.version)
+    try:
+        made: bytes = await bridge.ask(item)
+    except (DatabaseError, InterfaceError) as error:
+        log.warning("the body of delivery %s was not made: %s", turn.delivery, error)
+        raise Postponed(UNMADE_SECONDS, "held back: the database did not give its body") from error
+    return made.decode()
+
+
+sender = Sender()
+"""The sender of this process."""
