@@ -23,7 +23,7 @@ from django.core.management import call_command
 call_command("migrate", verbosity=0)
 User.objects.create_superuser("operator")
 """
-_NEW_KEY = f"from tasks_app import access; access.new_key('caller', key='{KEY}')"
+_NEW_KEY = f"from tasks_app.callers import access; access.new_key('caller', key='{KEY}')"
 
 Start = Callable[..., Awaitable[Node]]
 

@@ -26,7 +26,7 @@ STARTS = 2.0
 async def person(node: Node, name: str) -> AsyncIterator[Client]:
     """A caller with a key of their own."""
     key = f"tdk_{name}-of-the-fault-tests"
-    code = f"from tasks_app import access; access.new_key('{name}', key='{key}')"
+    code = f"from tasks_app.callers import access; access.new_key('{name}', key='{key}')"
     done = await asyncio.to_thread(manage, node.folder, "shell", "--no-imports", "-c", code, **node.settings)
     assert done.returncode == 0, done.stderr
     limits = httpx.Limits(max_connections=200)

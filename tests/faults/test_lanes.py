@@ -263,7 +263,7 @@ async def test_rare_lists_of_one_owner_leave_the_others_alone(
 ) -> None:
     node = await start(DATABASE_URL=postgres, A2A_TASK_DAYS="3000")
     key = f"tdk_{secrets.token_hex(16)}"
-    made = f"from tasks_app import access; access.new_key('many', key='{key}')"
+    made = f"from tasks_app.callers import access; access.new_key('many', key='{key}')"
     assert manage(node.folder, "shell", "--no-imports", "-c", made, **node.settings).returncode == 0
     seconds, lists = 2.0 if rows == ROWS else 10.0, list[float]()
     async with client(node) as bystander, client(node) as owner:

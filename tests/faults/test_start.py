@@ -237,7 +237,7 @@ def test_unsafe_starts_are_refused(tmp_path: Path) -> None:
 
 def test_a_key_of_development_keeps_a_production_from_starting(tmp_path: Path) -> None:
     assert manage(tmp_path, "migrate", "-v0", **SHARED).returncode == 0
-    made = "from tasks_app import access; access.new_key('developer', name='development')"
+    made = "from tasks_app.callers import access; access.new_key('developer', name='development')"
     assert manage(tmp_path, "shell", "--no-imports", "-c", made, **SHARED).returncode == 0
     done = manage(tmp_path, "serve", **SHARED)
     assert done.returncode == 1
