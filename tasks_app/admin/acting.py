@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from tasks_app.admin.readonly import LogTable, M, by, confirmation, link
 from tasks_app.admin.text import moment, visible
 from tasks_app.operators.audit import Operator
-from tasks_app.webhooks import Answer, each
+from tasks_app.webhooks import Answer
 
 AT_ONCE = 500
 """Rows that one action is done to at most."""
@@ -81,11 +81,6 @@ class Acting(LogTable[M]):
         chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)[:AT_ONCE]
         summed(self, request, act(chosen, by(request)), done)
         return None
-
-
-def one_by_one(act: Callable[[str, Operator], None]) -> Callable[[Sequence[str], Operator], Mapping[str, Answer]]:
-    """Return the act on one row as an act on many."""
-    return lambda ids, operator: each(lambda id: act(id, operator), ids)
 
 
 def summed(

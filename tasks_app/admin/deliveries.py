@@ -8,12 +8,14 @@ from django.db.models import Min, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from tasks_app import webhooks
-from tasks_app.admin.acting import Acting, number_of, one_by_one
+from tasks_app.admin.acting import Acting, number_of
 from tasks_app.admin.filters import ExactFilter
 from tasks_app.admin.paging import held
 from tasks_app.admin.readonly import Fact, link
 from tasks_app.admin.text import NONE, Pane, duration, moment, size, visible
 from tasks_app.models import Delivery, DeliveryTry
+from tasks_app.operators import lookup
+from tasks_app.sealing import site_of
 
 SHOWN = 100
 """Tries that a page shows."""
@@ -21,7 +23,7 @@ SHOWN = 100
 
 class DeliveryStateFilter(ExactFilter):
     title = parameter_name = "state"
-    unindexed = "delivered"
+    unindexed = lookup.NOT_INDEXED[Delivery, "state"]
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
         return Delivery.STATES
@@ -94,7 +96,7 @@ class DeliveryAdmin(Acting[Delivery]):
     @admin.action(permissions=["act"], description="Give up selected deliveries")
     def give_up(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse | None:
         return self.act(
-            request, queryset, "give_up", one_by_one(webhooks.give_up),
+            request, queryset, "give_up", webhooks.one_by_one(webhooks.give_up),
             title="Give up these deliveries?",
             warning="They are not tried again; the next ones of their webhooks go on.", done="Given up",
         )  # fmt: skip
@@ -127,7 +129,7 @@ def next_tries(rows: Sequence[Delivery]) -> dict[str, str]:
 def delivery_facts(row: Delivery) -> list[Fact]:
     config = row.config
     return [
-        Fact("Receiver", visible(webhooks.shown_address(config.url)) if config else ""),
+        Fact("Receiver", visible(site_of(config.url)) if config else ""),
         Fact("Next try (UTC)", next_tries([row]).get(row.pk, "")),
         Fact("Task", row.task_id, link("task", row.task_id)),
         Fact("Event", str(row.seq)),

@@ -33,7 +33,7 @@ STATUSES = (200, 204, 400, 401, 403, 404, 405, 408, 413, 415, 429, 500, 503)
 
 class OutcomeFilter(ExactFilter):
     title = parameter_name = "outcome"
-    unindexed = "result"
+    unindexed = lookup.NOT_INDEXED[Exchange, "outcome"]
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
         return [*((outcome, outcome) for outcome in Exchange.OUTCOMES), ("none", UNANSWERED)]

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from tasks_app import clock
 from tasks_app.admin.text import visible
 from tasks_app.ids import uuid7_at
+from tasks_app.operators import lookup
 
 RECENT = 1_000
 """Rows that are asked which values occur."""
@@ -67,10 +68,7 @@ class ExactFilter(ListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if self.value() is None or self.problem:
             return queryset if self.value() is None else queryset.none()
-        column, value = self.parameter_name or "", self.stored()
-        # SQLite uses a partial index only where the statement repeats its condition.
-        rows = queryset.exclude(**{column: self.unindexed}) if self.is_indexed else queryset
-        return rows.filter(**{column: value})
+        return lookup.having(queryset, **{self.parameter_name or "": self.stored()})
 
 
 class RecentFilter(ExactFilter):

@@ -4,18 +4,14 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
+from tasks_app.admin.acting import AT_ONCE
 from tasks_app.admin.readonly import M, ReadOnly, by, confirmation
 from tasks_app.admin.text import moment
-from tasks_app.callers import access
 from tasks_app.models import ApiKey, Principal, Tenant
-from tasks_app.operators.audit import Change, write_down
-from tasks_app.webhooks import end_webhooks_of
-
-AT_ONCE = 500
+from tasks_app.webhooks.keys import revoke
 
 
 class Dated(ReadOnly[M]):
@@ -82,17 +78,11 @@ class ApiKeyAdmin(Dated[ApiKey]):
                 warning="Whoever uses them is refused from now on, and webhooks registered with them get nothing more. "
                 "A revoked key cannot be brought back.",
             )
-        confirmed = set(request.POST.getlist(ACTION_CHECKBOX_NAME))
+        count, confirmed = 0, set(request.POST.getlist(ACTION_CHECKBOX_NAME))
         for key in keys:
             if str(key.pk) in confirmed:
-                with transaction.atomic():
-                    access.revoke(ApiKey.objects.filter(pk=key.pk))
-                    after = {
-                        "revoked_at": ApiKey.objects.get(pk=key.pk).revoked_at,
-                        "webhooks": end_webhooks_of([key.pk]),
-                    }
-                    write_down(by(request), "revoke", Change(key, {"revoked_at": None}, after))
-        self.message_user(request, f"Revoked {counted(len(keys))}.", messages.SUCCESS)
+                count += revoke(key, by(request)) is not None
+        self.message_user(request, f"Revoked {counted(count)}.", messages.SUCCESS)
         return None
 
 

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.text import capfirst
 
 from a2a.errors import Error
-from tasks_app.admin.paging import NewestList
+from tasks_app.admin.paging import BELOW, NewestList
 from tasks_app.admin.text import visible
 from tasks_app.operators.audit import ADMIN, Operator
 
@@ -52,7 +52,7 @@ class ReadOnly(admin.ModelAdmin, Generic[M]):  # type: ignore[type-arg]  # not g
         """Allow the parameters of the filters and of the link to older rows. With a lookup of their own choice viewers
         could find out, letter by letter, what no page shows."""
         filters = {getattr(found, "parameter_name", None) for found in self.get_list_filter(request)}
-        return lookup == "id__lt" or lookup in filters
+        return lookup == BELOW or lookup in filters
 
     def may_act(self, request: HttpRequest) -> bool:
         """Whether the user may act on rows of this kind: Django's change permission, which opens no form here."""

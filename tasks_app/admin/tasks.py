@@ -14,7 +14,7 @@ from django.utils.html import format_html
 
 from a2a.agents import registry
 from a2a.errors import Error
-from a2a.states import TERMINAL, TaskState
+from a2a.states import TERMINAL
 from tasks_app import operations
 from tasks_app.admin import task_page
 from tasks_app.admin.acting import AT_ONCE, number_of, summed
@@ -29,7 +29,7 @@ from tasks_app.webhooks import Answer
 
 class StateFilter(ExactFilter):
     title = parameter_name = "state"
-    unindexed = TaskState.COMPLETED.value
+    unindexed = lookup.NOT_INDEXED[Task, "state"]
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
         return STATES

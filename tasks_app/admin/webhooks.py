@@ -8,13 +8,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from tasks_app import webhooks
-from tasks_app.admin.acting import Acting, number_of, one_by_one
+from tasks_app.admin.acting import Acting, number_of
 from tasks_app.admin.deliveries import delivery_lines, delivery_rows
 from tasks_app.admin.filters import ExactFilter
 from tasks_app.admin.paging import held
 from tasks_app.admin.readonly import Fact, link
 from tasks_app.admin.text import moment, visible
 from tasks_app.models import PushConfig
+from tasks_app.sealing import site_of
 
 SHOWN = 100
 """Deliveries that a page shows."""
@@ -37,7 +38,7 @@ class PushConfigAdmin(Acting[PushConfig]):
 
     @admin.display(description="address")
     def address(self, row: PushConfig) -> str:
-        return visible(webhooks.shown_address(row.url))
+        return visible(site_of(row.url))
 
     @admin.display(description="next try (UTC)")
     def due(self, row: PushConfig) -> str | None:
@@ -62,14 +63,14 @@ class PushConfigAdmin(Acting[PushConfig]):
     def disable(self, request: HttpRequest, queryset: QuerySet[PushConfig]) -> HttpResponse | None:
         return self.act(
             request, queryset, "disable",
-            one_by_one(webhooks.disable), title="Disable these webhooks?",
+            webhooks.one_by_one(webhooks.disable), title="Disable these webhooks?",
             warning="What waits for them is given up; events from now on are not delivered.", done="Disabled",
         )  # fmt: skip
 
     @admin.action(permissions=["act"], description="Enable selected webhooks")
     def enable(self, request: HttpRequest, queryset: QuerySet[PushConfig]) -> HttpResponse | None:
         return self.act(
-            request, queryset, "enable", one_by_one(webhooks.enable), title="Enable these webhooks?",
+            request, queryset, "enable", webhooks.one_by_one(webhooks.enable), title="Enable these webhooks?",
             warning="Events from now on are delivered again; what was given up is not.", done="Enabled", harmless=True,
         )  # fmt: skip
 
@@ -77,7 +78,7 @@ class PushConfigAdmin(Acting[PushConfig]):
 def webhook_facts(row: PushConfig) -> list[Fact]:
     return [
         Fact("Why", visible(row.reason)),
-        Fact("Address", visible(webhooks.shown_address(row.url))),
+        Fact("Address", visible(site_of(row.url))),
         Fact("Key", str(row.key_id or ""), link("apikey", str(row.key_id)) if row.key_id else ""),
         Fact("Id of its owner", visible(row.config_id)),
         Fact("Task", row.task_id, link("task", row.task_id)),

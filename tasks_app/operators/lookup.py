@@ -1,13 +1,37 @@
 """Find rows by whatever id somebody has at hand. Exact ids on indexes only: these tables are long."""
 
 from collections.abc import Iterable
+from typing import Any, TypeVar
 
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 
-from tasks_app.models import Exchange, Principal, Run, Task
+from a2a.states import TaskState
+from tasks_app.models import Delivery, Exchange, Principal, Run, Task
+
+M = TypeVar("M", bound=Model)
 
 CANDIDATES = 500
 """The newest of each kind that are looked at: an rpc id such as 1 is used by everybody, all the time."""
+
+
+NOT_INDEXED: dict[tuple[type[Model], str], str] = {
+    (Task, "state"): TaskState.COMPLETED.value,
+    (Exchange, "outcome"): "result",
+    (Delivery, "state"): "delivered",
+}
+"""The one value of a column that its partial index leaves out, for most rows have it."""
+
+
+def having(rows: QuerySet[M], **values: Any) -> QuerySet[M]:
+    """Return the rows with these values of columns, so that partial indexes are used.
+
+    SQLite uses such an index only where the statement repeats its condition.
+    """
+    for column, value in values.items():
+        left_out = NOT_INDEXED.get((rows.model, column))
+        if left_out is not None and value != left_out:
+            rows = rows.exclude(**{column: left_out})
+    return rows.filter(**values)
 
 
 def exchanges(text: str, among: QuerySet[Exchange] | None = None, most: int = CANDIDATES) -> QuerySet[Exchange]:

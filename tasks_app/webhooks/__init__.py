@@ -6,16 +6,15 @@ The rows are written by event_log/outbox.py together with their events. Every pr
 from tasks_app.webhooks.acts import (
     ActRefused,
     disable,
-    each,
     enable,
     give_up,
     oldest_due,
+    one_by_one,
     secret_of,
-    shown_address,
     shown_body,
 )
 from tasks_app.webhooks.again import Answer, no_delivery, send_again
-from tasks_app.webhooks.keys import end_webhooks_of
+from tasks_app.webhooks.keys import end_webhooks_of, revoke
 from tasks_app.webhooks.posting import with_files
 from tasks_app.webhooks.sender import sender
 from tasks_app.webhooks.turns import release_all
@@ -24,17 +23,17 @@ __all__ = [
     "ActRefused",
     "Answer",
     "disable",
-    "each",
     "enable",
     "end_webhooks_of",
     "give_up",
     "no_delivery",
     "oldest_due",
+    "one_by_one",
     "release_all",
+    "revoke",
     "secret_of",
     "send_again",
     "sender",
-    "shown_address",
     "shown_body",
     "with_files",
 ]

@@ -1,7 +1,7 @@
 """The acts of operators on webhooks and deliveries, for the admin and the commands, and what an operator must know."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from tasks_app.event_log import MakeBody, body_of
 from tasks_app.hints import hints
 from tasks_app.models import Delivery, PushConfig
 from tasks_app.operators.audit import Change, Operator, of_state, write_down
-from tasks_app.sealing import Unreadable, opened, site_of
+from tasks_app.sealing import Unreadable, opened
 from tasks_app.webhooks.again import Answer, no_delivery
 from tasks_app.webhooks.keys import is_without_key
 from tasks_app.webhooks.posting import with_files
@@ -27,16 +27,17 @@ class ActRefused(Exception):
     """It cannot be done; the sentence says why."""
 
 
-def each(act: Callable[[str], None], ids: Iterable[str]) -> dict[str, Answer]:
-    """Do an act on one row after another, as far as it is not refused. Return an answer for each id."""
-    answers = {}
-    for id in dict.fromkeys(ids):
+def one_by_one(act: Callable[[str, Operator], None]) -> Callable[[Sequence[str], Operator], dict[str, Answer]]:
+    """Return the act on one row as an act on many, which gives an answer for each id; a refusal stops no other."""
+
+    def answer(id: str, by: Operator) -> Answer:
         try:
-            act(id)
-            answers[id] = Answer()
+            act(id, by)
         except ActRefused as refused:
-            answers[id] = Answer(refusal=str(refused))
-    return answers
+            return Answer(refusal=str(refused))
+        return Answer()
+
+    return lambda ids, by: {id: answer(id, by) for id in dict.fromkeys(ids)}
 
 
 def give_up(delivery_id: str, by: Operator) -> None:
@@ -66,11 +67,6 @@ def secret_of(config_id: str, by: Operator) -> str:
         raise ActRefused("It was sealed under a SECRET_KEY that is not among SECRET_KEY_FALLBACKS.") from None
     bridge.do(Do(partial(write_down, by, "show secret", Change(config))))
     return secret
-
-
-def shown_address(url: str) -> str:
-    """Return scheme and host of the address: the rest may be a secret of the receiver."""
-    return site_of(url)
 
 
 def shown_body(row: Delivery, base: str | None = None) -> str:

@@ -7,17 +7,31 @@ from collections.abc import Collection
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Q
 
 from tasks_app import clock
-from tasks_app.models import Delivery, PushConfig
-from tasks_app.webhooks.turns import end
+from tasks_app.callers import access
+from tasks_app.models import ApiKey, Delivery, PushConfig
+from tasks_app.operators.audit import Change, Operator, write_down
+from tasks_app.webhooks.turns import end, has_key
 
 AT_ONCE = 100
 """Webhooks that are ended in one statement."""
 REVOKED = "the key that registered it was revoked"
 EXPIRED = "the key that registered it has expired"
 UNSENT = "The key that registered its webhook has ended before this was delivered."
+
+
+def revoke(key: ApiKey, by: Operator) -> int | None:
+    """End a key and the webhooks registered with it, and write it down. Return the number of webhooks, None if the key
+    was revoked before."""
+    with transaction.atomic():
+        if not access.revoke(ApiKey.objects.filter(pk=key.pk)):
+            return None
+        webhooks = end_webhooks_of([key.pk])
+        key.refresh_from_db(fields=["revoked_at"])
+        after = {"revoked_at": key.revoked_at, "webhooks": webhooks}
+        write_down(by, "revoke", Change(key, {"revoked_at": None}, after))
+    return webhooks
 
 
 def end_webhooks_of(keys: Collection[int]) -> int:
@@ -41,8 +55,7 @@ def end_webhooks_without_key() -> int:
 
 def is_without_key(config: PushConfig, now: datetime) -> bool:
     """Return whether the key of the webhook has ended."""
-    ended = Q(key__revoked_at__isnull=False) | Q(key__expires_at__lte=now)
-    return PushConfig.objects.filter(ended, pk=config.pk).exists()
+    return not PushConfig.objects.filter(has_key(now), pk=config.pk).exists()
 
 
 def _end(ids: list[str], reason: str) -> int:

@@ -15,8 +15,9 @@ from django.test import Client
 from django.urls import reverse
 
 from a2a.states import TaskState
+from tasks_app import clock
 from tasks_app.admin import paging
-from tasks_app.models import Delivery, Exchange, Principal, Task, Tenant
+from tasks_app.models import Delivery, Exchange, Principal, Task, Tenant, WrongLogins
 from tasks_app.operators import lookup
 from tests.conftest import Person
 from tests.operations.asking import sent
@@ -259,6 +260,16 @@ def test_a_look_up_that_prints_less_than_it_found_says_so(olga: Principal, monke
         assert ([line["id"] for line in lines], said, code) == (sorted(ids, reverse=True), "", 0)
     lines, said, code = printed("exchanges", "list", "--limit", "2")
     assert (len(lines), code, "more than these 2" in said) == (2, 0, True)
+
+
+def test_a_list_of_wrong_logins_says_when_it_is_cut() -> None:
+    now = clock.now()
+    for number in range(3):
+        WrongLogins.objects.create(kind="address", value=f"192.0.2.{number}", began_at=now, last_at=now)
+    lines, said, code = printed("a2a", "logins", "list", "--limit", "2")
+    assert (len(lines), code, "more than these 2" in said) == (2, 0, True)
+    lines, said, code = printed("a2a", "logins", "list", "--limit", "3")
+    assert (len(lines), code, said) == (3, 0, "")
 
 
 @pytest.mark.parametrize("command", ["exchanges", "tasks", "deliveries"])

@@ -10,7 +10,9 @@ from django.db.models import Model
 from tasks_app import webhooks
 from tasks_app.management.operator import DatabaseCommand, by, ids_of, takes_examples, takes_limit, takes_operator
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
+from tasks_app.operators import lookup
 from tasks_app.operators.audit import Operator
+from tasks_app.sealing import site_of
 from tasks_app.webhooks import ActRefused, Answer
 
 HEAD = (
@@ -31,16 +33,11 @@ class Act(NamedTuple):
     help: str
 
 
-def one_by_one(act: Callable[[str, Operator], None]) -> Callable[[list[str], Operator], Mapping[str, Answer]]:
-    """Return the act on one row as an act on many."""
-    return lambda ids, by: webhooks.each(lambda id: act(id, by), ids)
-
-
 ACTS = {
     "retry": Act(Delivery, webhooks.send_again, "try deliveries again, now, each webhook's in the order of events"),
-    "give-up": Act(Delivery, one_by_one(webhooks.give_up), "no more tries of waiting deliveries"),
-    "disable": Act(PushConfig, one_by_one(webhooks.disable), "no more tries to webhooks"),
-    "enable": Act(PushConfig, one_by_one(webhooks.enable), "deliver what happens from now on again"),
+    "give-up": Act(Delivery, webhooks.one_by_one(webhooks.give_up), "no more tries of waiting deliveries"),
+    "disable": Act(PushConfig, webhooks.one_by_one(webhooks.disable), "no more tries to webhooks"),
+    "enable": Act(PushConfig, webhooks.one_by_one(webhooks.enable), "deliver what happens from now on again"),
 }
 
 
@@ -95,12 +92,9 @@ class Command(DatabaseCommand):
     def list(self, rows: Any, options: dict[str, Any]) -> None:
         columns = {"state": "state", "task": "task_id", "webhook": "config_id", "host": "host", "key": "key_id"}
         chosen = {column: options[name] for name, column in columns.items() if options.get(name)}
-        if "state" in chosen and rows.model is Delivery and chosen["state"] != "delivered":
-            # SQLite uses a partial index only where the statement repeats its condition.
-            rows = rows.exclude(state="delivered")
         # Within a webhook the newest event is first: deliveries that are written together have ids in no order.
         order = ("-seq",) if chosen.keys() >= {"config_id"} else ("-id",)
-        for row in self.newest(rows.filter(**chosen).order_by(*order), options["limit"]):
+        for row in self.newest(lookup.having(rows, **chosen).order_by(*order), options["limit"]):
             self.line(named(row))
 
     def show(self, id: str) -> None:
@@ -123,7 +117,7 @@ def named(row: dict[str, Any]) -> dict[str, Any]:
     """The columns of a delivery or of a webhook; webhook_id is the webhook's own id in both, config_id its owner's."""
     if "url" not in row:
         return {"webhook_id" if name == "config_id" else name: value for name, value in row.items()}
-    shown = row | {"url": webhooks.shown_address(row["url"])}
+    shown = row | {"url": site_of(row["url"])}
     return {"webhook_id" if name == "id" else name: value for name, value in shown.items()}
 
 

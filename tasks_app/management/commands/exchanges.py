@@ -96,12 +96,9 @@ def related(rows: QuerySet[Exchange]) -> QuerySet[Exchange]:
 def listed(*, since: datetime | None = None, **values: Any) -> QuerySet[Exchange]:
     """The newest with these values."""
     rows = Exchange.objects.all()
-    if (outcome := values.get("outcome")) is not None and outcome != "result":
-        # SQLite uses a partial index only where the statement repeats its condition.
-        rows = rows.exclude(outcome="result")
-    if outcome == SILENT:
+    if values.get("outcome") == SILENT:
         values["outcome"] = ""
-    rows = rows.filter(**{COLUMNS[name]: value for name, value in values.items()})
+    rows = lookup.having(rows, **{COLUMNS[name]: value for name, value in values.items()})
     # By id: it begins with the time, and there is no index on the time itself.
     return (rows.filter(pk__gte=uuid7_at(since)) if since else rows).order_by("-id")
 

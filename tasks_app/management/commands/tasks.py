@@ -96,11 +96,8 @@ class Command(DatabaseCommand):
 
     def list(self, options: dict[str, Any]) -> None:
         rows = Task.objects.all() if options["reference"] is None else lookup.tasks_of_failure(options["reference"])
-        if (state := options["state"]) and state != TaskState.COMPLETED.value:
-            # SQLite uses a partial index only where the statement repeats its condition.
-            rows = rows.exclude(state=TaskState.COMPLETED.value)
         chosen = {name: options[name] for name in ("state", "agent") if options[name]}
-        rows = rows.filter(**chosen).order_by("-id")
+        rows = lookup.having(rows, **chosen).order_by("-id")
         if since := options["since"]:
             # By id: it begins with the time, and the list is in its order.
             rows = rows.filter(pk__gte=uuid7_at(since))

@@ -62,18 +62,12 @@ def _list(printer: Printer, options: dict[str, Any]) -> None:
 
 
 def _revoke(printer: Printer, options: dict[str, Any]) -> None:
-    from tasks_app.webhooks import end_webhooks_of  # with an HTTP client, which no other noun needs
+    from tasks_app.webhooks.keys import revoke  # with an HTTP client, which no other noun needs
 
-    keys = ApiKey.objects.select_related("principal__tenant").filter(pk=options["id"])
-    if not keys:
+    key = ApiKey.objects.select_related("principal__tenant").filter(pk=options["id"]).first()
+    if key is None:
         raise CommandError(f"There is no key {options['id']}; see `manage.py a2a keys list`.")
-    with transaction.atomic():
-        ended, webhooks = access.revoke(keys), 0
-        key = keys.get()
-        if ended:
-            webhooks = end_webhooks_of([key.pk])
-            after = {"revoked_at": key.revoked_at, "webhooks": webhooks}
-            write_down(by(options), "revoke", Change(key, {"revoked_at": None}, after))
+    webhooks = revoke(key, by(options)) or 0
     printer.line(_shown(key) | {"webhooks": webhooks})
 
 

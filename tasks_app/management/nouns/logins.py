@@ -25,7 +25,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
     if options["verb"] == "list":
-        for row in WrongLogins.objects.order_by("-last_at").values(*COLUMNS)[: options["limit"]]:
+        for row in printer.newest(WrongLogins.objects.order_by("-last_at").values(*COLUMNS), options["limit"]):
             printer.line(row)
         return
     rows = logins.unlock(options["value"], by(options))
