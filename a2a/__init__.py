@@ -28,8 +28,8 @@
 
 A task is the fold of its events (events.apply). It is stored as its last event left it: a head, a snapshot, and the
 events after the snapshot, all in the JSON of A2A 1.0, so that a 1.0 caller gets the stored bytes. Read the modules in
-this order: types, states, events, requests, errors, media, extensions, jsonrpc, sse, documents, files, dialects/shape,
-dialects/v1_0, rest, options, agents, run, scribe, acting, testing, cards, canonical, signatures.
+this order: types, states, events, requests, errors, media, extensions, jsonrpc, sse, documents, answers, files,
+language, dialects/v1_0, rest, options, agents, run, scribe, acting, testing, cards, canonical, signatures.
 
 An agent needs the names below, and no others.
 """

@@ -15,8 +15,8 @@ from msgspec import Struct
 from a2a import errors
 from a2a.dialects import BY_VERSION, DIALECTS, minor, unsupported, v0_3_rest, v1_0
 from a2a.dialects.params import camel, numeral
-from a2a.dialects.shape import Dialect, Route
 from a2a.errors import Error, InvalidParams, MethodNotFound
+from a2a.language import Dialect, Route
 from a2a.types import Json
 
 STATUSES: dict[type[Error], tuple[int, str]] = {

@@ -9,8 +9,8 @@ import re
 from msgspec.structs import replace
 
 from a2a.dialects import v0_2, v0_3, v0_3_rest, v1_0
-from a2a.dialects.shape import Dialect, Method
 from a2a.errors import Error, InvalidParams, MethodNotFound, VersionNotSupported
+from a2a.language import Dialect, Method
 from a2a.types import Json
 
 DIALECTS: tuple[Dialect, ...] = (v1_0.DIALECT, v0_3.DIALECT, v0_2.DIALECT)

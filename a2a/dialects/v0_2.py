@@ -3,9 +3,9 @@
 import orjson
 from msgspec.structs import replace
 
+from a2a.answers import CardAnswer
 from a2a.dialects import v0_3
 from a2a.dialects.pieces import skill_members
-from a2a.dialects.shape import CardAnswer
 from a2a.types import Card, Json
 
 

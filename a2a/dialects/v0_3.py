@@ -10,12 +10,12 @@ from typing import Any, TypeVar, assert_never
 import orjson
 from msgspec import Struct
 
+from a2a.answers import Answer, CardAnswer, Frame, TaskPage
 from a2a.dialects import webhooks
 from a2a.dialects.kindjson import decode_message, decode_state, encode_event, encode_message, encode_task
 from a2a.dialects.params import checked, optional, whole
 from a2a.dialects.pieces import about_members, skill_members
 from a2a.dialects.protojson import decode_task, event_of
-from a2a.dialects.shape import Answer, CardAnswer, Dialect, Frame, Method, TaskPage
 from a2a.dialects.v1_0 import CODES as CODES_1_0
 from a2a.dialects.v1_0 import MAX_PAGE, encode_extension
 from a2a.documents import EventDocument, EventKind, TaskDocument
@@ -28,6 +28,7 @@ from a2a.errors import (
     UnsupportedOperation,
 )
 from a2a.extensions import OLD_HEADER
+from a2a.language import Dialect, Method
 from a2a.requests import (
     CancelTask,
     GetExtendedCard,

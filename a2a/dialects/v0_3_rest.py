@@ -11,11 +11,12 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
+from a2a.answers import Frame
 from a2a.dialects import v0_2, v0_3
 from a2a.dialects.protokind import kind_send, kind_state, proto, proto_error, proto_field, proto_words, with_schemes
-from a2a.dialects.shape import Dialect, Frame, Method, Route
 from a2a.documents import EventDocument, TaskDocument
 from a2a.errors import InvalidParams
+from a2a.language import Dialect, Method, Route
 from a2a.requests import SendMessage
 from a2a.types import Json
 

@@ -8,6 +8,7 @@ import orjson
 from msgspec import UNSET, Struct, UnsetType
 
 from a2a import errors
+from a2a.answers import Answer, CardAnswer, Frame, TaskPage
 from a2a.dialects import webhooks
 from a2a.dialects.params import Whole, camel, checked, moment, optional, whole
 from a2a.dialects.pieces import about_members, skill_members
@@ -19,10 +20,10 @@ from a2a.dialects.protojson import (
     encode_task,
     status_frame,
 )
-from a2a.dialects.shape import Answer, CardAnswer, Dialect, Frame, Method, Route, TaskPage
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from a2a.errors import Error, InvalidParams
 from a2a.extensions import HEADER
+from a2a.language import Dialect, Method, Route
 from a2a.requests import (
     CancelTask,
     GetExtendedCard,

@@ -12,9 +12,10 @@ from typing import Any
 import orjson
 from msgspec import Struct
 
+from a2a.answers import PushConfigPage
 from a2a.dialects.params import Whole, camel, checked, whole
-from a2a.dialects.shape import Method, PushConfigPage
 from a2a.errors import InvalidParams
+from a2a.language import Method
 from a2a.requests import CreatePushConfig, DeletePushConfig, GetPushConfig, ListPushConfigs
 from a2a.types import Json, PushConfig
 

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from a2a import signatures
 from a2a.agents import Agent, registry
+from a2a.answers import CardAnswer
 from a2a.canonical import payloads
 from a2a.cards import describe
 from a2a.dialects.hybrid import SIGNED
-from a2a.dialects.shape import CardAnswer
 from a2a.signatures import CardKey
 from a2a.types import Card, Json, Provider
 from tasks_app import clock

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import orjson
 from msgspec import UNSET, UnsetType
 
-from a2a.dialects.shape import Result, TaskPage
+from a2a.answers import Result, TaskPage
 from a2a.jsonrpc import Id
 from tasks_app import clock
 from tasks_app.callers.access import Caller

@@ -6,11 +6,12 @@ from typing import Any
 
 from msgspec import UNSET
 
+from a2a.answers import Answer
 from a2a.dialects import BY_NAME
-from a2a.dialects.shape import Answer, Dialect
 from a2a.documents import EventDocument
 from a2a.errors import InvalidParams, InvalidRequest, ParseError
 from a2a.jsonrpc import Call, Id, parse, read_json, reply
+from a2a.language import Dialect
 from tasks_app.event_log import ReadAsOf, read_as_of
 from tasks_app.exchanges.exchange import BARE
 from tasks_app.exchanges.redaction import redacted

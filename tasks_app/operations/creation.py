@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from a2a.agents import Agent
+from a2a.answers import Answer
 from a2a.dialects.protojson import document, dumps, encode_message, event_document
-from a2a.dialects.shape import Answer
 from a2a.documents import TaskDocument
 from a2a.events import Event, TaskCreated, apply, fold, status_of
 from a2a.requests import SendMessage, StreamMessage

@@ -18,7 +18,7 @@ from django.db import connection
 from msgspec import Struct
 from msgspec.structs import replace
 
-from a2a.dialects.shape import TaskPage
+from a2a.answers import TaskPage
 from a2a.documents import TaskDocument
 from a2a.errors import InvalidParams
 from a2a.requests import ListTasks

@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Any, assert_never
 
-from a2a.dialects.shape import Result
+from a2a.answers import Result
 from a2a.errors import TaskNotFound
 from a2a.requests import (
     CancelTask,

@@ -11,8 +11,8 @@ from django.conf import settings
 from django.core import signing
 from django.db.models import Q
 
+from a2a.answers import PushConfigPage
 from a2a.dialects import BY_VERSION
-from a2a.dialects.shape import PushConfigPage
 from a2a.dialects.webhooks import SIGNED
 from a2a.errors import InvalidParams, RateLimited, TaskNotFound
 from a2a.requests import CreatePushConfig, DeletePushConfig, GetPushConfig, ListPushConfigs

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from a2a.dialects.shape import Result
+from a2a.answers import Result
 from a2a.documents import TaskDocument
 from a2a.run import Run
 from a2a.types import Message

@@ -2,7 +2,7 @@
 
 from django.conf import settings
 
-from a2a.dialects.shape import Answer
+from a2a.answers import Answer
 from a2a.errors import TaskNotCancelable, TaskNotFound, UnsupportedOperation
 from a2a.events import StatusChanged
 from a2a.requests import CancelTask, GetTask, ListTasks, SubscribeToTask

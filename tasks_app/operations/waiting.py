@@ -5,7 +5,7 @@ from time import perf_counter
 
 from django.conf import settings
 
-from a2a.dialects.shape import Answer, Result
+from a2a.answers import Answer, Result
 from a2a.errors import TaskNotFound, Unavailable
 from a2a.states import QUIET
 from tasks_app.callers import access

@@ -12,10 +12,11 @@ from django.http.response import HttpResponseBase
 from msgspec import Struct
 from msgspec.structs import replace
 
+from a2a.answers import Answer, Result, TaskPage
 from a2a.dialects import Refused
-from a2a.dialects.shape import Answer, Dialect, Method, Result, TaskPage
 from a2a.documents import TaskDocument
 from a2a.errors import Error, InvalidRequest, Unauthenticated, Unavailable
+from a2a.language import Dialect, Method
 from a2a.requests import GetExtendedCard, Request, SendMessage
 from a2a.sse import last_seen
 from tasks_app.callers.access import Caller, digests

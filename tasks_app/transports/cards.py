@@ -7,9 +7,9 @@ from django.utils.http import http_date, parse_http_date_safe
 from django.views.decorators.csrf import csrf_exempt
 from msgspec import UNSET
 
+from a2a.answers import CardAnswer
 from a2a.dialects import DIALECTS, VERSIONS, v0_2
 from a2a.dialects.hybrid import WellKnown, card_shape, hybrid_card
-from a2a.dialects.shape import CardAnswer
 from a2a.errors import (
     Error,
     ExtendedCardNotConfigured,

@@ -7,9 +7,10 @@ from functools import partial
 from django.conf import settings
 
 from a2a import sse
-from a2a.dialects.shape import Dialect, Frame
+from a2a.answers import Frame
 from a2a.documents import TaskDocument
 from a2a.files import MARK
+from a2a.language import Dialect
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message
 from tasks_app.callers.access import FindCaller

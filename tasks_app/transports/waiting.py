@@ -14,9 +14,10 @@ from time import perf_counter
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
-from a2a.dialects.shape import Answer, Dialect, Result
+from a2a.answers import Answer, Result
 from a2a.errors import Error, Unauthenticated
 from a2a.files import MARK
+from a2a.language import Dialect
 from tasks_app.callers.access import FindCaller
 from tasks_app.callers.account import Holding
 from tasks_app.database.bridge import bridge

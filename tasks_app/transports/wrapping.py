@@ -9,8 +9,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from a2a import jsonrpc, rest
 from a2a.dialects import neutral
-from a2a.dialects.shape import Dialect
 from a2a.errors import Error, InvalidKey, MissingScope, RateLimited, Unauthenticated, Unavailable
+from a2a.language import Dialect
 from tasks_app.exchanges.exchange import BARE
 
 STATUSES: dict[type[Error], int] = {

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from a2a.agents import AgentDefinitionError, define, registry
+from a2a.answers import CardAnswer
 from a2a.dialects import v0_3, v1_0
-from a2a.dialects.shape import CardAnswer
 from a2a.errors import ExtendedCardNotConfigured, MissingScope, TaskNotFound, UnknownAgent
 from a2a.requests import GetExtendedCard
 from a2a.signatures import key_set, new_key, read_keys, verify

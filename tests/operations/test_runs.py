@@ -12,7 +12,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from a2a.agents import agent
-from a2a.dialects.shape import Answer
+from a2a.answers import Answer
 from a2a.errors import Unavailable
 from a2a.requests import CancelTask, GetTask, SendMessage
 from a2a.run import Run as Given

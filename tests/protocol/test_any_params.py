@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a.answers import Answer
 from a2a.dialects import DIALECTS
 from a2a.dialects.protojson import encode_message
-from a2a.dialects.shape import Answer, Method
 from a2a.errors import InvalidParams
+from a2a.language import Method
 from a2a.requests import Request, SendMessage
 
 METHODS = {f"{dialect.version} {name}": method for dialect in DIALECTS for name, method in dialect.methods.items()}

@@ -7,7 +7,7 @@ import pytest
 
 from a2a import errors, rest
 from a2a.dialects import BY_VERSION, DIALECTS, neutral
-from a2a.dialects.shape import Dialect
+from a2a.language import Dialect
 
 SPECIFIED = {
     errors.ParseError: (-32700, "PARSE_ERROR"),

@@ -5,10 +5,10 @@ from typing import Any
 import orjson
 import pytest
 
+from a2a.answers import TaskPage
 from a2a.dialects import v0_3
 from a2a.dialects.kindjson import decode_part, decode_state, encode_part, encode_task
 from a2a.dialects.protojson import document, event_document
-from a2a.dialects.shape import TaskPage
 from a2a.errors import InvalidParams
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated
 from a2a.states import TaskState

@@ -8,10 +8,11 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from a2a.answers import Answer, Frame, Result
 from a2a.dialects import v0_3
-from a2a.dialects.shape import Answer, Frame, Method, Result
 from a2a.dialects.v0_3_rest import KIND, PROTO, PROTO_CHANGES, changed, spoken
 from a2a.errors import InvalidParams
+from a2a.language import Method
 from a2a.requests import CancelTask, GetTask, ListTasks, SendMessage, StreamMessage, SubscribeToTask
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from a2a import errors
 from a2a.dialects import BY_NAME
-from a2a.dialects.shape import Dialect
 from a2a.errors import InvalidParams, MethodNotFound, VersionNotSupported
+from a2a.language import Dialect
 from a2a.requests import SubscribeToTask
 from a2a.rest import NEW, OLD, STATUSES, WORDS, Family, NoSuchVerb, check_version, find, params_of, status_of
 

@@ -1,55 +1,15 @@
-"""The fields of a dialect. A new dialect is one file that makes one of these values."""
+"""The fields of a wire language. A new one is one file that makes one of these values."""
 
 from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
 
+from a2a.answers import Frame
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from a2a.errors import Error
 from a2a.requests import Request
-from a2a.types import Card, Json, Message, PushConfig, Task
-
-
-class TaskPage(Struct, frozen=True, kw_only=True):
-    """One page of a list."""
-
-    tasks: tuple[TaskDocument, ...]
-    next_page_token: str
-    """Empty on the last page."""
-    total_size: int
-    history_length: int | None = None
-    include_artifacts: bool = False
-
-
-class Answer(Struct, frozen=True, kw_only=True):
-    """A task or a message, with what the caller wants to see of the history."""
-
-    task: TaskDocument | None = None
-    message: Message | None = None
-    history_length: int | None = None
-
-
-class CardAnswer(Struct, frozen=True, kw_only=True):
-    """A card for one caller."""
-
-    card: Card
-    sign: Callable[[Json], Json]
-    """A pure shape of the card to the same with its signatures."""
-
-
-class PushConfigPage(Struct, frozen=True, kw_only=True):
-    """One page of the webhooks of a task."""
-
-    configs: tuple[PushConfig, ...]
-    next_page_token: str
-    """Empty on the last page."""
-
-
-Result = Answer | TaskPage | CardAnswer | PushConfig | PushConfigPage | None
-"""None is what deleting gives."""
-Frame = TaskDocument | EventDocument | Message
-"""One event of a stream: the task as of the cursor, what happened after it, or the only reply."""
+from a2a.types import Card, Task
 
 
 class Method(Struct, frozen=True, kw_only=True):
