@@ -1,4 +1,4 @@
-"""Who sent a message, as agents see it."""
+"""The sender of a message, as agents see it."""
 
 from msgspec import Struct
 
@@ -7,10 +7,10 @@ class Caller(Struct, frozen=True, kw_only=True):
     """An account that calls, and what the key that it called with may do."""
 
     name: str
-    """Of the account: all of its keys have the same."""
+    """The name of the account, which all of its keys share."""
     tenant: str
     scopes: frozenset[str] = frozenset()
-    """Of the key; with `*` it may do everything."""
+    """The scopes of the key; `*` stands for all."""
 
     def may(self, *scopes: str) -> bool:
         """Return whether the caller has all of these scopes."""
@@ -18,4 +18,4 @@ class Caller(Struct, frozen=True, kw_only=True):
 
 
 NOBODY = Caller(name="", tenant="")
-"""The caller of a run that nobody asked for."""
+"""The caller of a run that no call asked for."""

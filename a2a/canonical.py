@@ -1,6 +1,6 @@
-"""What a signature says of a card: its members by the presence rules of A2A 1.0, as the bytes of RFC 8785.
+"""The bytes of a card that a signature covers: its members by the presence rules of A2A 1.0, in the form of RFC 8785.
 
-The rules are those of the protobuf definition (docs/protocol.md#signatures). What it does not know is not covered.
+The rules are those of the protobuf definition (docs/protocol.md#signatures). Members that it lacks are not covered.
 """
 
 from collections.abc import Iterator
@@ -73,15 +73,18 @@ CARD: Known = {
 
 
 def covered(card: Json) -> Json:
-    """What a signature of ours covers. 0.3 has no rules of its own: there, what is said was set, and stays."""
+    """Return the members that a signature of ours covers.
+
+    0.3 has no rules of its own: there every member that is present was set, and stays.
+    """
     if "supportedInterfaces" in card:
         return _by_rules(card, CARD)  # type: ignore[no-any-return]  # an object stays one
     return {name: value for name, value in card.items() if name != "signatures" and value is not None}
 
 
 def readings(card: Json) -> Iterator[Json]:
-    """What a signature of somebody else may cover: the rules, more than they know, or as the official Python SDK has
-    it, which drops whatever is empty."""
+    """Yield what the signature of another server may cover: the members by the rules, all members, or those that the
+    official Python SDK keeps, which drops whatever is empty."""
     by_rules = covered(card)
     yield by_rules
     yield {name: value for name, value in card.items() if name != "signatures"}

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from a2a import errors
-from a2a.dialects import BY_VERSION, DIALECTS, minor, unsupported, v0_3_rest, v1_0
+from a2a.dialects import BY_VERSION, DIALECTS, minor, rest_0_x, unsupported, v1_0
 from a2a.dialects.params import camel, numeral
 from a2a.errors import Error, InvalidParams, MethodNotFound
 from a2a.language import Dialect, Route
@@ -199,7 +199,7 @@ def encode_old_error(error: Error, status: int | None = None) -> Json:
     """The same, and beside it what the official clients of 0.3 look for: code, message and the name of a class."""
     body = encode_error(error, status)
     kind = error.reason.title().replace("_", "") + "Error"
-    return body | {"code": v0_3_rest.PROTO.code(error), "message": body["error"]["message"], "type": kind}
+    return body | {"code": rest_0_x.PROTO.code(error), "message": body["error"]["message"], "type": kind}
 
 
 def _speaking(main: Dialect) -> tuple[str, ...]:
@@ -220,10 +220,10 @@ NEW = Family(
     encode_error=encode_error,
 )
 OLD = Family(
-    versions=_speaking(v0_3_rest.PROTO),
+    versions=_speaking(rest_0_x.PROTO),
     media="application/json",
-    main=v0_3_rest.PROTO,
-    spoken=lambda body, version: v0_3_rest.spoken(body, minor(version or "")),
+    main=rest_0_x.PROTO,
+    spoken=lambda body, version: rest_0_x.spoken(body, minor(version or "")),
     encode_error=encode_old_error,
 )
 """Under /v1/."""

@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct
 from a2a.acting import act, act_now
 from a2a.agents import Agent, define, registry
 from a2a.callers import Caller
-from a2a.dialects.protojson import encodable
+from a2a.dialects.json.json_1_0 import encodable
 from a2a.events import Event, MessageAdded, StatusChanged, TaskCreated, fold
 from a2a.run import Action, Reply, Run, Say, Wants, parts_of
 from a2a.scribe import Scribe, ends_run

@@ -22,7 +22,7 @@ from hypothesis import settings as hypothesis
 from msgspec.structs import replace
 
 import tests.agents  # noqa: F401  # registers them
-from a2a.dialects.protojson import document, dumps, encode_status, event_of
+from a2a.dialects.json.json_1_0 import document, dumps, encode_status, event_of
 from a2a.documents import EventDocument
 from a2a.events import apply
 from tasks_app.callers import access

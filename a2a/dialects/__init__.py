@@ -8,7 +8,7 @@ import re
 
 from msgspec.structs import replace
 
-from a2a.dialects import v0_2, v0_3, v0_3_rest, v1_0
+from a2a.dialects import rest_0_x, v0_2, v0_3, v1_0
 from a2a.errors import Error, InvalidParams, MethodNotFound, VersionNotSupported
 from a2a.language import Dialect, Method
 from a2a.types import Json
@@ -19,7 +19,7 @@ All that goes by version follows from these."""
 VERSIONS = tuple(dialect.version for dialect in DIALECTS if dialect.on_cards)
 """Versions that cards list (docs/protocol.md#cards)."""
 
-BY_NAME = {dialect.name: dialect for dialect in (*DIALECTS, v0_3_rest.KIND, v0_3_rest.PROTO)}
+BY_NAME = {dialect.name: dialect for dialect in (*DIALECTS, rest_0_x.KIND, rest_0_x.PROTO)}
 """Those of REST as well."""
 
 BY_VERSION = {dialect.version: dialect for dialect in DIALECTS}

@@ -26,15 +26,18 @@ Whole = int | float | str
 """A whole number in JSON, where 1.0 is one; ProtoJSON takes "1", "1.0" and "1e0" as well."""
 
 
-def checked(params: Any, shape: type[Struct]) -> Json:
-    """The params, once they are an object whose members have the shape's types; others are ignored."""
+def checked(params: Any, struct: type[Struct]) -> Json:
+    """Return the params unchanged. Members that the struct lacks are ignored.
+
+    Raises InvalidParams unless they are an object whose members have the types of the struct.
+    """
     if params is UNSET:
         raise InvalidParams(("params", "is required"))
     if not isinstance(params, dict):
         kind = "an array" if isinstance(params, list) else "a value of another type"
         raise InvalidParams(("params", f"must be an object with named members, not {kind}"))
     try:
-        msgspec.convert(params, shape)
+        msgspec.convert(params, struct)
     except msgspec.ValidationError as error:
         raise InvalidParams(_violation(str(error))) from None
     return params
@@ -55,7 +58,7 @@ def _violation(sentence: str) -> tuple[str, str]:
 
 
 def camel(members: Json) -> Json:
-    """The same members with snake_case names turned into camelCase: ProtoJSON parsers must take both."""
+    """Turn snake_case names of members into camelCase: ProtoJSON parsers must take both."""
     if "_" not in "".join(members):
         return members
     return {_SNAKE.sub(lambda match: match[1].upper(), name): value for name, value in members.items()}

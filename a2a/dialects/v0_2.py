@@ -5,13 +5,13 @@ from msgspec.structs import replace
 
 from a2a.answers import CardAnswer
 from a2a.dialects import v0_3
-from a2a.dialects.pieces import skill_members
+from a2a.dialects.json.members import skill_members
 from a2a.types import Card, Json
 
 
 def encode_card(card: Card) -> Json:
-    """The pure 0.2 shape, where skills do not say who may use them. 0.2.9 is no release, but what agents of that time
-    call themselves."""
+    """Return the pure card of 0.2, whose skills do not say who may use them. Agents of that time call themselves 0.2.9,
+    which was never released."""
     skills = [skill_members(skill) for skill in card.skills]
     return v0_3.encode_card(card) | {"protocolVersion": "0.2.9", "skills": skills}
 

@@ -1,4 +1,4 @@
-"""A2A 0.3.0 on JSON-RPC: its methods, params, errors and card. The model's JSON is in kindjson.py.
+"""A2A 0.3.0 on JSON-RPC: its methods, params, errors and card. The model's JSON is in json/json_0_x.py.
 
 It is lenient with what comes in (upstream's own samples leave `kind` out) and strict with what goes out.
 """
@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from a2a.answers import Answer, CardAnswer, Frame, TaskPage
 from a2a.dialects import webhooks
-from a2a.dialects.kindjson import decode_message, decode_state, encode_event, encode_message, encode_task
+from a2a.dialects.json.json_0_x import decode_message, decode_state, encode_event, encode_message, encode_task
+from a2a.dialects.json.json_1_0 import decode_task, event_of
+from a2a.dialects.json.members import about_members, skill_members
 from a2a.dialects.params import checked, optional, whole
-from a2a.dialects.pieces import about_members, skill_members
-from a2a.dialects.protojson import decode_task, event_of
 from a2a.dialects.v1_0 import CODES as CODES_1_0
 from a2a.dialects.v1_0 import MAX_PAGE, encode_extension
 from a2a.documents import EventDocument, EventKind, TaskDocument
@@ -268,7 +268,7 @@ def encode_skill(skill: Skill, card: Card) -> Json:
 
 
 def encode_card(card: Card) -> Json:
-    """The pure 0.3 shape (docs/protocol.md#cards)."""
+    """Return the pure card of 0.3 (docs/protocol.md#cards)."""
     own = interfaces(card)
     out: Json = {
         "protocolVersion": "0.3.0",

@@ -1,4 +1,4 @@
-"""A2A 1.0 on JSON-RPC: its methods, params, errors and card. The model's JSON is in protojson.py."""
+"""A2A 1.0 on JSON-RPC: its methods, params, errors and card. The model's JSON is in json/json_1_0.py."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,9 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from a2a import errors
 from a2a.answers import Answer, CardAnswer, Frame, TaskPage
 from a2a.dialects import webhooks
-from a2a.dialects.params import Whole, camel, checked, moment, optional, whole
-from a2a.dialects.pieces import about_members, skill_members
-from a2a.dialects.protojson import (
+from a2a.dialects.json.json_1_0 import (
     decode_message,
     decode_state,
     dumps,
@@ -20,6 +18,8 @@ from a2a.dialects.protojson import (
     encode_task,
     status_frame,
 )
+from a2a.dialects.json.members import about_members, skill_members
+from a2a.dialects.params import Whole, camel, checked, moment, optional, whole
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from a2a.errors import Error, InvalidParams
 from a2a.extensions import HEADER
@@ -303,7 +303,7 @@ def encode_extension(extension: Extension) -> Json:
 
 
 def encode_card(card: Card) -> Json:
-    """The pure 1.0 shape (docs/protocol.md#cards)."""
+    """Return the pure card of 1.0 (docs/protocol.md#cards)."""
     out: Json = {
         "name": card.name,
         "description": card.description,

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from a2a.dialects.protojson import decode_status, task_of
+from a2a.dialects.json.json_1_0 import decode_status, task_of
 from a2a.files import is_stored
 from a2a.states import TERMINAL
 from a2a.types import Artifact, Message, Part

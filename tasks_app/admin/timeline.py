@@ -6,7 +6,7 @@ from typing import Any, assert_never
 from django.db.models import Value
 from django.db.models.functions import Length, Substr
 
-from a2a.dialects.protojson import event_of
+from a2a.dialects.json.json_1_0 import event_of
 from a2a.documents import EventDocument
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated
 from a2a.types import Message, Part

@@ -14,14 +14,14 @@ from a2a.agents import Agent, registry
 from a2a.answers import CardAnswer
 from a2a.canonical import payloads
 from a2a.cards import describe
-from a2a.dialects.hybrid import SIGNED
+from a2a.dialects.card_choice import SIGNED
 from a2a.signatures import CardKey
 from a2a.types import Card, Json, Provider
 from tasks_app import clock
 from tasks_app.callers.access import SCOPES, Caller, has_scopes
 from tasks_app.cards.addresses import own
 
-Shape = Callable[[Card], Json]
+EncodeCard = Callable[[Card], Json]
 KEY_SET = "/.well-known/jwks.json"
 OWN, FOREIGN = 1024, 64
 """Cards kept: for our own addresses, and for those that may be made up; whoever does that evicts only these."""
@@ -37,11 +37,11 @@ class Page(Struct, frozen=True):
     """Weak: the same for all processes with the same key, whose signatures of one card differ."""
 
 
-def public_card(name: str, address: str, shape: Shape, *, whole: bool) -> Page | None:
+def public_card(name: str, address: str, encode: EncodeCard, *, whole: bool) -> Page | None:
     """The card of an agent, or of the whole server; None if there is none for everybody."""
     if registry.get(name) is None:  # The caches are no place for names that callers make up.
         return None
-    return (_own_card if address in own() else _foreign_card)(name, address, shape, whole)
+    return (_own_card if address in own() else _foreign_card)(name, address, encode, whole)
 
 
 def extended_card(agent: Agent, address: str, caller: Caller, *, whole: bool) -> CardAnswer:
@@ -75,13 +75,13 @@ def forget() -> None:
 # ------------------------------------------------------------------- bytes
 
 
-def _card(name: str, address: str, shape: Shape, whole: bool) -> Page | None:
+def _card(name: str, address: str, encode: EncodeCard, whole: bool) -> Page | None:
     agent = registry.get(name)
     if agent is None or not agent.listed:
         return None
     others = [other for other in registry if other.listed] if whole else []
-    plain = shape(_completed(describe(agent, _url(agent, address, whole), others, scopes=SCOPES)))
-    return _page(_signed(plain, address=address) if shape in SIGNED else plain)
+    plain = encode(_completed(describe(agent, _url(agent, address, whole), others, scopes=SCOPES)))
+    return _page(_signed(plain, address=address) if encode in SIGNED else plain)
 
 
 def _catalogue(address: str) -> Page:

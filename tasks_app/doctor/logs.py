@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from a2a.dialects.protojson import document, dumps, encode_status, event_of
+from a2a.dialects.json.json_1_0 import document, dumps, encode_status, event_of
 from a2a.documents import EventDocument
 from a2a.events import Event as EventValue
 from a2a.events import TaskCreated, fold

@@ -13,7 +13,7 @@ from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 from msgspec.structs import replace
 
-from a2a.dialects.protojson import dumps, encode_status, event_document
+from a2a.dialects.json.json_1_0 import dumps, encode_status, event_document
 from a2a.documents import TaskDocument
 from a2a.events import Event, status_of
 from a2a.states import QUIET, TERMINAL, TRANSITIONS, TaskState

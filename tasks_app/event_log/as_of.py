@@ -14,7 +14,7 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from a2a.dialects.protojson import decode_status, document, event_of
+from a2a.dialects.json.json_1_0 import decode_status, document, event_of
 from a2a.documents import EventDocument, TaskDocument
 from a2a.events import fold as fold_events
 from tasks_app.database.prepared import prepared

@@ -14,7 +14,7 @@ from django.db import DatabaseError, InterfaceError
 from msgspec import Struct
 
 from a2a.dialects import BY_VERSION
-from a2a.dialects.protojson import document, event_of, task_of
+from a2a.dialects.json.json_1_0 import document, event_of, task_of
 from a2a.documents import EventDocument, TaskDocument
 from a2a.events import fold
 from a2a.types import Task as TaskValue

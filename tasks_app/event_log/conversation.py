@@ -5,7 +5,7 @@ from itertools import accumulate
 import orjson
 from django.db.models.functions import Length
 
-from a2a.dialects.protojson import decode_message, task_of
+from a2a.dialects.json.json_1_0 import decode_message, task_of
 from a2a.types import Message, Role, Task
 from tasks_app.event_log import ReadTask, read_many
 from tasks_app.models import Task as Row

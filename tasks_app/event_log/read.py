@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from a2a import events
-from a2a.dialects.protojson import document, event_of, task_of
+from a2a.dialects.json.json_1_0 import document, event_of, task_of
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import SNAPSHOT_SEQ, VISIBLE, on_postgres, sight_of

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from a2a.agents import Agent
 from a2a.answers import Answer
-from a2a.dialects.protojson import document, dumps, encode_message, event_document
+from a2a.dialects.json.json_1_0 import document, dumps, encode_message, event_document
 from a2a.documents import TaskDocument
 from a2a.events import Event, TaskCreated, apply, fold, status_of
 from a2a.requests import SendMessage, StreamMessage

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from a2a.acting import arguments
 from a2a.agents import Agent, registry
 from a2a.answers import Answer
-from a2a.dialects.protojson import decode_message, encode_message
+from a2a.dialects.json.json_1_0 import decode_message, encode_message
 from a2a.errors import IdempotencyConflict, InvalidParams, RateLimited, TaskNotFound, Unavailable, UnknownAgent
 from a2a.events import MessageAdded
 from a2a.requests import SendMessage, StreamMessage

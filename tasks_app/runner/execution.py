@@ -15,7 +15,7 @@ from django.db import DatabaseError
 from msgspec.structs import replace
 
 from a2a.agents import registry
-from a2a.dialects.protojson import event_of, task_of
+from a2a.dialects.json.json_1_0 import event_of, task_of
 from a2a.documents import EventDocument
 from a2a.errors import InvalidParams
 from a2a.events import Event, MessageAdded

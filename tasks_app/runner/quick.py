@@ -10,7 +10,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from a2a.dialects.protojson import encodable
+from a2a.dialects.json.json_1_0 import encodable
 from a2a.errors import Unavailable
 from a2a.events import Event, status_of
 from a2a.mistakes import AgentMistake

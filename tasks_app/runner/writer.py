@@ -9,7 +9,7 @@ from typing import NamedTuple
 from django.conf import settings
 from msgspec.structs import replace
 
-from a2a.dialects.protojson import document, encodable
+from a2a.dialects.json.json_1_0 import document, encodable
 from a2a.documents import TaskDocument
 from a2a.events import ArtifactAdded, Event, StatusChanged, fold, status_of
 from a2a.inbox import Inbox

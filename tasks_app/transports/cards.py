@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from a2a.answers import CardAnswer
 from a2a.dialects import DIALECTS, VERSIONS, v0_2
-from a2a.dialects.hybrid import WellKnown, card_shape, hybrid_card
+from a2a.dialects.card_choice import WellKnown, card_encoder, hybrid_card
 from a2a.errors import (
     Error,
     ExtendedCardNotConfigured,
@@ -40,7 +40,7 @@ PREFLIGHT = PUBLIC | {
     "Access-Control-Max-Age": "86400",
 }
 VERSIONS_OF = {dialect.encode_card: dialect.version for dialect in DIALECTS} | {hybrid_card: ", ".join(VERSIONS)}
-"""Which versions a shape of the card is in."""
+"""The versions that a card is in, by its encoder."""
 STARTED_SECONDS = STARTED.timestamp()
 LAST_MODIFIED = http_date(STARTED_SECONDS)
 UNKNOWN_NAME = "this server has no such name; its operator sets A2A_PUBLIC_URL, or lists names in ALLOWED_HOSTS"
@@ -49,19 +49,19 @@ EXTENDED_STATUSES = STATUSES | {UnknownAgent: 404, ExtendedCardNotConfigured: 40
 
 
 async def card(request: HttpRequest, file: WellKnown, agent: str | None = None) -> HttpResponse:
-    """The card of an agent, in the shape of the path and version (docs/protocol.md#cards)."""
+    """Return the card of an agent, encoded as path and version ask (docs/protocol.md#cards)."""
     if (refusal := _refusal(request)) is not None:
         return refusal
     address = address_of(request)
     if not address:
         return _problem(400, UNKNOWN_NAME)
     name = agent or settings.A2A_DEFAULT_AGENT
-    shape = card_shape(file, version_of(request))
-    page = cards.public_card(name, address, shape, whole=agent is None)
+    encode = card_encoder(file, version_of(request))
+    page = cards.public_card(name, address, encode, whole=agent is None)
     if page is None:
         return _problem(404, f"there is no agent {name[:64]}")
     response = _shown(request, page, VERSION, varying(), public=address in own())
-    response[VERSION] = VERSIONS_OF[shape]
+    response[VERSION] = VERSIONS_OF[encode]
     return response
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import httpx
 import orjson
 
-from a2a.dialects.protojson import decode_artifact, decode_status, decode_task, encode_task
+from a2a.dialects.json.json_1_0 import decode_artifact, decode_status, decode_task, encode_task
 from a2a.events import ArtifactAdded, Event, StatusChanged, TaskCreated, apply
 from a2a.types import Task
 from tests.faults.nodes import KEY, Node

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from a2a.dialects.protojson import encode_task
+from a2a.dialects.json.json_1_0 import encode_task
 from tests.faults.clients import PATIENCE, Client, Frame, client, folded, listening
 from tests.faults.conftest import Plant
 

@@ -7,7 +7,7 @@ import orjson
 from asgiref.sync import async_to_sync
 
 from a2a.answers import Answer, TaskPage
-from a2a.dialects.protojson import encode_task, task_of
+from a2a.dialects.json.json_1_0 import encode_task, task_of
 from a2a.requests import Request, SendMessage, StreamMessage
 from a2a.types import Message, Part, Role, Task
 from tasks_app.operations import Context, Follow, perform

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import connections
 from django.utils import timezone
 
-from a2a.dialects.protojson import document, event_document
+from a2a.dialects.json.json_1_0 import document, event_document
 from a2a.events import ArtifactAdded, Event, StatusChanged, TaskCreated
 from a2a.states import TaskState
 from a2a.types import Artifact, Message, Part, Role, Status, Task

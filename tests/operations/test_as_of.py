@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from a2a.dialects.protojson import document, event_of
+from a2a.dialects.json.json_1_0 import document, event_of
 from a2a.documents import TaskDocument
 from a2a.events import MessageAdded, apply
 from a2a.requests import SubscribeToTask

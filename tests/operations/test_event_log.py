@@ -9,7 +9,7 @@ import pytest
 from django.db import IntegrityError, OperationalError
 from django.utils import timezone
 
-from a2a.dialects.protojson import document, task_of
+from a2a.dialects.json.json_1_0 import document, task_of
 from a2a.events import MessageAdded, StatusChanged, apply
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role, Status

@@ -6,7 +6,7 @@ import orjson
 import pytest
 from msgspec.structs import replace
 
-from a2a.dialects.protojson import document, task_of
+from a2a.dialects.json.json_1_0 import document, task_of
 from a2a.events import ArtifactAdded
 from a2a.requests import GetTask, ListTasks
 from a2a.states import TaskState

@@ -8,7 +8,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from a2a.dialects import v0_3, v1_0
-from a2a.dialects.protojson import event_of, task_of
+from a2a.dialects.json.json_1_0 import event_of, task_of
 from a2a.documents import TaskDocument
 from a2a.errors import TaskNotFound, UnsupportedOperation
 from a2a.events import apply

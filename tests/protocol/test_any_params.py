@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from a2a.answers import Answer
 from a2a.dialects import DIALECTS
-from a2a.dialects.protojson import encode_message
+from a2a.dialects.json.json_1_0 import encode_message
 from a2a.errors import InvalidParams
 from a2a.language import Method
 from a2a.requests import Request, SendMessage

@@ -3,7 +3,7 @@
 import pytest
 
 from a2a.dialects import BY_VERSION, Refused, choose, v0_2, v0_3, v1_0
-from a2a.dialects.hybrid import card_shape, hybrid_card
+from a2a.dialects.card_choice import card_encoder, hybrid_card
 from tests.wire.values import CARD
 
 NEW, OLD, OLDEST = (BY_VERSION[version] for version in ("1.0", "0.3", "0.2"))
@@ -124,7 +124,7 @@ def test_a_version_is_cleaned_of_what_cannot_be_stored() -> None:
 
 @pytest.mark.parametrize("version", [None, "", "0.2", "0.3", "1.0", "2.0", "odd"])
 def test_the_old_path_shows_the_0_2_card(version: str | None) -> None:
-    assert card_shape("agent.json", version)(CARD)["protocolVersion"] == "0.2.9"
+    assert card_encoder("agent.json", version)(CARD)["protocolVersion"] == "0.2.9"
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_the_old_path_shows_the_0_2_card(version: str | None) -> None:
     ],
 )
 def test_the_new_path_shows_what_the_header_asks_for(version: str | None, shape: object) -> None:
-    assert card_shape("agent-card.json", version) is shape
+    assert card_encoder("agent-card.json", version) is shape
 
 
 def test_the_hybrid_only_adds_to_the_1_0_card() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from a2a.dialects.protojson import document, event_document, event_of, task_of
+from a2a.dialects.json.json_1_0 import document, event_document, event_of, task_of
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated, apply, status_of
 from a2a.events import fold as fold_all
 from a2a.scribe import merged

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a.agents import define
-from a2a.dialects import kindjson, protojson
+from a2a.dialects.json import json_0_x, json_1_0
 from a2a.files import MAX_NAME, SCHEME, id_of, is_stored, linked, reference, safe_name, safe_type
 from a2a.run import Run
 from a2a.types import Message, Part, Role
@@ -37,7 +37,7 @@ def test_what_is_no_reference_has_no_id(url: str) -> None:
         id_of(url)
 
 
-@pytest.mark.parametrize("encode", [protojson.encode_part, kindjson.encode_part], ids=["1.0", "0.x"])
+@pytest.mark.parametrize("encode", [json_1_0.encode_part, json_0_x.encode_part], ids=["1.0", "0.x"])
 def test_a_part_that_refers_to_a_file_is_answered_with_a_link(encode: object) -> None:
     wire = orjson.dumps(encode(Part(url=URL, filename="report 1.pdf")))  # type: ignore[operator]
     shown = linked(wire, link)

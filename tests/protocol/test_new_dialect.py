@@ -16,11 +16,11 @@ from a2a.dialects import {base}
 
 DIALECT = replace({base}.DIALECT, name="a2a-{version}", version="{version}", methods={base}.methods("{version}"))
 """
-IMPORT, LIST = "from a2a.dialects import v0_2,", "= (v1_0.DIALECT,"
+IMPORT, LIST = "from a2a.dialects import rest_0_x, v0_2,", "= (v1_0.DIALECT,"
 SEEN = """
 from a2a import cards, rest
 from a2a.dialects import BY_NAME, choose, unsupported
-from a2a.dialects.hybrid import card_shape
+from a2a.dialects.card_choice import card_encoder
 
 (send, said), (create, hook) = {params}.items()
 dialect, method = choose(send, "{version}.0")
@@ -30,7 +30,7 @@ assert method.decode(said).push_config.version == "{version}"
 assert dialect.methods[create].decode(hook).config.version == "{version}"
 assert cards.VERSIONS == {versions}
 assert unsupported("9.9").facts["supportedVersions"] == ",".join(["0.2", *reversed({versions})])
-assert card_shape("agent-card.json", "{version}") is dialect.encode_card
+assert card_encoder("agent-card.json", "{version}") is dialect.encode_card
 rest.check_version(rest.{family}, "{version}")
 assert rest.NEW.spoken(None, "{version}") is (dialect if rest.{family} is rest.NEW else BY_NAME["a2a-1.0"])
 print("seen")

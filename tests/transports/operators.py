@@ -6,7 +6,7 @@ from typing import Any
 from django.test import Client
 from django.urls import reverse
 
-from a2a.dialects.protojson import document, dumps, encode_status, event_document
+from a2a.dialects.json.json_1_0 import document, dumps, encode_status, event_document
 from a2a.events import Event, TaskCreated, apply
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role, Status

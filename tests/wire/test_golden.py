@@ -13,8 +13,8 @@ import pytest
 from a2a import errors, jsonrpc
 from a2a.answers import Frame, Result
 from a2a.dialects import choose, neutral, v0_2, v0_3, v1_0
-from a2a.dialects.hybrid import hybrid_card
-from a2a.dialects.protojson import document, event_document, event_of, task_of
+from a2a.dialects.card_choice import hybrid_card
+from a2a.dialects.json.json_1_0 import document, event_document, event_of, task_of
 from a2a.documents import EventDocument, TaskDocument
 from a2a.language import Dialect
 from a2a.requests import Request

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from a2a import errors
 from a2a.answers import Answer, CardAnswer, Frame, PushConfigPage, TaskPage
-from a2a.dialects.protojson import document, event_document, task_of
+from a2a.dialects.json.json_1_0 import document, event_document, task_of
 from a2a.documents import TaskDocument
 from a2a.events import ArtifactAdded, Event, StatusChanged, TaskCreated
 from a2a.states import TaskState

@@ -7,8 +7,8 @@ import pytest
 
 from a2a.answers import TaskPage
 from a2a.dialects import v0_3
-from a2a.dialects.kindjson import decode_part, decode_state, encode_part, encode_task
-from a2a.dialects.protojson import document, event_document
+from a2a.dialects.json.json_0_x import decode_part, decode_state, encode_part, encode_task
+from a2a.dialects.json.json_1_0 import document, event_document
 from a2a.errors import InvalidParams
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated
 from a2a.states import TaskState

@@ -2,8 +2,8 @@
 
 from typing import Any, assert_never
 
+from a2a.dialects.json.members import artifact_members, message_members, message_of
 from a2a.dialects.params import base64_text, file_bytes, stamp
-from a2a.dialects.pieces import artifact_members, message_members, message_of
 from a2a.errors import InvalidParams
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated
 from a2a.states import TERMINAL, TaskState
@@ -138,7 +138,7 @@ def encode_task(task: Task) -> Json:
 
 
 def encode_event(event: Event, *, task_id: str, context_id: str) -> Json | None:
-    """What a stream shows of an event; None for a message of the caller's own that changed no status."""
+    """Return the event as a stream shows it; None for a message of the caller's own that changed no status."""
     ids: Json = {"taskId": task_id, "contextId": context_id}
     match event:
         case TaskCreated(task=task):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from a2a.answers import Answer, Frame, Result
 from a2a.dialects import v0_3
-from a2a.dialects.v0_3_rest import KIND, PROTO, PROTO_CHANGES, changed, spoken
+from a2a.dialects.rest_0_x import KIND, PROTO, PROTO_CHANGES, changed, spoken
 from a2a.errors import InvalidParams
 from a2a.language import Method
 from a2a.requests import CancelTask, GetTask, ListTasks, SendMessage, StreamMessage, SubscribeToTask

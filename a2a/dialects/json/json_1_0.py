@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 from msgspec import UNSET
 
+from a2a.dialects.json.members import artifact_members, message_members, message_of
 from a2a.dialects.params import base64_text, camel, file_bytes, moment, stamp
-from a2a.dialects.pieces import artifact_members, message_members, message_of
 from a2a.documents import EventDocument, EventKind, TaskDocument, quote
 from a2a.errors import InvalidParams
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated, status_of
@@ -219,7 +219,7 @@ def event_of(stored: EventDocument) -> Event:
 
 
 def status_frame(stored: EventDocument) -> bytes | None:
-    """What a stream shows of a caller's own message: the status it brought, if it brought one."""
+    """Return the status that a caller's own message brought, as a stream shows it; None if it brought none."""
     wire = orjson.loads(stored.payload)
     if (status := wire.get("status")) is None:
         return None

@@ -1,5 +1,4 @@
-"""What messages, artifacts and pieces of cards look like in every A2A dialect, given what its parts and roles look
-like."""
+"""Members of messages, artifacts and cards that every dialect of A2A writes alike, with its own parts and roles."""
 
 from collections.abc import Callable
 
@@ -79,7 +78,7 @@ def skill_members(skill: Skill) -> Json:
 
 
 def about_members(card: Card) -> Json:
-    """What a card says about itself for people, as far as it does."""
+    """Return the members of a card that are for people; those that are empty are left out."""
     out: Json = {}
     if card.provider:
         out["provider"] = {"organization": card.provider.organization, "url": card.provider.url}

@@ -7,7 +7,7 @@ Nothing here is checked that the dialect with `kind` checks by itself.
 from collections.abc import Callable
 from typing import Any
 
-from a2a.dialects.kindjson import STATES
+from a2a.dialects.json.json_0_x import STATES
 from a2a.dialects.params import camel, numeral
 from a2a.errors import Error, InvalidParams
 from a2a.states import TaskState
@@ -113,7 +113,7 @@ def proto_words(error: InvalidParams) -> InvalidParams:
 
 
 def proto_error(error: Error) -> Error:
-    """The same for what an operation says."""
+    """Return an error of an operation with the fields named as they were sent."""
     if isinstance(error, InvalidParams):
         return proto_words(error)
     if "part" in error.facts:
@@ -137,8 +137,8 @@ def _replaced(text: str, pairs: tuple[tuple[str, str], ...]) -> str:
 
 def proto(wire: Json) -> Json:
     """A task, a message or an event of a stream; ProtoJSON leaves out what is false or empty."""
-    shape = _SHAPES.get(wire.get("kind", ""))
-    members = (shape(wire) if shape else wire).items()
+    encode = _ENCODERS.get(wire.get("kind", ""))
+    members = (encode(wire) if encode else wire).items()
     return {name: value for name, value in members if name != "kind" and value is not False and value != {}}
 
 
@@ -174,7 +174,7 @@ def _proto_part(part: Json) -> Json:
     return content
 
 
-_SHAPES: dict[str, Callable[[Json], Json]] = {
+_ENCODERS: dict[str, Callable[[Json], Json]] = {
     "task": _proto_task,
     "message": _proto_message,
     "status-update": lambda event: event | {"status": _proto_status(event["status"])},

@@ -1,4 +1,4 @@
-"""Which shape of its card an agent shows, and the one that clients of several versions can read."""
+"""The choice of a card's encoder by path and version; and a card that clients of 0.3 and of 1.0 both read."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -24,11 +24,11 @@ def hybrid_card(card: Card) -> Json:
 
 
 SIGNED: frozenset[Callable[[Card], Json]] = frozenset({v1_0.encode_card, v0_3.encode_card, hybrid_card})
-"""The shapes that carry signatures (docs/protocol.md#card-of-both, #signatures)."""
+"""Encoders whose cards carry signatures (docs/protocol.md#card-of-both, #signatures)."""
 
 
-def card_shape(path: WellKnown, version: str | None) -> Callable[[Card], Json]:
-    """The encoder for a path and an A2A-Version (docs/protocol.md#cards); an unknown version finds the hybrid."""
+def card_encoder(path: WellKnown, version: str | None) -> Callable[[Card], Json]:
+    """Return the encoder for a path and an A2A-Version (docs/protocol.md#cards); unknown versions find the hybrid."""
     if path == "agent.json":
         return v0_2.encode_card
     number = minor(version or "") or ""

@@ -13,7 +13,15 @@ from msgspec.structs import replace
 
 from a2a.answers import Frame
 from a2a.dialects import v0_2, v0_3
-from a2a.dialects.protokind import kind_send, kind_state, proto, proto_error, proto_field, proto_words, with_schemes
+from a2a.dialects.json.protobuf_0_x import (
+    kind_send,
+    kind_state,
+    proto,
+    proto_error,
+    proto_field,
+    proto_words,
+    with_schemes,
+)
 from a2a.documents import EventDocument, TaskDocument
 from a2a.errors import InvalidParams
 from a2a.language import Dialect, Method, Route
@@ -86,7 +94,7 @@ def _task(params: Json) -> Json:
 
 
 def _config(params: Json) -> Json:
-    """The config from any of the shapes in use: of itself, inside `config`, with its resource name beside it."""
+    """Return the config from any of the forms in use: bare, inside `config`, with its resource name beside it."""
     task = f"tasks/{params['id']}"
     params = _named(_named(params, task, "parent"), params["id"], "taskId")
     asked = params.get("configId") or params.get("config_id")

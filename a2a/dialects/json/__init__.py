@@ -1,0 +1,1 @@
+"""The JSON forms of the data model that several dialects share, both ways."""
