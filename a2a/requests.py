@@ -1,4 +1,7 @@
-"""What can be asked, a frozen class an operation. Dialects make these; tasks_app/operations grants them."""
+"""What can be asked, a frozen class an operation. Dialects make these; tasks_app/operations grants them.
+
+The docstring of a class is its text in docs/reference/methods.md.
+"""
 
 from datetime import datetime
 from typing import ClassVar
@@ -10,7 +13,7 @@ from a2a.types import Json, Message, PushConfig
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """Any wish. The tenant is a routing key, never a permission (docs/protocol.md#tenants)."""
+    """The base of all requests. The tenant is a routing key, never a permission (docs/protocol.md#tenants)."""
 
     streaming: ClassVar[bool] = False
     """The answer is a stream of events."""
@@ -21,7 +24,9 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 class SendMessage(Request, frozen=True, kw_only=True):
-    """Give an agent a message: a new task, the next turn of one, or a bare reply (A2A 1.0, 3.1.1)."""
+    """Give an agent a message, which begins a task, continues one, or gets a bare reply (A2A 1.0, 3.1.1). The call
+    waits until the task ends or asks back, unless `returnImmediately` is set (0.x: `"blocking": false`).
+    """
 
     changes: ClassVar[bool] = True
 
@@ -38,7 +43,9 @@ class SendMessage(Request, frozen=True, kw_only=True):
 
 
 class StreamMessage(SendMessage, frozen=True, kw_only=True):
-    """The same, followed live (A2A 1.0, 3.1.2)."""
+    """Give an agent a message and follow its task live, as server-sent events. The `id:` of an event is the task's
+    sequence number (A2A 1.0, 3.1.2).
+    """
 
     streaming: ClassVar[bool] = True
 
@@ -47,14 +54,14 @@ class StreamMessage(SendMessage, frozen=True, kw_only=True):
 
 
 class GetTask(Request, frozen=True, kw_only=True):
-    """A task as it is now (A2A 1.0, 3.1.3)."""
+    """Return a task as it is now (A2A 1.0, 3.1.3)."""
 
     id: str
     history_length: int | None = None
 
 
 class ListTasks(Request, frozen=True, kw_only=True):
-    """One page of the caller's tasks, newest status first (A2A 1.0, 3.1.4)."""
+    """Return a page of the caller's tasks, newest status first. Totals are exact up to 1,000 (A2A 1.0, 3.1.4)."""
 
     context_id: str | None = None
     state: TaskState | None = None
@@ -76,7 +83,9 @@ class CancelTask(Request, frozen=True, kw_only=True):
 
 
 class SubscribeToTask(Request, frozen=True, kw_only=True):
-    """Follow a task that exists (A2A 1.0, 3.1.6)."""
+    """Follow a task that exists: the task as of `Last-Event-ID`, then the rest. In 0.x a question ends the stream, with
+    `final` (A2A 1.0, 3.1.6).
+    """
 
     streaming: ClassVar[bool] = True
 
@@ -84,11 +93,13 @@ class SubscribeToTask(Request, frozen=True, kw_only=True):
     after: int | None = None
     """The last sequence number the caller has seen (Last-Event-ID)."""
     closes: bool = False
-    """A task that has ended is answered, not refused, and a question ends the stream (A2A 0.x)."""
+    """Answer with a task that has ended instead of refusing it, and end the stream at a question (A2A 0.x)."""
 
 
 class CreatePushConfig(Request, frozen=True, kw_only=True):
-    """Register a webhook for a task, or replace the one of that id (A2A 1.0, 3.1.7)."""
+    """Register a webhook for a task, or replace the one of that id. A task may have ten, until it ends (A2A 1.0,
+    3.1.7).
+    """
 
     changes: ClassVar[bool] = True
 
@@ -97,17 +108,17 @@ class CreatePushConfig(Request, frozen=True, kw_only=True):
 
 
 class GetPushConfig(Request, frozen=True, kw_only=True):
-    """A webhook of a task (A2A 1.0, 3.1.8)."""
+    """Return a webhook of a task (A2A 1.0, 3.1.8)."""
 
     task_id: str
     id: str | None
     """None is the task's default, or its only one (A2A 0.x)."""
     or_default: bool = False
-    """That one too if there is none of this id."""
+    """Take the default too if there is no webhook of this id."""
 
 
 class ListPushConfigs(Request, frozen=True, kw_only=True):
-    """One page of the webhooks of a task (A2A 1.0, 3.1.9)."""
+    """Return a page of the webhooks of a task (A2A 1.0, 3.1.9)."""
 
     task_id: str
     page_size: int
@@ -115,18 +126,18 @@ class ListPushConfigs(Request, frozen=True, kw_only=True):
 
 
 class DeletePushConfig(Request, frozen=True, kw_only=True):
-    """No more deliveries to a webhook (A2A 1.0, 3.1.10)."""
+    """Remove a webhook (A2A 1.0, 3.1.10)."""
 
     changes: ClassVar[bool] = True
 
     task_id: str
     id: str
     or_default: bool = False
-    """The task's default if there is none of this id (A2A 0.x)."""
+    """Take the task's default if there is no webhook of this id (A2A 0.x)."""
 
 
 class GetExtendedCard(Request, frozen=True, kw_only=True):
-    """The card for callers who are known: what they may use (A2A 1.0, 3.1.11)."""
+    """Return the card with all that the scopes of this caller allow (A2A 1.0, 3.1.11)."""
 
     address: str = ""
     """Where the server was reached, for the URLs on the card; empty if that must not be told."""

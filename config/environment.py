@@ -194,11 +194,11 @@ def private_file(name: str) -> None:
         keep_private(path.with_name(path.name + suffix))
 
 
-def long_secret() -> str:
-    """Return SECRET_KEY, which signs and digests: a short one can be guessed."""
-    value = text("SECRET_KEY")
+def long_secret(name: str) -> str:
+    """Return a secret of 32 characters at least, or nothing: a shorter one can be guessed."""
+    value = text(name)
     if value and len(value) < 32:
-        raise ImproperlyConfigured(f"SECRET_KEY must have 32 characters at least, not {len(value)}")
+        raise ImproperlyConfigured(f"{name} must have 32 characters at least, not {len(value)}")
     return value
 
 

@@ -1,4 +1,7 @@
-"""Misconfigurations that Django's check framework reports, with ids."""
+"""Misconfigurations that Django's check framework reports, with ids.
+
+The lines that begin with an id in a check's docstring are its rows in docs/reference/checks.md.
+"""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +19,10 @@ from tasks_app.cards import addresses
 
 @register()
 def check_sqlite(**_: Any) -> list[CheckMessage]:
+    """Check the version of SQLite.
+
+    a2a.E001: SQLite is older than 3.35, which has no RETURNING.
+    """
     if not _sqlite() or sqlite3.sqlite_version_info >= (3, 35):
         return []
     hint = "Use a newer Python build, or PostgreSQL through DATABASE_URL."
@@ -24,6 +31,10 @@ def check_sqlite(**_: Any) -> list[CheckMessage]:
 
 @register()
 def check_file_storage(**_: Any) -> list[CheckMessage]:
+    """Check the storage of files.
+
+    a2a.E020: `A2A_FILE_STORAGE` with its options cannot be used.
+    """
     try:
         storages["files"]
     except Exception as error:  # noqa: BLE001  # a storage of anybody's may raise anything
@@ -34,6 +45,10 @@ def check_file_storage(**_: Any) -> list[CheckMessage]:
 
 @register()
 def check_default_agent(**_: Any) -> list[CheckMessage]:
+    """Check that the default agent exists.
+
+    a2a.E002: there is no agent `A2A_DEFAULT_AGENT`.
+    """
     if registry.get(settings.A2A_DEFAULT_AGENT):
         return []
     hint = f"Set A2A_DEFAULT_AGENT to one of {', '.join(registry.names())}, or its module in A2A_AGENT_MODULES."
@@ -42,6 +57,10 @@ def check_default_agent(**_: Any) -> list[CheckMessage]:
 
 @register()
 def check_llm(**_: Any) -> list[CheckMessage]:
+    """Check the settings of the agent `llm`.
+
+    a2a.E003: only one of `LLM_BASE_URL` and `LLM_MODEL` is set, or an address or a key cannot be one.
+    """
     from tasks_app.agents import llm  # as everything heavy here: each command imports this module, few run its checks
 
     sentence = llm.misconfigured()
@@ -54,6 +73,11 @@ HINTS = ("redis", "rediss", "unix")
 
 @register()
 def check_broker(**_: Any) -> list[CheckMessage]:
+    """Check the broker.
+
+    a2a.E004: `CELERY_BROKER_URL` is an address of another kind than Redis or AMQP.
+    a2a.E005: SQLite with a broker. SQLite is for one process: workers cannot share it.
+    """
     found: list[CheckMessage] = []
     url = settings.CELERY_BROKER_URL
     if url and not _fits(url, BROKERS):
@@ -68,6 +92,12 @@ def check_broker(**_: Any) -> list[CheckMessage]:
 
 @register()
 def check_hints(**_: Any) -> list[CheckMessage]:
+    """Check what carries hints between processes.
+
+    a2a.E006: `REDIS_URL` is not an address of Redis, or has an option that its client does not take.
+    a2a.W001: Redis with SQLite, where there is only one process.
+    a2a.W002: PostgreSQL without Redis. Streams of tasks that run in another process lag.
+    """
     url = settings.REDIS_URL
     if url and not (_fits(url, HINTS) and _usable(url)):
         hint = "Use redis://host:6379/1; in a password, / and # are %2F and %23."
@@ -85,6 +115,10 @@ def check_hints(**_: Any) -> list[CheckMessage]:
 
 @register()
 def check_secret(**_: Any) -> list[CheckMessage]:
+    """Check that processes that share a database share a secret.
+
+    a2a.W003: PostgreSQL without `SECRET_KEY`.
+    """
     if not settings.DEVELOPMENT or _sqlite():
         return []
     hint = "Set SECRET_KEY, the same for all: without it API keys made with one data folder are unknown with another."
@@ -93,6 +127,10 @@ def check_secret(**_: Any) -> list[CheckMessage]:
 
 @register()
 def check_public_address(**_: Any) -> list[CheckMessage]:
+    """Check that links in webhooks lead somewhere.
+
+    a2a.W004: `SECRET_KEY` without `A2A_PUBLIC_URL`. Links to files in webhooks lead to `HOST` and `PORT`.
+    """
     if settings.DEVELOPMENT or settings.A2A_PUBLIC_URL:
         return []
     hint = "Set A2A_PUBLIC_URL, such as https://agents.example.com, for all web processes and workers."
@@ -101,6 +139,10 @@ def check_public_address(**_: Any) -> list[CheckMessage]:
 
 @register()
 def check_card_key(**_: Any) -> list[CheckMessage]:
+    """Check the key that signs cards.
+
+    a2a.E010: `A2A_CARD_KEY` cannot sign.
+    """
     from a2a.signatures import UnusableKey
     from tasks_app.cards import public as cards
 
@@ -114,6 +156,11 @@ def check_card_key(**_: Any) -> list[CheckMessage]:
 
 @register()
 def check_card_addresses(**_: Any) -> list[CheckMessage]:
+    """Check what is written on cards.
+
+    a2a.E011: a setting that cannot be an address on a card, or a provider without its address, or an address
+        without its provider.
+    """
     names = ("A2A_PUBLIC_URL", "A2A_PROVIDER_URL", "A2A_DOCUMENTATION_URL", "A2A_ICON_URL")
     wrong = [name for name in names if (url := getattr(settings, name)) and not addresses.is_absolute(url)]
     if settings.A2A_PUBLIC_URL and "A2A_PUBLIC_URL" not in wrong and set("?#") & set(settings.A2A_PUBLIC_URL):
@@ -126,6 +173,10 @@ def check_card_addresses(**_: Any) -> list[CheckMessage]:
 
 @register()
 def check_default_card(**_: Any) -> list[CheckMessage]:
+    """Check that there is a card at the root.
+
+    a2a.E012: the default agent is not listed.
+    """
     agent = registry.get(settings.A2A_DEFAULT_AGENT)
     if agent is None or agent.listed:
         return []
@@ -135,7 +186,7 @@ def check_default_card(**_: Any) -> list[CheckMessage]:
 
 
 def _production(check: Callable[..., Iterator[CheckMessage]]) -> Callable[..., list[CheckMessage]]:
-    """Return a check that has something to say of a production only."""
+    """Return a check that runs in production only."""
 
     def checked(**options: Any) -> list[CheckMessage]:
         return [] if settings.DEVELOPMENT else list(check(**options))
@@ -146,6 +197,10 @@ def _production(check: Callable[..., Iterator[CheckMessage]]) -> Callable[..., l
 @register()
 @_production
 def check_debug(**_: Any) -> Iterator[CheckMessage]:
+    """Check that debug pages are off in production.
+
+    a2a.E030: `DEBUG` with `SECRET_KEY`. Its pages show settings and code to strangers.
+    """
     if settings.DEBUG:
         hint = "Leave DEBUG out: its pages show settings and code to strangers."
         yield Error("DEBUG=true is for development, and SECRET_KEY makes this a production.", hint=hint, id="a2a.E030")
@@ -154,6 +209,10 @@ def check_debug(**_: Any) -> Iterator[CheckMessage]:
 @register()
 @_production
 def check_hosts(**_: Any) -> Iterator[CheckMessage]:
+    """Check the names of a production.
+
+    a2a.E031: `ALLOWED_HOSTS=*` with `SECRET_KEY`. Callers could choose the address on our cards.
+    """
     if "*" in settings.ALLOWED_HOSTS:
         hint = "List the names that it is reached by; .example.com stands for all below that domain."
         yield Error("ALLOWED_HOSTS=* lets callers choose the address on our cards.", hint=hint, id="a2a.E031")
@@ -162,6 +221,10 @@ def check_hosts(**_: Any) -> Iterator[CheckMessage]:
 @register()
 @_production
 def check_guessable(**_: Any) -> Iterator[CheckMessage]:
+    """Check the secrets of a production.
+
+    a2a.E032: a `SECRET_KEY`, or one of its fallbacks, that can be guessed.
+    """
     secrets = {"SECRET_KEY": settings.SECRET_KEY}
     secrets |= {f"SECRET_KEY_FALLBACKS[{n}]": value for n, value in enumerate(settings.SECRET_KEY_FALLBACKS)}
     hint = "Use a random one: python -c 'import secrets; print(secrets.token_urlsafe(48))'"
@@ -173,6 +236,10 @@ def check_guessable(**_: Any) -> Iterator[CheckMessage]:
 @register()
 @_production
 def check_tls(**_: Any) -> Iterator[CheckMessage]:
+    """Check that keys do not travel in clear.
+
+    a2a.E033: `A2A_PUBLIC_URL` is http, with `SECRET_KEY`.
+    """
     parts = urlsplit(settings.A2A_PUBLIC_URL)
     if parts.scheme == "http" and parts.hostname not in addresses.LOOPBACK:
         hint = "Put a proxy that speaks TLS in front, and name its https address."
@@ -182,7 +249,11 @@ def check_tls(**_: Any) -> Iterator[CheckMessage]:
 @register("start", deploy=True)
 @_production
 def check_development_keys(databases: Sequence[str] | None = None, **_: Any) -> Iterator[CheckMessage]:
-    """Look for keys that `run` made, as `serve` and `worker` do when they start: other checks ask no database."""
+    """Check that no key of a development server works in production.
+
+    a2a.E034: a key that `manage.py run` made, with `SECRET_KEY`. Only `serve`, `worker` and `check --deploy
+        --database default` look for it, because other checks read no database.
+    """
     if databases:
         for key in access.development_keys():
             sentence = f"The API key {key.pk}, which a development server made and printed, may do everything here."
@@ -191,6 +262,10 @@ def check_development_keys(databases: Sequence[str] | None = None, **_: Any) -> 
 
 @register()
 def check_data_folder(**_: Any) -> list[CheckMessage]:
+    """Check the rights of the data folder.
+
+    a2a.W005: other users of this machine can look into `DATA_DIR`.
+    """
     mode = settings.DATA_DIR.stat().st_mode if settings.DATA_DIR.exists() else 0
     if not mode & 0o077:
         return []
@@ -219,7 +294,7 @@ def _fits(url: str, schemes: tuple[str, ...]) -> bool:
 
 
 def _usable(url: str) -> bool:
-    """The client takes every option in it."""
+    """Return whether the client takes every option in the address."""
     import redis
 
     try:

@@ -4,20 +4,23 @@ import re
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from a2a.agents import registry
 from a2a.dialects import BY_VERSION, DIALECTS
 from a2a.errors import ALL
 from a2a.options import OPTIONS
 from config import settings
+from tasks_app.management.reference import PAGES
+from tasks_app.management.reference.settings import KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+REFERENCE = ROOT / "docs" / "reference"
 COMMANDS = ROOT / "tasks_app" / "management" / "commands"
 SOURCE = (ROOT / "config" / "settings.py").read_text(encoding="utf-8")
 
-
-READERS = r'\b(?:text|number|whole|flag|names|members|hosts|level|database|address)\("([A-Z0-9_]+)"'
+READERS = rf'\b(?:{"|".join(KINDS)})\("([A-Z0-9_]+)"'
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(READERS, SOURCE))))
@@ -118,3 +121,27 @@ def test_every_citation_of_the_protocol_page_names_a_section_that_is_there() -> 
     }
     assert len(cited) > 20
     assert cited <= sections
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_a_reference_page_is_as_the_code_says(name: str) -> None:
+    page = (REFERENCE / f"{name}.md").read_text(encoding="utf-8")
+    assert page == PAGES[name](), "run `.venv/bin/python manage.py a2a reference --write`, and look at what changed"
+
+
+def test_there_is_no_other_page_of_reference() -> None:
+    assert {path.stem for path in REFERENCE.glob("*.md")} == set(PAGES)
+
+
+@pytest.mark.parametrize("name", ["settings", "errors", "checks"])
+def test_every_row_of_reference_has_a_text(name: str) -> None:
+    rows = [line.split(" | ") for line in PAGES[name]().splitlines() if re.match(r"\| [`-][^-]", line)]
+    assert len(rows) > 15
+    assert [row[0] for row in rows if len(row[-1 if name != "errors" else -2].strip(" |")) < 10] == []
+
+
+def test_a_command_prints_a_page_and_knows_no_others(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("a2a", "reference", "errors")
+    assert capsys.readouterr().out == PAGES["errors"]()
+    with pytest.raises(CommandError, match="There is no page 'error'; there are checks"):
+        call_command("a2a", "reference", "error")

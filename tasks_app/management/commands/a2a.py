@@ -12,6 +12,7 @@ from tasks_app.management.nouns.load import LOAD
 from tasks_app.management.nouns.logins import LOGINS
 from tasks_app.management.nouns.processes import PROCESSES
 from tasks_app.management.nouns.purge import PURGE
+from tasks_app.management.nouns.reference import REFERENCE
 from tasks_app.management.operator import DatabaseCommand
 
 NOUNS: dict[str, Noun] = {
@@ -23,6 +24,7 @@ NOUNS: dict[str, Noun] = {
     "logins": LOGINS,
     "processes": PROCESSES,
     "purge": PURGE,
+    "reference": REFERENCE,
 }
 
 

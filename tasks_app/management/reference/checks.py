@@ -1,0 +1,22 @@
+"""The page of checks, made of the docstrings in tasks_app/checks.py."""
+
+import ast
+import inspect
+import re
+
+from tasks_app import checks
+from tasks_app.management.reference.markdown import code, page, sentence, table
+
+INTRODUCTION = """
+`manage.py check` finds misconfigurations. An error (E) keeps a server or a worker from starting, a warning (W) does
+not. `manage.py check --deploy` adds Django's checks for a deployment. A production is a server with `SECRET_KEY`.
+"""
+ROW = re.compile(r"^(a2a\.[EW]\d+): (.+?)(?=^a2a\.|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def make() -> str:
+    """Return the page."""
+    functions = [node for node in ast.parse(inspect.getsource(checks)).body if isinstance(node, ast.FunctionDef)]
+    found = {id: sentence(text) for node in functions for id, text in ROW.findall(ast.get_docstring(node) or "")}
+    rows = [(code(id), text[:1].upper() + text[1:]) for id, text in sorted(found.items())]
+    return page("Checks", INTRODUCTION, table(("Check", "What is wrong"), rows))

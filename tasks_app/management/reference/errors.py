@@ -1,0 +1,35 @@
+"""The page of errors, made of their classes and of the tables of codes and statuses."""
+
+from a2a.dialects import DIALECTS
+from a2a.errors import ALL, Error
+from a2a.rest import STATUSES
+from tasks_app.management.reference.markdown import code, page, sentence, table
+
+INTRODUCTION = """
+An error has a reason, and a code in each version; a code in parentheses is that of the version where it differs. Over
+JSON-RPC an error is HTTP 200, but for 401, 403, 405, 408, 413, 415, 429 and 503; over REST it has the status of the
+table. How errors look on the wire: [clients](../clients.md#errors).
+"""
+
+
+def make() -> str:
+    """Return the page."""
+    rows = [(_codes(error), error.reason, sentence(error.__doc__), _status(error)) for error in _ordered()]
+    return page("Errors", INTRODUCTION, table(("Code", "Reason", "When", "REST"), rows))
+
+
+def _ordered() -> list[type[Error]]:
+    """Return the errors, those of JSON-RPC first, then those of A2A, then ours."""
+    newest = DIALECTS[0].codes
+    return sorted(ALL, key=lambda error: (newest[error] > -32600, -newest[error] // 1000, -newest[error]))
+
+
+def _codes(error: type[Error]) -> str:
+    newest, *others = DIALECTS
+    different = {older.codes[error]: older.version for older in others if older.codes[error] != newest.codes[error]}
+    return str(newest.codes[error]) + "".join(f" ({version}: {number})" for number, version in different.items())
+
+
+def _status(error: type[Error]) -> str:
+    number, name = STATUSES[error]
+    return f"{number} {code(name)}"

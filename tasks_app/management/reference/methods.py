@@ -1,0 +1,38 @@
+"""The page of methods, made of the requests, the dialects that decode them and the operations that grant them."""
+
+from a2a.dialects import DIALECTS
+from a2a.requests import Request
+from a2a.rest import NEW, OLD
+from tasks_app.management.reference.markdown import code, page, sentence, table
+from tasks_app.operations import OPERATIONS
+
+INTRODUCTION = """
+Each operation has a name in every version, over JSON-RPC at `POST /jsonrpc` and over REST. An API key needs the scope
+of the operation. A capability can be switched off by its setting. Paths of all doors:
+[clients](../clients.md#addresses).
+"""
+FAMILIES = {"1.0": ("", NEW), "0.3": ("/v1", OLD), "0.2": ("/v1", OLD)}
+"""The routes of a version over REST, and the path that they stand behind."""
+
+
+def make() -> str:
+    """Return the page."""
+    return page("Methods", INTRODUCTION, *(_section(request) for request in OPERATIONS))
+
+
+def _section(request: type[Request]) -> str:
+    operation = OPERATIONS[request]
+    capability = f" Capability: `{operation.capability.setting}`." if operation.capability else ""
+    rows = [
+        (dialect.version, code(name), ", ".join(_routes(dialect.version, name)))
+        for dialect in DIALECTS
+        for name, method in dialect.methods.items()
+        if method.request is request
+    ]
+    text = f"{sentence(request.__doc__)}\n\nScope: `{operation.scope}`.{capability}"
+    return f"## {request.__name__}\n\n{text}\n\n{table(('Version', 'Method', 'REST'), rows)}"
+
+
+def _routes(version: str, method: str) -> list[str]:
+    prefix, family = FAMILIES[version]
+    return [code(f"{route.verb} {prefix}{route.path}") for route in family.main.routes if route.method == method]

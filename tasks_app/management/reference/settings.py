@@ -1,0 +1,115 @@
+"""The page of settings, read from the source of config/settings.py: its sections, readers and docstrings."""
+
+import ast
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from django.conf import settings
+
+from tasks_app.management.reference.markdown import code, page, sentence, table
+
+INTRODUCTION = """
+Settings come from the environment and are read in `config/settings.py` alone. A secret may come from a file:
+`SECRET_KEY_FILE=…` names the file with the value of `SECRET_KEY`, and so for every setting. A development server also
+reads the file `.env` of the project; the environment wins. A value that a setting cannot have ends the start with a
+sentence. Lists are separated by commas. Defaults that are expressions are those of `config/settings.py`.
+"""
+KINDS = {
+    "address": "address",
+    "database": "URL",
+    "flag": "true or false",
+    "given": "path",
+    "hosts": "list of hosts",
+    "level": "level",
+    "long_secret": "text",
+    "members": "JSON object",
+    "names": "list",
+    "networks": "list of networks",
+    "number": "number",
+    "text": "text",
+    "whole": "whole number",
+}
+"""The readers of config/environment.py, and what a value of each is."""
+PATH = re.compile(r"str\(PROJECT / '(.+)'\)")
+"""A file or folder of the project."""
+SECTION = re.compile(r"# -{10,} (.+)")
+
+
+class Setting(NamedTuple):
+    """A call of a reader, and the docstring below it."""
+
+    name: str
+    kind: str
+    default: str
+    text: str
+
+
+def make() -> str:
+    """Return the page."""
+    return page_of((Path(settings.ROOT) / "config" / "settings.py").read_text(encoding="utf-8"))
+
+
+def page_of(source: str) -> str:
+    """Return the page for the source of a settings module."""
+    titles = {number: found[1] for number, line in enumerate(source.splitlines(), 1) if (found := SECTION.match(line))}
+    sections: dict[str, list[Setting]] = {title: [] for title in titles.values()}
+    for statement, below in pairwise(ast.parse(source).body):
+        for setting in _settings(statement, below):
+            sections[titles[max(line for line in titles if line < statement.lineno)]].append(setting)
+    return page("Settings", INTRODUCTION, *(_section(title, found) for title, found in sections.items() if found))
+
+
+def _section(title: str, found: list[Setting]) -> str:
+    rows = [(code(setting.name), setting.kind, setting.default, setting.text) for setting in found]
+    return f"## {title}\n\n" + table(("Name", "Value", "Default", "What it is"), rows)
+
+
+def _settings(statement: ast.stmt, below: ast.stmt) -> list[Setting]:
+    """Return the settings that an assignment reads into a variable of that name, each with the docstring below it."""
+    found: list[Setting] = []
+    match statement, below:
+        case ast.Assign(targets=[ast.Name(id=variable)]), ast.Expr(value=ast.Constant(value=str(text))):
+            for call in ast.walk(statement.value):
+                match call:
+                    case ast.Call(func=ast.Name(id=reader), args=[ast.Constant(value=str(name)), *rest]):
+                        if reader in KINDS and name.startswith(variable.lstrip("_")):
+                            kind, default = _kind(reader, rest[1:]), _default(reader, rest[:1])
+                            found.append(Setting(name, kind, default, sentence(text)))
+    return found
+
+
+def _kind(reader: str, bounds: list[ast.expr]) -> str:
+    """Return what a value is, with its bounds."""
+    limits = (f"{word} {_plain(bound)}" for word, bound in zip(("from", "to"), bounds, strict=False))
+    return " ".join([KINDS[reader], *limits])
+
+
+def _default(reader: str, given: list[ast.expr]) -> str:
+    """Return the default; where it depends on the kind of server, that of a production first."""
+    match given:
+        case []:
+            return "false" if reader == "flag" else ""
+        case [ast.IfExp(body=development, orelse=production)]:
+            return f"{_plain(production)}; in development {_plain(development)}".removeprefix("; ")
+        case [ast.Name(id="DEVELOPMENT")]:
+            return "false; in development true"
+        case _:
+            return _plain(given[0])
+
+
+def _plain(node: ast.expr) -> str:
+    """Return a value as a reader of the page would write it; an expression as it stands."""
+    match node:
+        case ast.Constant(value=bool(value)):
+            return str(value).lower()
+        case ast.Constant(value=int(value) | float(value)):
+            return f"{value:,}" if value >= 10_000 else str(value)
+        case ast.Constant(value=str(value)):
+            return code(value)
+        case ast.JoinedStr(values=[ast.Constant(value=str(beginning)), *_]):
+            return code(f"{beginning}…")
+        case _:
+            path = PATH.fullmatch(ast.unparse(node))
+            return code(path[1] if path else ast.unparse(node))
