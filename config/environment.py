@@ -1,4 +1,7 @@
-"""Typed readers of the environment for settings.py. An odd value stops the start with a sentence."""
+"""Typed readers of the environment for settings.py, and the private files that a data folder begins with.
+
+A value that a reader cannot use raises ImproperlyConfigured with a sentence that names the variable.
+"""
 
 import json
 import os
@@ -15,28 +18,28 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def read_env_file(path: Path) -> None:
-    """Add what the file says to the environment of a development server; what is there already stays.
+    """Add the variables of the file to the environment of a development server. Variables already set win.
 
-    Raises ImproperlyConfigured for a SECRET_KEY in it: a production has its settings from its environment.
+    Raises ImproperlyConfigured if the file has a SECRET_KEY: production takes its settings from the environment only.
     """
     if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE") or not path.is_file():
         return
     from dotenv import dotenv_values
 
-    found = dotenv_values(path)
-    if any(found.get(name) for name in ("SECRET_KEY", "SECRET_KEY_FILE")):
+    variables = dotenv_values(path)
+    if any(variables.get(name) for name in ("SECRET_KEY", "SECRET_KEY_FILE")):
         raise ImproperlyConfigured(
             f"{path}: SECRET_KEY is a setting of production, which does not read this file. Leave it out: a "
-            "development server makes one up. Or set A2A_ENV_FILE= to read no file."
+            "development server makes its own. Or set A2A_ENV_FILE= to read no file."
         )
-    for name, value in found.items():
+    for name, value in variables.items():
         plain = name.removesuffix("_FILE")
         if value is not None and not {plain, f"{plain}_FILE"} & os.environ.keys():
             os.environ[name] = value
 
 
 def text(name: str, default: str = "") -> str:
-    """Return the variable, or the contents of the file that NAME_FILE points to: secrets may come from a file."""
+    """Return the variable, or the contents of the file that NAME_FILE names, so that secrets can come from files."""
     if path := os.environ.get(f"{name}_FILE"):
         try:
             return Path(path).read_text(encoding="utf-8").strip()
@@ -46,30 +49,30 @@ def text(name: str, default: str = "") -> str:
 
 
 def given(name: str, default: str) -> str:
-    """Return the variable where it is set, empty or not."""
+    """Return the variable if it is set, even if it is empty; else the default."""
     return os.environ.get(name, default).strip()
 
 
 def number(name: str, default: float, minimum: float = 0, maximum: float = float("inf")) -> float:
-    """Return a decimal number, finite, not below the minimum nor above the maximum."""
+    """Return a finite decimal number between the minimum and the maximum."""
     value = text(name)
     try:
-        found = float(value) if value else default
+        result = float(value) if value else default
     except ValueError:
         raise ImproperlyConfigured(f"{name} must be a number, not {value!r}") from None
-    if not minimum <= found < float("inf"):
+    if not minimum <= result < float("inf"):
         raise ImproperlyConfigured(f"{name} must be at least {minimum:.15g}, not {value!r}")
-    if found > maximum:
+    if result > maximum:
         raise ImproperlyConfigured(f"{name} must be at most {maximum:.15g}, not {value!r}")
-    return found
+    return result
 
 
 def whole(name: str, default: int, minimum: int = 0, maximum: float = float("inf")) -> int:
-    """Return a whole number, not below the minimum nor above the maximum."""
-    found = number(name, default, minimum, maximum)
-    if found % 1:
+    """Return a whole number between the minimum and the maximum."""
+    result = number(name, default, minimum, maximum)
+    if result % 1:
         raise ImproperlyConfigured(f"{name} must be a whole number, not {text(name)!r}")
-    return int(found)
+    return int(result)
 
 
 def flag(name: str, default: bool = False) -> bool:
@@ -81,25 +84,25 @@ def flag(name: str, default: bool = False) -> bool:
 
 
 def names(name: str, default: str = "") -> list[str]:
-    """Return a list separated by commas."""
+    """Return the items of a list separated by commas."""
     return [item.strip() for item in text(name, default).split(",") if item.strip()]
 
 
 def members(name: str) -> dict[str, Any]:
     """Return a JSON object."""
     try:
-        found = json.loads(text(name, "{}"))
+        value = json.loads(text(name, "{}"))
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        value = None
+    if not isinstance(value, dict):
         raise ImproperlyConfigured(f'{name} must be a JSON object such as {{"location": "/data"}}')
-    return found
+    return value
 
 
 def hosts(name: str) -> list[str]:
     """Return host names, addresses, and networks such as 10.1.0.0/16, separated by commas."""
-    listed = names(name)
-    for item in listed:
+    items = names(name)
+    for item in items:
         try:
             ip_network(item)
         except ValueError:
@@ -107,24 +110,24 @@ def hosts(name: str) -> list[str]:
                 raise ImproperlyConfigured(
                     f"{name}: {item!r} is neither a host name, nor an address, nor a network such as 10.1.0.0/16"
                 ) from None
-    return listed
+    return items
 
 
 def networks(name: str) -> list[str]:
     """Return addresses, and networks such as 10.1.0.0/16, separated by commas."""
-    listed = names(name)
-    for item in listed:
+    items = names(name)
+    for item in items:
         try:
             ip_network(item)
         except ValueError:
             raise ImproperlyConfigured(
                 f"{name}: {item!r} is neither an IP address nor a network such as 10.1.0.0/16"
             ) from None
-    return listed
+    return items
 
 
 def address(name: str, default: str) -> str:
-    """Return an address or a name at which a server can listen."""
+    """Return an address or a host name at which a server can listen."""
     value = text(name, default)
     try:
         value.encode("idna")
@@ -134,7 +137,7 @@ def address(name: str, default: str) -> str:
 
 
 def level(name: str, default: str) -> str:
-    """Return a level of logging."""
+    """Return the name of a logging level."""
     value = text(name, default).upper()
     if value not in {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}:
         raise ImproperlyConfigured(f"{name} must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {value!r}")
@@ -142,10 +145,10 @@ def level(name: str, default: str) -> str:
 
 
 def database(name: str, default: str) -> dict[str, Any]:
-    """Return the address of a database, in Django's words."""
+    """Return the database at an address, as an entry of Django's DATABASES."""
     scheme, colon, _ = text(name, default).partition("://")
     if scheme.lower() not in {"postgres", "postgresql", "pgsql", "sqlite"} or not colon:
-        # What is no address at all may be a secret.
+        # Text that is not an address may be a secret in the wrong variable, so the message does not repeat it.
         raise ImproperlyConfigured(
             f"{name} must begin with postgres:// or sqlite:///" + (f", not {scheme[:20]!r}" if colon else "")
         )
@@ -158,17 +161,19 @@ def database(name: str, default: str) -> dict[str, Any]:
 
 
 OWN_FILES = ("admin.password", "api.key", "dev_key.", "files", "lock", "secret.key", "taskdesk.", "test.", "tests")
-"""Beginnings of the names of all that is kept in DATA_DIR."""
+"""Prefixes of the names of all files that Taskdesk keeps in DATA_DIR."""
 
 
 def make_folder(folder: Path) -> Path:
-    """Make the folder if need be, for this user alone: everything that was ever asked and answered is in it. One that
-    was there before is closed to others if nothing but our files is in it."""
+    """Make the folder if it does not exist, readable by this user alone: it holds every request and its answer.
+
+    A folder that exists is closed to other users if it has no files but ours.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ImproperlyConfigured(f"DATA_DIR: cannot make the folder {folder}: {error.strerror}") from None
-    with suppress(OSError):  # another user's folder stays as it is; of any that is open check a2a.W005 warns
+    with suppress(OSError):  # a folder of another user stays as it is; check a2a.W005 warns if it is open
         is_shared = folder.stat().st_mode & stat.S_ISVTX  # as /tmp is
         if not is_shared and all(path.name.startswith(OWN_FILES) for path in folder.iterdir()):
             keep_private(folder)
@@ -176,7 +181,7 @@ def make_folder(folder: Path) -> Path:
 
 
 def keep_private(path: Path) -> None:
-    """Take the rights of everybody else away from a file or folder, where there are any."""
+    """Take away all rights of other users to a file or folder."""
     with suppress(OSError):
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & 0o077:
@@ -184,11 +189,11 @@ def keep_private(path: Path) -> None:
 
 
 def private_file(name: str) -> None:
-    """Make the SQLite file before SQLite does, which would let others read it; its journals get the same rights."""
+    """Make the SQLite file before SQLite does, so that other users cannot read it. Its journals get the same rights."""
     if name.startswith((":", "file:")):
-        return  # in memory, or an address
+        return  # a database in memory, or an address
     path = Path(name)
-    with suppress(OSError):  # the connection will say what is wrong
+    with suppress(OSError):  # connecting reports the error
         os.close(os.open(path, os.O_CREAT | os.O_RDONLY, 0o600))
     for suffix in ("", "-wal", "-shm"):
         keep_private(path.with_name(path.name + suffix))
@@ -203,7 +208,7 @@ def long_secret(name: str) -> str:
 
 
 def kept_secret(path: Path) -> str:
-    """Return a secret of this data folder, made at first use, readable by its user alone."""
+    """Return the secret in this file. The first use makes it, readable by this user alone."""
     new = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
         with suppress(FileExistsError), os.fdopen(os.open(path, new, 0o600), "w") as file:

@@ -1,4 +1,4 @@
-"""The entry of every command, of `manage.py` and of an installed `taskdesk`. What ends one is a sentence."""
+"""The entry of every command, for `manage.py` and an installed `taskdesk`. An expected failure prints a sentence."""
 
 import os
 import signal
@@ -19,10 +19,10 @@ RELOADED = "django-main-thread"
 def main() -> None:
     """Run the command that the arguments name, and end with its exit code."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    # An installed command finds modules of agents in the folder where it is called, as manage.py does beside it.
+    # An installed command also finds agents' modules in the current folder, as manage.py finds those in its own.
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
-    threading.excepthook = _say
+    threading.excepthook = _report_thread
     try:
         try:
             execute_from_command_line(sys.argv)
@@ -33,7 +33,8 @@ def main() -> None:
     except BrokenPipeError:
         if "--traceback" in sys.argv:
             raise
-        # Whoever reads what is printed has seen enough. What is left of it would be complained of at the very end.
+        # The reader of the output closed the pipe, as `head` does. Python flushes the rest of the output at exit, which
+        # would fail again with a traceback; it goes to the null device instead.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
     except (AgentDefinitionError, ImproperlyConfigured) as error:
@@ -48,8 +49,12 @@ def main() -> None:
         sys.exit(unusable(error))
 
 
-def _say(raised: threading.ExceptHookArgs) -> None:
-    """Print what ended a thread: a sentence where the reloader waits for a mistake to be mended, else as ever."""
+def _report_thread(raised: threading.ExceptHookArgs) -> None:
+    """Print the error that ended a thread.
+
+    For a mistake in code or settings, under the reloader, that is a sentence: the reloader waits for the mended file.
+    All else has a traceback, as usual.
+    """
     error = raised.exc_value
     is_reloaded = raised.thread is not None and raised.thread.name == RELOADED
     if not is_reloaded or not isinstance(error, AgentDefinitionError | ImproperlyConfigured | CommandError):
@@ -58,4 +63,4 @@ def _say(raised: threading.ExceptHookArgs) -> None:
     sys.stderr.write(f"{error}\n")
     sys.stderr.flush()
     if isinstance(error, CommandError):
-        os._exit(1)  # nothing in a file would mend it
+        os._exit(1)  # no edit of a file would help, so the reloader need not wait for one
