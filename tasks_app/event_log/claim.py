@@ -4,6 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -213,17 +214,23 @@ def _claim_pushing(cursor: CursorWrapper, pushing: Sequence[str], worker: str, s
 
 
 def _claim_chosen(cursor: CursorWrapper, choices: Sequence[Choice], worker: str, status: Status) -> list[Any]:
-    statement = _CLAIM_POSTGRES.format(
-        wanted=", ".join(choice.sql for choice in choices),
-        all=" union all ".join(f"select id, pushes from {choice.name}" for choice in choices),
-        more=" or ".join(choice.more for choice in choices),
-    )
+    statement = _claim_statement(tuple((choice.sql, choice.name, choice.more) for choice in choices))
     working, seconds = _working(status, "", 0, 0), settings.A2A_LEASE_SECONDS
     values = [value for choice in choices for value in choice.values]
     cursor.execute(
         statement, [*values, _text(status), status.timestamp, worker, seconds, working.size, as_json([working])]
     )
     return list(cursor.fetchall())
+
+
+@lru_cache(maxsize=64)
+def _claim_statement(choices: tuple[tuple[str, str, str], ...]) -> str:
+    """Return the statement of a claim, made once for each set of choices."""
+    return _CLAIM_POSTGRES.format(
+        wanted=", ".join(sql for sql, _, _ in choices),
+        all=" union all ".join(f"select id, pushes from {name}" for _, name, _ in choices),
+        more=" or ".join(more for _, _, more in choices),
+    )
 
 
 def _claim_sqlite(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[Any]:

@@ -15,6 +15,7 @@ from tasks_app.database.rows import (
     EVENTS,
     EXCHANGES,
     FILES,
+    KEYS,
     NEW_KEYS,
     RUNS,
     TASKS,
@@ -36,7 +37,7 @@ from tasks_app.database.rows import (
     on_postgres,
 )
 from tasks_app.event_log.locks import LOCKED, Locked
-from tasks_app.models import IdempotencyKey
+from tasks_app.event_log.read import one_of
 
 
 class Create(Struct, kw_only=True):
@@ -87,13 +88,17 @@ class FindKey(Struct, frozen=True, kw_only=True):
 
 def find_key_many(items: Sequence[FindKey]) -> list[Known | None]:
     """Return what each key stands for; None for a new one."""
-    rows = IdempotencyKey.objects.filter(
-        owner_id__in={item.owner_id for item in items}, key__in=[item.key for item in items]
-    )
-    found = {
-        (row.owner_id, row.key): Known(fingerprint=row.fingerprint, task_id=row.task_id, turn_id=row.turn_id)
-        for row in rows
-    }
+    owners, owner_ids = one_of("owner_id", sorted({item.owner_id for item in items}))
+    keys, names = one_of("key", [item.key for item in items])
+    with prepared() as cursor:
+        cursor.execute(
+            f"select owner_id, key, fingerprint, task_id, turn_id from {KEYS.name} where {owners} and {keys}",
+            [*owner_ids, *names],
+        )
+        found = {
+            (owner_id, key): Known(fingerprint=print_of, task_id=task_id, turn_id=turn_id)
+            for owner_id, key, print_of, task_id, turn_id in cursor.fetchall()
+        }
     return [found.get((item.owner_id, item.key)) for item in items]
 
 

@@ -7,6 +7,7 @@ owner is. On PostgreSQL the choice is part of the claim's statement, on SQLite i
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple
 
 from django.db.backends.utils import CursorWrapper
@@ -121,7 +122,8 @@ _ALL = f"""
 f{{n}} as materialized (
     select id, pushes from {_TASK} where state = 'submitted' and agent = any(%s::text[]) and queue = any(%s::text[])
         and (not_before is null or not_before <= now()) limit %s + 1 for no key update skip locked),
-c{{n}} as materialized (select id, pushes from f{{n}} where (select count(*) from f{{n}}) <= %s)
+m{{n}} as materialized (select count(*) > %s as more from f{{n}}),
+c{{n}} as materialized (select id, pushes from f{{n}} where not (select more from m{{n}}))
 """
 
 
@@ -137,23 +139,34 @@ class Choice(NamedTuple):
 
 def everything(want: Want, place: int) -> Choice:
     """The choice of all tasks of a want that has room for them, for PostgreSQL."""
-    agents, queues, most = list(want.agents), list(want.queues), want.spacious
-    more = f"(select count(*) from f{place}) > {most:d}"
-    return Choice(_ALL.format(n=place), f"c{place}", [agents, queues, most, most], more)
+    most = want.spacious
+    sql, name, more = _everything(place)
+    return Choice(sql, name, [list(want.agents), list(want.queues), most, most], more)
+
+
+@cache
+def _everything(place: int) -> tuple[str, str, str]:
+    """Return the texts of a choice: no value is part of them, so that the database plans each once."""
+    return _ALL.format(n=place), f"c{place}", f"(select more from m{place})"
 
 
 def wanted(want: Want, place: int) -> Choice:
     """The choice of a want, for PostgreSQL."""
-    pairs, rooms = f"p{place}", want.rooms()
-    sql = _WANTED.format(
-        n=place, next=_NEXT.format(p=pairs, behind="o.owner_id"), first=_NEXT.format(p=pairs, behind="-1")
-    )
+    rooms = want.rooms()
     full = [owner for owner, room in rooms.items() if not room]
     values = [
         list(want.agents), list(want.queues), list(rooms), list(rooms.values()), want.after, full, want.limit,
         want.after, want.limit, want.newcomers, want.room, want.limit,
     ]  # fmt: skip
-    return Choice(sql, f"c{place}", values)
+    return Choice(_turns(place), f"c{place}", values)
+
+
+@cache
+def _turns(place: int) -> str:
+    pairs = f"p{place}"
+    return _WANTED.format(
+        n=place, next=_NEXT.format(p=pairs, behind="o.owner_id"), first=_NEXT.format(p=pairs, behind="-1")
+    )
 
 
 # ------------------------------------------------------------------ SQLite

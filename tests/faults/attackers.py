@@ -34,8 +34,9 @@ def call(method: str, params: object) -> dict[str, object]:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
 
-def posted(body: bytes, key: str = "") -> bytes:
-    return head("/jsonrpc", "Content-Type: application/json", f"Content-Length: {len(body)}", key=key) + body
+def posted(body: bytes, key: str = "", *fields: str) -> bytes:
+    named = ("Content-Type: application/json", f"Content-Length: {len(body)}", *fields)
+    return head("/jsonrpc", *named, key=key) + body
 
 
 def pour(port: int, ends: float, start: bytes, piece: bytes, most: int = 1_000_000_000) -> None:
@@ -48,11 +49,11 @@ def pour(port: int, ends: float, start: bytes, piece: bytes, most: int = 1_000_0
                 sent += wire.send(piece)
 
 
-def ask(port: int, ends: float, request: bytes) -> None:
-    """Send the same request again and again, and read each answer to its end."""
+def ask(port: int, ends: float, body: bytes, key: str = "") -> None:
+    """Send the same request again and again, and read each answer to its end, at which the server closes."""
     while time.monotonic() < ends:
         with suppress(OSError), connected(port) as wire:
-            wire.sendall(request)
+            wire.sendall(posted(body, key, "Connection: close"))
             while wire.recv(1 << 20) and time.monotonic() < ends:
                 pass
 
@@ -118,7 +119,7 @@ def heads(port: int, ends: float) -> None:
 
 def nested(port: int, ends: float) -> None:
     """A megabyte of nested JSON on 16 connections."""
-    threads(*[lambda: ask(port, ends, posted(NESTED))] * 16)
+    threads(*[lambda: ask(port, ends, NESTED)] * 16)
 
 
 def endless(port: int, ends: float) -> None:
@@ -140,7 +141,7 @@ def halves(port: int, ends: float) -> None:
 def lists(port: int, ends: float) -> None:
     """With a key: batches of eight large lists, on four connections."""
     batch = [call("ListTasks", {"pageSize": 30, "includeArtifacts": True})] * 8
-    threads(*[lambda: ask(port, ends, posted(json.dumps(batch).encode(), KEY))] * 4)
+    threads(*[lambda: ask(port, ends, json.dumps(batch).encode(), KEY)] * 4)
 
 
 def stares(port: int, ends: float) -> None:
@@ -172,8 +173,8 @@ def messages(port: int, ends: float) -> None:
                     wire.sendall(send({"taskId": task_id}, {"text": "x" * 900_000}))
                     wire.recv(1 << 16)
 
-    wanted = posted(json.dumps(call("GetTask", {"id": task_id})).encode(), KEY)
-    threads(talk, lambda: ask(port, ends, wanted))
+    wanted = json.dumps(call("GetTask", {"id": task_id})).encode()
+    threads(talk, lambda: ask(port, ends, wanted, KEY))
 
 
 ATTACKS: dict[str, Act] = {

@@ -1,7 +1,10 @@
 """Whose task is claimed next: owners take turns, and within an owner goes priority, then age."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from a2a.states import TaskState
+from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import TASKS
 from tasks_app.event_log import Claim, Want, append_many, claim, create_many, leased, next_after
 from tasks_app.event_log.queue import wanted
@@ -198,6 +202,32 @@ def rows_read(plan: dict[str, Any]) -> float:
     mine = (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)) * plan["Actual Loops"]
     below = sum(rows_read(child) for child in plan.get("Plans", ()))
     return float(below + (mine if plan.get("Relation Name") == Task._meta.db_table else 0))
+
+
+def test_claims_of_any_size_are_one_statement(monkeypatch: pytest.MonkeyPatch, owner: Person) -> None:
+    """The database plans a statement for each text: a number of free slots is none of them."""
+    if not on_postgres():
+        pytest.skip("SQLite chooses step by step")
+    texts: set[str] = set()
+    cursor_of = prepared
+
+    @contextmanager
+    def watched() -> Iterator[Any]:
+        with cursor_of() as cursor:
+            execute = cursor.execute
+
+            def noted(text: str, values: Any = None) -> Any:
+                texts.add(text)
+                return execute(text, values)
+
+            yield SimpleNamespace(execute=noted, fetchall=cursor.fetchall)
+
+    queue(owner, "o", 1)
+    assert taken(limit=2) == ["o"]
+    monkeypatch.setattr(import_module("tasks_app.event_log.claim"), "prepared", watched)
+    for limit in (2, 7, 900):
+        assert taken(limit=limit) == []
+    assert len(texts) == 1
 
 
 def test_a_claim_reads_what_it_takes_however_long_the_queue_is(owner: Person, colleague: Person) -> None:
