@@ -1,4 +1,4 @@
-"""The agent API: @agent, the registry, and what an agent may yield. What it is given is in a2a/run.py.
+"""The agent API: @agent, the registry, and the values that an agent may yield. Its argument, the Run, is in run.py.
 
     from a2a import Run, agent
 
@@ -8,8 +8,8 @@
         yield f"Hello, {run.text}!"
 
 Sync or async, generator or plain return: all work. Yield or return text, bytes, dicts and lists (data), a Part, an
-Artifact, or what run.status, run.ask, run.artifact, run.reply and run.reject make. Raise a2a.run.Failure to fail with
-a sentence for the caller, a2a.run.Retry to be called again; whatever else is raised gives a reference only.
+Artifact, or the result of run.status, run.ask, run.artifact, run.reply or run.reject. Raise a2a.Failure to fail with a
+sentence for the caller, or a2a.Retry to be called again. Callers see of any other exception a reference only.
 """
 
 import difflib
@@ -41,48 +41,46 @@ class Agent(Struct, frozen=True, kw_only=True):
     function: Callable[..., Any]
     form: Form
     inputs: type[Struct] | None
-    """The parameters after run, filled from the message's first data part; None if there are none."""
+    """Struct of the parameters after run, filled from the message's first data part; None without parameters."""
     timeout: float
-    """Seconds that one attempt may take."""
+    """Longest duration of one attempt, in seconds."""
     attempts: int
-    """How often it may be called for one message; with 1 an interrupted task fails."""
+    """Most calls for one message. With 1, a task whose run is interrupted fails."""
     retry_on: tuple[type[Exception], ...]
-    """Exceptions that are worth another attempt."""
+    """Exceptions that lead to another attempt."""
     backoff: float
-    """Seconds before the second attempt; twice as many before each further one."""
+    """Seconds before the second attempt; the pause doubles with each further attempt."""
     queue: str
     priority: int
-    """Higher goes first."""
+    """Tasks of higher priority are claimed first."""
     concurrency: int
-    """Runs at the same time, over all processes; 0 for as many as there are slots."""
+    """Most simultaneous runs over all processes; 0 for no limit but the slots."""
     scopes: tuple[str, ...]
-    """Scopes that a caller needs besides those of the method."""
-    cost: float
-    """Expected dollars a task."""
+    """Scopes that a caller needs in addition to the method's."""
     quick: bool | Callable[[Message], bool]
-    """Runs inside the call, may answer with a bare message; or which first messages it does that for."""
+    """True: runs inside the call, and may answer with a bare message. A function decides by the first message."""
     isolation: Literal["", "process"]
-    """Each run has a process of its own, which can be ended; empty: an event loop or a thread among others."""
+    """"process" gives each run a child process, which can be ended; "" runs on a shared event loop or in a thread."""
     memory: int | None
-    """Bytes that such a process may take for itself; None for as many as there are."""
+    """Memory limit of the child process in bytes; None for no limit."""
     version: str
     listed: bool
-    """On public cards and in the catalogue; else only on the cards of callers who have its scopes."""
+    """True: on public cards and in the catalogue. False: only on the cards of callers with its scopes."""
     extensions: tuple[Extension, ...]
     input_modes: tuple[str, ...]
     output_modes: tuple[str, ...]
     takes: Modes
-    """The media types of messages: the agent's own and those of its skills."""
+    """Media types of messages that the agent or one of its skills accepts."""
     gives: Modes
-    """The media types of what it makes."""
+    """Media types of its results."""
 
     @property
     def is_async(self) -> bool:
-        """Whether its runs share an event loop; any other takes a thread, which acts for it or watches its process."""
+        """True if its runs share an event loop. Any other run takes a thread, for the agent or to watch its process."""
         return self.form in {"coroutine", "async generator"} and not self.isolation
 
     def is_quick(self, message: Message) -> bool:
-        """Whether a new conversation that begins with this message is answered inside the call."""
+        """Return whether a conversation that begins with this message is answered inside the call."""
         return self.quick(message) if callable(self.quick) else self.quick
 
     @property
@@ -98,7 +96,7 @@ class Registry:
         self._agents: dict[str, Agent] = {}
 
     def add(self, new: Agent) -> None:
-        """Raises AgentDefinitionError if the name is taken by another function."""
+        """Register an agent. Raises AgentDefinitionError if another function has the name."""
         old = self._agents.get(new.name)
         if old is not None and where(old.function) != where(new.function):
             raise mistake(new.function, new.name, f"the name is taken already, by {where(old.function)}")
@@ -108,7 +106,7 @@ class Registry:
         return self._agents.get(name)
 
     def with_skill(self, skill: str) -> Agent | None:
-        """The first agent that has a skill of this id."""
+        """Return the first agent with a skill of this id, or None."""
         return next((agent for agent in self if any(known.id == skill for known in agent.skills)), None)
 
     def names(self) -> tuple[str, ...]:
@@ -122,13 +120,13 @@ registry = Registry()
 
 
 def where(function: Callable[..., Any]) -> str:
-    """The file and line of a function."""
+    """Return the file and line of a function."""
     code = inspect.unwrap(function).__code__
     return f"{code.co_filename}:{code.co_firstlineno}"
 
 
 def _caller() -> str:
-    """The file and line outside of this module that led here: what is no function cannot say where it is."""
+    """Return the source location of the `@agent` call, for objects that have none."""
     frame = inspect.currentframe()
     while frame and frame.f_code.co_filename == __file__:
         frame = frame.f_back
@@ -151,9 +149,9 @@ def agent(**options: Unpack[Options]) -> Callable[[Function], Function]: ...
 
 
 def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Registers a function as an agent; with or without options (name, description, skills, timeout, attempts,
-    retry_on, backoff, queue, priority, concurrency, scopes, cost, quick, isolation, memory, version, listed,
-    extensions, input_modes, output_modes). Raises AgentDefinitionError, which names the file and line."""
+    """Register a function as an agent, with or without options (name, description, skills, timeout, attempts,
+    retry_on, backoff, queue, priority, concurrency, scopes, quick, isolation, memory, version, listed,
+    extensions, input_modes, output_modes). Raises AgentDefinitionError with the file and line."""
     if function is None:
         return lambda decorated: agent(decorated, **options)
     if not callable(function) or not hasattr(inspect.unwrap(function), "__code__"):
@@ -164,7 +162,7 @@ def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def define(function: Callable[..., Any], options: Json) -> Agent:
-    """The agent that a function and its options make."""
+    """Return the agent that a function and its options define. Raises AgentDefinitionError."""
     name = options.get("name") or function.__name__.replace("_", "-").lower()
     _check(function, str(name), options)
     values = {name: options.get(name, option.default) for name, option in OPTIONS.items()}
@@ -217,7 +215,7 @@ def _check_together(function: Callable[..., Any], name: str, values: Json) -> No
 
 
 def _skills(name: str, description: str, given: Any) -> tuple[Skill, ...]:
-    """A skill given as an id takes the agent's description; an agent without skills has one of its own name."""
+    """Return the skills. An id becomes a skill with the agent's description; the agent's name is the default skill."""
     return tuple(
         # A required member of a card is never empty: verifiers disagree on what a signature covers there
         # (docs/protocol.md#signatures).
@@ -247,7 +245,7 @@ def _form(function: Callable[..., Any]) -> Form:
 
 
 def _inputs(function: Callable[..., Any], name: str) -> type[Struct] | None:
-    """A struct of the parameters after run."""
+    """Return a struct of the parameters after run, or None. Raises AgentDefinitionError."""
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters:
         raise mistake(function, name, f"must take the run as its first parameter: def {function.__name__}(run)")

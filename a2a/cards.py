@@ -1,4 +1,4 @@
-"""Describe an agent: its card as a value. Dialects give it its shape, doors serve it."""
+"""The card of an agent as a value. Dialects encode it, doors serve it."""
 
 from collections.abc import Iterable
 
@@ -22,9 +22,9 @@ def describe(
     scopes: tuple[str, ...] = (),
     unlisted: bool = False,
 ) -> Card:
-    """The card of an agent at a URL, with the skills of those that can be reached through it besides its own.
+    """Return the card of an agent at a URL, with its own skills and those of the agents reachable through it.
 
-    The scopes are those that the methods need; skills that are not listed are for callers who are known.
+    `scopes` are the scopes that the methods need. `unlisted` adds the skills for authenticated callers.
     """
     needed = (*scopes, *agent.scopes)
     skills: dict[str, Skill] = {}
@@ -57,7 +57,7 @@ def describe(
 
 
 def _with_modes(skill: Skill, its: Agent, agent: Agent) -> Skill:
-    """The skill with the media types of its agent, where they are not those of the card."""
+    """Return the skill with the media types of its agent, where they differ from the card's."""
     if not skill.input_modes and its.input_modes != agent.input_modes:
         skill = replace(skill, input_modes=its.input_modes)
     if not skill.output_modes and its.output_modes != agent.output_modes:

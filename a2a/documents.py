@@ -1,4 +1,4 @@
-"""Tasks and events as they are stored: JSON in the 1.0 shape, in pieces that are sent unparsed."""
+"""The stored form of tasks and events: JSON of A2A 1.0 in pieces, which are sent without parsing."""
 
 from typing import Literal
 
@@ -6,11 +6,11 @@ import orjson
 from msgspec import Struct
 
 EventKind = Literal["task", "statusUpdate", "artifactUpdate", "message"]
-"""The member of a 1.0 StreamResponse that carries the event; a message is the caller's own, not streamed."""
+"""The member of a 1.0 StreamResponse that carries the event. `message` is a message of the caller, never streamed."""
 
 
 class TaskDocument(Struct, frozen=True, kw_only=True):
-    """A task as of a sequence number. Each piece is the JSON text of one member; None is an absent member."""
+    """A task as of a sequence number. Each piece is the JSON text of a member, or None for an absent member."""
 
     id: str
     context_id: str
@@ -19,14 +19,14 @@ class TaskDocument(Struct, frozen=True, kw_only=True):
     """A TaskState value."""
     status: str
     artifacts: str | None = None
-    """None for a list that leaves artifacts out; "[]" when there are none."""
+    """None where a list omits artifacts; "[]" for a task without any."""
     history: str | None = None
     metadata: str | None = None
 
     def json(self, history_length: int | None = None, *, show_empty: bool = False) -> bytes:
-        """The 1.0 JSON of the task, history cut to the newest history_length messages (A2A 1.0, 3.2.4).
+        """Return the 1.0 JSON of the task, with the newest history_length messages (A2A 1.0, 3.2.4).
 
-        Empty lists are left out, as ProtoJSON does, unless artifacts were asked for by name (3.1.4).
+        Empty lists are omitted, as in ProtoJSON. show_empty keeps an empty list of artifacts (3.1.4).
         """
         pieces = [f'{{"id":{quote(self.id)},"contextId":{quote(self.context_id)},"status":{self.status}']
         if self.artifacts is not None and (show_empty or self.artifacts != "[]"):
@@ -48,12 +48,12 @@ class EventDocument(Struct, frozen=True, kw_only=True):
     seq: int
     kind: EventKind
     payload: str
-    """The JSON of that member, without taskId and contextId."""
+    """The JSON of the event's member, without taskId and contextId."""
     state: str | None = None
-    """The TaskState value the event sets, if it sets one."""
+    """The TaskState value that the event sets, or None."""
 
     def json(self) -> bytes:
-        """The 1.0 StreamResponse: exactly one member (A2A 1.0, 3.2.3)."""
+        """Return the 1.0 StreamResponse, which has exactly one member (A2A 1.0, 3.2.3)."""
         if self.kind == "task":
             return b'{"task":' + self.payload.encode() + b"}"
         ids = f'"taskId":{quote(self.task_id)},"contextId":{quote(self.context_id)},'
@@ -61,7 +61,7 @@ class EventDocument(Struct, frozen=True, kw_only=True):
 
 
 def cut(history: str | None, length: int | None) -> str | None:
-    """The newest messages of a history; None when nothing is left of it."""
+    """Return the newest messages of a history as JSON, or None if none remain."""
     if history is None or history == "[]" or length == 0:
         return None
     if length is None:
@@ -71,5 +71,5 @@ def cut(history: str | None, length: int | None) -> str | None:
 
 
 def quote(text: str) -> str:
-    """A JSON string."""
+    """Return the text as a JSON string."""
     return orjson.dumps(text).decode()

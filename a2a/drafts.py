@@ -1,17 +1,17 @@
-"""Actions that an agent has made: `run.status(...)` without a `yield` before it does nothing, and says nothing."""
+"""Actions that an agent built and never yielded: `run.status(...)` without `yield` has no effect, and no warning."""
 
 import sys
 from typing import Any, NamedTuple, TypeVar
 
 FEW = 16
-"""Drafts that are remembered whatever they are; beyond them only the first of a line, for an agent that forgets one
-forgets it in a loop."""
+"""Drafts that are always remembered. Beyond them, only the first of each source line is: a forgotten `yield` is often
+in a loop."""
 MOST = 64
 Made = TypeVar("Made")
 
 
 class Place(NamedTuple):
-    """Where an action was made, and by which method of the run."""
+    """The source line that built an action, and the method of Run that it called."""
 
     file: str
     line: int
@@ -19,16 +19,16 @@ class Place(NamedTuple):
 
 
 class Drafts:
-    """The actions that were made in a run and not given yet."""
+    """The actions of a run that were built and not yet yielded."""
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[Any, Place]] = {}
-        """By identity; the action is kept, so that no other can have that."""
+        """Actions by identity. The reference keeps the identity from being reused."""
         self.elsewhere: tuple[str, ...] = ()
         """Sentences from the process in which the agent ran."""
 
     def add(self, action: Made) -> Made:
-        """Remember the action, which is made by the method that calls this."""
+        """Remember an action. The caller must be the method of Run that built it."""
         maker = sys._getframe(1)
         frame = maker.f_back or maker
         place = Place(frame.f_code.co_filename, frame.f_lineno, maker.f_code.co_name)
@@ -37,14 +37,14 @@ class Drafts:
         return action
 
     def give(self, action: Any) -> None:
-        """Forget the action: it is given."""
+        """Forget an action that was yielded."""
         self._made.pop(id(action), None)
 
     def _places(self) -> dict[Place, None]:
         return dict.fromkeys(place for _, place in self._made.values())
 
     def forgotten(self, agent: str) -> tuple[str, ...]:
-        """A sentence for each line that made an action which was never given."""
+        """Return a sentence for each source line whose action was never yielded."""
         own = tuple(
             f'{place.file}:{place.line}: agent "{agent}": run.{place.maker}(...) does nothing by itself: did you '
             'forget "yield"?'

@@ -1,6 +1,6 @@
 """The events of a task, and the pure fold: fold(task, events) -> task.
 
-The log stores these; streams send them; a snapshot is what folding them gave up to some sequence number.
+The log stores events and streams send them. A snapshot is the fold up to some sequence number.
 """
 
 from collections.abc import Iterable
@@ -25,9 +25,9 @@ class StatusChanged(Struct, frozen=True, kw_only=True):
 
 
 class ArtifactAdded(Struct, frozen=True, kw_only=True):
-    """Parts of a result: they replace the artifact of that id, or are appended to it (A2A 1.0, 4.2.2).
+    """Parts of a result, which replace the artifact of that id or are appended to it (A2A 1.0, 4.2.2).
 
-    Appended text continues the text before it, as one part, if the two differ in nothing but their text.
+    Appended text extends the last text part if both parts agree in media type, name and metadata.
     """
 
     artifact: Artifact
@@ -36,7 +36,7 @@ class ArtifactAdded(Struct, frozen=True, kw_only=True):
 
 
 class MessageAdded(Struct, frozen=True, kw_only=True):
-    """The caller's next message; with a status when it makes the task runnable again."""
+    """The caller's next message. It carries a status if it makes the task runnable again."""
 
     message: Message
     status: Status | None = None
@@ -46,7 +46,7 @@ Event = TaskCreated | StatusChanged | ArtifactAdded | MessageAdded
 
 
 def status_of(event: Event) -> Status | None:
-    """The status that the event sets, if it sets one."""
+    """Return the status that the event sets, or None."""
     match event:
         case TaskCreated(task=task):
             return task.status
@@ -59,12 +59,12 @@ def status_of(event: Event) -> Status | None:
 
 
 def apply(task: Task | None, event: Event) -> Task:
-    """The task after the event. Raises ValueError if a log does not begin with its task."""
+    """Return the task after one event. Raises ValueError if the first event of a log is not TaskCreated."""
     return fold(task, (event,))
 
 
 def fold(task: Task | None, events: Iterable[Event]) -> Task:
-    """The task after the events, in time linear in them. Raises ValueError as above, and if there is nothing at all."""
+    """Return the task after the events, in linear time. Raises ValueError as `apply` does, and for an empty log."""
     draft = _Draft(task) if task is not None else None
     for event in events:
         if isinstance(event, TaskCreated):
@@ -79,7 +79,7 @@ def fold(task: Task | None, events: Iterable[Event]) -> Task:
 
 
 class _Draft:
-    """A task that is being folded: its lists grow in place, since copying them for every event takes quadratic time."""
+    """A task during the fold. Its lists grow in place: a copy for each event would take quadratic time."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -87,7 +87,7 @@ class _Draft:
         self.history = list(task.history)
         self.artifacts = {artifact.artifact_id: artifact for artifact in task.artifacts}
         self.parts: dict[str, _Growing] = {}
-        """All parts of those artifacts to which some were appended."""
+        """Parts of the artifacts that have had an append, by artifact id."""
 
     def take(self, event: StatusChanged | MessageAdded | ArtifactAdded) -> None:
         match event:
@@ -108,7 +108,7 @@ class _Draft:
         self.status = status
 
     def _add(self, new: Artifact, *, append: bool) -> None:
-        """Appending to an id that is not there creates it: a client that joined late must do the same."""
+        """Add or replace an artifact. An append to an unknown id creates it, as a client that joined late must do."""
         old = self.artifacts.get(new.artifact_id)
         if old is None or not append:
             self.artifacts[new.artifact_id] = new
@@ -131,13 +131,13 @@ class _Draft:
 
 
 class _Growing:
-    """The parts of an artifact that chunks are appended to. The pieces of its last text are joined once, at the end:
-    to join them with every chunk takes quadratic time."""
+    """The parts of an artifact during a series of appends. The pieces of its last text are joined once, at the end: a
+    join for each chunk would take quadratic time."""
 
     def __init__(self, parts: tuple[Part, ...]) -> None:
         self.parts = list(parts)
         self.pieces: list[str] = []
-        """The text of the last part, if something was appended to it."""
+        """Pieces of the last part's text; empty if it has had no append."""
 
     def append(self, new: tuple[Part, ...]) -> None:
         if new and self.parts and continues(self.parts[-1], new[0]):
@@ -158,7 +158,7 @@ class _Growing:
 
 
 def continues(old: Part, new: Part) -> bool:
-    """Whether the new part is text that goes on where the old one ends: both have the same type, name and metadata."""
+    """Return whether the new part extends the old: both are text with the same media type, name and metadata."""
     if old.text is None or new.text is None:
         return False
     return old.media_type == new.media_type and old.filename == new.filename and old.metadata == new.metadata

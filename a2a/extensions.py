@@ -1,4 +1,4 @@
-"""Protocol extensions: the URIs that a caller asks for, and their effect on an agent (docs/protocol.md#extensions)."""
+"""Protocol extensions: the URIs that a call requests, and those that it activates (docs/protocol.md#extensions)."""
 
 import re
 from collections.abc import Iterable
@@ -15,12 +15,12 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}:[!#-+\--;=?-\[\]_a-z~]{1,2000}"
 
 
 def is_uri(value: object) -> bool:
-    """Whether an agent may declare it: absolute, and nothing that a header or a list by commas could not carry."""
+    """Return whether an agent may declare the URI: absolute, and safe in a header and in a comma-separated list."""
     return isinstance(value, str) and _URI.fullmatch(value) is not None
 
 
 def asked(*headers: str) -> tuple[str, ...]:
-    """The URIs of the headers, each once, in order. Raises InvalidRequest for more than anybody needs."""
+    """Return the URIs of the headers, in order, without duplicates. Raises InvalidRequest above the limits."""
     if sum(map(len, headers)) > MAX_CHARACTERS:
         raise InvalidRequest(detail=f"{HEADER} may have {MAX_CHARACTERS} characters at most")
     found = dict.fromkeys(uri.strip() for header in headers for uri in header.split(","))
@@ -31,7 +31,7 @@ def asked(*headers: str) -> tuple[str, ...]:
 
 
 def activated(declared: Iterable[Extension], wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """Which declared extensions a call activates; others are ignored. Raises ExtensionSupportRequired."""
+    """Return the URIs of declared extensions that a call activates. Raises ExtensionSupportRequired."""
     found = []
     missing = []
     for extension in declared:

@@ -1,4 +1,4 @@
-"""Messages that arrive while an agent is at work, and whether it has looked at them."""
+"""Messages that arrive during a run, and how far the agent has read them."""
 
 from collections.abc import MutableSequence
 from typing import overload
@@ -7,18 +7,18 @@ from a2a.types import Message
 
 
 class Inbox(MutableSequence[Message]):
-    """A list for the agent. Whatever it does with it counts as a look at all that is there."""
+    """A list for the agent. Any use of it counts as reading all messages in it."""
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
         self.arrived: list[tuple[int, Message]] = []
-        """All that was shown, with the numbers of their events: to pass it on is no look."""
+        """All messages with the sequence numbers of their events. Access to this list does not count as reading."""
         self._shown = 0
         self.heard = 0
-        """The number of the newest event that the agent has looked at; 0 before its first look."""
+        """Sequence number of the newest event that the agent has read; 0 before the first."""
 
     def show(self, message: Message, seq: int) -> None:
-        """Add the message that is stored as that event."""
+        """Add the message of the event with this sequence number."""
         self._messages.append(message)
         self.arrived.append((seq, message))
         self._shown = seq

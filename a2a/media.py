@@ -1,4 +1,4 @@
-"""Media types: which ones an agent takes and gives, with `text/*` and `*/*`; parameters do not count."""
+"""Media types that an agent accepts and returns, with ranges such as `text/*` and `*/*`. Parameters are ignored."""
 
 import re
 from collections.abc import Iterable
@@ -8,28 +8,28 @@ from msgspec import UNSET, Struct
 from a2a.types import Part
 
 DEFAULT = ("text/plain", "application/json")
-"""What agents take and give that say nothing about it: text and data, no files."""
+"""Media types of agents that declare none: text and data, no files."""
 ANYTHING = "*/*"
 
 _NAME = r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}"
 _MODE = re.compile(rf"\*/\*|{_NAME}/(?:\*|{_NAME})")
 _LOOSE = {"*": ANYTHING, "text": "text/plain"}
-"""Spellings that callers use: upstream's own samples say `text`."""
+"""Informal spellings in use: the samples of the A2A project say `text`."""
 
 
 class Modes(Struct, frozen=True):
-    """A list of media types and ranges, made ready to be asked."""
+    """A list of media types and ranges, indexed for look-ups."""
 
     names: frozenset[str]
     mains: frozenset[str]
-    """Main types of which every subtype is meant."""
+    """Main types whose every subtype matches."""
     anything: bool
 
     def has(self, media_type: str) -> bool:
-        """Whether a media type, in any spelling, is among them."""
+        """Return whether a media type, in any spelling, matches."""
         if self.anything or media_type in self.names:
             return True
-        # A part is of one type: a range would be whatever is wanted.
+        # A part has one type: as a range it would match every preference.
         return "*" not in (mode := essence(media_type)) and self._meets(mode)
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class Modes(Struct, frozen=True):
         return ", ".join(sorted([*self.names, *ranges]))
 
     def meet(self, wanted: Iterable[str]) -> bool:
-        """Whether there is something that is both among these and among those, which may be ranges as well."""
+        """Return whether a type can match both lists. The wanted types may be ranges."""
         return any(self._meets(essence(mode)) for mode in wanted)
 
     def _meets(self, mode: str) -> bool:
@@ -50,7 +50,7 @@ class Modes(Struct, frozen=True):
 
 
 def modes(values: Iterable[str]) -> Modes:
-    """Raises nothing: what is no media type meets nothing."""
+    """Index media types and ranges. Never raises: a malformed media type matches nothing."""
     found = {essence(value) for value in values}
     ranges = {value for value in found if value.endswith("/*")}
     return Modes(
@@ -61,18 +61,18 @@ def modes(values: Iterable[str]) -> Modes:
 
 
 def is_mode(value: object) -> bool:
-    """Whether an agent may name it: a media type or a range, lower case, without parameters."""
+    """Return whether an agent may declare the value: a media type or a range, lower case, without parameters."""
     return isinstance(value, str) and _MODE.fullmatch(value) is not None
 
 
 def essence(text: str) -> str:
-    """The type and subtype, in lower case."""
+    """Return type and subtype in lower case."""
     name = text.partition(";")[0].strip().lower()
     return _LOOSE.get(name, name)
 
 
 def media_type_of(part: Part) -> str:
-    """What a part says it is, else what its kind is."""
+    """Return the declared media type of a part, or the default of its kind."""
     if part.media_type:
         return part.media_type
     if part.text is not None:

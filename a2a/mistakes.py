@@ -1,35 +1,35 @@
-"""Mistakes in the code of an agent, as one sentence with its file, line and name: for its author, never for callers."""
+"""Mistakes in the code of an agent: one sentence with file, line and name, for its author and never for callers."""
 
 import inspect
 from pathlib import Path
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, TracebackType
 from typing import Any
 
-HERE = str(Path(__file__).parent)
+HERE = Path(__file__).parent
 CHOICES = "give text, bytes, JSON data, a Part, an Artifact, or what run.status, run.ask and their like make"
 
 
 class WrongValue(TypeError):
-    """A value that an agent may not give. The message says what is wrong with it, and what to do."""
+    """A value that an agent may not yield. The message names the fault and the remedy."""
 
 
 class AgentMistake(Exception):
-    """A sentence that begins with the file and line of the mistake, and names the agent."""
+    """A mistake as a sentence that begins with its file and line and names the agent."""
 
 
 def wrong(value: Any) -> WrongValue:
-    """The error for a value that stands for no action and no part."""
+    """Return the error for a value that is neither an action nor a part."""
     return WrongValue(f"gives {_named(value)}")
 
 
 def no_json(error: Exception) -> WrongValue:
-    """The error for content that JSON cannot hold, from what the encoder says about it."""
+    """Return the error for content that JSON cannot represent, from the encoder's error."""
     said = str(error)
     return WrongValue(f"gives what JSON cannot hold: {said[:1].lower()}{said[1:]}")
 
 
 def _named(value: Any) -> str:
-    """Name the value, and say what was probably meant."""
+    """Return a name for the value, with the likely intention."""
     match value:
         case None:
             return f"None: {CHOICES}"
@@ -49,7 +49,7 @@ def _named(value: Any) -> str:
 
 
 def at_yield(values: Any) -> str | None:
-    """The file and line at which a generator, async or not, waits in its yield; None if it is no generator."""
+    """Return the file and line of the current yield of a generator, sync or async; None for any other value."""
     frame = None
     while values is not None:
         frame = getattr(values, "ag_frame", None) or getattr(values, "gi_frame", None) or frame
@@ -58,11 +58,11 @@ def at_yield(values: Any) -> str | None:
 
 
 def at_raise(trace: TracebackType | None) -> str | None:
-    """The innermost file and line of a traceback outside of this package; None if all of it is inside."""
+    """Return the innermost file and line of a traceback outside this package, or None."""
     place = None
     while trace is not None:
         code = trace.tb_frame.f_code
-        if Path(code.co_filename).parent != Path(HERE):
+        if Path(code.co_filename).parent != HERE:
             place = f"{code.co_filename}:{trace.tb_lineno}"
         trace = trace.tb_next
     return place

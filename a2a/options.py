@@ -1,4 +1,4 @@
-"""The options of @agent: their types for editors, what each may be, and what it is when it is left out."""
+"""The options of @agent: their types, valid values and defaults."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,14 +13,14 @@ from a2a.types import Extension, Message, Skill
 
 YEAR, HOUR = 31_536_000, 3600
 TRANSIENT = (ConnectionError, TimeoutError)
-"""Exceptions that are worth another attempt where an agent does not say which are."""
+"""Exceptions that lead to another attempt by default."""
 LEAST_MEMORY = 16_000_000
-"""Bytes; with less a process cannot even say what went wrong."""
+"""Bytes. With less, a child process cannot report its own error."""
 NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 
 
 class Options(TypedDict, total=False):
-    """What may stand in the brackets of @agent; what each means, a2a.agents.Agent says."""
+    """Keyword arguments of @agent; a2a.agents.Agent documents each."""
 
     name: str
     description: str
@@ -33,7 +33,6 @@ class Options(TypedDict, total=False):
     priority: int
     concurrency: int
     scopes: Sequence[str]
-    cost: float
     quick: bool | Callable[[Message], bool]
     isolation: Literal["", "process"]
     memory: int | None
@@ -76,7 +75,7 @@ def _extensions(value: Any) -> bool:
 
 
 def _can_be_signed(extensions: Any) -> bool:
-    """Whether what they say has a canonical form: a card without one could not be served."""
+    """Return whether the extensions have a canonical form: a card without one cannot be signed."""
     try:
         canonical({item.uri: [item.description, item.params] for item in extensions if isinstance(item, Extension)})
     except ValueError:
@@ -85,7 +84,7 @@ def _can_be_signed(extensions: Any) -> bool:
 
 
 class Option(Struct, frozen=True):
-    """An option of @agent: what it is when it is left out, what it may be, and the words for that."""
+    """An option of @agent: its default, the test of a value, and the words for valid values."""
 
     default: Any
     fits: Callable[[Any], bool]
@@ -108,7 +107,6 @@ OPTIONS: dict[str, Option] = {
     "priority": Option(0, lambda v: _whole(v, -1000, 1000), "a whole number from -1000 to 1000"),
     "concurrency": Option(0, lambda v: _whole(v, 0, 100_000), "a whole number from 0 (no limit) to 100000"),
     "scopes": Option((), lambda v: _list(v, str), "a list of scope names"),
-    "cost": Option(0.0, lambda v: _number(v) and v >= 0, "a number of dollars"),
     "quick": Option(False, lambda v: isinstance(v, bool) or callable(v), "True, False or a function of the message"),
     "isolation": Option("", lambda v: v in ("", "process"), '"process", or left out'),
     "memory": Option(

@@ -1,4 +1,4 @@
-"""The value an agent is given, the actions it may yield, and the exceptions it raises to fail or to be tried again."""
+"""The Run that an agent receives, the actions that it yields, and the exceptions that end or repeat a run."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ from a2a.types import Artifact, Json, Message, Part
 
 
 class Say(Struct, frozen=True):
-    """Progress: the task is working, and this is what the agent says about it."""
+    """Progress: the task is working; the parts describe it."""
 
     parts: tuple[Part, ...]
     metadata: Json | None = None
@@ -28,7 +28,7 @@ class Ask(Struct, frozen=True):
 
     parts: tuple[Part, ...]
     credentials: bool = False
-    """It is credentials that are missing, not input."""
+    """True if credentials are missing instead of input."""
     metadata: Json | None = None
     extensions: tuple[str, ...] = ()
 
@@ -38,18 +38,18 @@ class Chunk(Struct, frozen=True):
 
     parts: tuple[Part, ...]
     artifact_id: str | None = None
-    """None is the run's own artifact."""
+    """None for the default artifact of the run."""
     name: str | None = None
     description: str | None = None
     metadata: Json | None = None
     last: bool = False
-    """Nothing is added to this artifact any more."""
+    """True for the final chunk of the artifact."""
     extensions: tuple[str, ...] = ()
-    """URIs of the extensions that had a part in it; here as in messages."""
+    """URIs of the extensions that contributed to the chunk."""
 
 
 class Reply(Struct, frozen=True):
-    """A message: for a quick agent's new conversation the whole answer, without a task; else the last word."""
+    """A closing message. A quick agent answers a new conversation with it alone, without a task."""
 
     parts: tuple[Part, ...]
     metadata: Json | None = None
@@ -57,7 +57,7 @@ class Reply(Struct, frozen=True):
 
 
 class Reject(Struct, frozen=True):
-    """The agent will not do it."""
+    """A refusal of the task by the agent."""
 
     parts: tuple[Part, ...]
     metadata: Json | None = None
@@ -66,7 +66,7 @@ class Reject(Struct, frozen=True):
 
 Action = Say | Ask | Chunk | Reply | Reject
 _MAKERS = {Say: "status", Ask: "ask", Chunk: "artifact", Reply: "reply", Reject: "reject"}
-"""The methods of a run that make them."""
+"""The method of Run that builds each action."""
 
 
 class Failure(Exception):
@@ -90,15 +90,15 @@ class Retry(Failure):
 
 
 class Wants(Struct, frozen=True, omit_defaults=True):
-    """Who sent a message, and how it is to be answered; kept with the task until the next message."""
+    """The sender of a message and the preferred form of its answer, stored with the task until the next message."""
 
     accepts: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
     caller: Caller | None = None
-    """None in what an earlier version stored."""
+    """None in rows of earlier versions."""
 
     def json(self) -> str:
-        """Return the stored form; empty when there is nothing to say."""
+        """Return the stored form; empty for no preferences."""
         return "" if self == NOTHING else msgspec.json.encode(self).decode()
 
 
@@ -106,12 +106,12 @@ NOTHING = Wants()
 
 
 def wants_of(stored: str) -> Wants:
-    """The value of the stored text."""
+    """Return the value of the stored text."""
     return msgspec.json.decode(stored, type=Wants) if stored else NOTHING
 
 
 class Files(Protocol):
-    """Reads the bytes of a part that are stored apart, by its URL. It is handed in, for there is no I/O here."""
+    """Reader of parts that are stored apart from their task. The service provides it: this package has no I/O."""
 
     async def read(self, url: str) -> bytes: ...
 
@@ -119,7 +119,7 @@ class Files(Protocol):
 
 
 class Run:
-    """One try of an agent at a task."""
+    """One attempt of an agent at a task."""
 
     def __init__(
         self, agent: Agent, *, task_id: str, context_id: str, message: Message, attempt: int = 1,
@@ -130,31 +130,31 @@ class Run:
         self.task_id = task_id
         self.context_id = context_id
         self.message = message
-        """The one that this run answers."""
+        """The message that this run answers."""
         self.attempt = attempt
-        """How often the agent was called for this message, this call included."""
+        """Number of calls for this message so far, including this one."""
         self.history = history
-        """The task's messages so far, oldest first, with the one above."""
+        """Messages of the task, oldest first, including `message`."""
         self.conversation = conversation
-        """The newest 20 turns of the context before this task, as far as they have a million characters in all:
-        messages, results, replies."""
+        """Messages, results and replies of the context before this task: the newest 20 turns, at most a million
+        characters in total."""
         self.metadata = metadata or {}
-        """The metadata of the request that made the task."""
+        """Metadata of the request that created the task."""
         self.wants = wants
         self.accepts = wants.accepts
-        """The media types that the caller of the newest message wants, ranges included; empty: no preference."""
+        """Media types and ranges that the sender of the message accepts; empty for no preference."""
         self.extensions = wants.extensions
-        """URIs of the agent's extensions that the newest message activated."""
+        """URIs of the agent's extensions that the message activated."""
         self.caller = wants.caller or NOBODY
-        """The sender of the message, as of the moment it was sent."""
+        """The sender of the message, with the scopes of that moment."""
         self.drafts = Drafts()
-        """Actions that the agent made and has not given yet."""
+        """Actions that the agent built and has not yielded yet."""
         self._files = files
         self.inbox = Inbox()
-        """Messages that arrived while the run was under way. If the agent completes or asks without a look at the
-        newest, it is called again with that."""
+        """Messages that arrived during the run. If the agent completes or asks without reading the newest, it is called
+        again with that message."""
         self.cancelled = False
-        """Set when the result is not wanted any more. Async agents are stopped; sync ones at their next yield."""
+        """True once the task is canceled or ended. Async agents stop at once, sync agents at their next yield."""
 
     @property
     def text(self) -> str:
@@ -163,36 +163,36 @@ class Run:
 
     @property
     def data(self) -> Any:
-        """The value of the message's first data part, or None."""
+        """Value of the message's first data part, or None."""
         return next((part.data for part in self.message.parts if part.data is not UNSET), None)
 
     @property
     def files(self) -> tuple[Part, ...]:
-        """The parts of the message that are files, or links to some."""
+        """Parts of the message that are files or links."""
         return tuple(part for part in self.message.parts if part.raw is not None or part.url is not None)
 
     async def read(self, part: Part) -> bytes:
-        """The bytes of a file, wherever they are kept. Raises ValueError for a link and for data."""
+        """Return the bytes of a file. Raises ValueError for a link to elsewhere and for data."""
         if self._files is not None and part.url is not None and is_stored(part):
             return await self._files.read(part.url)
         return _bytes_of(part)
 
     def read_now(self, part: Part) -> bytes:
-        """Return the bytes of a part, for agents that are not async."""
+        """Return the bytes of a file, for sync agents. Raises ValueError as `read` does."""
         if self._files is not None and part.url is not None and is_stored(part):
             return self._files.read_now(part.url)
         return _bytes_of(part)
 
     def status(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Say:
-        """Progress: the task is working, and this is said about it."""
+        """Return a progress report: the task stays working."""
         return self.drafts.add(Say(parts_of(content), metadata, self._declared(extensions)))
 
     def ask(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Ask:
-        """A question to the caller. The agent is called again with the answer."""
+        """Return a question to the caller. The agent is called again with the answer."""
         return self.drafts.add(Ask(parts_of(content), metadata=metadata, extensions=self._declared(extensions)))
 
     def ask_credentials(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Ask:
-        """A question for credentials, which the caller gets elsewhere."""
+        """Return a request for credentials, which the caller supplies out of band."""
         uris = self._declared(extensions)
         return self.drafts.add(Ask(parts_of(content), credentials=True, metadata=metadata, extensions=uris))
 
@@ -200,7 +200,7 @@ class Run:
         self, *content: Any, id: str | None = None, name: str | None = None, description: str | None = None,
         metadata: Json | None = None, last: bool = False, extensions: Iterable[str] = (),
     ) -> Chunk:  # fmt: skip
-        """A chunk of a named artifact; the id defaults to the name."""
+        """Return a chunk of an artifact; the id defaults to the name."""
         chunk = Chunk(
             parts_of(content), artifact_id=id or name, name=name, description=description, metadata=metadata, last=last,
             extensions=self._declared(extensions),
@@ -208,11 +208,11 @@ class Run:
         return self.drafts.add(chunk)
 
     def reply(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Reply:
-        """A message instead of a result; for a quick agent's new conversation there is no task then."""
+        """Return a closing message. A quick agent answers a new conversation with it alone, without a task."""
         return self.drafts.add(Reply(parts_of(content), metadata, self._declared(extensions)))
 
     def reject(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Reject:
-        """The agent will not do it, and says why."""
+        """Return a refusal of the task, with the reason."""
         return self.drafts.add(Reject(parts_of(content), metadata, self._declared(extensions)))
 
     def _declared(self, extensions: Iterable[str]) -> tuple[str, ...]:
@@ -234,7 +234,7 @@ def _bytes_of(part: Part) -> bytes:
 
 
 def parts_of(content: tuple[Any, ...]) -> tuple[Part, ...]:
-    """Text, bytes, data and parts as parts. Raises WrongValue for anything else."""
+    """Return text, bytes, data and parts as parts. Raises WrongValue for anything else."""
     return tuple(part_of(value) for value in content)
 
 

@@ -1,4 +1,4 @@
-"""From what an agent yields to events: which artifact a chunk belongs to, what a question does to the task."""
+"""Actions of an agent turned into events of its task."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -13,18 +13,19 @@ from a2a.types import Artifact, Message, Part, Role, Status
 
 
 class Scribe:
-    """Of one run. It remembers which artifacts this attempt has begun."""
+    """The translator of one run. It remembers the artifacts that this attempt has begun."""
 
     def __init__(self, task_id: str, context_id: str, turn: int, new_id: Callable[[], str]) -> None:
         self.task_id = task_id
         self.context_id = context_id
         self.artifact_id = f"answer-{turn}"
-        """Of chunks that name none. The same in every attempt at a turn, so that a later one replaces an earlier."""
+        """Default artifact of chunks without an id. All attempts use the same id, so that a later attempt replaces the
+        artifact of an earlier one."""
         self.begun: set[str] = set()
         self.new_id = new_id
 
     def event(self, action: Action, now: datetime) -> Event:
-        """The event of an action; a reply, a question and a refusal end the run."""
+        """Return the event of an action. A reply, a question and a refusal end the run."""
         match action:
             case Chunk():
                 return self._chunk(action)
@@ -43,22 +44,22 @@ class Scribe:
         return StatusChanged(status=Status(state=state, timestamp=now, message=self.message(action)))
 
     def status(self, state: TaskState, now: datetime) -> StatusChanged:
-        """A status without a word."""
+        """Return a status without a message."""
         return StatusChanged(status=Status(state=state, timestamp=now))
 
     def said(self, state: TaskState, now: datetime, text: str) -> StatusChanged:
-        """A status with a sentence of ours."""
+        """Return a status with a sentence of the server."""
         return self._saying(state, now, Say((Part(text=text, media_type="text/plain"),)))
 
     def message(self, action: Say | Ask | Reply | Reject, *, bare: bool = False) -> Message:
-        """A message of the agent; a bare one belongs to no task."""
+        """Return a message of the agent. A bare message belongs to no task."""
         return Message(
             message_id=self.new_id(), role=Role.AGENT, parts=action.parts, context_id=self.context_id,
             task_id=None if bare else self.task_id, metadata=action.metadata, extensions=action.extensions,
         )  # fmt: skip
 
     def _chunk(self, chunk: Chunk) -> ArtifactAdded:
-        """The first chunk of an artifact in an attempt replaces what a dead attempt left of it."""
+        """Return the event of a chunk. The first chunk in an attempt replaces the remains of an earlier attempt."""
         artifact_id = chunk.artifact_id or self.artifact_id
         append = artifact_id in self.begun
         self.begun.add(artifact_id)
@@ -77,12 +78,12 @@ class Scribe:
 
 
 def ends_run(action: Action) -> bool:
-    """Nothing that the agent would say after this is heard."""
+    """Return whether the action ends the run: later values of the agent are ignored."""
     return isinstance(action, Ask | Reply | Reject)
 
 
 def merged(old: Event, new: Event) -> Event | None:
-    """Two chunks of text for one artifact as one event; None when they must stay apart."""
+    """Return two text chunks of one artifact as one event, or None if they must stay separate."""
     if not (isinstance(old, ArtifactAdded) and isinstance(new, ArtifactAdded)):
         return None
     first, second = old.artifact, new.artifact

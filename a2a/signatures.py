@@ -25,30 +25,30 @@ from a2a.jsonrpc import MAX_DEPTH, deeper_than
 from a2a.types import Json
 
 ALGORITHMS = {"ES256": ("EC", "P-256"), "RS256": ("RSA", None), "EdDSA": ("OKP", "Ed25519")}
-"""All that is signed with or believed, with the kind of key: never none, never a shared secret."""
+"""Algorithms for signing and verifying, with the kind of key: never `none`, never a shared secret."""
 RSA_BITS = 2048
-"""The fewest that an RSA key may have."""
+"""Smallest size of an RSA key."""
 MAX_SIGNATURES = 16
-"""So many of a card are looked at."""
+"""Signatures of one card that are verified at most."""
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL)
 _JWS = PyJWS(algorithms=list(ALGORITHMS), options={"enforce_minimum_key_length": True})
 
 
 class UnusableKey(Exception):
-    """A key that nothing can be signed with; the message says why, and holds nothing of it."""
+    """A key that cannot sign. The message gives the reason and no part of the key."""
 
 
 class BadSignature(Exception):
-    """No signature of the card can be believed; the message says why."""
+    """A card without a valid signature. The message gives the reason."""
 
 
 class CardKey(Struct, frozen=True, kw_only=True):
-    """A key to sign cards with."""
+    """A key that signs cards."""
 
     private: Any
     algorithm: str
     public: Json
-    """The JWK that verifies; its kid is the thumbprint (RFC 7638)."""
+    """The public JWK; its kid is the thumbprint (RFC 7638)."""
 
     @property
     def kid(self) -> str:
@@ -59,7 +59,7 @@ class CardKey(Struct, frozen=True, kw_only=True):
 
 
 def new_key(algorithm: str = "ES256") -> str:
-    """A new key, as PEM."""
+    """Return a new private key as PEM."""
     private: Any = {
         "ES256": lambda: ec.generate_private_key(ec.SECP256R1()),
         "RS256": lambda: rsa.generate_private_key(public_exponent=65537, key_size=3072),
@@ -70,7 +70,7 @@ def new_key(algorithm: str = "ES256") -> str:
 
 
 def read_keys(pem: str) -> tuple[CardKey, ...]:
-    """The keys of all PEM blocks, in order, each once. Raises UnusableKey."""
+    """Return the keys of all PEM blocks, in order, without duplicates. Raises UnusableKey."""
     found: dict[str, CardKey] = {}
     blocks = list(_BLOCK.finditer(pem))
     if pem.strip() and len(blocks) != max(1, pem.count("-----BEGIN")):
@@ -112,7 +112,7 @@ def _card_key(private: Any, algorithm: str, jwk: Json) -> CardKey:
 
 
 def key_set(keys: tuple[CardKey, ...]) -> Json:
-    """The JWK Set that verifies what any of them has signed (RFC 7517)."""
+    """Return the public keys as a JWK Set (RFC 7517)."""
     return {"keys": [key.public for key in keys]}
 
 
@@ -120,7 +120,7 @@ def key_set(keys: tuple[CardKey, ...]) -> Json:
 
 
 def signature(payload: bytes, key: CardKey, jku: str) -> Json:
-    """An AgentCardSignature of these bytes; jku is the absolute URL of the key set."""
+    """Return an AgentCardSignature of the payload; jku is the absolute URL of the key set."""
     headers = {"alg": key.algorithm, "kid": key.kid, "typ": "JOSE", "jku": jku}
     token = _JWS.encode(payload, key.private, algorithm=key.algorithm, headers=headers)
     protected, _, signed = token.split(".")
@@ -128,14 +128,14 @@ def signature(payload: bytes, key: CardKey, jku: str) -> Json:
 
 
 def sign(card: Json, key: CardKey, jku: str) -> Json:
-    """Return a card in the shape of 1.0, of 0.3 or of both, with its signatures."""
+    """Return an encoded card of 1.0, of 0.3 or of both, with its signatures."""
     return card | {"signatures": [signature(payload, key, jku) for payload in payloads(card)]}
 
 
 def verify(card: Json, keys: Json) -> Json:
-    """The card as it was signed, without what no signature covers: use that one. Raises BadSignature.
+    """Return the members of the card that a valid signature covers: use only these. Raises BadSignature.
 
-    The keys are a JWK Set that is trusted already: an address in a header is never fetched
+    `keys` is a JWK Set that is trusted already. The address in a signature's header is never fetched
     (docs/protocol.md#signatures).
     """
     if deeper_than(card, MAX_DEPTH):
@@ -156,7 +156,7 @@ def verify(card: Json, keys: Json) -> Json:
 
 
 def _keys_for(entry: Any, keys: Json) -> Iterator[PyJWK]:
-    """The keys of the kid that the protected header names, for the algorithm that it names, if that is allowed."""
+    """Yield the keys with the kid and the algorithm of the protected header, if that algorithm is allowed."""
     try:
         header = _JWS.get_unverified_header(f"{entry['protected']}..{entry['signature']}")
         algorithm, kid = header["alg"], header["kid"]

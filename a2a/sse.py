@@ -1,9 +1,10 @@
-"""Server-sent events: how an event is framed, and where a client left off (WHATWG HTML, 9.2)."""
+"""Server-sent events: frames, comments and the resume header (WHATWG HTML, 9.2)."""
 
 RETRY = b"retry: 2000\n"
-"""Before the first event: a client that lost its stream asks again after two seconds."""
+"""Sent before the first event: a client reconnects two seconds after losing its stream."""
 PING = b": ping\n"
-"""A comment: keeps proxies from closing a quiet stream. No blank line, which some clients take for an event."""
+"""A comment that keeps proxies from closing a quiet stream. Some clients take a blank line for an event, so it has
+none."""
 REVOKED = b": the key of this stream is not valid any more\n"
 TOO_LONG = b": this stream has been open for as long as one may be, come back with Last-Event-ID\n"
 DRAINING = b": the server is going down, come back with Last-Event-ID\n"
@@ -27,7 +28,7 @@ def frame(data: bytes, seq: int | None = None) -> bytes:
 
 
 def last_seen(header: str | None) -> int | None:
-    """The sequence number of a Last-Event-ID header; None if there is none or it is not ours."""
+    """Return the sequence number of a Last-Event-ID header; None for no header or a foreign value."""
     if header is None or not header.isascii() or not header.isdigit() or len(header) > 18:
         return None
     return int(header)

@@ -40,7 +40,7 @@ class Message(Struct, frozen=True, kw_only=True):
     """One turn of a conversation."""
 
     message_id: str
-    """Made by the sender; the key of its idempotency."""
+    """Chosen by the sender; the idempotency key of a send."""
     role: Role
     parts: tuple[Part, ...]
     context_id: str | None = None
@@ -51,7 +51,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """All text parts, joined by line ends."""
+        """The text parts, joined by line ends."""
         return "\n".join(part.text for part in self.parts if part.text is not None)
 
 
@@ -76,14 +76,14 @@ class Status(Struct, frozen=True, kw_only=True):
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """A unit of work: what the fold of its events gives."""
+    """A unit of work: the fold of its events."""
 
     id: str
     context_id: str
     status: Status
     artifacts: tuple[Artifact, ...] = ()
     history: tuple[Message, ...] = ()
-    """Oldest first; the current status message is not yet in it."""
+    """Messages, oldest first, without the message of the current status."""
     metadata: Json | None = None
 
 
@@ -91,23 +91,23 @@ class PushConfig(Struct, frozen=True, kw_only=True):
     """A webhook of a task."""
 
     id: str | None = None
-    """Unique in its task; None until the server makes one."""
+    """Unique in its task; None until the server assigns one."""
     task_id: str = ""
     url: str
     token: str | None = None
-    """Sent with each delivery, and shown to its owner once: in the answer to the write."""
+    """Sent with each delivery. The owner sees it once, in the answer to the registration."""
     schemes: tuple[str, ...] = ()
-    """Of the credentials: the first is the one that is used."""
+    """Authentication schemes of the credentials; deliveries use the first."""
     credentials: str | None = None
-    """Never shown again."""
+    """Never part of an answer."""
     version: str
-    """The A2A version it was registered in, which its deliveries are encoded in."""
+    """The A2A version of the registration; deliveries are encoded in the same version."""
     path: str = "url"
-    """Where the address stood in the params."""
+    """Path of the address in the params, for error messages."""
 
 
 class Skill(Struct, frozen=True, kw_only=True):
-    """Something an agent can do, as its card says."""
+    """A capability of an agent, as listed on its card."""
 
     id: str
     name: str
@@ -117,23 +117,23 @@ class Skill(Struct, frozen=True, kw_only=True):
     input_modes: tuple[str, ...] = ()
     output_modes: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
-    """Scopes that a caller needs for it, when they are others than the card's."""
+    """Scopes that a caller needs for this skill, where they differ from the card's."""
     listed: bool = True
-    """On public cards, too; else only on those for callers who are known."""
+    """True on public cards as well; False only on the extended cards of authenticated callers."""
 
 
 class Extension(Struct, frozen=True, kw_only=True):
-    """An addition to the protocol that an agent speaks when it is asked to."""
+    """A protocol extension that an agent supports on request (A2A 1.0, 4.6)."""
 
     uri: str
     description: str | None = None
     required: bool = False
-    """Callers that do not ask for it are refused."""
+    """Calls that do not request the extension are refused."""
     params: Json | None = None
 
 
 class Interface(Struct, frozen=True, kw_only=True):
-    """A URL at which an agent is spoken to."""
+    """A URL at which an agent accepts calls, with its binding and version."""
 
     url: str
     binding: str
@@ -151,14 +151,14 @@ class SecurityScheme(Struct, frozen=True, kw_only=True):
 
 
 class Provider(Struct, frozen=True, kw_only=True):
-    """Who runs an agent."""
+    """The organization that runs an agent."""
 
     organization: str
     url: str
 
 
 class Card(Struct, frozen=True, kw_only=True):
-    """What an agent says about itself; every dialect has its own shape of it."""
+    """The description of an agent. Each dialect encodes it in its own form."""
 
     name: str
     description: str
@@ -173,9 +173,9 @@ class Card(Struct, frozen=True, kw_only=True):
     extended_card: bool = False
     extensions: tuple[Extension, ...] = ()
     security_schemes: dict[str, SecurityScheme] = field(default_factory=dict)
-    """By name; each of them alone suffices."""
+    """Schemes by name; any one of them suffices."""
     scopes: tuple[str, ...] = ()
-    """Scopes that a caller needs to use all of it."""
+    """Scopes that a caller needs for every skill of the card."""
     provider: Provider | None = None
     documentation_url: str | None = None
     icon_url: str | None = None

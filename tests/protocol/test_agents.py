@@ -121,6 +121,7 @@ def test_a_limit_of_memory_needs_a_process() -> None:
 def test_a_misspelt_option_is_answered_with_the_right_one() -> None:
     assert told(good, timout=5) == "there is no option timout=; did you mean timeout=?"
     assert told(good, colour="red").startswith("there is no option colour=; there are name, description")
+    assert told(good, cost=0.5).startswith("there is no option cost=")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +133,7 @@ def test_a_misspelt_option_is_answered_with_the_right_one() -> None:
         {"timeout": 0}, {"timeout": "5"}, {"timeout": True}, {"timeout": float("inf")}, {"timeout": 1e15},
         {"attempts": 0}, {"attempts": 1.5}, {"attempts": True}, {"backoff": -1}, {"backoff": 3601}, {"backoff": "1"},
         {"retry_on": ConnectionError}, {"retry_on": ["ConnectionError"]}, {"retry_on": [KeyboardInterrupt]},
-        {"queue": ""}, {"priority": 1001}, {"scopes": "all"}, {"cost": -1},
+        {"queue": ""}, {"priority": 1001}, {"scopes": "all"},
         {"quick": 1}, {"version": ""}, {"input_modes": []}, {"input_modes": "text/plain"}, {"output_modes": ["text"]},
         {"output_modes": ["text/plain; charset=utf-8"]}, {"extensions": "urn:a"}, {"extensions": ["geo"]},
         {"extensions": [Extension(uri="urn:a", params={"n": 2**53})]},
