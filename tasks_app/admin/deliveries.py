@@ -23,7 +23,7 @@ SHOWN = 100
 
 class DeliveryStateFilter(ExactFilter):
     title = parameter_name = "state"
-    unindexed = lookup.NOT_INDEXED[Delivery, "state"]
+    unindexed = lookup.UNINDEXED_VALUES[Delivery, "state"]
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
         return Delivery.STATES

@@ -33,7 +33,7 @@ STATUSES = (200, 204, 400, 401, 403, 404, 405, 408, 413, 415, 429, 500, 503)
 
 class OutcomeFilter(ExactFilter):
     title = parameter_name = "outcome"
-    unindexed = lookup.NOT_INDEXED[Exchange, "outcome"]
+    unindexed = lookup.UNINDEXED_VALUES[Exchange, "outcome"]
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
         return [*((outcome, outcome) for outcome in Exchange.OUTCOMES), ("none", UNANSWERED)]
@@ -98,10 +98,10 @@ class ExchangeAdmin(LogTable[Exchange]):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Exchange], search_term: str
     ) -> tuple[QuerySet[Exchange], bool]:
-        return (lookup.exchanges(search_term, queryset) if search_term.strip() else queryset), False
+        return (lookup.find_exchanges(search_term, queryset) if search_term.strip() else queryset), False
 
     def complete(self, rows: list[Exchange]) -> None:
-        states = lookup.states(row.task_id for row in rows)
+        states = lookup.read_states(row.task_id for row in rows)
         for row in rows:
             row.task_state = states.get(row.task_id or "", "")  # type: ignore[attr-defined]  # for the list alone
 
@@ -152,7 +152,7 @@ class ExchangeAdmin(LogTable[Exchange]):
             "verdict": verdict(row),
             "mark": row.outcome or "none",
             "task_href": link("task", row.task_id) if row.task_id else "",
-            "task_mark": state_mark(lookup.states([row.task_id]).get(row.task_id or "", "")),
+            "task_mark": state_mark(lookup.read_states([row.task_id]).get(row.task_id or "", "")),
             "facts": facts(row),
             "request_text": asked.json(body.request if body else ""),
             "request_cut": asked.cut,

@@ -68,7 +68,7 @@ class ExactFilter(ListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if self.value() is None or self.problem:
             return queryset if self.value() is None else queryset.none()
-        return lookup.having(queryset, **{self.parameter_name or "": self.stored()})
+        return lookup.filter_by(queryset, **{self.parameter_name or "": self.stored()})
 
 
 class RecentFilter(ExactFilter):

@@ -29,7 +29,7 @@ from tasks_app.webhooks import Answer
 
 class StateFilter(ExactFilter):
     title = parameter_name = "state"
-    unindexed = lookup.NOT_INDEXED[Task, "state"]
+    unindexed = lookup.UNINDEXED_VALUES[Task, "state"]
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
         return STATES
@@ -61,7 +61,7 @@ class TaskAdmin(LogTable[Task]):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Task], search_term: str
     ) -> tuple[QuerySet[Task], bool]:
-        return (lookup.tasks(search_term, queryset) if search_term.strip() else queryset), False
+        return (lookup.find_tasks(search_term, queryset) if search_term.strip() else queryset), False
 
     @admin.display(description="state")
     def shown_state(self, row: Task) -> str:

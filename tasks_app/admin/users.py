@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 
 from tasks_app.admin.readonly import acts_of, by
 from tasks_app.admin.text import moment
-from tasks_app.operators.audit import Change, write_down
+from tasks_app.operators.audit import Change, record_acts
 
 admin.site.unregister([User, Group])
 
@@ -22,13 +22,13 @@ class WrittenDown(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at
         css = {"all": ["taskdesk/admin.css"]}
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> None:  # type: ignore[override]  # no LogEntry
-        write_down(by(request), "add", Change(obj))
+        record_acts(by(request), "add", Change(obj))
 
     def log_change(self, request: HttpRequest, obj: Model, message: Any) -> None:  # type: ignore[override]  # the same
-        write_down(by(request), "change", Change(obj, {}, {"changes": message}))
+        record_acts(by(request), "change", Change(obj, {}, {"changes": message}))
 
     def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:  # type: ignore[override]  # the same
-        write_down(by(request), "delete", *(Change(row) for row in queryset))
+        record_acts(by(request), "delete", *(Change(row) for row in queryset))
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None

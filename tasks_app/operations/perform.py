@@ -30,7 +30,7 @@ from tasks_app.operations import cards, messages, push_configs, tasks
 from tasks_app.operations.capabilities import EXTENDED_CARD, PUSH, STREAMING
 from tasks_app.operations.shape import Await, Context, Done, Follow, Left, Operation, RunQuick, Steps, Wait
 from tasks_app.operations.waiting import wait_on
-from tasks_app.operators.audit import Change, Operator, write_down
+from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.runner.quick import play_quickly
 
 OPERATIONS: dict[type[Request], Operation] = {
@@ -132,4 +132,4 @@ def cancel_for_operator(task_id: str, by: Operator) -> None:
     )  # fmt: skip
     perform_now(CancelTask(id=task_id), Context(caller=owner, actor=f"operator:{by.name}"[:64]))
     change = Change(found, {"state": found.state}, {"state": TaskState.CANCELED.value})
-    bridge.do(Do(partial(write_down, by, "cancel", change)))
+    bridge.do(Do(partial(record_acts, by, "cancel", change)))

@@ -1,1 +1,1 @@
-"""The people who run the service: their logins, what they do, and how they find rows."""
+"""Operators, the people who run the service: their logins, the record of their acts, and the search for rows."""

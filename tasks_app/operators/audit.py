@@ -1,7 +1,7 @@
-"""Writing down what operators do: who, what, on which row, from what to what, and why.
+"""The record of what operators do: who did what to which row, the values before and after, and the reason.
 
-The rows have no reference to users, and neither an admin page nor a command changes or deletes them. An act and its row
-are written in one transaction where the act is one.
+Acts do not refer to users, so they outlive them. No admin page and no command changes or deletes an act. Where possible
+an act is written in the same transaction as the change that it describes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,10 +15,11 @@ from tasks_app import clock
 from tasks_app.models.acts import Act
 
 ADMIN, COMMAND = "admin", "command"
+"""The doors through which operators act."""
 
 
 class Operator(Struct, frozen=True):
-    """A person who acts on rows of others."""
+    """The person who acts, the door used and the reason given."""
 
     name: str
     door: str
@@ -26,31 +27,38 @@ class Operator(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """A row that was acted on, and what was changed."""
+    """A row that was acted on, with the changed columns before and after."""
 
     row: Model
     before: Mapping[str, Any] = {}
     after: Mapping[str, Any] = {}
 
 
-def write_down(by: Operator, verb: str, *changes: Change) -> None:
-    """Add a row for each change."""
+def record_acts(operator: Operator, verb: str, *changes: Change) -> None:
+    """Record one act for each change."""
     now = clock.now()
     Act.objects.bulk_create(
         Act(
-            at=now, operator=by.name[:150], door=by.door, verb=verb[:64], kind=kind_of(change.row),
-            object_id=str(change.row.pk)[:64], name=str(change.row)[:255], reason=by.reason[:255],
-            before=orjson.dumps(change.before).decode(), after=orjson.dumps(change.after).decode(),
+            at=now,
+            operator=operator.name[:150],
+            door=operator.door,
+            verb=verb[:64],
+            kind=kind_of(change.row),
+            object_id=str(change.row.pk)[:64],
+            name=str(change.row)[:255],
+            reason=operator.reason[:255],
+            before=orjson.dumps(change.before).decode(),
+            after=orjson.dumps(change.after).decode(),
         )
         for change in changes
-    )  # fmt: skip
+    )
 
 
-def kind_of(row: Model | type[Model]) -> str:
-    """Return what people call rows of that table: webhook, API key."""
+def kind_of(row: Model) -> str:
+    """Return the name of the row's table as operators read it, such as webhook or API key."""
     return str(row._meta.verbose_name)[:32]
 
 
-def of_state(rows: Iterable[Model], before: Mapping[Any, str], after: str) -> list[Change]:
-    """Return the changes of rows that went from one state to another."""
+def state_changes(rows: Iterable[Model], before: Mapping[Any, str], after: str) -> list[Change]:
+    """Return one change for each row: from its state in `before`, a mapping by primary key, to the state `after`."""
     return [Change(row, {"state": before[row.pk]}, {"state": after}) for row in rows]

@@ -1,7 +1,7 @@
-"""Logins of operators: wrong ones are counted by user and by address, and followed by a wait that grows.
+"""A limit on password guessing: wrong logins are counted by user and by address, and each count leads to longer waits.
 
-The counts are rows, so that all processes share them. A login counts as wrong before its password is looked at, and is
-taken back when it was right: so many that come at once are not more than so many one after the other.
+The counts are rows, so all processes share them. A login counts as wrong before its password is checked, and the count
+is taken back if the password was right. Otherwise many simultaneous logins could pass before the first one is counted.
 """
 
 import logging
@@ -23,100 +23,101 @@ from django.http import HttpRequest
 from tasks_app import clock
 from tasks_app.callers.peers import peer_of
 from tasks_app.models import WrongLogins
-from tasks_app.operators.audit import Change, Operator, write_down
+from tasks_app.operators.audit import Change, Operator, record_acts
 
 log = logging.getLogger(__name__)
 FIRST_WAIT, LONGEST_WAIT = 30.0, 900.0
-"""Seconds of the first wait; each further wrong login doubles it, up to the longest."""
-ADDRESS_SHARE = 4
-"""An address has so many times the tries of a user: several people may share it."""
-LONGEST = 150
-KEPT = timedelta(days=30)
-"""How long a row is kept after its newest try."""
-FEWEST_CHARACTERS = 5
-"""Different characters of a password."""
+"""Seconds of the first wait. Each further wrong login doubles it, up to the longest."""
+ADDRESS_FACTOR = 4
+"""The tries of an address as a multiple of those of a user, because several people may share an address."""
+NAME_LENGTH = 150
+"""Characters of a user name that are stored."""
+RETENTION = timedelta(days=30)
+"""How long a row stays after its newest try."""
+DISTINCT_CHARACTERS = 5
+"""Different characters that a password must have."""
 
 
 class Throttle:
-    """The authentication backend that stands before Django's own: it lets nobody in, and keeps out who has to wait."""
+    """The authentication backend before Django's own. It accepts no login; it refuses those that have to wait."""
 
     def authenticate(
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None
     ) -> None:
-        """Count the try. Raises PermissionDenied, so that no password is looked at, while its user or its address is
-        locked."""
-        if request is not None and username and not begin(username, _address(request)):
+        """Count the try. Raise PermissionDenied, before any password is checked, if its user or address is locked."""
+        if request is not None and username and not begin_login(username, _find_address(request)):
             raise PermissionDenied
 
 
 class LoginForm(AdminAuthenticationForm):
-    """The form of the admin, which says how long to wait. It says the same of names that are no user's."""
+    """The admin's login form, which also tells how long to wait. It answers alike for user names that do not exist."""
 
     def get_invalid_login_error(self) -> ValidationError:
-        """Return the sentence for a login that was refused."""
-        seconds = wait(self.cleaned_data.get("username") or "", _address(self.request) if self.request else "")
+        """Return the error for a refused login."""
+        user = self.cleaned_data.get("username") or ""
+        seconds = remaining_wait(user, _find_address(self.request) if self.request else "")
         if not seconds:
             return super().get_invalid_login_error()
         return ValidationError(
-            f"Too many wrong logins: wait {seconds} seconds before the next. "
-            "An operator with a shell can end the wait: manage.py a2a logins unlock.",
+            f"Too many wrong logins: wait {seconds} seconds before you try again. "
+            "An operator with a shell can end the wait with manage.py a2a logins unlock.",
             code="locked",
         )
 
 
 class VariedPassword:
-    """A rule for passwords: long is not enough if it is one character over and over."""
+    """A password rule against long passwords that repeat a few characters."""
 
     def validate(self, password: str, user: Any = None) -> None:
-        """Raises ValidationError."""
-        if len(set(password)) < FEWEST_CHARACTERS:
+        """Raise ValidationError for a password with too few different characters."""
+        if len(set(password)) < DISTINCT_CHARACTERS:
             raise ValidationError(self.get_help_text(), code="password_not_varied")
 
     def get_help_text(self) -> str:
-        """Return the sentence of the form."""
-        return f"Your password must have at least {FEWEST_CHARACTERS} different characters."
+        """Return the rule as the form shows it."""
+        return f"Your password must have at least {DISTINCT_CHARACTERS} different characters."
 
 
-def begin(user: str, address: str) -> bool:
-    """Count a login as wrong until it is known to be right; False if its user or its address must wait."""
+def begin_login(user: str, address: str) -> bool:
+    """Count a login as wrong before its password is checked. Return False if its user or its address must wait."""
     now = clock.now()
-    WrongLogins.objects.filter(last_at__lt=now - KEPT).delete()
+    WrongLogins.objects.filter(last_at__lt=now - RETENTION).delete()
     with transaction.atomic():
-        rows = _rows(user, address, now)
+        rows = _lock_rows(user, address, now)
         locked = [row for row in rows if row.locked_until and row.locked_until > now]
         if locked:
             WrongLogins.objects.filter(pk__in=[row.pk for row in locked]).update(refused=F("refused") + 1, last_at=now)
             return False
         for row in rows:
             row.running, row.total, row.last_at = row.running + 1, row.total + 1, now
-            row.last_with = _named(address if row.kind == "user" else user)
-            seconds = wait_after(row.kind, row.running)
+            row.last_with = _fold_name(address if row.kind == "user" else user)
+            seconds = lock_seconds(row.kind, row.running)
             row.locked_until = now + timedelta(seconds=seconds) if seconds else None
             row.save()
     for row in rows:
         if row.locked_until:
-            seconds = wait_after(row.kind, row.running)
+            seconds = lock_seconds(row.kind, row.running)
             log.warning("logins of %r are locked for %d s after %d wrong ones", str(row), seconds, row.running)
     return True
 
 
-def wait_after(kind: str, wrong: int) -> float:
-    """Return the seconds of the wait after so many wrong logins in a row; 0 while there are tries left."""
-    tries = settings.A2A_LOGIN_TRIES * (ADDRESS_SHARE if kind == "address" else 1)
+def lock_seconds(kind: str, wrong: int) -> float:
+    """Return how long a user or an address is locked after this many wrong logins in a row; 0 while tries are left."""
+    tries = settings.A2A_LOGIN_TRIES * (ADDRESS_FACTOR if kind == "address" else 1)
     return 0.0 if wrong < tries else min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(wrong - tries, 30))
 
 
-def wait(user: str, address: str) -> int:
-    """Return the whole seconds until the user may try to log in from the address; 0 for at once."""
+def remaining_wait(user: str, address: str) -> int:
+    """Return the whole seconds until the user may try to log in from the address; 0 if there is no wait."""
     now = clock.now()
-    ends = [row.locked_until for row in _of(user, address) if row.locked_until and row.locked_until > now]
+    ends = [row.locked_until for row in _find_rows(user, address) if row.locked_until and row.locked_until > now]
     return math.ceil((max(ends) - now).total_seconds()) if ends else 0
 
 
-def unlock(value: str, by: Operator) -> list[WrongLogins]:
-    """End the wait of a user or of an address, and give back all tries; return the rows as they were."""
+def unlock(value: str, operator: Operator) -> list[WrongLogins]:
+    """End the wait of a user or an address and restore all its tries. Return the rows as they were before."""
     with transaction.atomic():
-        rows = list(WrongLogins.objects.filter(value=_named(value)))
+        rows = list(WrongLogins.objects.filter(value=_fold_name(value)))
         WrongLogins.objects.filter(pk__in=[row.pk for row in rows]).update(running=0, locked_until=None)
         changes = [
             Change(
@@ -124,39 +125,41 @@ def unlock(value: str, by: Operator) -> list[WrongLogins]:
             )
             for row in rows
         ]
-        write_down(by, "unlock", *changes)
+        record_acts(operator, "unlock", *changes)
     return rows
 
 
 @receiver(user_logged_in, dispatch_uid="logins")
-def _succeeded(sender: Any, request: HttpRequest | None, user: Any, **_: Any) -> None:
-    """Take back what was counted for a login that was right."""
+def _accept_login(sender: Any, request: HttpRequest | None, user: Any, **_: Any) -> None:
+    """Start the times of the session, and take back the wrong login that `begin_login` counted."""
     if request is None:
         return
-    begun = clock.now()
-    request.session["began"] = request.session["seen"] = begun.timestamp()
-    address = _address(request)
-    for row in _of(user.get_username(), address):
+    now = clock.now()
+    request.session["began"] = request.session["seen"] = now.timestamp()
+    address = _find_address(request)
+    for row in _find_rows(user.get_username(), address):
         if row.kind == "user" and row.running > 1:
             log.warning("%r logged in from %s after %d wrong logins", str(row), address or "?", row.running - 1)
         if row.total <= 1:
             row.delete()
             continue
-        row.total, row.right_at = row.total - 1, begun
+        row.total, row.right_at = row.total - 1, now
+        # A right password clears its user. An address keeps its other wrong logins: an attacker with one account of
+        # their own could clear it again and again.
         row.running = 0 if row.kind == "user" else max(0, row.running - 1)
         row.locked_until = None
         row.save()
 
 
-def _of(user: str, address: str) -> list[WrongLogins]:
-    """Return the rows that there are."""
-    found = WrongLogins.objects.filter(kind="user", value=_named(user))
-    return [*found, *WrongLogins.objects.filter(kind="address", value=address)] if address else list(found)
+def _find_rows(user: str, address: str) -> list[WrongLogins]:
+    """Return the existing rows of the user and the address."""
+    rows = WrongLogins.objects.filter(kind="user", value=_fold_name(user))
+    return [*rows, *WrongLogins.objects.filter(kind="address", value=address)] if address else list(rows)
 
 
-def _rows(user: str, address: str, now: datetime) -> list[WrongLogins]:
-    """Return the rows of the user and of the address, locked, always in this order."""
-    values = {"user": _named(user)} | ({"address": address} if address else {})
+def _lock_rows(user: str, address: str, now: datetime) -> list[WrongLogins]:
+    """Create the missing rows and lock both: the user's first, then the address's, so that no two logins deadlock."""
+    values = {"user": _fold_name(user)} | ({"address": address} if address else {})
     WrongLogins.objects.bulk_create(
         [WrongLogins(kind=kind, value=value, began_at=now, last_at=now) for kind, value in values.items()],
         ignore_conflicts=True,
@@ -164,14 +167,17 @@ def _rows(user: str, address: str, now: datetime) -> list[WrongLogins]:
     return [WrongLogins.objects.select_for_update().get(kind=kind, value=value) for kind, value in values.items()]
 
 
-def _named(name: str) -> str:
-    """Return a name as it is counted: spellings that look alike are one."""
-    return unicodedata.normalize("NFKC", name).casefold().replace("\0", "")[:LONGEST]
+def _fold_name(name: str) -> str:
+    """Return one form for all spellings of a name that look alike."""
+    return unicodedata.normalize("NFKC", name).casefold().replace("\0", "")[:NAME_LENGTH]
 
 
-def _address(request: HttpRequest) -> str:
-    """Return what stands for the address of a login: of IPv6 its network, for who has one address there has all of
-    them. Empty where it is that of a proxy which is not trusted: it would lock everybody."""
+def _find_address(request: HttpRequest) -> str:
+    """Return the address under which a login is counted, or an empty string if it must not be counted.
+
+    For IPv6 it is the /64 network, because one client usually has all of its addresses. It is empty for a proxy that is
+    not trusted: its address is everybody's, and a lock on it would keep everybody out.
+    """
     try:
         address = ip_address((peer_of(request) or "").partition("%")[0])
     except ValueError:

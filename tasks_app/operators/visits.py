@@ -1,4 +1,4 @@
-"""Sessions of operators end: some time after the login, and sooner when nothing is done."""
+"""The end of operators' sessions: a fixed time after the login, and sooner for a session without visits."""
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
@@ -7,17 +7,17 @@ from django.utils.deprecation import MiddlewareMixin
 
 from tasks_app import clock
 
-GRAIN = 60.0
-"""Seconds after which a further visit is written down: not each page writes a row."""
+VISIT_SECONDS = 60.0
+"""Seconds between two recorded visits of a session. Recording every page would write a row for each."""
 
 
 class Visits(MiddlewareMixin):
-    """Ends a session A2A_SESSION_HOURS after its login, and A2A_SESSION_IDLE_MINUTES after its last page."""
+    """Middleware that ends a session A2A_SESSION_HOURS after login, or A2A_SESSION_IDLE_MINUTES after its last page."""
 
     def process_request(self, request: HttpRequest) -> None:
-        """Forget who asks when the session is over, and note the visit."""
+        """End the session if its time is over, else record the visit."""
         if settings.SESSION_COOKIE_NAME not in request.COOKIES:
-            return  # To look at the session would make each answer vary with the cookie.
+            return  # Reading the session would add "Vary: Cookie" to every answer.
         session = request.session
         if SESSION_KEY not in session:
             return
@@ -25,5 +25,5 @@ class Visits(MiddlewareMixin):
         began, seen = float(session.get("began", now)), float(session.get("seen", now))
         if now - began > settings.A2A_SESSION_HOURS * 3600 or now - seen > idle:
             session.flush()
-        elif "began" not in session or now - seen >= min(GRAIN, idle / 10):
+        elif "began" not in session or now - seen >= min(VISIT_SECONDS, idle / 10):
             session["began"], session["seen"] = began, now

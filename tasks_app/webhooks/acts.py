@@ -13,7 +13,7 @@ from tasks_app.database.bridge import Do, bridge
 from tasks_app.event_log import MakeBody, body_of
 from tasks_app.hints import hints
 from tasks_app.models import Delivery, PushConfig
-from tasks_app.operators.audit import Change, Operator, of_state, write_down
+from tasks_app.operators.audit import Change, Operator, record_acts, state_changes
 from tasks_app.sealing import Unreadable, opened
 from tasks_app.webhooks.again import Answer, no_delivery
 from tasks_app.webhooks.keys import is_without_key
@@ -65,7 +65,7 @@ def secret_of(config_id: str, by: Operator) -> str:
         secret = opened(config.secret)
     except Unreadable:
         raise ActRefused("It was sealed under a SECRET_KEY that is not among SECRET_KEY_FALLBACKS.") from None
-    bridge.do(Do(partial(write_down, by, "show secret", Change(config))))
+    bridge.do(Do(partial(record_acts, by, "show secret", Change(config))))
     return secret
 
 
@@ -107,7 +107,7 @@ def _give_up(delivery: Delivery, config: PushConfig, by: Operator) -> None:
     now, waiting = clock.shared(), Delivery.objects.filter(config_id=config.pk, state="waiting").order_by("seq")
     head = waiting.values_list("pk", flat=True).first()
     end(waiting.filter(pk=delivery.pk), now, error=delivery.error or "An operator gave it up.")
-    write_down(by, "give up", *of_state([delivery], {delivery.pk: "waiting"}, "dead"))
+    record_acts(by, "give up", *state_changes([delivery], {delivery.pk: "waiting"}, "dead"))
     # Behind another one it had no turn: that one waits on, for as long as it should.
     if config.state == "active" and head == delivery.pk:
         PushConfig.objects.filter(pk=config.pk).update(due_at=now if waiting.exists() else None)
@@ -139,7 +139,7 @@ def _enable(config_id: str, by: Operator) -> None:
 
 
 def _written(verb: str, config_id: str, by: Operator, before: str, after: str) -> None:
-    write_down(by, verb, *of_state([PushConfig.objects.get(pk=config_id)], {config_id: before}, after))
+    record_acts(by, verb, *state_changes([PushConfig.objects.get(pk=config_id)], {config_id: before}, after))
 
 
 def _other_state(config_id: str, wanted: str) -> ActRefused:

@@ -14,7 +14,7 @@ from tasks_app import clock
 from tasks_app.database.bridge import Do, bridge
 from tasks_app.hints import hints
 from tasks_app.models import Delivery, PushConfig
-from tasks_app.operators.audit import Operator, of_state, write_down
+from tasks_app.operators.audit import Operator, record_acts, state_changes
 from tasks_app.webhooks.heads import heads
 from tasks_app.webhooks.turns import locked_all
 
@@ -55,7 +55,7 @@ def _send_again(ids: Sequence[str], by: Operator) -> dict[str, Answer]:
         # They are wanted for themselves now: no later one supersedes them.
         Delivery.objects.filter(pk__in=chosen).update(state="waiting", done_at=None, interim=False)
         states = {id: rows[id].state for id in chosen}
-        write_down(by, "send again", *of_state((rows[id] for id in chosen), states, "waiting"))
+        record_acts(by, "send again", *state_changes((rows[id] for id in chosen), states, "waiting"))
         held_up = _make_due(chosen, {id: webhooks[webhook_of[id]] for id in chosen})
     return {id: Answer(refusal=refusal, note=held_up.get(id, "")) for id, refusal in refusals.items()}
 

@@ -11,7 +11,7 @@ from django.db import transaction
 from tasks_app import clock
 from tasks_app.callers import access
 from tasks_app.models import ApiKey, Delivery, PushConfig
-from tasks_app.operators.audit import Change, Operator, write_down
+from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.webhooks.turns import end, has_key
 
 AT_ONCE = 100
@@ -30,7 +30,7 @@ def revoke(key: ApiKey, by: Operator) -> int | None:
         webhooks = end_webhooks_of([key.pk])
         key.refresh_from_db(fields=["revoked_at"])
         after = {"revoked_at": key.revoked_at, "webhooks": webhooks}
-        write_down(by, "revoke", Change(key, {"revoked_at": None}, after))
+        record_acts(by, "revoke", Change(key, {"revoked_at": None}, after))
     return webhooks
 
 

@@ -120,7 +120,7 @@ def test_a_key_whose_maker_cannot_be_written_down_is_not_made(monkeypatch: pytes
     def fail(*_: Any, **__: Any) -> None:
         raise OperationalError
 
-    monkeypatch.setattr(keys_noun, "write_down", fail)
+    monkeypatch.setattr(keys_noun, "record_acts", fail)
     with pytest.raises(OperationalError):
         keys("create", "worker")
     assert not ApiKey.objects.exists()

@@ -15,7 +15,7 @@ from django.test import Client
 from django.urls import reverse
 
 from tasks_app.models import Act, ApiKey, Principal, Task, Tenant
-from tasks_app.operators.audit import COMMAND, Change, Operator, write_down
+from tasks_app.operators.audit import COMMAND, Change, Operator, record_acts
 from tests.transports.operators import task
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -103,7 +103,7 @@ def test_users_and_groups_are_made_and_deleted_in_view_of_all(admin: Client) -> 
 def test_the_page_of_a_row_leads_to_what_was_done_to_it(admin: Client, key: ApiKey) -> None:
     row, other = task(key.principal), task(key.principal)
     by = Operator(name="<b>otto</b>", door=COMMAND)
-    write_down(by, "cancel", Change(row), Change(other))
+    record_acts(by, "cancel", Change(row), Change(other))
     shown = admin.get(reverse("admin:tasks_app_task_history", args=[row.pk]), follow=True)
     assert [act.object_id for act in shown.context["cl"].result_list] == [row.pk]
     assert "&lt;b&gt;otto&lt;/b&gt;" in shown.content.decode()
@@ -115,7 +115,7 @@ def test_the_page_of_a_row_leads_to_what_was_done_to_it(admin: Client, key: ApiK
 
 def test_acts_are_printed_by_what_is_asked_for(key: ApiKey) -> None:
     for name, verb in (("ada", "cancel"), ("otto", "cancel"), ("otto", "revoke")):
-        write_down(Operator(name=name, door=COMMAND), verb, Change(key))
+        record_acts(Operator(name=name, door=COMMAND), verb, Change(key))
     assert [line["verb"] for line in printed()] == ["revoke", "cancel", "cancel"]
     assert [line["operator"] for line in printed("--verb", "cancel")] == ["otto", "ada"]
     assert [line["verb"] for line in printed("--operator", "otto", "--limit", "1", "--since", "1h")] == ["revoke"]

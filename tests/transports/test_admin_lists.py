@@ -162,7 +162,7 @@ def test_the_box_says_at_least_where_it_does_not_look_at_all(
     admin: Client, olga: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(site._registry[Exchange], "searched", 2)
-    monkeypatch.setattr(lookup.exchanges, "__defaults__", (None, 2))
+    monkeypatch.setattr(lookup.find_exchanges, "__defaults__", (None, 2))
     for _ in range(3):
         exchange(olga, rpc_id="1")
     exchange(olga, rpc_id="2")

@@ -88,8 +88,8 @@ def test_no_password_is_looked_at_while_a_user_waits(monkeypatch: pytest.MonkeyP
 
 
 def test_the_wait_doubles_to_a_quarter_of_an_hour(later: Callable[[float], None]) -> None:
-    assert [logins.wait_after("user", wrong) for wrong in (1, 4, 5, 6, 7, 10, 1_000)] == [0, 0, 30, 60, 120, 900, 900]
-    assert [logins.wait_after("address", wrong) for wrong in (19, 20, 21)] == [0, 30, 60]
+    assert [logins.lock_seconds("user", wrong) for wrong in (1, 4, 5, 6, 7, 10, 1_000)] == [0, 0, 30, 60, 120, 900, 900]
+    assert [logins.lock_seconds("address", wrong) for wrong in (19, 20, 21)] == [0, 30, 60]
     for wait in (30, 60, 120):
         for _ in range(TRIES):
             login()
@@ -188,7 +188,7 @@ def test_logins_that_come_at_once_are_no_more_than_one_after_the_other() -> None
 
     def begin() -> None:
         try:
-            counted.append(logins.begin("ada", "203.0.113.7"))
+            counted.append(logins.begin_login("ada", "203.0.113.7"))
         finally:
             connections.close_all()
 

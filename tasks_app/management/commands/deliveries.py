@@ -94,7 +94,7 @@ class Command(DatabaseCommand):
         chosen = {column: options[name] for name, column in columns.items() if options.get(name)}
         # Within a webhook the newest event is first: deliveries that are written together have ids in no order.
         order = ("-seq",) if chosen.keys() >= {"config_id"} else ("-id",)
-        for row in self.newest(lookup.having(rows, **chosen).order_by(*order), options["limit"]):
+        for row in self.newest(lookup.filter_by(rows, **chosen).order_by(*order), options["limit"]):
             self.line(named(row))
 
     def show(self, id: str) -> None:

@@ -64,7 +64,7 @@ class Command(DatabaseCommand):
 
     def find(self, id: str, limit: int | None, *, bodies: bool) -> None:
         most = limit or lookup.CANDIDATES
-        found = list(related(lookup.exchanges(id, most=most + 1)))
+        found = list(related(lookup.find_exchanges(id, most=most + 1)))
         if not found:
             raise CommandError(
                 f"No exchange has the id {id!r}, and no failure the reference; or it is no longer kept.", returncode=1
@@ -74,7 +74,7 @@ class Command(DatabaseCommand):
 
     def lines(self, rows: Iterator[Exchange], *, bodies: bool) -> None:
         for page in pages(rows):
-            states = lookup.states(row.task_id for row in page)
+            states = lookup.read_states(row.task_id for row in page)
             for row in page:
                 state = {"task_state": states.get(row.task_id or "")}
                 self.line(facts(row) | state | (texts(row) if bodies else {}))
@@ -98,7 +98,7 @@ def listed(*, since: datetime | None = None, **values: Any) -> QuerySet[Exchange
     rows = Exchange.objects.all()
     if values.get("outcome") == SILENT:
         values["outcome"] = ""
-    rows = lookup.having(rows, **{COLUMNS[name]: value for name, value in values.items()})
+    rows = lookup.filter_by(rows, **{COLUMNS[name]: value for name, value in values.items()})
     # By id: it begins with the time, and there is no index on the time itself.
     return (rows.filter(pk__gte=uuid7_at(since)) if since else rows).order_by("-id")
 

@@ -70,7 +70,7 @@ class Command(DatabaseCommand):
 
     def show(self, id: str, limit: int | None) -> None:
         most = limit or lookup.CANDIDATES
-        found = list(lookup.tasks(id, most=most + 1).values_list("pk", flat=True)[: most + 1])
+        found = list(lookup.find_tasks(id, most=most + 1).values_list("pk", flat=True)[: most + 1])
         for task_id in found[:most]:
             # A stored reference to a file is a secret; a link to it is not for ever.
             self.stdout.write(with_links(orjson.dumps(whole(task_id)), public()).decode())
@@ -95,9 +95,11 @@ class Command(DatabaseCommand):
             raise CommandError(f"{refused} of {len(ids)} not canceled.", returncode=1)
 
     def list(self, options: dict[str, Any]) -> None:
-        rows = Task.objects.all() if options["reference"] is None else lookup.tasks_of_failure(options["reference"])
+        rows = (
+            Task.objects.all() if options["reference"] is None else lookup.find_tasks_by_reference(options["reference"])
+        )
         chosen = {name: options[name] for name in ("state", "agent") if options[name]}
-        rows = lookup.having(rows, **chosen).order_by("-id")
+        rows = lookup.filter_by(rows, **chosen).order_by("-id")
         if since := options["since"]:
             # By id: it begins with the time, and the list is in its order.
             rows = rows.filter(pk__gte=uuid7_at(since))

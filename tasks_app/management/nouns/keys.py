@@ -13,7 +13,7 @@ from tasks_app.callers.paths import check_tenant_name
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.management.operator import by, name_of, scopes_of, takes_limit, takes_operator
 from tasks_app.models import ApiKey
-from tasks_app.operators.audit import Change, write_down
+from tasks_app.operators.audit import Change, record_acts
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def _create(printer: Printer, options: dict[str, Any]) -> None:
             expires_at=None if days is None else clock.now() + timedelta(days=days),
         )
         row = ApiKey.objects.select_related("principal__tenant").get(digest=access.digests(key)[0])
-        write_down(by(options), "make", Change(row, {}, {"scopes": row.scopes, "expires_at": row.expires_at}))
+        record_acts(by(options), "make", Change(row, {}, {"scopes": row.scopes, "expires_at": row.expires_at}))
     printer.line(_shown(row) | {"key": key})
 
 

@@ -8,7 +8,7 @@ import orjson
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.management.operator import by, takes_limit, takes_operator
 from tasks_app.models import Process
-from tasks_app.operators.audit import Change, write_down
+from tasks_app.operators.audit import Change, record_acts
 from tasks_app.upkeep import processes
 
 COLUMNS = (
@@ -27,7 +27,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
     if options["clock_is_right"]:
         row = processes.confirm(options["operator"])
-        write_down(by(options), "confirm clock", Change(row))
+        record_acts(by(options), "confirm clock", Change(row))
     for found in printer.newest(Process.objects.order_by("-seen_at").values(*COLUMNS), options["limit"]):
         printer.line(found | {"troubles": orjson.loads(found["troubles"])})
 
