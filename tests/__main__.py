@@ -1,8 +1,8 @@
 """``python -m tests [ARGUMENTS OF PYTEST]``: everything but the long fault tests, in the order that takes least time.
 
-Fault tests mostly wait for processes. Beside them, with what they leave of the machine, run all others one after
-another: those that need only this process, on SQLite and on PostgreSQL, then those of the official clients and of the
-bench. Each run has several workers of pytest-xdist, each with a database and a data folder of its own.
+Tests with real processes mostly wait: fault tests, those of the official clients, and of the bench. Beside them, with
+what they leave of the machine, run all others: those that need only this process, on SQLite and then on PostgreSQL.
+Each run has several workers of pytest-xdist, each with a database and a data folder of its own.
 """
 
 import os
@@ -21,12 +21,10 @@ PROCESSES = " or ".join(PLACES)
 CORES = os.cpu_count() or 1
 BUSY = ["-n", str(CORES)]
 """For tests that keep a core busy."""
-WAITING = ["-n", str(2 * CORES), "--dist", "worksteal"]
+WAITING = ["-n", str(2 * CORES), "--dist", "loadgroup", "--no-loadscope-reorder"]
 """For tests that mostly wait for processes. With three workers a core their deadlines come close."""
-GROUPED = ["-n", str(CORES), "--dist", "loadgroup"]
-"""For tests of which some share what is slow to make."""
 NICENESS = 5
-"""Of the tests beside the fault tests: a promise in seconds is kept by processes that are given their time."""
+"""Of the tests beside those with processes: a promise in seconds is kept by processes that are given their time."""
 NOTHING_COLLECTED = 5
 """Fine where the arguments chose tests of another kind."""
 
@@ -39,19 +37,19 @@ class Run(NamedTuple):
     niceness: int = NICENESS
 
 
-def of(*markers: str) -> list[str]:
-    """Arguments for the tests of these markers. Each worker collects by itself: elsewhere it would take seconds."""
-    folders = sorted({folder for marker in markers for folder in PLACES[marker]})
-    return ["-o", f"testpaths={' '.join(folders)}", "-m", " or ".join(markers)]
+def folders(*markers: str) -> list[str]:
+    """Return the arguments for the folders of these tests. Each worker collects, which takes seconds elsewhere."""
+    return ["-o", f"testpaths={' '.join(sorted({folder for marker in markers for folder in PLACES[marker]}))}"]
 
 
-FAULTS = Run(
-    "Faults", [*PYTEST, "-p", "no:cacheprovider", *WAITING, *of("fault"), "-m", "fault and not long"], niceness=0
+WITH_PROCESSES = Run(
+    "Faults, official clients, bench",
+    [*PYTEST, *WAITING, *folders("fault", "clients", "bench"), "-m", "(fault and not long) or clients or bench"],
+    niceness=0,
 )
 OTHERS = [
-    Run("SQLite", [*PYTEST, *BUSY, "-m", f"not ({PROCESSES})"]),
+    Run("SQLite", [*PYTEST, "-p", "no:cacheprovider", *BUSY, "-m", f"not ({PROCESSES})"]),
     Run("PostgreSQL", [*POSTGRES, *BUSY, "-m", f"storage and not ({PROCESSES})"]),
-    Run("Official clients, bench", [*PYTEST, *GROUPED, *of("clients", "bench")]),
 ]
 
 
@@ -73,13 +71,13 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="taskdesk-tests-") as place:
         folder = Path(place)
         log = folder / "log"
-        with log.open("wb") as output, start(FAULTS, folder, arguments, output) as faults:
+        with log.open("wb") as output, start(WITH_PROCESSES, folder, arguments, output) as first:
             for run in OTHERS:
                 say(f"\n{run.name}:\n")
                 codes.append(start(run, folder, arguments).wait())
                 say(f"{time.monotonic() - since:.0f} s since the start\n")
-            codes.append(faults.wait())
-        say(f"\n{FAULTS.name}:\n{log.read_text(encoding='utf-8', errors='replace')}")
+            codes.append(first.wait())
+        say(f"\n{WITH_PROCESSES.name}:\n{log.read_text(encoding='utf-8', errors='replace')}")
         say(f"{time.monotonic() - since:.0f} s in all\n")
     if arguments and any(code == 0 for code in codes):
         codes = [code for code in codes if code != NOTHING_COLLECTED]

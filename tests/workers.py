@@ -1,4 +1,5 @@
-"""Settings of the workers of pytest-xdist; a plugin, since pytest loads it before Django reads its settings.
+"""Settings of the workers of pytest-xdist, and which worker gets which test; a plugin, since pytest loads it before
+Django reads its settings.
 
 Each worker gets a data folder of its own: for its secret, its stored files and its SQLite test database. On PostgreSQL
 pytest-django gives the test database of each worker a name of its own.
@@ -6,8 +7,12 @@ pytest-django gives the test database of each worker a name of its own.
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+from tests.clients.environments import CLIENTS
 
 NOT_TRIED = "NOT TRIED"
 """How the reason of a skipped test begins that is repeated at the end of a run."""
@@ -20,18 +25,45 @@ PLACES = {
     "browser": ("tests/browser",),
 }
 """Where the tests of these markers are: their runs look nowhere else."""
+CLIENT_TESTS, INSTALL_TESTS = "tests/clients/test_clients.py", "tests/clients/test_install.py"
 
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     os.environ["DATA_DIR"] = str(Path(os.environ.get("DATA_DIR") or ".data").absolute() / "tests" / worker)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse a test that its run would not find."""
+    """Refuse a test that its run would not find; let those that take long begin first, or the others wait for them."""
     for item in items:
         place = item.path.relative_to(config.rootpath).as_posix()
         for marker, folders in PLACES.items():
             if item.get_closest_marker(marker) and not place.startswith(tuple(f"{folder}/" for folder in folders)):
                 raise pytest.UsageError(f"{item.nodeid} is a test of {marker}, which must be in {' or '.join(folders)}")
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def group(test: str) -> str:
+    """Return the name of what a test shares with others, by its id: their client or their clone; else the id.
+
+    A client goes through its steps once in a worker, and a clone is installed once.
+    """
+    path, _, name = test.partition("::")
+    names = [client.name for client in CLIENTS if path == CLIENT_TESTS and client.name in name]
+    return max(names, key=len) if names else path if path == INSTALL_TESTS else test
+
+
+class Groups(LoadScopeScheduling):
+    """A schedule that gives a worker the next test, or all tests of the next group, when it has next to none left.
+
+    That of xdist for its marker `xdist_group` writes the group into the ids of tests, which pytest 9.2 ignores.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups | None:
+    return Groups(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

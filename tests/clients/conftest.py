@@ -68,11 +68,3 @@ def saw(client: Client, driven: Drive) -> Saw:
         return line["what"]
 
     return look
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a client in one worker, for which it goes through its steps once."""
-    for item in items:
-        if isinstance(item, pytest.Function) and hasattr(item, "callspec") and "client" in item.callspec.params:
-            item.add_marker(pytest.mark.xdist_group(item.callspec.params["client"].name))

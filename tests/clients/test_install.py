@@ -19,7 +19,7 @@ from tests import servers
 from tests.clients.test_readme import blocks, program
 from tests.faults.nodes import ROOT
 
-pytestmark = [pytest.mark.clients, pytest.mark.xdist_group("install")]
+pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
 SECONDS = 600
 BASH = str(shutil.which("bash"))

@@ -17,7 +17,7 @@ from tests.faults.nodes import ROOT, Node
 from tests.servers import free_port
 from tests.workers import NOT_TRIED
 
-pytestmark = [pytest.mark.clients, pytest.mark.xdist_group("readme")]
+pytestmark = pytest.mark.clients
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ANSWERS = ("{", "retry: ", "id: ", "data: ", "…")
