@@ -215,6 +215,14 @@ def _register(cursor: CursorWrapper, webhook: WebhookRow) -> None:
     Task.objects.filter(pk=webhook.task_id).update(pushes=True)
 
 
+ROW_CHARACTERS = 262_144
+"""Characters of events up to which a task has its snapshot refreshed while it works, on SQLite.
+
+SQLite writes the whole row anew with each change, snapshot included: every append to a task of megabytes would write
+megabytes. PostgreSQL leaves large columns where they are.
+"""
+
+
 def stale(seq: int, snapshot_seq: int, state: str | None) -> bool:
     """Whether to fold the tail into the snapshot: at quiet moments, and when it has grown by half.
 
@@ -342,7 +350,7 @@ update {_TASK} as t set last_seq = last_seq + %s, state = coalesce(%s, state), s
 where id = %s and (%s is null or attempt = %s) and (%s is null or run_seq = %s) and (%s is null or %s = {VISIBLE})
     and (%s is null or message_seq <= %s) and (%s is null or lease_until < %s)
     and (%s is null or (size + %s <= %s and messages + %s <= %s)) and state in ({{marks}})
-returning last_seq, snapshot_seq, pushes
+returning last_seq, snapshot_seq, pushes, size
 """
 
 
@@ -369,7 +377,7 @@ def _append_one(cursor: CursorWrapper, item: Append) -> Appended | Unheard | Non
     found = cursor.fetchone()
     if found is None:
         return _refused(cursor, item)
-    seq, snapshot_seq, pushes = found
+    seq, snapshot_seq, pushes, size = found
     if item.snapshot is not None and item.snapshot.seq == seq:
         write_snapshot(cursor, item.snapshot)
         snapshot_seq = seq
@@ -381,7 +389,8 @@ def _append_one(cursor: CursorWrapper, item: Append) -> Appended | Unheard | Non
         _register(cursor, item.webhook)
     if pushes or item.webhook:
         write_deliveries(cursor, {item.task_id: events})
-    return Appended(seq, stale(seq, snapshot_seq, item.state))
+    refreshes = size <= ROW_CHARACTERS or item.state in QUIET
+    return Appended(seq, refreshes and stale(seq, snapshot_seq, item.state))
 
 
 def _refused(cursor: CursorWrapper, item: Append) -> Unheard | None:

@@ -34,6 +34,7 @@ from tasks_app.event_log import (
     release_all,
     renew,
 )
+from tasks_app.event_log.append import ROW_CHARACTERS
 from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import Event, Exchange, ExchangeBody, IdempotencyKey, Run, Task
 from tasks_app.upkeep import leases
@@ -336,6 +337,14 @@ def test_a_snapshot_is_due_when_the_tail_is_long_and_changes_no_answer(owner: Pe
     assert (row.snapshot_seq, row.last_seq) == (67, 67)
     assert read_many([ReadTask(task_id=task_id, sight=None)]) == before
     assert append(task_id, chunk("more")) == Appended(68, False)
+
+
+def test_a_large_task_that_works_has_no_snapshot_that_each_append_would_write_anew(owner: Person) -> None:
+    (task_id,) = made(owner)
+    part = "x" * (ROW_CHARACTERS // 60)
+    due = [append(task_id, chunk(part, append=number > 0)).stale for number in range(70)]
+    assert any(due) is on_postgres(), "where a change of a row leaves its large columns where they are"
+    assert append(task_id, status(TaskState.COMPLETED)).stale
 
 
 def test_a_snapshot_is_refreshed_behind_a_quiet_moment(owner: Person) -> None:
