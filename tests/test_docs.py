@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 from django.core.management import CommandError, call_command
 
+import a2a
 from a2a.agents import registry
 from a2a.dialects import BY_VERSION, DIALECTS
 from a2a.errors import ALL
@@ -145,3 +147,51 @@ def test_a_command_prints_a_page_and_knows_no_others(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == PAGES["errors"]()
     with pytest.raises(CommandError, match="There is no page 'error'; there are checks"):
         call_command("a2a", "reference", "error")
+
+
+CODE = "".join(
+    path.read_text("utf-8") for name in ("a2a", "tasks_app", "config") for path in (ROOT / name).rglob("*.py")
+)
+CLASSES = set(re.findall(r"^class (\w+)", CODE, re.MULTILINE))
+TERMS = re.findall(
+    r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", (ROOT / "docs" / "glossary.md").read_text("utf-8"), re.MULTILINE
+)
+TERMS = [row for row in TERMS if row[0] != "Word"]
+
+
+def is_in_the_code(name: str) -> bool:
+    """Return whether a path, a class, or a word of the code has this name."""
+    if "/" in name:
+        return (ROOT / name).exists()
+    return (
+        name in CLASSES
+        if name[0].isupper() and not name.isupper() and "_" not in name
+        else bool(re.search(rf"\b{name}\b", CODE))
+    )
+
+
+@pytest.mark.parametrize(("word", "meaning", "places"), TERMS, ids=[word for word, *_ in TERMS])
+def test_a_term_is_one_sentence_and_in_the_code(word: str, meaning: str, places: str) -> None:
+    assert meaning.endswith(".")
+    assert ". " not in meaning
+    names = re.findall(r"`([^`]+)`", places)
+    assert names
+    assert [name for name in names if not is_in_the_code(name.removeprefix("run."))] == []
+
+
+def test_every_table_and_all_that_agents_import_is_a_term() -> None:
+    tables = {model.__name__ for model in apps.get_app_config("tasks_app").get_models()}
+    explained = set(re.findall(r"`(\w+)`", " ".join(places for *_, places in TERMS)))
+    assert tables | set(a2a.__all__) <= explained
+    words = [word for word, *_ in TERMS]
+    assert len(set(words)) == len(words)
+
+
+def test_every_decision_is_listed_and_says_what() -> None:
+    folder = ROOT / "docs" / "decisions"
+    pages = {path.name: path.read_text("utf-8") for path in folder.glob("*.md") if path.name != "README.md"}
+    index = (folder / "README.md").read_text("utf-8")
+    assert dict(re.findall(r"^- \[(.+)\]\((.+)\)$", index, re.MULTILINE)) == {
+        text.partition("\n")[0].removeprefix("# "): name for name, text in pages.items()
+    }
+    assert [name for name, text in pages.items() if "\n## What\n" not in text] == []
