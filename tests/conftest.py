@@ -34,6 +34,7 @@ from tasks_app.models import Event, Task
 from tasks_app.process import services
 from tasks_app.transports import http
 from tests import databases
+from tests.lanes import inline_lanes
 from tests.servers import free_port, postgres
 
 hypothesis.register_profile(
@@ -124,10 +125,11 @@ def inline_bridge(request: pytest.FixtureRequest) -> Iterator[None]:
     """No lane sees the open transaction of a test: work is done on the spot."""
     marker = request.node.get_closest_marker("django_db")
     transactional = "transactional_db" in request.fixturenames or (marker and marker.kwargs.get("transaction"))
-    inline = (marker is not None or "db" in request.fixturenames) and not transactional
-    before, bridge.inline = bridge.inline, inline
-    yield
-    bridge.inline = before
+    if transactional or (marker is None and "db" not in request.fixturenames):
+        yield
+        return
+    with inline_lanes():
+        yield
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import hmac
 import secrets
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Self
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -15,6 +16,7 @@ from a2a.errors import MissingScope, TaskNotFound
 from tasks_app import clock
 from tasks_app.callers.paths import check_tenant_name
 from tasks_app.database.rows import sight_of
+from tasks_app.database.work import Work
 from tasks_app.models import ApiKey, Principal, Task, Tenant
 
 PREFIX = "tdk_"
@@ -79,10 +81,17 @@ def digests(key: str) -> tuple[str, ...]:
     return tuple(hmac.digest(secret.encode(), key.encode(), hashlib.sha256).hex() for secret in secrets_of_ours)
 
 
-class FindCaller(Struct, frozen=True):
+class FindCaller(Work[Caller | None], Struct, frozen=True):
     """Who is behind the digests of a key."""
 
+    lane = "read"
+    repeatable = True
+
     digests: tuple[str, ...]
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[Caller | None]:
+        return callers_many(items)
 
 
 def callers_many(items: Sequence[FindCaller]) -> list[Caller | None]:

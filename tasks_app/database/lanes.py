@@ -10,11 +10,12 @@ from concurrent.futures import InvalidStateError
 from typing import Any
 
 from django.db import connection
-from msgspec import Struct
 
 from a2a.errors import RateLimited
+from tasks_app.database.errors import Busy
 from tasks_app.database.sessions import begin_statements, keep_connection_usable, limit_statements
-from tasks_app.database.waits import AnyFuture, Busy, Ticket
+from tasks_app.database.waits import AnyFuture, Ticket
+from tasks_app.database.work import Work
 
 log = logging.getLogger(__name__)
 GROUP = 16
@@ -24,23 +25,8 @@ RETRY_AFTER = 2
 """Seconds after which a caller who found the lane full may come again."""
 
 
-class Kind(Struct, frozen=True, kw_only=True):
-    """A kind of work item, and the function that does its items."""
-
-    lane: str
-    perform: Callable[[Sequence[Any]], list[Any]]
-    unique: Callable[[Any], Hashable] | None = None
-    """Items equal in this may not be in one group: a statement that changes a row twice loses one change."""
-    repeatable: bool = False
-    """Doing it twice does no harm, should it not be known whether it was done."""
-    patient: bool = False
-    """Its caller waits for as long as it takes: the result must be heard."""
-    lighten: Callable[[Any], bool] | None = None
-    """Takes out of a refused item what is not its purpose, for another try; whether there was anything."""
-    told: Callable[[Sequence[Any], list[Any]], None] | None = None
-    """Called with items and results after the commit, on the lane."""
-
-
+Kind = type[Work[Any]]
+"""The class of the items of a group."""
 Group = tuple[Kind, list[Ticket]]
 Refusals = list[tuple[Ticket, Exception]]
 
@@ -48,13 +34,13 @@ Refusals = list[tuple[Ticket, Exception]]
 class Lane:
     """Items that wait, and the thread that does them."""
 
-    def __init__(self, name: str, perform: Callable[[Kind, list[Any]], list[Any]], *, most: int) -> None:
+    def __init__(self, name: str, do_group: Callable[[Kind, list[Any]], list[Any]], *, most: int) -> None:
         self.name = name
         self.most = most
         """Items that may wait; what callers ask for beyond that is refused at once."""
         self.seconds = 0.0
         """How long one statement may take; 0 is for ever."""
-        self.perform = perform
+        self.do_group = do_group
         self.ready = threading.Condition()
         self.waiting: dict[Kind, deque[Ticket]] = {}
         self.size = 0
@@ -71,16 +57,16 @@ class Lane:
         for thread in self.threads:
             thread.start()
 
-    def put(self, tickets: Sequence[tuple[Kind, Ticket]]) -> Refusals:
+    def put(self, tickets: Sequence[Ticket]) -> Refusals:
         """Take the tickets in; those for which there is no room come back, with the reason."""
         refused: Refusals = []
         with self.ready:
-            for kind, ticket in tickets:
-                if self.size >= self.most and not (ticket.patient or kind.patient):
+            for ticket in tickets:
+                if self.size >= self.most and not (ticket.patient or ticket.item.patient):
                     detail = f"too much waits for the database already ({self.name})"
                     refused.append((ticket, Busy(RETRY_AFTER, detail=detail)))
                     continue
-                self._add(kind, ticket)
+                self._add(ticket)
                 self.size += 1
             if self.idle:
                 # A wake-up is a system call, and the lane takes the interpreter from whoever made it.
@@ -137,7 +123,7 @@ class Lane:
         if wanted := begun(tickets, time.monotonic()):
             keep_connection_usable()
             begin_statements()
-            settle(wanted, self.perform(kind, [ticket.item for ticket in wanted]))
+            settle(wanted, self.do_group(kind, [ticket.item for ticket in wanted]))
 
     def _next(self, me: int) -> Group | None:
         with self.ready:
@@ -158,7 +144,8 @@ class Lane:
 
     # ------------------------------------------------- the order, under `ready`
 
-    def _add(self, kind: Kind, ticket: Ticket) -> None:
+    def _add(self, ticket: Ticket) -> None:
+        kind = type(ticket.item)
         queue = self.waiting.get(kind)
         if queue is None:
             queue = self.waiting[kind] = deque()
@@ -169,7 +156,7 @@ class Lane:
             return None
         kind = next(iter(self.waiting))
         queue = self.waiting.pop(kind)
-        tickets = take(queue, kind.unique)
+        tickets = take(queue, None if kind.unique is Work.unique else kind.unique)
         if queue:
             # Behind the other kinds, so that none of them starves.
             self.waiting[kind] = queue
@@ -190,36 +177,36 @@ class Turns(Lane):
     def __init__(self, *arguments: Any, most: int, most_of_owner: int) -> None:
         super().__init__(*arguments, most=most)
         self.most_of_owner = most_of_owner
-        self.owners: OrderedDict[Hashable, deque[tuple[Kind, Ticket]]] = OrderedDict()
+        self.owners: OrderedDict[Hashable, deque[Ticket]] = OrderedDict()
         self.at_work: Counter[Hashable] = Counter()
 
-    def put(self, tickets: Sequence[tuple[Kind, Ticket]]) -> Refusals:
+    def put(self, tickets: Sequence[Ticket]) -> Refusals:
         """Take the tickets in; those for which there is no room, or whose owner waits for too much, come back."""
         error = RateLimited(RETRY_AFTER, limit="lists and other long reads that wait", most=str(self.most_of_owner))
         with self.ready:
             room: Counter[Hashable] = Counter()
-            fits: list[tuple[Kind, Ticket]] = []
+            fits: list[Ticket] = []
             refused: Refusals = []
-            for kind, ticket in tickets:
+            for ticket in tickets:
                 owner = owner_of(ticket)
                 room[owner] += 1
                 full = len(self.owners.get(owner, ())) + room[owner] > self.most_of_owner
-                (refused.append((ticket, error)) if full and not ticket.patient else fits.append((kind, ticket)))
+                (refused.append((ticket, error)) if full and not ticket.patient else fits.append(ticket))
         return refused + super().put(fits)
 
-    def _add(self, kind: Kind, ticket: Ticket) -> None:
-        self.owners.setdefault(owner_of(ticket), deque()).append((kind, ticket))
+    def _add(self, ticket: Ticket) -> None:
+        self.owners.setdefault(owner_of(ticket), deque()).append(ticket)
 
     def _take(self) -> Group | None:
         owner = self._turn()
         if owner is None:
             return None
         queue = self.owners.pop(owner)
-        kind, ticket = queue.popleft()
+        ticket = queue.popleft()
         if queue:
             self.owners[owner] = queue
         self.at_work[owner] += 1
-        return kind, [ticket]
+        return type(ticket.item), [ticket]
 
     def _turn(self) -> Hashable | None:
         """Return whose turn it is: the first owner with nothing at work, else the first that may have more."""
@@ -242,7 +229,7 @@ class Turns(Lane):
                 self.ready.notify()
 
     def _since(self) -> list[float]:
-        return [queue[0][1].since for queue in self.owners.values()]
+        return [queue[0].since for queue in self.owners.values()]
 
 
 def owner_of(ticket: Ticket) -> Hashable:

@@ -7,10 +7,10 @@ from concurrent.futures import Future
 from typing import Any
 
 from django.conf import settings
-from django.db import OperationalError
 from msgspec import Struct
 
-from a2a.errors import Unavailable
+from tasks_app.database.errors import Busy
+from tasks_app.database.work import Work
 
 LOOK = 0.25
 """Seconds between two looks at who waits."""
@@ -18,11 +18,6 @@ UNWATCHED = 0.5
 """Seconds before it is looked whether a caller is still there: by then most have their answer."""
 UNLIMITED = float("inf")
 """The patience of work whose result must not be lost: a claim that nobody hears of is a task without a worker."""
-
-
-class Busy(Unavailable, OperationalError):
-    """The database did not do it in time. Callers are told to come again; to work of our own it is a database that does
-    not answer."""
 
 
 class Left(Exception):
@@ -35,7 +30,7 @@ AnyFuture = Future[Any] | asyncio.Future[Any]
 class Ticket(Struct, eq=False):
     """An item, who is to hear of its result, and until when it may be begun."""
 
-    item: Any
+    item: Work[Any]
     future: AnyFuture | None = None
     loop: asyncio.AbstractEventLoop | None = None
     since: float = 0.0

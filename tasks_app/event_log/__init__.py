@@ -1,9 +1,7 @@
 """The log: the only writer of a task's state. Create, append, claim and read, all over groups.
 
-Nothing else in the service updates a task, and nothing here knows who waits: after a commit `told` passes on hints.
+Nothing else in the service updates a task, and nothing here knows who waits: after a commit `notify` passes on hints.
 """
-
-from collections.abc import Sequence
 
 from tasks_app.event_log.append import (
     PUSHING,
@@ -19,9 +17,9 @@ from tasks_app.event_log.append import (
 )
 from tasks_app.event_log.as_of import LONG, Long, ReadAsOf, read_as_of, read_as_of_many, recent
 from tasks_app.event_log.bodies import MakeBody, NoBody, body_of, make_bodies
-from tasks_app.event_log.claim import Claim, Refresh, Renew, claim, leased, refresh_many, release_all, renew
+from tasks_app.event_log.claim import Claim, Renew, claim, leased, release_all, renew
 from tasks_app.event_log.create import Create, FindKey, Known, create_many, find_key_many
-from tasks_app.event_log.locks import LOCKED, Held, Locked, pauses, refused
+from tasks_app.event_log.news import notify
 from tasks_app.event_log.outbox import GROWTH, deliveries
 from tasks_app.event_log.queue import Want, count_unfinished, next_after
 from tasks_app.event_log.read import (
@@ -52,11 +50,10 @@ from tasks_app.event_log.registry import (
     remove,
     seal_addresses,
 )
-from tasks_app.hints import Reached, hints
+from tasks_app.event_log.snapshots import Refresh
 
 __all__ = [
     "GROWTH",
-    "LOCKED",
     "LONG",
     "MOST",
     "PAGE",
@@ -70,10 +67,8 @@ __all__ = [
     "FindKey",
     "Full",
     "Head",
-    "Held",
     "Known",
     "LastEvents",
-    "Locked",
     "Long",
     "MakeBody",
     "NoBody",
@@ -104,7 +99,7 @@ __all__ = [
     "leased",
     "make_bodies",
     "next_after",
-    "pauses",
+    "notify",
     "read_as_of",
     "read_as_of_many",
     "read_events_many",
@@ -112,8 +107,6 @@ __all__ = [
     "read_many",
     "read_tails",
     "recent",
-    "refresh_many",
-    "refused",
     "register",
     "release_all",
     "remove",
@@ -122,13 +115,4 @@ __all__ = [
     "seal_addresses",
     "seq_of_message",
     "sources",
-    "told",
 ]
-
-
-def told(news: Sequence[Reached]) -> None:
-    """After a commit, and only then: who follows these tasks may look, and who runs tasks may claim."""
-    if news:
-        hints.reached(list(news))
-        if any(item.state == "submitted" for item in news):
-            hints.offer()

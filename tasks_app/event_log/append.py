@@ -6,7 +6,7 @@ next sequence numbers, and the events, the run and the exchange are inserted wit
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 from django.db import transaction
 from django.db.backends.utils import CursorWrapper
@@ -19,6 +19,8 @@ from a2a.events import Event, status_of
 from a2a.states import QUIET, TERMINAL, TRANSITIONS, TaskState
 from a2a.types import Status
 from tasks_app import clock
+from tasks_app.database.bridge import bridge
+from tasks_app.database.locks import Held
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import (
     BODIES,
@@ -40,16 +42,45 @@ from tasks_app.database.rows import (
     on_postgres,
     sqlite_time,
 )
-from tasks_app.event_log.locks import LOCKED, Held, Locked
+from tasks_app.database.work import LOCKED, GroupResult, NotDone, Work
+from tasks_app.event_log.exchanges import drop_exchange
+from tasks_app.event_log.news import notify
 from tasks_app.event_log.outbox import write_deliveries
 from tasks_app.event_log.registry import put
+from tasks_app.event_log.snapshots import Refresh, stale, write_snapshot
+from tasks_app.hints import Reached, hints
 from tasks_app.models import Task
 
 _TASK = Task._meta.db_table
 
 
-class Append(Struct, kw_only=True):
+class Appended(Struct, frozen=True):
+    """The task's last sequence number, and whether its snapshot should be refreshed."""
+
+    seq: int
+    stale: bool
+
+
+class Pushing(NotDone, frozen=True):
+    """The task has webhooks: the item is asked for again, and writes their deliveries then."""
+
+
+PUSHING = Pushing()
+
+
+class Unheard(Struct, frozen=True):
+    """A message waits that the run has not looked at, and this was not done."""
+
+
+UNHEARD = Unheard()
+
+Outcome = Appended | Unheard | NotDone | None
+
+
+class Append(Work[Appended | Unheard | None], Struct, kw_only=True):
     """Events for one task, and the conditions under which they may be added."""
+
+    lane = "write"
 
     task_id: str
     events: list[EventRow]
@@ -103,26 +134,27 @@ class Append(Struct, kw_only=True):
             self.size += event.size
             self.messages += event.kind == "message"
 
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[Outcome]:
+        return append_many(items)
 
-class Appended(Struct, frozen=True):
-    """The task's last sequence number, and whether its snapshot should be refreshed."""
+    @classmethod
+    def after_commit(cls, items: Sequence[Self], results: Sequence[GroupResult[Appended | Unheard | None]]) -> None:
+        """Notify followers and dispatchers; have stale snapshots refreshed."""
+        done = [(item, result) for item, result in zip(items, results, strict=True) if isinstance(result, Appended)]
+        notify([Reached(item.task_id, result.seq, item.state, item.messages > 0) for item, result in done])
+        for item, result in done:
+            if item.delay is not None:
+                hints.offer_in(item.delay)
+            if result.stale:
+                bridge.put(Refresh(task_id=item.task_id))
 
-    seq: int
-    stale: bool
+    def unique(self) -> str:
+        return self.task_id
 
-
-class Pushing(Struct, frozen=True):
-    """The task has webhooks, and this was not done: ask again with pushing."""
-
-
-PUSHING = Pushing()
-
-
-class Unheard(Struct, frozen=True):
-    """A message waits that the run has not looked at, and this was not done."""
-
-
-UNHEARD = Unheard()
+    def lighten(self) -> bool:
+        """Go without the exchange: a change is not undone because its record is refused. The recorder tries again."""
+        return drop_exchange(self)
 
 
 def change(
@@ -161,9 +193,6 @@ def sources(events: Sequence[Event]) -> list[str]:
     if (first := next((status.state for event in events if (status := status_of(event))), None)) is not None:
         allowed = {state for state in allowed if first in TRANSITIONS[state]}
     return sorted(allowed)
-
-
-Outcome = Appended | Locked | Pushing | Unheard | None
 
 
 def append_many(items: Sequence[Append]) -> list[Outcome]:
@@ -213,22 +242,6 @@ def _numbered(item: Append, seq: int) -> list[EventRow]:
 def _register(cursor: CursorWrapper, webhook: WebhookRow) -> None:
     put(cursor, webhook)
     Task.objects.filter(pk=webhook.task_id).update(pushes=True)
-
-
-ROW_CHARACTERS = 262_144
-"""Characters of events up to which a task has its snapshot refreshed while it works, on SQLite.
-
-SQLite writes the whole row anew with each change, snapshot included: every append to a task of megabytes would write
-megabytes. PostgreSQL leaves large columns where they are.
-"""
-
-
-def stale(seq: int, snapshot_seq: int, state: str | None) -> bool:
-    """Whether to fold the tail into the snapshot: at quiet moments, and when it has grown by half.
-
-    Growing by half keeps the total work of all refreshes linear in the number of events.
-    """
-    return seq > snapshot_seq and ((state is not None and state in QUIET) or seq - snapshot_seq > max(64, seq // 2))
 
 
 # The lock comes first and in id order: updates that lock as they go deadlock. Locked rows are skipped, or one row
@@ -332,6 +345,7 @@ def _outcome(
     if seq is not None:
         return Appended(seq, stale(seq, snapshot_seq, item.state))
     if pushes and not item.pushing:
+        item.pushing = True  # For the next time.
         return PUSHING
     if item.heard is not None and message_seq is not None and message_seq > item.heard:
         return UNHEARD
@@ -389,8 +403,7 @@ def _append_one(cursor: CursorWrapper, item: Append) -> Appended | Unheard | Non
         _register(cursor, item.webhook)
     if pushes or item.webhook:
         write_deliveries(cursor, {item.task_id: events})
-    refreshes = size <= ROW_CHARACTERS or item.state in QUIET
-    return Appended(seq, refreshes and stale(seq, snapshot_seq, item.state))
+    return Appended(seq, stale(seq, snapshot_seq, item.state, size))
 
 
 def _refused(cursor: CursorWrapper, item: Append) -> Unheard | None:
@@ -398,13 +411,3 @@ def _refused(cursor: CursorWrapper, item: Append) -> Unheard | None:
         return None
     cursor.execute(f"select 1 from {_TASK} where id = %s and message_seq > %s", (item.task_id, item.heard))
     return UNHEARD if cursor.fetchone() else None
-
-
-def write_snapshot(cursor: CursorWrapper, document: TaskDocument) -> None:
-    """On either database; a snapshot never goes back. It is left out for a row that somebody else holds."""
-    free = "for no key update skip locked" if on_postgres() else ""
-    cursor.execute(
-        f"update {_TASK} set snapshot_seq = %s, joined_seq = %s, snapshot_status = %s, artifacts = %s, history = %s "
-        f"where id = (select id from {_TASK} where id = %s and snapshot_seq < %s {free})",
-        (document.seq, document.seq, document.status, document.artifacts, document.history, document.id, document.seq),
-    )

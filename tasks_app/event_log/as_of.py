@@ -8,7 +8,7 @@ what was added since it last came.
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import orjson
 from msgspec import Struct
@@ -19,6 +19,7 @@ from a2a.documents import EventDocument, TaskDocument
 from a2a.events import fold as fold_events
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import SNAPSHOT_SEQ, on_postgres
+from tasks_app.database.work import Work
 from tasks_app.event_log.read import event_row, fold
 from tasks_app.models import Event, Task
 
@@ -30,19 +31,26 @@ KEPT_SIZE = 16_777_216
 _TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 
 
-class ReadAsOf(Struct, frozen=True, kw_only=True):
-    """A task as it was after the event of that number."""
-
-    task_id: str
-    context_id: str
-    seq: int
-
-
 class Long(Struct, frozen=True):
     """There is too much to fold in a group: ask for it alone, with read_as_of."""
 
 
 LONG = Long()
+
+
+class ReadAsOf(Work[TaskDocument | Long | None], Struct, frozen=True, kw_only=True):
+    """A task as it was after the event of that number."""
+
+    lane = "read"
+    repeatable = True
+
+    task_id: str
+    context_id: str
+    seq: int
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[TaskDocument | Long | None]:
+        return read_as_of_many(items)
 
 
 class Recent:

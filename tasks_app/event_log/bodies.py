@@ -8,7 +8,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from django.db import DatabaseError, InterfaceError
 from msgspec import Struct
@@ -18,6 +18,7 @@ from a2a.dialects.json.json_1_0 import document, event_of, task_of
 from a2a.documents import EventDocument, TaskDocument
 from a2a.events import fold
 from a2a.types import Task as TaskValue
+from tasks_app.database.work import Work
 from tasks_app.event_log.read import read_snapshot
 from tasks_app.models import Event, Task
 
@@ -26,16 +27,23 @@ KEPT_BYTES = 8_388_608
 """Characters of the logs whose tasks are kept, folded, for their next bodies."""
 
 
-class MakeBody(Struct, frozen=True, kw_only=True):
+class NoBody(Exception):
+    """The event cannot be told in that version; the log of the process says why."""
+
+
+class MakeBody(Work[bytes], Struct, frozen=True, kw_only=True):
     """The body of the delivery of an event."""
+
+    lane = "bodies"
+    repeatable = True
 
     task_id: str
     seq: int
     version: str
 
-
-class NoBody(Exception):
-    """The event cannot be told in that version; the log of the process says why."""
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[bytes | Exception]:
+        return make_bodies(items)
 
 
 class _Folded(Struct, frozen=True):
@@ -74,7 +82,7 @@ class Folds:
 _folds = Folds()
 
 
-def make_bodies(items: Sequence[MakeBody]) -> list[bytes | NoBody]:
+def make_bodies(items: Sequence[MakeBody]) -> list[bytes | Exception]:
     """Return the body of each. One that cannot be made harms no other."""
     return [_body(item) for item in items]
 

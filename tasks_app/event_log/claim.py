@@ -1,11 +1,11 @@
-"""Claims, leases and snapshots: the rest of what is written to a task's row."""
+"""Claims and leases: the rest of what is written to a task's row."""
 
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 from django.conf import settings
 from django.db import InterfaceError, NotSupportedError, OperationalError, connection, transaction
@@ -18,10 +18,11 @@ from a2a.events import StatusChanged
 from a2a.states import TaskState
 from a2a.types import Status
 from tasks_app import clock
+from tasks_app.database.locks import Held, refused
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import EVENTS, SNAPSHOT_SEQ, EventRow, as_json, on_postgres, sqlite_time
-from tasks_app.event_log.append import write_snapshot
-from tasks_app.event_log.locks import Held, refused
+from tasks_app.database.work import GroupResult, Work
+from tasks_app.event_log.news import notify
 from tasks_app.event_log.outbox import write_deliveries
 from tasks_app.event_log.queue import (
     Choice,
@@ -36,30 +37,45 @@ from tasks_app.event_log.queue import (
     working_of,
 )
 from tasks_app.event_log.read import COLUMNS, ReadTask, TaskRead, one_of, read_many, task_read
+from tasks_app.hints import Reached
 from tasks_app.models import Task
 
 log = logging.getLogger(__name__)
 _TASK = Task._meta.db_table
 
 
-class Claim(Struct, frozen=True, kw_only=True):
+class Claim(Work[list[TaskRead]], Struct, frozen=True, kw_only=True):
     """A worker's wish for as many tasks as it has slots, kind by kind."""
+
+    lane = "write"
+    patient = True
 
     worker: str
     wants: tuple[Want, ...]
 
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[list[TaskRead]]:
+        return [claim(item) for item in items]
 
-class Renew(Struct, frozen=True, kw_only=True):
+    @classmethod
+    def after_commit(cls, items: Sequence[Self], results: Sequence[GroupResult[list[TaskRead]]]) -> None:
+        """Notify the followers of the tasks that are worked on now."""
+        documents = [read.document for reads in results if isinstance(reads, list) for read in reads]
+        notify([Reached(task.id, task.seq, task.state) for task in documents])
+
+
+class Renew(Work[set[str]], Struct, frozen=True, kw_only=True):
     """A heartbeat: the worker still has these (task, attempt) pairs."""
+
+    lane = "write"
+    patient = True
 
     worker: str
     held: tuple[tuple[str, int], ...]
 
-
-class Refresh(Struct, frozen=True, kw_only=True):
-    """Fold the tail of a task into its snapshot."""
-
-    task_id: str
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[set[str]]:
+        return [renew(item) for item in items]
 
 
 # The database's clock decides about leases, since workers' clocks may differ; SQLite is on the one machine.
@@ -305,13 +321,3 @@ def renew(wish: Renew) -> set[str]:
 def release_all() -> int:
     """Ends every lease at once: at the start of the only process that there is."""
     return Task.objects.filter(lease_until__isnull=False).update(lease_until=datetime(2000, 1, 1, tzinfo=UTC))
-
-
-def refresh_many(items: Sequence[Refresh]) -> list[None]:
-    """Folds the tails; a snapshot never goes back."""
-    ids = sorted({item.task_id for item in items})
-    reads = [read for read in read_many([ReadTask(task_id=task_id, sight=None) for task_id in ids]) if read]
-    with transaction.atomic(), connection.cursor() as cursor:
-        for read in reads:
-            write_snapshot(cursor, read.document)
-    return [None for _ in items]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Self
 
 from django.db import transaction
 from django.db.backends.utils import CursorWrapper
@@ -36,12 +37,39 @@ from tasks_app.database.rows import (
     as_json,
     on_postgres,
 )
-from tasks_app.event_log.locks import LOCKED, Locked
+from tasks_app.database.work import LOCKED, GroupResult, Locked, Work
+from tasks_app.event_log.exchanges import drop_exchange
 from tasks_app.event_log.read import one_of
+from tasks_app.hints import hints
 
 
-class Create(Struct, kw_only=True):
+class Known(Struct, frozen=True, kw_only=True):
+    """The message id was used before: for this."""
+
+    fingerprint: str
+    task_id: str | None
+    turn_id: str | None
+
+
+class FindKey(Work[Known | None], Struct, frozen=True, kw_only=True):
+    """Look up the task or reply that a message id of an owner stands for."""
+
+    lane = "read"
+    repeatable = True
+
+    owner_id: int
+    key: str
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[Known | None]:
+        return find_key_many(items)
+
+
+class Create(Work[Known | None], Struct, kw_only=True):
     """A task with its first events, or a turn without a task."""
+
+    lane = "write"
+    repeatable = True
 
     key: KeyRow
     task: TaskRow | None = None
@@ -55,13 +83,25 @@ class Create(Struct, kw_only=True):
     exchange: ExchangeRow | None = None
     body: BodyRow | None = None
 
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[Known | Locked | None]:
+        return create_many(items)
 
-class Known(Struct, frozen=True, kw_only=True):
-    """The message id was used before: for this."""
+    @classmethod
+    def after_commit(cls, items: Sequence[Self], results: Sequence[GroupResult[Known | None]]) -> None:
+        """Notify dispatchers alone: a new task has no followers yet."""
+        new = [item.task for item, result in zip(items, results, strict=True) if result is None and item.task]
+        if queues := frozenset({task.queue for task in new if task.state == "submitted"}):
+            hints.offer(queues)
+        if any(item.deliveries for item in items):
+            hints.due()
 
-    fingerprint: str
-    task_id: str | None
-    turn_id: str | None
+    def unique(self) -> tuple[int, str]:
+        return self.key.owner_id, self.key.key
+
+    def lighten(self) -> bool:
+        """Go without the exchange: a change is not undone because its record is refused. The recorder tries again."""
+        return drop_exchange(self)
 
 
 def create_many(items: Sequence[Create]) -> list[Known | Locked | None]:
@@ -77,13 +117,6 @@ def create_many(items: Sequence[Create]) -> list[Known | Locked | None]:
     known = find_key_many([FindKey(owner_id=item.key.owner_id, key=item.key.key) for item in lost])
     found = iter([_own(item, key) for item, key in zip(lost, known, strict=True)])
     return [None if place in won else next(found) for place in range(len(items))]
-
-
-class FindKey(Struct, frozen=True, kw_only=True):
-    """Look up the task or reply that a message id of an owner stands for."""
-
-    owner_id: int
-    key: str
 
 
 def find_key_many(items: Sequence[FindKey]) -> list[Known | None]:

@@ -19,8 +19,8 @@ from a2a.dialects import BY_VERSION
 from a2a.documents import EventKind
 from a2a.states import QUIET
 from tasks_app import clock
+from tasks_app.database.locks import Held
 from tasks_app.database.rows import DELIVERIES, DeliveryRow, EventRow, WebhookRow, on_postgres, sqlite_time
-from tasks_app.event_log.locks import Held
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7
 from tasks_app.models import Delivery, DeliveryTry, Event, PushConfig

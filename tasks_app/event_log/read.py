@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import orjson
 from msgspec import Struct
@@ -13,6 +13,7 @@ from a2a.dialects.json.json_1_0 import document, event_of, task_of
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import SNAPSHOT_SEQ, VISIBLE, on_postgres, sight_of
+from tasks_app.database.work import Work
 from tasks_app.hints import Reached
 from tasks_app.models import Event, Task
 
@@ -20,21 +21,6 @@ PAGE = 100
 """Events read at once."""
 PAGE_SIZE = 262_144
 """Characters of payload read at once; one event is read whatever its size."""
-
-
-class ReadHead(Struct, frozen=True, kw_only=True):
-    """Where a task stands, without what it holds."""
-
-    task_id: str
-    sight: str | None
-    """From access.sight; None is the server itself."""
-
-
-class ReadTask(ReadHead, frozen=True, kw_only=True):
-    """A task as it is now."""
-
-    history: bool = True
-    """Whether its messages are wanted: they may be many megabytes."""
 
 
 class TaskRead(Struct, frozen=True, kw_only=True):
@@ -71,18 +57,65 @@ class Head(Struct, frozen=True, kw_only=True):
     messages: int
 
 
-class ReadEvents(Struct, frozen=True, kw_only=True):
+class ReadHead(Work[Head | None], Struct, frozen=True, kw_only=True):
+    """Where a task stands, without what it holds."""
+
+    lane = "read"
+    repeatable = True
+
+    task_id: str
+    sight: str | None
+    """From access.sight; None is the server itself."""
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[Head | None]:
+        return read_heads_many(items)
+
+
+class ReadTask(Work[TaskRead | None], Struct, frozen=True, kw_only=True):
+    """A task as it is now."""
+
+    lane = "read"
+    repeatable = True
+
+    task_id: str
+    sight: str | None
+    """From access.sight; None is the server itself."""
+
+    history: bool = True
+    """Whether its messages are wanted: they may be many megabytes."""
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[TaskRead | None]:
+        return read_many(items)
+
+
+class ReadEvents(Work[list[EventDocument]], Struct, frozen=True, kw_only=True):
     """The events of a task after a sequence number, a page at most."""
+
+    lane = "read"
+    repeatable = True
 
     task_id: str
     after: int
     context_id: str
 
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[list[EventDocument]]:
+        return read_events_many(items)
 
-class LastEvents(Struct, frozen=True, kw_only=True):
+
+class LastEvents(Work[list[Reached]], Struct, frozen=True, kw_only=True):
     """How far tasks have come; for readers that missed a hint."""
 
+    lane = "read"
+    repeatable = True
+
     task_ids: tuple[str, ...]
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[list[Reached]]:
+        return last_events_many(items)
 
 
 COLUMNS = (
@@ -145,7 +178,7 @@ def read_heads_many(items: Sequence[ReadHead]) -> list[Head | None]:
     return [_seen(found.get(item.task_id), item) for item in items]
 
 
-def _rows(columns: str, items: Sequence[ReadHead]) -> list[tuple[Any, ...]]:
+def _rows(columns: str, items: Sequence[ReadHead | ReadTask]) -> list[tuple[Any, ...]]:
     """The rows of the tasks that may be seen."""
     open_ids = [item.task_id for item in items if item.sight is None]
     sights = [item.sight for item in items if item.sight is not None]
@@ -175,7 +208,7 @@ def _allowed(sights: Sequence[str], open_ids: Sequence[str]) -> tuple[str, list[
 Found = TypeVar("Found", TaskRead, Head)
 
 
-def _seen(found: Found | None, item: ReadHead) -> Found | None:
+def _seen(found: Found | None, item: ReadHead | ReadTask) -> Found | None:
     """In a group the server itself and a stranger may ask for the same task."""
     if found is None or item.sight is None:
         return found

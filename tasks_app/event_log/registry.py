@@ -9,8 +9,9 @@ from msgspec import Struct
 from a2a.dialects.webhooks import SIGNED
 from a2a.states import TERMINAL, TaskState
 from tasks_app import clock
+from tasks_app.database.locks import Held, refused
 from tasks_app.database.rows import VISIBLE, WEBHOOKS, WebhookRow
-from tasks_app.event_log.locks import Held, refused
+from tasks_app.database.work import ItemRefused
 from tasks_app.event_log.outbox import write_end
 from tasks_app.models import Delivery, PushConfig, Task
 from tasks_app.sealing import leads_alike, opened, readable, seal, site_of
@@ -23,7 +24,7 @@ _TASK = Task._meta.db_table
 _LIVE = [state for state, _ in PushConfig.STATES if state != "removed"]
 
 
-class Full(Exception):
+class Full(ItemRefused):
     """The task has as many webhooks as it may have."""
 
 

@@ -10,11 +10,13 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from functools import partial
+from typing import Self
 
 from django.db import InterfaceError, InternalError, OperationalError, connection
 from msgspec import Struct
 
-from tasks_app.database.bridge import KINDS, Kind, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Work
 from tasks_app.exchanges.backlog import Backlog, Pair
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.storage import write
@@ -28,15 +30,21 @@ ROW_SIZE = 2_000
 """About what the row of an exchange takes in memory."""
 
 
-class Record(Struct, frozen=True):
+class Record(Work[None], Struct, frozen=True):
     """Exchanges to write: new ones whole, the endings of those whose request half is there, and both of those of which
     nobody knows."""
+
+    lane = "write"
 
     new: list[Pair]
     endings: list[Pair]
     doubtful: list[Pair] = []
     again: bool = False
     """They are from the backlog."""
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[None]:
+        return record_many(items)
 
     @property
     def pairs(self) -> list[Pair]:
@@ -211,6 +219,3 @@ def _write_one(*groups: list[Pair]) -> None:
         recorder.backlog.lose()
         ((row, _),) = (pair for group in groups for pair in group)
         log.exception("exchange %s was not recorded", row.id)
-
-
-KINDS[Record] = Kind(lane="write", perform=record_many)

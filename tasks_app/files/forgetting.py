@@ -9,7 +9,8 @@ from django.core.files.base import ContentFile
 from django.db.migrations.recorder import MigrationRecorder
 
 from tasks_app import clock
-from tasks_app.database.bridge import Do, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do
 from tasks_app.files.storage import DoWithFiles, path_of, storage
 from tasks_app.models import File
 

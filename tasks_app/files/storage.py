@@ -1,25 +1,26 @@
 """Where the bytes are, and reading them."""
 
 from collections.abc import Sequence
+from typing import Generic, Self
 
 from django.core.files.storage import Storage, storages
 from msgspec import Struct
 
 from a2a.files import id_of
-from tasks_app.database.bridge import KINDS, Do, Kind, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do, R, Work
 from tasks_app.models import File
 
 
-class DoWithFiles(Do, frozen=True):
+class DoWithFiles(Do[R], Generic[R], frozen=True):
     """Any function that reads or writes stored bytes, in a lane of its own: a slow disk holds up nothing else."""
 
+    lane = "files"
+    patient = True
+    """A large file takes its time."""
 
-KINDS[DoWithFiles] = Kind(
-    lane="files",
-    perform=KINDS[Do].perform,
-    patient=True,  # A large file takes its time.
-    unique=lambda item: None,  # One at a time: nobody waits for the files of others, nor are all of them in memory.
-)
+    def unique(self) -> None:
+        """Make all items equal, for groups of one: nobody waits for the files of others, nor are all in memory."""
 
 
 def storage() -> Storage:
@@ -41,27 +42,29 @@ class RunFiles:
     """The reader of files that runs are given."""
 
     async def read(self, url: str) -> bytes:
-        content: bytes = await bridge.ask(DoWithFiles(lambda: load(url)))
-        return content
+        return await bridge.ask(DoWithFiles(lambda: load(url)))
 
     def read_now(self, url: str) -> bytes:
-        content: bytes = bridge.do(DoWithFiles(lambda: load(url)))
-        return content
+        return bridge.do(DoWithFiles(lambda: load(url)))
 
 
 run_files = RunFiles()
 """One reader for all runs."""
 
 
-class FindFile(Struct, frozen=True):
+class FindFile(Work[File | None], Struct, frozen=True):
     """The row of a file that has not been forgotten."""
 
+    lane = "read"
+    repeatable = True
+
     id: str
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[File | None]:
+        return find_many(items)
 
 
 def find_many(items: Sequence[FindFile]) -> list[File | None]:
     found = {row.id: row for row in File.objects.filter(pk__in={item.id for item in items}).exclude(holder="")}
     return [found.get(item.id) for item in items]
-
-
-KINDS[FindFile] = Kind(lane="read", repeatable=True, perform=find_many)

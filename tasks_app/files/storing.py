@@ -43,14 +43,14 @@ def any_large(parts: Sequence[Part]) -> bool:
     return any(part.raw is not None and len(part.raw) > settings.A2A_INLINE_BYTES for part in parts)
 
 
-def keeping(parts: tuple[Part, ...], task_id: str = "", besides: int = 0) -> DoWithFiles:
+def keeping(parts: tuple[Part, ...], task_id: str = "", besides: int = 0) -> DoWithFiles[Kept]:
     """An item that stores what is large. Its result is Kept; the bytes besides are of files without a row yet."""
     return DoWithFiles(lambda: keep(parts, task_id, besides))
 
 
 async def kept(action: Action, task_id: str, waiting: Sequence[FileRow]) -> tuple[Action, list[FileRow]]:
     """An agent's action with its large parts stored. Raises TooLarge."""
-    done: Kept = await bridge.ask(keeping(action.parts, task_id, sum(row.size for row in waiting)))
+    done = await bridge.ask(keeping(action.parts, task_id, sum(row.size for row in waiting)))
     return replace(action, parts=done.parts), done.rows
 
 
@@ -100,7 +100,7 @@ def _stored(part: Part, task_id: str) -> tuple[Part, FileRow]:
     return replace(part, raw=None, url=url), row
 
 
-def dropping(rows: Sequence[FileRow]) -> DoWithFiles:
+def dropping(rows: Sequence[FileRow]) -> DoWithFiles[None]:
     """An item that deletes files whose rows were not written."""
     return DoWithFiles(lambda: _delete(rows))
 

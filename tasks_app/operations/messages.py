@@ -22,20 +22,9 @@ from a2a.types import Message, Role, Status
 from tasks_app import clock
 from tasks_app.callers.access import check_tenant, for_agents, sight
 from tasks_app.callers.account import account
-from tasks_app.database.bridge import DoSlowly
 from tasks_app.database.rows import KeyRow
-from tasks_app.event_log import (
-    Append,
-    Appended,
-    FindKey,
-    Full,
-    Head,
-    Known,
-    ReadTask,
-    TaskRead,
-    change,
-    seq_of_message,
-)
+from tasks_app.database.work import DoSlowly
+from tasks_app.event_log import Append, Appended, FindKey, Full, Head, Known, ReadTask, TaskRead, change, seq_of_message
 from tasks_app.event_log.conversation import conversation_of
 from tasks_app.files import Kept, any_large, dropping, run_files
 from tasks_app.ids import own_context, uuid7

@@ -23,7 +23,8 @@ from a2a.requests import (
 from a2a.states import TaskState
 from tasks_app.callers import access
 from tasks_app.callers.access import Caller, check_scope
-from tasks_app.database.bridge import Do, DoSlowly, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do, DoSlowly
 from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
 from tasks_app.operations import cards, messages, push_configs, tasks

@@ -20,8 +20,8 @@ from a2a.types import PushConfig
 from tasks_app import clock
 from tasks_app.callers.access import sight
 from tasks_app.callers.buckets import Buckets
-from tasks_app.database.bridge import Do, DoSlowly
 from tasks_app.database.rows import WebhookRow
+from tasks_app.database.work import Do, DoSlowly
 from tasks_app.event_log import MOST, Full, Register, Remove, UnderWay, register, remove
 from tasks_app.ids import uuid7
 from tasks_app.models import PushConfig as Row

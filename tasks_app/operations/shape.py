@@ -11,7 +11,7 @@ from a2a.documents import TaskDocument
 from a2a.run import Run
 from a2a.types import Message
 from tasks_app.callers.access import Caller
-from tasks_app.database.bridge import Left
+from tasks_app.database.waits import Left
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.operations.capabilities import Capability
 

@@ -10,7 +10,7 @@ from a2a.states import TERMINAL, TaskState
 from a2a.types import Status
 from tasks_app import clock
 from tasks_app.callers.access import check_tenant, sight
-from tasks_app.database.bridge import DoSlowly
+from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import Appended, Head, Long, ReadAsOf, ReadHead, ReadTask, TaskRead, change, read_as_of
 from tasks_app.operations.pages import page_of
 from tasks_app.operations.shape import Context, Done, Follow, Steps

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from tasks_app import clock
 from tasks_app.callers.account import account
-from tasks_app.database.bridge import DoApart, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import DoApart
 from tasks_app.event_log import count_unfinished
 
 log = logging.getLogger(__name__)

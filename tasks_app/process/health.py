@@ -9,8 +9,9 @@ from django.conf import settings
 from msgspec import Struct
 
 from tasks_app import clock
-from tasks_app.database.bridge import DoApart, bridge
+from tasks_app.database.bridge import bridge
 from tasks_app.database.schema import lacking
+from tasks_app.database.work import DoApart
 from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
 from tasks_app.runner.runner import runner

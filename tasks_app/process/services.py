@@ -10,7 +10,8 @@ from typing import Literal, Protocol, assert_never
 from django.conf import settings
 
 from tasks_app import webhooks
-from tasks_app.database.bridge import Do, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do
 from tasks_app.event_log import release_all
 from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.recording import recorder

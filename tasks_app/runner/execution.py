@@ -25,8 +25,9 @@ from a2a.states import TaskState
 from a2a.types import Message, Role, Task
 from tasks_app import clock
 from tasks_app.callers.access import owner_for_agents
-from tasks_app.database.bridge import DoSlowly, bridge
+from tasks_app.database.bridge import bridge
 from tasks_app.database.rows import RunRow
+from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import ReadEvents, TaskRead, change
 from tasks_app.event_log.conversation import conversation_of
 from tasks_app.files import run_files

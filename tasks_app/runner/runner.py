@@ -19,7 +19,8 @@ from django.conf import settings
 
 from a2a.agents import Agent, registry
 from a2a.states import TERMINAL
-from tasks_app.database.bridge import Do, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do
 from tasks_app.event_log import Claim, TaskRead, Want, leased
 from tasks_app.hints import ANY, Reached, hints
 from tasks_app.runner.execution import Execution, start_together

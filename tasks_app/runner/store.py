@@ -9,8 +9,10 @@ from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError
 
 from a2a.errors import Unavailable
-from tasks_app.database.bridge import DoSlowly, bridge
-from tasks_app.event_log import Append, Appended, Held, Unheard, run_seq, told
+from tasks_app.database.bridge import bridge
+from tasks_app.database.locks import Held
+from tasks_app.database.work import DoSlowly
+from tasks_app.event_log import Append, Appended, Unheard, notify, run_seq
 from tasks_app.hints import Reached
 from tasks_app.runner.stopped import LostLease, MessageWaits, WriteFailed
 
@@ -60,5 +62,5 @@ async def _written(item: Append) -> int | None:
     seq: int | None = await bridge.ask(DoSlowly(partial(run_seq, item.task_id, item.attempt or 0)))
     if seq is None or seq == item.after:
         return None
-    told([Reached(item.task_id, seq, item.state)])  # The commit was not answered, so nobody was.
+    notify([Reached(item.task_id, seq, item.state)])  # The commit was not answered, so nobody was.
     return seq

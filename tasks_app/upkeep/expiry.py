@@ -11,8 +11,10 @@ from django.db.models import Q
 from a2a.scribe import Scribe
 from a2a.states import INTERRUPTED, TaskState
 from tasks_app import clock
-from tasks_app.database.bridge import DoApart, bridge
-from tasks_app.event_log import Append, Appended, Held, change
+from tasks_app.database.bridge import bridge
+from tasks_app.database.locks import Held
+from tasks_app.database.work import DoApart
+from tasks_app.event_log import Append, Appended, change
 from tasks_app.ids import uuid7
 from tasks_app.models import Task
 

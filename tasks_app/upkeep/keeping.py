@@ -7,8 +7,8 @@ import time
 from django.conf import settings
 
 from tasks_app import clock
+from tasks_app.database.locks import Held
 from tasks_app.database.rows import on_postgres
-from tasks_app.event_log import Held
 from tasks_app.upkeep.kinds import HEAPS, Heap
 from tasks_app.upkeep.processes import doubts, entry, sources
 from tasks_app.upkeep.stepping import Steps, let_go, on_lane

@@ -10,9 +10,11 @@ from django.conf import settings
 
 from a2a.states import TaskState
 from tasks_app import clock
-from tasks_app.database.bridge import Do, DoApart, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.locks import Held
 from tasks_app.database.rows import RunRow
-from tasks_app.event_log import Held, change
+from tasks_app.database.work import Do, DoApart
+from tasks_app.event_log import change
 from tasks_app.models import Task
 from tasks_app.runner.retries import Attempt, Verdict, lost, overtime
 

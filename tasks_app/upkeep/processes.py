@@ -15,7 +15,8 @@ import orjson
 from django.db.models import Max
 
 from tasks_app import __version__, clock
-from tasks_app.database.bridge import Do, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do
 from tasks_app.models import Exchange, Process
 
 GAP = timedelta(days=3)

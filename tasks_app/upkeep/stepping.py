@@ -1,17 +1,17 @@
 """Steps of deleting: where each runs, how many rows it takes, how long the pause behind it is."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Generic, Self
 
 from django.db import connection
 from msgspec import Struct
 
-from tasks_app.database.bridge import KINDS, Do, bridge
-from tasks_app.database.lanes import Kind
+from tasks_app.database.bridge import bridge
 from tasks_app.database.rows import on_postgres
+from tasks_app.database.work import Do, R, Work
 from tasks_app.upkeep.kinds import Batch, Heap
 
 FEWEST, MOST = 200, 5000
@@ -34,14 +34,19 @@ _MINE = (
 )
 
 
-class Forget(Do, frozen=True):
+class Forget(Work[R], Struct, Generic[R], frozen=True):
     """A step, on PostgreSQL: on a connection of its own, beside the writers."""
 
+    lane = "retention"
 
-KINDS[Forget] = Kind(lane="retention", perform=lambda items: [item.function() for item in items])
+    function: Callable[[], R]
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[R]:
+        return [item.function() for item in items]
 
 
-def on_lane(function: Callable[[], Any]) -> Any:
+def on_lane(function: Callable[[], R]) -> R:
     """Run a step where it disturbs the writers least. SQLite has one writer, so there it is among them."""
     return bridge.do(Forget(function) if on_postgres() else Do(function), patience=0)
 

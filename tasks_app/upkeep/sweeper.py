@@ -10,7 +10,7 @@ from contextlib import suppress
 from django.conf import settings
 
 from tasks_app import files
-from tasks_app.event_log import Held
+from tasks_app.database.locks import Held
 from tasks_app.exchanges.recording import recorder
 from tasks_app.hints import hints
 from tasks_app.upkeep.expiry import expire

@@ -9,7 +9,8 @@ from typing import Any
 from django.db import DatabaseError, InterfaceError, transaction
 
 from tasks_app import clock
-from tasks_app.database.bridge import Do, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do
 from tasks_app.event_log import MakeBody, body_of
 from tasks_app.hints import hints
 from tasks_app.models import Delivery, PushConfig

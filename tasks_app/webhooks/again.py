@@ -11,7 +11,8 @@ from django.db import transaction
 from msgspec import Struct
 
 from tasks_app import clock
-from tasks_app.database.bridge import Do, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do
 from tasks_app.hints import hints
 from tasks_app.models import Delivery, PushConfig
 from tasks_app.operators.audit import Operator, record_acts, state_changes

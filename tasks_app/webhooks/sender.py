@@ -21,7 +21,9 @@ from django.db import DatabaseError, InterfaceError
 
 from tasks_app import clock
 from tasks_app.callers.buckets import Buckets
-from tasks_app.database.bridge import UNLIMITED, Do, DoApart, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.waits import UNLIMITED
+from tasks_app.database.work import Do, DoApart
 from tasks_app.event_log import SEALED_AT_ONCE, MakeBody, NoBody, seal_addresses
 from tasks_app.hints import hints
 from tasks_app.outbound import dialling as outbound

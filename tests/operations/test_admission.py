@@ -16,7 +16,8 @@ from a2a.errors import RateLimited, Unavailable
 from a2a.requests import CancelTask
 from a2a.states import TaskState
 from tasks_app.callers.account import Account
-from tasks_app.database.bridge import Do, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do
 from tasks_app.models import IdempotencyKey, Task
 from tasks_app.operations.perform import _drive
 from tasks_app.operations.shape import Await, Context, Left, Steps, Wait

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from django.db import DataError, InterfaceError, InternalError, OperationalError
-from msgspec.structs import replace
 
 from a2a.errors import Unavailable
 from a2a.requests import GetTask
-from tasks_app.database.bridge import KINDS, DoSlowly
+from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import Append, Claim, Want, claim, create_many
 from tasks_app.hints import hints
 from tasks_app.models import Event, Run, Task
@@ -42,14 +41,14 @@ def away(monkeypatch: pytest.MonkeyPatch) -> Callable[[Outage, set[int]], None]:
     """Lets those writes of agents that have these numbers meet an outage; all others go well."""
 
     def meet(outage: Outage, which: set[int]) -> None:
-        kind, number = KINDS[Append], itertools.count(1)
+        whole, number = Append.do_many, itertools.count(1)
 
         def perform(items: Sequence[Any]) -> list[Any]:
             if any(event.actor == "agent" for item in items for event in item.events) and next(number) in which:
-                return outage(kind.perform, items)
-            return kind.perform(items)
+                return outage(whole, items)
+            return whole(items)
 
-        monkeypatch.setitem(KINDS, Append, replace(kind, perform=perform))
+        monkeypatch.setattr(Append, "do_many", perform)
 
     return meet
 
@@ -83,13 +82,13 @@ def test_whatever_a_database_that_is_away_answers_no_run_fails_by_it(owner: Pers
 def test_a_claim_whose_answer_is_lost_costs_no_attempt(
     owner: Person, monkeypatch: pytest.MonkeyPatch, outage: Outage
 ) -> None:
-    kind, number = KINDS[Claim], itertools.count()
+    whole, number = Claim.do_many, itertools.count()
 
     def perform(items: Sequence[Any]) -> list[Any]:
         waiting = Task.objects.filter(state="submitted").exists()
-        return outage(kind.perform, items) if waiting and not next(number) else kind.perform(items)
+        return outage(whole, items) if waiting and not next(number) else whole(items)
 
-    monkeypatch.setitem(KINDS, Claim, replace(kind, perform=perform))
+    monkeypatch.setattr(Claim, "do_many", perform)
     task = sent(owner, "hello", "form-coroutine", return_immediately=True)
     until(lambda: runner.doubtful, "the claim is in doubt")
     hints.offer()
@@ -101,18 +100,18 @@ def test_a_claim_whose_answer_is_lost_costs_no_attempt(
 def test_tasks_of_a_lost_claim_are_begun_though_the_next_claim_fails(
     owner: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind, lost = KINDS[Claim], []
+    whole, lost = Claim.do_many, []
 
     def perform(items: Sequence[Any]) -> list[Any]:
         if not lost and Task.objects.filter(state="submitted").exists():
             lost.append("after the commit")
-            return after_the_commit(kind.perform, items)
+            return after_the_commit(whole, items)
         if len(lost) == 1:
             lost.append("before the commit")
-            return before_the_commit(kind.perform, items)
-        return kind.perform(items)
+            return before_the_commit(whole, items)
+        return whole(items)
 
-    monkeypatch.setitem(KINDS, Claim, replace(kind, perform=perform))
+    monkeypatch.setattr(Claim, "do_many", perform)
     sent(owner, "hello", "form-coroutine", return_immediately=True)
     until(lambda: runner.doubtful, "the claim is in doubt")
     hints.offer()
@@ -166,14 +165,14 @@ def test_a_run_that_is_stopped_before_its_first_step_calls_nobody(owner: Person,
 def test_an_agent_that_was_not_called_for_want_of_the_database_keeps_its_attempt(
     owner: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind, number = KINDS[DoSlowly], itertools.count()
+    whole, number = DoSlowly.do_many, itertools.count()
 
     def perform(items: Sequence[Any]) -> list[Any]:
         if any("_prepare" in getattr(item.function, "__qualname__", "") for item in items) and not next(number):
             raise OperationalError("the connection is closed")
-        return kind.perform(items)
+        return whole(items)
 
-    monkeypatch.setitem(KINDS, DoSlowly, replace(kind, perform=perform))
+    monkeypatch.setattr(DoSlowly, "do_many", perform)
     task = sent(owner, message("hello", context_id="c"), "form-coroutine")
     assert (task.status.state, text_of(task)) == ("completed", "hello")
     assert list(Run.objects.order_by("number").values_list("outcome", flat=True)) == ["released", "completed"]

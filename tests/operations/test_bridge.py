@@ -22,9 +22,13 @@ from a2a.states import TERMINAL, TaskState
 from tasks_app import clock
 from tasks_app.callers.access import sight
 from tasks_app.database import prepared as statements
-from tasks_app.database.bridge import GROUP, KINDS, Do, DoSlowly, bridge, perform, take
+from tasks_app.database.bridge import bridge
+from tasks_app.database.groups import do_group
+from tasks_app.database.lanes import GROUP, take
+from tasks_app.database.locks import Held, pauses
 from tasks_app.database.waits import Ticket
-from tasks_app.event_log import LOCKED, Append, Appended, Held, Known, ReadTask, Refresh, pauses, read_many
+from tasks_app.database.work import LOCKED, Do, DoSlowly
+from tasks_app.event_log import Append, Appended, Known, ReadTask, Refresh, read_many
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7_at
 from tasks_app.models import Delivery, Event, IdempotencyKey, PushConfig, Task
@@ -75,7 +79,7 @@ def test_what_goes_wrong_with_one_function_is_the_answer_to_its_caller_alone() -
 
     for kind in (Do, DoSlowly):
         items = [kind(lambda: done.append("before")), kind(wrong), kind(lambda: "after")]
-        before, error, after = perform(KINDS[kind], items)
+        before, error, after = do_group(kind, items)
         assert (before, type(error), after) == (None, IntegrityError, "after")
     assert done == ["before", "before"], "what is done is not done again"
 
@@ -380,8 +384,8 @@ def test_in_a_group_only_the_task_whose_webhook_is_held_is_asked_for_again(owner
     free, taken = hooked(owner, "https://93.184.216.34/"), hooked(owner, "https://93.184.216.34/")
     items = [addition(task_id, chunk("x"), pushing=True) for task_id in (taken, free)]
     with held("pushconfig", "task_id", taken):
-        assert perform(KINDS[Append], items) == [LOCKED, Appended(2, False)]
-    assert perform(KINDS[Append], items[:1]) == [Appended(2, False)]
+        assert do_group(Append, items) == [LOCKED, Appended(2, False)]
+    assert do_group(Append, items[:1]) == [Appended(2, False)]
     assert sorted(Delivery.objects.values_list("task_id", flat=True)) == sorted([free, taken])
 
 

@@ -9,13 +9,15 @@ from django.test.utils import CaptureQueriesContext
 from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.database import prepared as prepared_ones
-from tasks_app.database.bridge import KINDS, bridge, perform
+from tasks_app.database.bridge import bridge
+from tasks_app.database.groups import do_group
 from tasks_app.event_log import PUSHING, Append, Appended
 from tasks_app.models import Delivery, PushConfig
 from tasks_app.webhooks import turns
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import TryResult
 from tests.conftest import Person, on_postgres
+from tests.lanes import inline_lanes
 from tests.operations.rows import addition, chunk, creation, status
 from tests.operations.webhooks import DONE, WORKS, happens, hooked, pump, seqs, states, task
 from tests.receiver import Receiver
@@ -25,12 +27,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 
 def statements(work: Any) -> int:
     """How many the write lane needs for it."""
-    before, bridge.inline = bridge.inline, True
-    try:
-        with CaptureQueriesContext(connection) as captured:
-            work()
-    finally:
-        bridge.inline = before
+    with inline_lanes(), CaptureQueriesContext(connection) as captured:
+        work()
     return len(captured)
 
 
@@ -49,13 +47,12 @@ def test_a_task_without_webhooks_pays_nothing(lanes: None, owner: Person, monkey
 def test_in_a_group_tasks_with_and_without_webhooks_get_their_own(lanes: None, owner: Person, there: Receiver) -> None:
     plain, with_one = task(owner), hooked(owner, there.url)
     items = [addition(plain, WORKS), addition(with_one, WORKS)]
-    first, second = perform(KINDS[Append], items)
+    first, second = do_group(Append, items)
     assert isinstance(first, Appended)
     assert isinstance(second, Appended) if not on_postgres() else second is PUSHING
     if on_postgres():
         items = [addition(plain, chunk("x")), items[1]]
-        items[1].pushing = True
-        assert [type(result) for result in perform(KINDS[Append], items)] == [Appended, Appended]
+        assert [type(result) for result in do_group(Append, items)] == [Appended, Appended]
     pump()
     assert seqs(there) == [2]
 
@@ -65,7 +62,7 @@ def test_an_item_that_is_tried_again_in_a_smaller_group_keeps_its_numbers(lanes:
     taken = creation(owner, "taken")
     bridge.do(taken)
     wrong = addition(other, WORKS, key=taken.key)
-    first, second = perform(KINDS[Append], [addition(one, WORKS), wrong])
+    first, second = do_group(Append, [addition(one, WORKS), wrong])
     assert isinstance(first, Appended)
     assert isinstance(second, IntegrityError)
     # The replay of all logs, at the end, finds no gap.

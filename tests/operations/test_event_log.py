@@ -14,7 +14,8 @@ from a2a.events import MessageAdded, StatusChanged, apply
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role, Status
 from tasks_app.callers import access
-from tasks_app.database.bridge import KINDS, bridge, perform
+from tasks_app.database.bridge import bridge
+from tasks_app.database.groups import do_group
 from tasks_app.database.rows import KeyRow
 from tasks_app.event_log import (
     Append,
@@ -30,11 +31,10 @@ from tasks_app.event_log import (
     claim,
     create_many,
     read_many,
-    refresh_many,
     release_all,
     renew,
 )
-from tasks_app.event_log.append import ROW_CHARACTERS
+from tasks_app.event_log.snapshots import ROW_CHARACTERS
 from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import Event, Exchange, ExchangeBody, IdempotencyKey, Run, Task
 from tasks_app.upkeep import leases
@@ -95,7 +95,7 @@ def test_one_bad_item_of_a_group_fails_alone(owner: Person) -> None:
     (known,) = made(owner)
     for name, item in bad(owner, known):
         group = [creation(owner, f"{name}{place}") for place in range(12)]
-        results = perform(KINDS[Create], [*group[:7], item, *group[7:]])
+        results = do_group(Create, [*group[:7], item, *group[7:]])
         assert isinstance(results[7], Exception)
         assert [result for place, result in enumerate(results) if place != 7] == [None] * 12
         assert not IdempotencyKey.objects.filter(key="bad").exists()
@@ -112,7 +112,7 @@ def test_a_group_of_appends_gives_each_its_number(owner: Person) -> None:
 def test_an_append_whose_key_is_known_is_refused_whole(owner: Person) -> None:
     """Two calls with one follow-up message both find its key unknown, and both append: the second must fail."""
     (task_id,) = made(owner)
-    outcomes = [perform(KINDS[Append], [addition(task_id, chunk("a"), key=key_of(owner, task_id))]) for _ in range(2)]
+    outcomes = [do_group(Append, [addition(task_id, chunk("a"), key=key_of(owner, task_id))]) for _ in range(2)]
     assert outcomes[0] == [Appended(2, False)]
     assert isinstance(outcomes[1][0], IntegrityError)
     assert Task.objects.get().last_seq == 2
@@ -332,7 +332,9 @@ def test_a_snapshot_is_due_when_the_tail_is_long_and_changes_no_answer(owner: Pe
     due = [append(task_id, chunk(f"{number} ", append=number > 0)).stale for number in range(66)]
     assert due == [False] * 64 + [True, True]
     before = read_many([ReadTask(task_id=task_id, sight=None)])
-    assert refresh_many([Refresh(task_id=task_id), Refresh(task_id=task_id), Refresh(task_id="missing")]) == [None] * 3
+    assert (
+        Refresh.do_many([Refresh(task_id=task_id), Refresh(task_id=task_id), Refresh(task_id="missing")]) == [None] * 3
+    )
     row = Task.objects.get()
     assert (row.snapshot_seq, row.last_seq) == (67, 67)
     assert read_many([ReadTask(task_id=task_id, sight=None)]) == before

@@ -19,7 +19,7 @@ from a2a.requests import GetTask
 from a2a.types import Part, PushConfig, Task
 from tasks_app import clock, event_log
 from tasks_app.admin.timeline import lines
-from tasks_app.database.bridge import KINDS, bridge
+from tasks_app.database.bridge import bridge
 from tasks_app.files import path_of, sweep
 from tasks_app.files.forgetting import OWNER, Orphans, forget_gone
 from tasks_app.files.storage import DoWithFiles, load
@@ -179,14 +179,11 @@ def test_two_that_send_it_at_once_leave_one_file(owner: Person, monkeypatch: pyt
     # As if the first had been committed just after the second looked.
     found = event_log.find_key_many
     blind = iter([lambda items: [None for _ in items]])
-    kind = KINDS[event_log.FindKey]
 
     def look(items: Any) -> Any:
         return next(blind, found)(items)
 
-    from msgspec.structs import replace
-
-    monkeypatch.setitem(KINDS, event_log.FindKey, replace(kind, perform=look))
+    monkeypatch.setattr(event_log.FindKey, "do_many", look)
     assert sent(owner, said, "echo") == task
     assert stored() == rows()
     assert len(rows()) == 1
@@ -351,17 +348,14 @@ def test_a_storage_that_hangs_holds_up_no_task(owner: Person, monkeypatch: pytes
 
 
 def test_a_transaction_that_is_undone_leaves_bytes_for_a_day(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    from msgspec.structs import replace
-
-    kind = KINDS[event_log.Create]
 
     def refused(items: Any) -> Any:
         raise DataError("no")
 
-    monkeypatch.setitem(KINDS, event_log.Create, replace(kind, perform=refused))
+    monkeypatch.setattr(event_log.Create, "do_many", refused)
     with pytest.raises(DataError):
         send(owner, message(parts=(PDF,)), "echo")
-    monkeypatch.setitem(KINDS, event_log.Create, kind)
+    monkeypatch.undo()
     (lost,) = stored()
     task = sent(owner, message(parts=(PDF,)), "echo")
     assert Orphans().sweep() == 0

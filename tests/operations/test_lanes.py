@@ -3,20 +3,24 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import OperationalError, connection
+from msgspec import Struct
 
 from a2a.errors import RateLimited, Unavailable
 from tasks_app.database import lanes
-from tasks_app.database.bridge import KINDS, Busy, Do, DoApart, DoSlowly, Left, bridge, perform
+from tasks_app.database.bridge import bridge
+from tasks_app.database.errors import Busy
+from tasks_app.database.groups import do_group
 from tasks_app.database.sessions import overloaded, spent
-from tasks_app.database.waits import Ticket
-from tasks_app.event_log import LOCKED, create_many
+from tasks_app.database.waits import Left, Ticket
+from tasks_app.database.work import LOCKED, Do, DoApart, DoSlowly, Work
+from tasks_app.event_log import create_many
 from tasks_app.models import Task
 from tasks_app.process.health import lags, problems, reports
 from tests.conftest import PATIENCE, Person, on_postgres, until
@@ -27,7 +31,7 @@ on_a_server = pytest.mark.skipif(not on_postgres(), reason="SQLite has no sessio
 
 
 @contextmanager
-def busy(kind: Callable[..., Do], lanes: int = 1, **more: Any) -> Iterator[threading.Event]:
+def busy(kind: Callable[..., Do[None]], lanes: int = 1, **more: Any) -> Iterator[threading.Event]:
     """Every thread of a lane is at work until the event is set."""
     going_on, at_work = threading.Event(), threading.Semaphore(0)
 
@@ -162,10 +166,10 @@ def test_nothing_is_kept_of_what_was_answered() -> None:
 def test_owners_take_turns_in_slow_reads() -> None:
     """The order in which work is begun, with a lane whose threads are played here: a thread that the machine leaves
     waiting between taking its work and doing it changes the order of the ends, not of the turns."""
-    lane = lanes.Turns("slow", perform, most=99, most_of_owner=99)
+    lane = lanes.Turns("slow", do_group, most=99, most_of_owner=99)
     lane.threads = [threading.Thread() for _ in range(3)]
     owners = [*([1] * 10), 2, 2]
-    assert lane.put([(KINDS[DoSlowly], Ticket(DoSlowly(lambda: None, owner))) for owner in owners]) == []
+    assert lane.put([Ticket(DoSlowly(lambda: None, owner)) for owner in owners]) == []
 
     def begin() -> int | None:
         group = lane._take()
@@ -195,11 +199,11 @@ def test_no_owner_has_all_connections_for_slow_reads(settings: Any) -> None:
 
 
 def test_a_lane_ends_with_all_its_threads_when_one_owner_was_the_last() -> None:
-    lane = lanes.Turns("slow", perform, most=9, most_of_owner=9)
+    lane = lanes.Turns("slow", do_group, most=9, most_of_owner=9)
     lane.start(6)
     until(lambda: lane.idle == 6, "all are idle")
     lane.at_work["owner", 1] = 5  # as if other threads were at it
-    lane.put([(KINDS[DoSlowly], Ticket(DoSlowly(lambda: None, 1), patient=True))])
+    lane.put([Ticket(DoSlowly(lambda: None, 1), patient=True)])
     lane.stop()
     until(lambda: lane.idle == 6, "all wait for the owner's turn")
     with lane.ready:
@@ -356,13 +360,16 @@ def test_a_session_that_is_read_only_is_opened_anew_until_it_is_writable(owner: 
 
 
 def test_what_is_too_large_together_is_done_in_parts() -> None:
-    def at_most_two(items: Any) -> list[int]:
-        if len(items) > 2:
-            raise refused_with("54000")
-        return [item.function() for item in items]
+    class AtMostTwo(Work[int], Struct):
+        number: int
 
-    kind = type(KINDS[Do])(lane="write", perform=at_most_two)
-    assert perform(kind, [Do(lambda number=number: number) for number in range(5)]) == [0, 1, 2, 3, 4]
+        @classmethod
+        def do_many(cls, items: Sequence[Self]) -> list[int]:
+            if len(items) > 2:
+                raise refused_with("54000")
+            return [item.number for item in items]
+
+    assert do_group(AtMostTwo, [AtMostTwo(number) for number in range(5)]) == [0, 1, 2, 3, 4]
 
 
 # ------------------------------------------------------------------ keys

@@ -22,7 +22,6 @@ from tasks_app.event_log import (
     create_many,
     read_as_of,
     read_many,
-    refresh_many,
 )
 from tasks_app.event_log.bodies import MakeBody, body_of
 from tasks_app.event_log.conversation import conversation_of
@@ -125,7 +124,7 @@ def test_it_is_remembered_with_one_part(owner: Person) -> None:
 def test_it_is_stored_with_one_part_by_its_next_snapshot(owner: Person) -> None:
     task_id = older(owner, ended=False)
     append_many([addition(task_id, status(TaskState.COMPLETED))])
-    refresh_many([Refresh(task_id=task_id)])
+    Refresh.do_many([Refresh(task_id=task_id)])
     row = Row.objects.get()
     assert (row.snapshot_seq, row.joined_seq) == (row.last_seq, row.last_seq)
     assert orjson.loads(row.artifacts)[0]["parts"] == [{"text": STORY}]

@@ -17,7 +17,8 @@ from a2a.errors import Unavailable
 from a2a.requests import CancelTask, GetTask, SendMessage
 from a2a.run import Run as Given
 from tasks_app import clock
-from tasks_app.database.bridge import DoSlowly, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import conversation
 from tasks_app.event_log.readers import readers
 from tasks_app.hints import Reached, hints

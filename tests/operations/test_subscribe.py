@@ -14,7 +14,8 @@ from a2a.errors import TaskNotFound, UnsupportedOperation
 from a2a.events import apply
 from a2a.requests import SubscribeToTask
 from a2a.types import Message
-from tasks_app.database.bridge import DoSlowly, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import Head, ReadAsOf, ReadEvents
 from tasks_app.event_log.readers import Reader, readers
 from tasks_app.hints import Reached

@@ -16,7 +16,8 @@ from a2a.errors import InvalidParams
 from a2a.requests import GetPushConfig, ListPushConfigs
 from tasks_app import clock
 from tasks_app.callers import access
-from tasks_app.database.bridge import Do, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do
 from tasks_app.event_log import seal_addresses
 from tasks_app.models import ApiKey, Delivery, PushConfig
 from tasks_app.outbound import dialling as outbound

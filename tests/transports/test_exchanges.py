@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 from django.test import AsyncClient
-from msgspec.structs import replace
 
 from a2a.errors import RateLimited
 from tasks_app import event_log
 from tasks_app.callers.account import account
-from tasks_app.database.bridge import KINDS, Do, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do
 from tasks_app.event_log.readers import readers
 from tasks_app.exchanges import recording
 from tasks_app.exchanges.exchange import OpenExchange
@@ -214,7 +214,7 @@ def test_a_stream_that_fails_says_whether_to_come_back(
         raise trouble
 
     kind = event_log.ReadEvents
-    monkeypatch.setitem(KINDS, kind, replace(KINDS[kind], perform=fail))
+    monkeypatch.setattr(kind, "do_many", fail)
     _, content = post(new(method="SendStreamingMessage", agent="form-coroutine"))
     *_, last = content.decode().strip().split("\n\n")
     event, data = last.split("\n")
@@ -566,7 +566,7 @@ def test_a_change_whose_exchange_cannot_be_stored_is_done_without_it(
 def test_a_change_whose_end_nobody_knows_has_its_exchange_once(
     post: Post, monkeypatch: pytest.MonkeyPatch, kind: Any, done: bool
 ) -> None:
-    whole = KINDS[kind].perform
+    whole = kind.do_many
 
     def cut(items: Any) -> Any:
         if done:
@@ -576,7 +576,7 @@ def test_a_change_whose_end_nobody_knows_has_its_exchange_once(
     _, content = post(new(agent="gate", **LATER))
     wire = new() if kind is event_log.Create else call("CancelTask", {"id": task_id(content)})
     with monkeypatch.context() as broken:
-        broken.setitem(KINDS, kind, replace(KINDS[kind], perform=cut))
+        broken.setattr(kind, "do_many", cut)
         status, content = post(wire)
     assert (status, json.loads(content)["error"]["code"]) == (503, -38013)
     _, exchange = recorded(2)

@@ -13,7 +13,8 @@ from django.test import AsyncRequestFactory
 from a2a import sse
 from a2a.requests import CancelTask
 from tasks_app.callers.access import revoke
-from tasks_app.database.bridge import Do, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do
 from tasks_app.models import ApiKey, Task
 from tasks_app.transports import streams
 from tasks_app.transports.jsonrpc import jsonrpc

@@ -14,7 +14,8 @@ from a2a.errors import TaskNotFound
 from a2a.requests import CancelTask
 from tasks_app.callers.access import revoke
 from tasks_app.callers.account import account
-from tasks_app.database.bridge import Do, bridge
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do
 from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.recording import recorder
 from tasks_app.models import ApiKey, Exchange, ExchangeBody, Task

@@ -1,0 +1,13 @@
+"""News of the log: what followers and dispatchers hear after a commit."""
+
+from collections.abc import Sequence
+
+from tasks_app.hints import Reached, hints
+
+
+def notify(news: Sequence[Reached]) -> None:
+    """Pass on how far tasks have come, after the commit and only then: followers look, dispatchers claim."""
+    if news:
+        hints.reached(list(news))
+        if any(item.state == "submitted" for item in news):
+            hints.offer()
