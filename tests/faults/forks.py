@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).resolve().parents[2]
+SHIFTED = ROOT / "tests" / "faults" / "shifted.py"
+SCRIPTS = {str(ROOT / "manage.py"), str(SHIFTED)}
+"""What forks run."""
 Process = subprocess.Popen[bytes]
 
 
@@ -90,7 +93,7 @@ def launch(command: list[str], environment: Mapping[str, str], output: IO[bytes]
     python, *arguments = command
     # What Python itself reads in its environment, it reads when it starts.
     own = {name for name in environment if name.startswith("PYTHON")} == {"PYTHONUNBUFFERED"}
-    if python == sys.executable and arguments[0] == str(ROOT / "manage.py") and own:
+    if python == sys.executable and arguments[0] in SCRIPTS and own:
         return starter().start(arguments, environment, output, errors)
     return subprocess.Popen(
         command, env=environment, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=errors,

@@ -1,4 +1,4 @@
-"""``python -m tests.faults.shifted DAYS manage.py serve ...``: a process whose machine's clock is wrong by so much."""
+"""``python tests/faults/shifted.py DAYS manage.py serve ...``: a process whose machine's clock is wrong by so much."""
 
 import runpy
 import sys
@@ -6,13 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import time_machine
 
-from tests.faults.nodes import ROOT, Node
+from tests.faults.forks import ROOT, SHIFTED
+from tests.faults.nodes import Node
 
 
 def shift(node: Node, days: float) -> Node:
     """Let the node, when it is started, run with the wrong time of day."""
     python, *rest = node.command
-    node.command = [python, "-m", "tests.faults.shifted", str(days), *rest]
+    node.command = [python, str(SHIFTED), str(days), *rest]
     return node
 
 

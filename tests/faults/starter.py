@@ -1,8 +1,8 @@
 """``python -m tests.faults.starter SOCKET``: a process that has imported the libraries forks the processes of tests.
 
 To start Python and import the libraries takes a second of a core, which fault tests would pay hundreds of times. Only
-libraries are imported ahead, and none that reads the settings: each process loads Taskdesk by itself, runs `manage.py`
-as a script, has a session of its own, and ends as a process that was started by a shell does.
+libraries and the protocol are imported ahead, and nothing that reads the settings: each process loads the service by
+itself, runs `manage.py` as a script, has a session of its own, and ends as a process that was started by a shell does.
 """
 
 import contextlib
@@ -17,22 +17,57 @@ import sys
 from typing import Any
 
 LIBRARIES = (
+    "a2a.acting",
+    "a2a.cards",
+    "a2a.dialects.card_choice",
+    "a2a.dialects.params",
+    "a2a.rest",
+    "a2a.scribe",
+    "a2a.signatures",
+    "a2a.sse",
     "celery.app.trace",
     "celery.concurrency.prefork",
+    "celery.concurrency.thread",
+    "celery.fixups.django",
+    "channels.layers",
     "channels_redis.pubsub",
     "cryptography.hazmat.primitives.asymmetric.ec",
+    "dj_database_url",
+    "django.contrib.admin.templatetags.admin_list",
+    "django.contrib.admin.views.main",
+    "django.contrib.auth.password_validation",
+    "django.contrib.messages.middleware",
     "django.contrib.postgres.fields",
+    "django.contrib.sessions.backends.db",
+    "django.contrib.staticfiles.storage",
+    "django.core.asgi",
+    "django.core.cache.backends.locmem",
+    "django.core.management.commands.makemigrations",
     "django.core.management.commands.migrate",
     "django.db.backends.postgresql.base",
     "django.db.backends.sqlite3.base",
+    "django.middleware.clickjacking",
+    "django.middleware.common",
+    "django.middleware.security",
+    "django.template.defaulttags",
+    "django.templatetags.i18n",
+    "django.views.debug",
+    "django.views.defaults",
+    "email.mime.text",
+    "encodings.idna",
     "httpx",
     "jwt",
     "msgspec.json",
     "orjson",
     "redis.asyncio",
+    "rest_framework.serializers",
+    "standardwebhooks.webhooks",
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.uvloop",
     "uvicorn.protocols.http.httptools_impl",
     "uvicorn.server",
     "uvloop",
+    "whitenoise.middleware",
 )
 LARGEST = 200_000
 """Bytes of an order."""
