@@ -87,6 +87,8 @@ class Connection(HttpToolsProtocol):
     """What each request of this connection may use beyond ASGI."""
     complete: Any = None
     """The extensions of a request that has arrived as a whole."""
+    kept = b""
+    """Bytes that came behind a whole request while it was being answered. They are read when it has been."""
     dropped: int | None = None
     """Bytes that were thrown away since a refusal; None before one."""
 
@@ -119,6 +121,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         _unserved.pop(self, None)
+        self.kept = b""
         for extensions in (self.extensions, self.complete):
             extensions.clear()  # Else they would keep this connection until garbage is collected.
         if self.look is not None:
@@ -137,6 +140,13 @@ class Connection(HttpToolsProtocol):
             self.dropped += len(data)
             if self.dropped > LINGER_BYTES:
                 self.transport.abort()
+            return
+        running = self.running
+        if running is not None and not running.response_complete and not running.more_body:
+            # An answer may be a stream of hours, and each head behind it work for others to wait for: what is in the
+            # kernel's buffers stays there, so that the client waits too.
+            self.kept += data
+            self.flow.pause_reading()
             return
         # On a kept connection the clock starts with the first byte of the next request, or with what is none.
         if self.since is None and not self.reading_message:
@@ -232,6 +242,9 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         if self.running is not None and self.running.response_complete and not self.transport.is_closing():
             _unserved[self] = None
+        if self.kept and not self.transport.is_closing():
+            kept, self.kept = self.kept, b""
+            self.data_received(kept)
 
     def cut(self) -> None:
         """End the connection in the midst of an answer, which thereby lacks its end (RFC 9112, 8)."""

@@ -136,12 +136,17 @@ def trailers(server: Server) -> bytes:
     return head("POST /jsonrpc HTTP/1.1", "Transfer-Encoding: chunked") + b"2\r\n{}\r\n0\r\n"
 
 
-def behind_a_stream(server: Server) -> bytes:
-    """A stream of an agent that waits, and the beginning of the next head."""
+def streamed(server: Server, agent: str = "waits") -> bytes:
+    """The request of a stream: the agent waits."""
     message = {"messageId": f"m{time.monotonic()}", "role": "ROLE_USER", "parts": [{"text": "x"}]}
-    params = {"message": message, "metadata": {"agent": "waits"}}
+    params = {"message": message, "metadata": {"agent": agent}}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params}).encode()
-    return keyed(server, f"Content-Length: {len(body)}") + body + b"GET / HTTP/1.1\r\nHost: x\r\n"
+    return keyed(server, f"Content-Length: {len(body)}") + body
+
+
+def behind_a_stream(server: Server) -> bytes:
+    """A stream, and the beginning of the next head."""
+    return streamed(server) + b"GET / HTTP/1.1\r\nHost: x\r\n"
 
 
 ENDLESS: dict[str, tuple[Callable[[Server], bytes], bytes]] = {
@@ -259,6 +264,34 @@ def test_http_1_0_without_a_host_is_served(server: Server) -> None:
     with wire(server) as connection:
         connection.sendall(head("GET /healthz HTTP/1.0"))
         assert status(received(connection)) == 200
+
+
+def begun(connection: socket.socket) -> None:
+    """Read until the stream has begun: what is sent from now on arrives while it is open."""
+    data = b""
+    while b"data: " not in data:
+        data += connection.recv(65_536)
+
+
+def test_what_is_sent_behind_an_open_stream_stays_with_the_client(server: Server) -> None:
+    with wire(server) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        connection.sendall(streamed(server))
+        begun(connection)
+        connection.settimeout(0.5)
+        # Nothing is taken, and the connection is not closed either.
+        with pytest.raises(TimeoutError):
+            connection.sendall(b"X-Filler: " + b"y" * ENOUGH)
+
+
+def test_a_request_behind_a_stream_is_answered_after_it(server: Server) -> None:
+    body = b'{"jsonrpc":"2.0","id":"behind","method":"NoSuchMethod"}'
+    behind = keyed(server, "Connection: close", f"Content-Length: {len(body)}") + body
+    with wire(server) as connection:
+        connection.sendall(streamed(server, "sleeper") + behind[:20])
+        begun(connection)
+        connection.sendall(behind[20:])
+        assert b'"id":"behind"' in received(connection).partition(b"\r\n0\r\n\r\n")[2]
 
 
 def test_requests_behind_each_other_are_answered_in_order_up_to_a_limit(server: Server) -> None:
