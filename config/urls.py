@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import path
 from django.views.generic import RedirectView
 
-from tasks_app.admin.nothing_here import nothing_here
+from tasks_app.admin.not_found import show_not_found
 from tasks_app.urls import urlpatterns as doors
 
 admin.autodiscover()
@@ -14,5 +14,5 @@ urlpatterns = [
     *doors,
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
-    path("admin/<path:path>", admin.site.admin_view(nothing_here)),
+    path("admin/<path:path>", admin.site.admin_view(show_not_found)),
 ]

@@ -1,4 +1,4 @@
-"""Tables of rows that operators act on: found by exact ids; each act asks back, and is written down."""
+"""Tables with actions: rows are found by exact ids, and every action asks for confirmation and is recorded."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -10,38 +10,38 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 
-from tasks_app.admin.readonly import LogTable, M, by, confirmation, link
-from tasks_app.admin.text import moment, visible
+from tasks_app.admin.readonly import LogTable, M, confirm, link, read_operator
+from tasks_app.admin.text import format_time, reveal
 from tasks_app.operators.audit import Operator
 from tasks_app.webhooks import Answer
 
-AT_ONCE = 500
-"""Rows that one action is done to at most."""
+MAX_SELECTED = 500
+"""Rows that one action takes at most."""
 REFUSALS = 5
-"""Reasons for refusals that are shown."""
+"""Different reasons for refusals that are shown."""
 
 
-class Acting(LogTable[M]):
-    """Rows that operators act on, webhooks and deliveries: each has a state and a task, and each act asks back."""
+class ActionTable(LogTable[M]):
+    """The base of the tables of webhooks and deliveries, whose rows have a state and a task."""
 
-    at_once = AT_ONCE
-    found_by: ClassVar[tuple[str, ...]] = ("pk", "task_id")
-    """The columns in which the box looks."""
+    max_selected = MAX_SELECTED
+    search_columns: ClassVar[tuple[str, ...]] = ("pk", "task_id")
+    """The columns that the search box compares."""
 
     def has_act_permission(self, request: HttpRequest) -> bool:
         return self.may_act(request)
 
     @admin.display(description="state")
-    def shown_state(self, row: Any) -> str:
+    def show_state(self, row: Any) -> str:
         return format_html('<span class="td-mark td-{}">{}</span>', row.state, row.state)
 
     @admin.display(description="task")
-    def shown_task(self, row: Any) -> str:
+    def show_task(self, row: Any) -> str:
         return format_html('<a href="{}">{}</a>', link("task", row.task_id), row.task_id)
 
     @admin.display(description="created (UTC)")
-    def created(self, row: Any) -> str:
-        return moment(row.created_at)
+    def show_created_at(self, row: Any) -> str:
+        return format_time(row.created_at)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -49,11 +49,12 @@ class Acting(LogTable[M]):
         text = search_term.strip()
         if not text:
             return queryset, False
-        named = Q(*((column, text) for column in self.found_by), _connector=Q.OR)
-        return queryset.none() if "\0" in text else queryset.filter(named), False
+        condition = Q(*((column, text) for column in self.search_columns), _connector=Q.OR)
+        # PostgreSQL refuses to search for U+0000.
+        return queryset.none() if "\0" in text else queryset.filter(condition), False
 
-    def in_words(self, rows: list[Any]) -> list[str]:
-        """Return the lines of the page that asks back: what the rows have in common, and how many they are."""
+    def summarize(self, rows: list[Any]) -> list[str]:
+        """Return lines that group and count the rows, for the confirmation page."""
         raise NotImplementedError
 
     def act(
@@ -65,44 +66,55 @@ class Acting(LogTable[M]):
         *,
         title: str,
         warning: str,
-        done: str,
+        success: str,
         harmless: bool = False,
     ) -> HttpResponse | None:
-        """Ask back, naming every row; then act on those named, all at once."""
+        """Ask for confirmation with a list of all rows, then act on exactly these rows in one call."""
         if request.POST.get("post") != "yes":
-            rows = list(queryset[: AT_ONCE + 1])
-            if len(rows) > AT_ONCE:
-                self.message_user(request, f"At most {AT_ONCE} at once: nothing was done.", messages.ERROR)
+            rows = list(queryset[: MAX_SELECTED + 1])
+            if len(rows) > MAX_SELECTED:
+                self.message_user(request, describe_too_many(self), messages.ERROR)
                 return None
-            return confirmation(
-                self, request, [(row.pk, visible(str(row))) for row in rows], self.in_words(rows),
-                action=name, title=title, warning=warning, harmless=harmless,
-            )  # fmt: skip
-        chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)[:AT_ONCE]
-        summed(self, request, act(chosen, by(request)), done)
+            return confirm(
+                self,
+                request,
+                [(row.pk, reveal(str(row))) for row in rows],
+                self.summarize(rows),
+                action=name,
+                title=title,
+                warning=warning,
+                harmless=harmless,
+            )
+        selected = request.POST.getlist(ACTION_CHECKBOX_NAME)[:MAX_SELECTED]
+        report_answers(self, request, act(selected, read_operator(request)), success)
         return None
 
 
-def summed(
-    model_admin: "admin.ModelAdmin[Any]", request: HttpRequest, answers: Mapping[str, Answer], done: str
+def report_answers(
+    model_admin: "admin.ModelAdmin[Any]", request: HttpRequest, answers: Mapping[str, Answer], success: str
 ) -> None:
-    """Say in a few messages what became of each row: how many were acted on, and each refusal once."""
+    """Show the outcome in a few messages: the number of rows that were acted on, and each reason for refusals once."""
     counts = Counter(answer.refusal for answer in answers.values())
     if number := counts.pop("", 0):
-        held_up = sum(bool(answer.note) for answer in answers.values())
-        note = next((answer.note for answer in answers.values() if answer.note), "")
-        more = f" {number_of(model_admin, held_up)} not yet: {note}" if note else ""
-        model_admin.message_user(request, f"{done}: {number_of(model_admin, number)}.{more}", messages.SUCCESS)
+        notes = [answer.note for answer in answers.values() if answer.note]
+        more = f" {format_count(model_admin, len(notes))} not yet: {notes[0]}" if notes else ""
+        model_admin.message_user(request, f"{success}: {format_count(model_admin, number)}.{more}", messages.SUCCESS)
     for refusal, number in counts.most_common(REFUSALS):
         first = next(id for id, answer in answers.items() if answer.refusal == refusal)
         others = f" and {number - 1} more" if number > 1 else ""
-        model_admin.message_user(request, f"{visible(first[:100])}{others}: {refusal}", messages.ERROR)
+        model_admin.message_user(request, f"{reveal(first[:100])}{others}: {refusal}", messages.ERROR)
     if len(counts) > REFUSALS:
-        left_out = len(counts) - REFUSALS
-        model_admin.message_user(request, f"{left_out} more reasons for refusals are not shown.", messages.ERROR)
+        more_reasons = len(counts) - REFUSALS
+        model_admin.message_user(request, f"{more_reasons} more reasons for refusals are not shown.", messages.ERROR)
 
 
-def number_of(model_admin: "admin.ModelAdmin[Any]", number: int) -> str:
-    """Return a number with the noun of the table: 1 delivery, 53 deliveries."""
+def describe_too_many(model_admin: "admin.ModelAdmin[Any]") -> str:
+    """Return the error for a selection of more rows than one action takes."""
+    name = model_admin.opts.verbose_name_plural
+    return f"Nothing was done: an action takes at most {MAX_SELECTED} {name}. Select fewer, or use a filter."
+
+
+def format_count(model_admin: "admin.ModelAdmin[Any]", number: int) -> str:
+    """Return a number with the noun of the table, such as 1 delivery or 53 deliveries."""
     opts = model_admin.opts
     return f"{number} {opts.verbose_name if number == 1 else opts.verbose_name_plural}"

@@ -1,4 +1,4 @@
-"""What operators did: a list that nobody changes, with a page for each act."""
+"""Acts: the record of what operators did, as a read-only list with a page for each act."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from django.http import HttpRequest
 
 from tasks_app.admin.filters import RecentFilter
 from tasks_app.admin.readonly import Fact, LogTable
-from tasks_app.admin.text import Pane, moment, visible
+from tasks_app.admin.text import Pane, format_time, reveal
 from tasks_app.models.acts import Act
 
 
 class ActFilter(RecentFilter):
     @property
     def is_indexed(self) -> bool:
-        # People act seldom: the table is short.
+        # Operators act rarely, so the table is short enough to search without an index.
         return True
 
 
@@ -33,11 +33,11 @@ class KindFilter(ActFilter):
 
 @admin.register(Act)
 class ActAdmin(LogTable[Act]):
-    list_display = ("time", "shown_operator", "shown_verb", "kind", "shown_name", "shown_reason", "door")
+    list_display = ("show_time", "show_operator", "show_verb", "kind", "show_name", "show_reason", "door")
     list_filter = (OperatorFilter, VerbFilter, KindFilter)
-    list_display_links = ("time",)
-    is_acted_on = False
-    search_help_text = "The exact id of a task, delivery, webhook, key or user that was acted on."
+    list_display_links = ("show_time",)
+    has_acts = False
+    search_help_text = "The exact id of the task, delivery, webhook, key or user that an operator acted on."
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Act], search_term: str
@@ -48,38 +48,38 @@ class ActAdmin(LogTable[Act]):
         return queryset.none() if "\0" in text else queryset.filter(object_id=text), False
 
     @admin.display(description="time (UTC)")
-    def time(self, row: Act) -> str:
-        return moment(row.at)
+    def show_time(self, row: Act) -> str:
+        return format_time(row.at)
 
     @admin.display(description="operator")
-    def shown_operator(self, row: Act) -> str:
-        return visible(row.operator)
+    def show_operator(self, row: Act) -> str:
+        return reveal(row.operator)
 
     @admin.display(description="act")
-    def shown_verb(self, row: Act) -> str:
-        return visible(row.verb)
+    def show_verb(self, row: Act) -> str:
+        return reveal(row.verb)
 
     @admin.display(description="on")
-    def shown_name(self, row: Act) -> str:
-        return visible(row.name)
+    def show_name(self, row: Act) -> str:
+        return reveal(row.name)
 
     @admin.display(description="reason")
-    def shown_reason(self, row: Act) -> str | None:
-        return visible(row.reason) or None
+    def show_reason(self, row: Act) -> str | None:
+        return reveal(row.reason) or None
 
-    def page(self, request: HttpRequest, row: Act) -> dict[str, Any]:
+    def build_page(self, request: HttpRequest, row: Act) -> dict[str, Any]:
         pane = Pane()
         return {
             "facts": [
-                Fact("Time (UTC)", moment(row.at)),
-                Fact("Operator", visible(row.operator)),
-                Fact("Act", visible(row.verb)),
-                Fact("Kind", visible(row.kind)),
-                Fact("Id", visible(row.object_id)),
-                Fact("Name", visible(row.name)),
-                Fact("Reason", visible(row.reason)),
+                Fact("Time (UTC)", format_time(row.at)),
+                Fact("Operator", reveal(row.operator)),
+                Fact("Act", reveal(row.verb)),
+                Fact("Kind", reveal(row.kind)),
+                Fact("Id", reveal(row.object_id)),
+                Fact("Name", reveal(row.name)),
+                Fact("Reason", reveal(row.reason)),
                 Fact("Door", row.door),
             ],
-            "before": pane.json(row.before),
-            "after": pane.json(row.after),
+            "before": pane.show_json(row.before),
+            "after": pane.show_json(row.after),
         }

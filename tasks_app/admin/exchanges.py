@@ -1,4 +1,4 @@
-"""Calls and their answers: found by any id, shown side by side."""
+"""Exchanges: the list, its search by any id, and the page that shows a call next to its answer."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -11,24 +11,24 @@ from django.utils.html import format_html
 
 from a2a.dialects import DIALECTS
 from tasks_app.admin.filters import CreatedFilter, ExactFilter, RecentFilter
-from tasks_app.admin.paging import held
+from tasks_app.admin.paging import fetch_first
 from tasks_app.admin.readonly import BROKEN, Fact, LogTable, link
-from tasks_app.admin.text import Pane, duration, moment, size, visible
+from tasks_app.admin.text import Pane, format_duration, format_size, format_time, reveal
 from tasks_app.exchanges import responses
 from tasks_app.models import Exchange, ExchangeBody
 from tasks_app.operators import lookup
 
 BATCH = 100
-"""Members of the same HTTP call that are listed."""
+"""Members of the same batch that a page lists."""
 UNANSWERED = "no answer recorded"
-GONE = "no such task"
-STRANGER = "What a caller without a good key sends, and is answered, is left out on purpose."
+TASK_GONE = "no such task"
+UNAUTHENTICATED = "The bodies of calls without a valid key are not stored, on purpose."
 REASONS = {
     code: error.reason for dialect in reversed(DIALECTS) for error, code in reversed(list(dialect.codes.items()))
 }
-"""Reasons by code: those of the newest version, and of several errors with one code that of the first."""
+"""The reason of each error code. The newest dialect wins, and within a dialect the first error with the code."""
 STATUSES = (200, 204, 400, 401, 403, 404, 405, 408, 413, 415, 429, 500, 503)
-"""All that the doors give to calls."""
+"""HTTP statuses that the doors return."""
 
 
 class OutcomeFilter(ExactFilter):
@@ -38,7 +38,7 @@ class OutcomeFilter(ExactFilter):
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
         return [*((outcome, outcome) for outcome in Exchange.OUTCOMES), ("none", UNANSWERED)]
 
-    def stored(self) -> str | None:
+    def column_value(self) -> str | None:
         return "" if self.value() == "none" else self.value()
 
 
@@ -68,31 +68,46 @@ class CallerFilter(RecentFilter):
 
 
 class PeerFilter(ExactFilter):
-    """Chosen by a link of the exchange's page: to look up which addresses there are would be one more query."""
+    """A filter that is set by a link on an exchange's page. Offering addresses to choose from would cost a query."""
 
     title = "address"
     parameter_name = "peer"
-    closed = False
+    is_closed = False
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
-        return [(value, visible(value))] if (value := self.value()) else []
+        return [(value, reveal(value))] if (value := self.value()) else []
 
 
 @admin.register(Exchange)
 class ExchangeAdmin(LogTable[Exchange]):
     list_display = (
-        "time", "shown_outcome", "shown_state", "shown_method", "shown_code", "shown_caller", "took", "shown_rpc_id",
-        "door", "dialect",
-    )  # fmt: skip
+        "show_time",
+        "show_outcome",
+        "show_state",
+        "show_method",
+        "show_code",
+        "show_caller",
+        "show_duration",
+        "show_rpc_id",
+        "door",
+        "dialect",
+    )
     list_filter = (
-        OutcomeFilter, DoorFilter, DialectFilter, MethodFilter, StatusFilter, CallerFilter, PeerFilter, CreatedFilter,
-    )  # fmt: skip
+        OutcomeFilter,
+        DoorFilter,
+        DialectFilter,
+        MethodFilter,
+        StatusFilter,
+        CallerFilter,
+        PeerFilter,
+        CreatedFilter,
+    )
     list_select_related = related = ("caller", "tenant")
-    searched = lookup.CANDIDATES
-    is_acted_on = False
+    max_found = lookup.CANDIDATES
+    has_acts = False
     search_help_text = (
-        "An exact rpc id, request id, task id or exchange id, or the reference that a caller was told. "
-        "A context id is found among tasks, a trace id nowhere."
+        "An exact RPC id, request id, task id or exchange id, or the reference in an error message. "
+        "Search the tasks for a context id. Trace ids cannot be searched."
     )
 
     def get_search_results(
@@ -100,167 +115,167 @@ class ExchangeAdmin(LogTable[Exchange]):
     ) -> tuple[QuerySet[Exchange], bool]:
         return (lookup.find_exchanges(search_term, queryset) if search_term.strip() else queryset), False
 
-    def complete(self, rows: list[Exchange]) -> None:
+    def add_columns(self, rows: list[Exchange]) -> None:
         states = lookup.read_states(row.task_id for row in rows)
         for row in rows:
             row.task_state = states.get(row.task_id or "", "")  # type: ignore[attr-defined]  # for the list alone
 
     @admin.display(description="task now")
-    def shown_state(self, row: Any) -> str | None:
+    def show_state(self, row: Any) -> str | None:
         if not row.task_id:
             return None
-        return format_html('<a href="{}">{}</a>', link("task", row.task_id), state_mark(row.task_state))
+        return format_html('<a href="{}">{}</a>', link("task", row.task_id), mark_state(row.task_state))
 
     @admin.display(description="code")
-    def shown_code(self, row: Exchange) -> str | None:
-        return coded(row.code) or None
+    def show_code(self, row: Exchange) -> str | None:
+        return format_code(row.code) or None
 
     @admin.display(description="rpc id")
-    def shown_rpc_id(self, row: Exchange) -> str | None:
-        return visible(row.rpc_id or "") or None
+    def show_rpc_id(self, row: Exchange) -> str | None:
+        return reveal(row.rpc_id or "") or None
 
     @admin.display(description="method")
-    def shown_method(self, row: Exchange) -> str | None:
-        return visible(row.method) or None
+    def show_method(self, row: Exchange) -> str | None:
+        return reveal(row.method) or None
 
     @admin.display(description="caller")
-    def shown_caller(self, row: Exchange) -> str | None:
-        return visible(row.caller.name) if row.caller else None
+    def show_caller(self, row: Exchange) -> str | None:
+        return reveal(row.caller.name) if row.caller else None
 
     @admin.display(description="outcome")
-    def shown_outcome(self, row: Exchange) -> str:
-        return outcome_mark(row)
+    def show_outcome(self, row: Exchange) -> str:
+        return mark_outcome(row)
 
     @admin.display(description="duration")
-    def took(self, row: Exchange) -> str | None:
-        return duration(row.duration_us) or None
+    def show_duration(self, row: Exchange) -> str | None:
+        return format_duration(row.duration_us) or None
 
     @admin.display(description="time (UTC)")
-    def time(self, row: Exchange) -> str:
-        return moment(row.created_at)
+    def show_time(self, row: Exchange) -> str:
+        return format_time(row.created_at)
 
-    def page(self, request: HttpRequest, row: Exchange) -> dict[str, Any]:
+    def build_page(self, request: HttpRequest, row: Exchange) -> dict[str, Any]:
         body = ExchangeBody.objects.filter(pk=row.pk).first()
-        asked, answered = Pane(), Pane()
+        request_pane, response_pane = Pane(), Pane()
         try:
             answer = responses.response_text(row) if row.outcome else ""
         except BROKEN:
             answer = ""
         others = Exchange.objects.exclude(request_id="").filter(request_id=row.request_id).exclude(pk=row.pk)
-        members, more = held(others.select_related("caller").order_by("-id"), BATCH)
+        members, more = fetch_first(others.select_related("caller").order_by("-id"), BATCH)
         return {
-            "verdict": verdict(row),
+            "verdict": describe_outcome(row),
             "mark": row.outcome or "none",
             "task_href": link("task", row.task_id) if row.task_id else "",
-            "task_mark": state_mark(lookup.read_states([row.task_id]).get(row.task_id or "", "")),
-            "facts": facts(row),
-            "request_text": asked.json(body.request if body else ""),
-            "request_cut": asked.cut,
-            "response": answered.json(answer),
-            "response_cut": answered.cut,
-            "unasked": STRANGER if row.http_status == 401 else "The body of the request was not kept.",
-            "silence": silence(row),
-            "members": [member_line(member) for member in members],
+            "task_mark": mark_state(lookup.read_states([row.task_id]).get(row.task_id or "", "")),
+            "facts": build_facts(row),
+            "request_text": request_pane.show_json(body.request if body else ""),
+            "request_cut": request_pane.is_cut,
+            "response": response_pane.show_json(answer),
+            "response_cut": response_pane.is_cut,
+            "no_request": UNAUTHENTICATED if row.http_status == 401 else "The body of the request was not stored.",
+            "no_response": explain_no_response(row),
+            "members": [build_call(member) for member in members],
             "more_members": BATCH if more else 0,
         }
 
 
-def outcome_mark(row: Exchange) -> str:
-    """Return the outcome of the call alone as a mark; what has become of its task is a mark of its own."""
+def mark_outcome(row: Exchange) -> str:
+    """Return the outcome of the call as a mark. The present state of its task is another mark."""
     return format_html('<span class="td-mark td-{}">{}</span>', row.outcome or "none", row.outcome or UNANSWERED)
 
 
-def state_mark(state: str) -> str:
+def mark_state(state: str) -> str:
     """Return the state of a task as a mark."""
     return format_html(
-        '<span class="td-mark td-{}">{}</span>', state or "gone", state.replace("_", " ") if state else GONE
+        '<span class="td-mark td-{}">{}</span>', state or "gone", state.replace("_", " ") if state else TASK_GONE
     )
 
 
-def coded(code: int | None) -> str:
-    """Return an error code with its reason: -38009 UNAUTHENTICATED."""
+def format_code(code: int | None) -> str:
+    """Return an error code with its reason, such as -38009 UNAUTHENTICATED."""
     return "" if code is None else f"{code} {REASONS.get(code, '')}".strip()
 
 
-def verdict(row: Exchange) -> str:
+def describe_outcome(row: Exchange) -> str:
     """Return the outcome of the call in words."""
     match row.outcome:
         case "":
             return "No answer recorded"
         case "error" | "refused":
-            said = [f"code {coded(row.code)}"] if row.code is not None else []
-            said += [f"HTTP {row.http_status}"] if row.http_status is not None else []
-            return f"{row.outcome.capitalize()}: {', '.join(said) or 'without a code'}"
+            numbers = [f"code {format_code(row.code)}"] if row.code is not None else []
+            numbers += [f"HTTP {row.http_status}"] if row.http_status is not None else []
+            return f"{row.outcome.capitalize()}: {', '.join(numbers) or 'without a code'}"
         case "broken":
-            code = coded(row.code)
-            return f"Broken off: code {code}. Its headers were out; the connection was ended without this answer"
+            code = format_code(row.code)
+            return f"Broken off: code {code}. The headers had been sent, so the connection was closed without an answer"
         case "stream":
             return f"Streamed: {row.frames} {'frame' if row.frames == 1 else 'frames'}"
         case "notified":
-            return "Notification: the work was done, no answer is sent"
+            return "Notification: the work was done, and no answer is due"
         case "left":
-            return "The caller left before its answer was due; the task went on"
+            return "The caller disconnected before the answer; the task went on"
         case _:
             return "Answered"
 
 
-def silence(row: Exchange) -> str:
-    """Return the sentence in place of an answer without text."""
+def explain_no_response(row: Exchange) -> str:
+    """Return the sentence that stands in place of a missing response."""
     if row.http_status == 401:
-        return STRANGER
+        return UNAUTHENTICATED
     return {
         "": "No answer recorded.",
         "notified": "A notification gets no answer.",
-        "left": "Nobody was there to be answered.",
-    }.get(row.outcome, "The answer was not kept, and cannot be derived any more.")
+        "left": "The caller had disconnected.",
+    }.get(row.outcome, "The answer was not stored, and it cannot be derived from the task's log any more.")
 
 
-def facts(row: Exchange) -> list[Fact]:
-    """The head of the page."""
-    stretch = "" if row.last_seq is None else f"up to {row.last_seq}"
+def build_facts(row: Exchange) -> list[Fact]:
+    """Return the facts at the top of an exchange's page."""
+    events = "" if row.last_seq is None else f"up to {row.last_seq}"
     if row.first_seq is not None:
-        stretch = f"{row.first_seq} … {row.last_seq}"
-    rpc_id = "" if row.rpc_id is None else visible(row.rpc_id)
+        events = f"{row.first_seq} … {row.last_seq}"
+    rpc_id = "" if row.rpc_id is None else reveal(row.rpc_id)
     return [
-        Fact("Method", visible(row.method)),
-        Fact("Code", coded(row.code)),
+        Fact("Method", reveal(row.method)),
+        Fact("Code", format_code(row.code)),
         Fact("HTTP status", "" if row.http_status is None else str(row.http_status)),
-        Fact("Time (UTC)", moment(row.created_at)),
-        Fact("Duration", duration(row.duration_us)),
+        Fact("Time (UTC)", format_time(row.created_at)),
+        Fact("Duration", format_duration(row.duration_us)),
         Fact("RPC id", f"{rpc_id} ({row.rpc_id_type})".strip()),
-        Fact("Request id", visible(row.request_id or row.id)),
+        Fact("Request id", reveal(row.request_id or row.id)),
         Fact("Exchange id", row.id),
-        Fact("Caller", visible(row.caller.name) if row.caller else ""),
-        Fact("Address of the caller", visible(row.peer or ""), _calls_from(row.peer) if row.peer else ""),
-        Fact("Tenant", visible(row.tenant.name) if row.tenant else ""),
-        Fact("Task", visible(row.task_id or ""), link("task", row.task_id) if row.task_id else ""),
-        Fact("Context", visible(row.context_id or "")),
-        Fact("Trace", visible(row.trace)),
-        Fact("Dialect", visible(row.dialect)),
-        Fact("Version asked for", visible(row.version)),
-        Fact("Door", visible(row.door)),
-        Fact("Request size", size(row.request_bytes)),
-        Fact("Response size", size(row.response_bytes)),
+        Fact("Caller", reveal(row.caller.name) if row.caller else ""),
+        Fact("Address of the caller", reveal(row.peer or ""), _link_calls_from(row.peer) if row.peer else ""),
+        Fact("Tenant", reveal(row.tenant.name) if row.tenant else ""),
+        Fact("Task", reveal(row.task_id or ""), link("task", row.task_id) if row.task_id else ""),
+        Fact("Context", reveal(row.context_id or "")),
+        Fact("Trace", reveal(row.trace)),
+        Fact("Dialect", reveal(row.dialect)),
+        Fact("Requested version", reveal(row.version)),
+        Fact("Door", reveal(row.door)),
+        Fact("Request size", format_size(row.request_bytes)),
+        Fact("Response size", format_size(row.response_bytes)),
         Fact("Frames", str(row.frames) if row.outcome == "stream" else ""),
-        Fact("Task events", stretch),
+        Fact("Task events", events),
     ]
 
 
-def _calls_from(peer: str) -> str:
+def _link_calls_from(peer: str) -> str:
     """Return the link to the newest calls from an address."""
     return f"{reverse('admin:tasks_app_exchange_changelist')}?{urlencode({'peer': peer})}"
 
 
-def member_line(row: Exchange) -> dict[str, str]:
-    """An exchange as a line of a table on some page; its caller must have been selected."""
+def build_call(row: Exchange) -> dict[str, str]:
+    """Return a line of calls.html. The caller of the exchange must be selected."""
     return {
         "id": row.id,
         "href": link("exchange", row.id),
-        "method": visible(row.method),
-        "rpc_id": visible(row.rpc_id or ""),
-        "caller": visible(row.caller.name) if row.caller else "",
+        "method": reveal(row.method),
+        "rpc_id": reveal(row.rpc_id or ""),
+        "caller": reveal(row.caller.name) if row.caller else "",
         "mark": row.outcome or "none",
-        "outcome": verdict(row),
-        "duration": duration(row.duration_us),
-        "time": moment(row.created_at),
+        "outcome": describe_outcome(row),
+        "duration": format_duration(row.duration_us),
+        "time": format_time(row.created_at),
     }

@@ -1,4 +1,4 @@
-"""Filters of lists: each on an index, or marked as one that looks at a window of the newest rows."""
+"""Filters of the admin's lists. Each uses an index, or searches only a window of the newest rows (see paging.py)."""
 
 from collections import Counter
 from datetime import timedelta
@@ -9,22 +9,22 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from tasks_app import clock
-from tasks_app.admin.text import visible
+from tasks_app.admin.text import reveal
 from tasks_app.ids import uuid7_at
 from tasks_app.operators import lookup
 
 RECENT = 1_000
-"""Rows that are asked which values occur."""
+"""Newest rows from which a filter takes the values it offers."""
 CHOICES = 20
-"""Values offered at most: callers make up method names."""
+"""Values that a filter offers at most. Callers can invent any number of method names."""
 AGES = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
 
 
 class ListFilter(admin.SimpleListFilter):
-    """One parameter of a list."""
+    """A filter by one query parameter."""
 
-    closed = True
-    """The values offered are all that there can be."""
+    is_closed = True
+    """True if only the offered values are possible."""
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
         raise NotImplementedError
@@ -33,53 +33,53 @@ class ListFilter(admin.SimpleListFilter):
         raise NotImplementedError
 
     def has_output(self) -> bool:
-        # Django drops a filter that has nothing to choose from, and shows everything.
+        # Django would drop a filter without choices and show the unfiltered list.
         return True
 
     @property
     def is_indexed(self) -> bool:
-        """Whether the rows with the value are found by an index, newest first, however few they are."""
+        """True if an index finds the matching rows, newest first, even if there are very few."""
         return False
 
     @property
     def problem(self) -> str:
-        """The sentence about a value that there cannot be; empty if there is nothing wrong."""
+        """The error message for an impossible value; empty for a possible one."""
         values = [str(value) for value, _ in self.lookup_choices]
-        if not self.closed or self.value() is None or self.value() in values:
+        if not self.is_closed or self.value() is None or self.value() in values:
             return ""
-        given = visible(str(self.value())[:100])
-        return f"{self.parameter_name}={given} is no {self.title}. Choose one of {', '.join(values)}."
+        value = reveal(str(self.value())[:100])
+        return f"{self.parameter_name}={value} is not a possible value. Choose one of {', '.join(values)}."
 
 
 class ExactFilter(ListFilter):
-    """One value of the column that the parameter is named after."""
+    """A filter that compares the column named like the parameter with one value."""
 
     unindexed: str | None = None
-    """The one value that the index on this column leaves out; None: there is no index."""
+    """The value that the partial index on the column leaves out; None if the column has no index."""
 
     @property
     def is_indexed(self) -> bool:
         return self.unindexed is not None and self.value() != self.unindexed
 
-    def stored(self) -> str | None:
-        """Return the value as the column has it."""
+    def column_value(self) -> str | None:
+        """Return the value to compare the column with."""
         return self.value()
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if self.value() is None or self.problem:
             return queryset if self.value() is None else queryset.none()
-        return lookup.filter_by(queryset, **{self.parameter_name or "": self.stored()})
+        return lookup.filter_by(queryset, **{self.parameter_name or "": self.column_value()})
 
 
 class RecentFilter(ExactFilter):
-    """A column with many values: those of the newest rows are offered, most frequent first, and any other is taken."""
+    """A filter for a column with many values. It offers frequent values of the newest rows and accepts any other."""
 
-    closed = False
+    is_closed = False
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
         rows = model_admin.model._default_manager.order_by("-pk").values_list(self.parameter_name or "", flat=True)
         counted = Counter(value for value in rows[:RECENT] if value)
-        return [(value, visible(value)) for value, _ in counted.most_common(CHOICES)]
+        return [(value, reveal(value)) for value, _ in counted.most_common(CHOICES)]
 
 
 class CreatedFilter(ListFilter):
@@ -96,5 +96,5 @@ class CreatedFilter(ListFilter):
         age = AGES.get(self.value() or "")
         if age is None:
             return queryset if self.value() is None else queryset.none()
-        # By id: it begins with the time, and the list is in its order.
+        # Ids begin with the creation time, and their index gives the order of the list.
         return queryset.filter(pk__gte=uuid7_at(clock.now() - age))

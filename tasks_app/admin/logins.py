@@ -1,11 +1,11 @@
-"""Wrong logins, and the waits that follow: looked at, and ended."""
+"""Wrong logins and the waits that follow them. Operators with the permission can end a wait."""
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from tasks_app.admin.readonly import ReadOnly, by
-from tasks_app.admin.text import moment, visible
+from tasks_app.admin.readonly import ReadOnly, read_operator
+from tasks_app.admin.text import format_time, reveal
 from tasks_app.models import WrongLogins
 from tasks_app.operators import logins
 
@@ -14,7 +14,17 @@ admin.site.login_form = logins.LoginForm
 
 @admin.register(WrongLogins)
 class WrongLoginsAdmin(ReadOnly[WrongLogins]):
-    list_display = ("last", "kind", "shown_value", "running", "total", "refused", "shown_with", "locked", "right")
+    list_display = (
+        "show_last_at",
+        "kind",
+        "show_value",
+        "running",
+        "total",
+        "refused",
+        "show_last_with",
+        "show_locked_until",
+        "show_right_at",
+    )
     list_display_links = None
     ordering = ("-last_at",)
     sortable_by = ()
@@ -24,28 +34,28 @@ class WrongLoginsAdmin(ReadOnly[WrongLogins]):
         return self.may_act(request)
 
     @admin.display(description="value")
-    def shown_value(self, row: WrongLogins) -> str:
-        return visible(row.value)
+    def show_value(self, row: WrongLogins) -> str:
+        return reveal(row.value)
 
     @admin.display(description="newest with")
-    def shown_with(self, row: WrongLogins) -> str | None:
-        return visible(row.last_with) or None
+    def show_last_with(self, row: WrongLogins) -> str | None:
+        return reveal(row.last_with) or None
 
     @admin.display(description="newest (UTC)")
-    def last(self, row: WrongLogins) -> str:
-        return moment(row.last_at)
+    def show_last_at(self, row: WrongLogins) -> str:
+        return format_time(row.last_at)
 
     @admin.display(description="locked until (UTC)")
-    def locked(self, row: WrongLogins) -> str | None:
-        return moment(row.locked_until) or None
+    def show_locked_until(self, row: WrongLogins) -> str | None:
+        return format_time(row.locked_until) or None
 
-    @admin.display(description="right one after them (UTC)")
-    def right(self, row: WrongLogins) -> str | None:
-        return moment(row.right_at) or None
+    @admin.display(description="right login after them (UTC)")
+    def show_right_at(self, row: WrongLogins) -> str | None:
+        return format_time(row.right_at) or None
 
     @admin.action(permissions=["unlock"], description="Unlock selected users and addresses")
     def unlock(self, request: HttpRequest, queryset: QuerySet[WrongLogins]) -> None:
-        """Give them all their tries back."""
+        """End the waits and restore all tries."""
         for row in list(queryset):
-            logins.unlock(row.value, by(request))
-            self.message_user(request, f"{visible(str(row))}: unlocked.", messages.SUCCESS)
+            logins.unlock(row.value, read_operator(request))
+            self.message_user(request, f"{reveal(str(row))}: unlocked.", messages.SUCCESS)

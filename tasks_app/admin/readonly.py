@@ -1,4 +1,4 @@
-"""What every page here has in common: rows are looked at, never added, changed or deleted by a form."""
+"""The base of all admin pages: rows are shown, and no form adds, changes or deletes one."""
 
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from urllib.parse import urlencode
@@ -14,16 +14,16 @@ from django.utils.text import capfirst
 
 from a2a.errors import Error
 from tasks_app.admin.paging import BELOW, NewestList
-from tasks_app.admin.text import visible
+from tasks_app.admin.text import reveal
 from tasks_app.operators.audit import ADMIN, Operator
 
 M = TypeVar("M", bound=Model)
 BROKEN = (Error, KeyError, TypeError, ValueError, AttributeError)
-"""What a stored document may raise when it is not what it should be. The page shows the rest even so."""
+"""Exceptions that a damaged document may raise while it is decoded. The page then shows everything else."""
 
 
 class Fact(NamedTuple):
-    """A line at the head of a page."""
+    """A label and its value at the top of a page, with an optional link."""
 
     label: str
     value: str
@@ -31,10 +31,10 @@ class Fact(NamedTuple):
 
 
 class ReadOnly(admin.ModelAdmin, Generic[M]):  # type: ignore[type-arg]  # not generic at run time
-    """Lists and shows. What else an operator may do is an action with a permission of its own."""
+    """An admin of rows that can be viewed but not edited. Anything else is an action with a permission of its own."""
 
     show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER  # they count, filter by filter
+    show_facets = admin.ShowFacets.NEVER  # facets run a count for each value of each filter
 
     class Media:
         css: ClassVar = {"all": ["taskdesk/admin.css"]}
@@ -49,57 +49,59 @@ class ReadOnly(admin.ModelAdmin, Generic[M]):  # type: ignore[type-arg]  # not g
         return False
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Allow the parameters of the filters and of the link to older rows. With a lookup of their own choice viewers
-        could find out, letter by letter, what no page shows."""
-        filters = {getattr(found, "parameter_name", None) for found in self.get_list_filter(request)}
+        """Allow only the parameters of the filters and of the link to older rows.
+
+        A free choice of lookups (`url__startswith=a`) would let viewers guess hidden columns letter by letter.
+        """
+        filters = {getattr(each, "parameter_name", None) for each in self.get_list_filter(request)}
         return lookup == BELOW or lookup in filters
 
     def may_act(self, request: HttpRequest) -> bool:
-        """Whether the user may act on rows of this kind: Django's change permission, which opens no form here."""
+        """Return whether the user may act on these rows. It takes Django's change permission, which opens no form."""
         name = f"{self.opts.app_label}.change_{self.opts.model_name}"
         return bool(getattr(request.user, "is_active", False) and request.user.has_perm(name))
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        return acts_of(unquote(object_id))
+        return redirect_to_acts(unquote(object_id))
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        # Django would show the list again, as if nothing had been asked.
+        # Without actions Django would ignore the POST and show the list.
         if request.method == "POST" and not self.get_actions(request):
             raise PermissionDenied
         return super().changelist_view(request, extra_context)
 
 
 class LogTable(ReadOnly[M]):
-    """A long table with a page of our own for each row."""
+    """An admin of a long table, with our own page for each row."""
 
     list_per_page = 50
-    searched: int | None = None
-    """Rows that the box finds at most; None: all that there are."""
-    is_acted_on = True
-    """There are acts on such rows."""
-    at_once = 0
-    """Rows that one action is done to at most."""
+    max_found: int | None = None
+    """Rows that the search box finds at most; None for no limit."""
+    has_acts = True
+    """True if operators can act on the rows, so that their pages link to the record of acts."""
+    max_selected = 0
+    """Rows that one action takes at most."""
     ordering = ("-pk",)
     sortable_by = ()
     related: ClassVar[tuple[str, ...]] = ()
-    """What the list and the page show of other tables."""
-    search_fields = ("pk",)  # for the box to be there; get_search_results looks for exact ids
+    """Foreign keys whose rows the list and the page show."""
+    search_fields = ("pk",)  # makes Django show the search box; get_search_results compares exact ids
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[NewestList]:
         return NewestList
 
-    def complete(self, rows: list[M]) -> None:
-        """Add to the rows of one page of the list what it shows of other tables."""
+    def add_columns(self, rows: list[M]) -> None:
+        """Set attributes on the rows of one page of the list, for columns from other tables."""
 
-    def page(self, request: HttpRequest, row: M) -> dict[str, Any]:
-        """What the page of the row shows."""
+    def build_page(self, request: HttpRequest, row: M) -> dict[str, Any]:
+        """Return the template context of the row's page."""
         raise NotImplementedError
 
     def find(self, pk: str) -> M | None:
-        """The row with all that its page needs."""
-        # PostgreSQL refuses to look for U+0000.
+        """Return the row with the related rows that its page needs."""
+        # PostgreSQL refuses to search for U+0000.
         return None if "\0" in pk else self.get_queryset_for_page().filter(pk=pk).first()
 
     def get_queryset_for_page(self) -> Any:
@@ -116,7 +118,7 @@ class LogTable(ReadOnly[M]):
             raise PermissionDenied
         row = self.find(unquote(object_id))
         if row is None:
-            return self.gone(request, object_id)
+            return self.redirect_missing(request, object_id)
         request.current_app = self.admin_site.name  # as Django's own views do
         context = {
             **self.admin_site.each_context(request),
@@ -125,52 +127,52 @@ class LogTable(ReadOnly[M]):
             "opts": self.opts,
             "media": self.media,
             "original": row,
-            "log": acts_of(str(row.pk)).url if self.is_acted_on else "",
-            **self.page(request, row),
+            "log": redirect_to_acts(str(row.pk)).url if self.has_acts else "",
+            **self.build_page(request, row),
         }
         return TemplateResponse(request, f"admin/{self.opts.app_label}/{self.opts.model_name}/page.html", context)
 
-    def gone(self, request: HttpRequest, pk: str) -> HttpResponse:
-        """Back to the list, with a sentence."""
-        sentence = f"There is no {self.opts.verbose_name} {visible(pk[:100])}, or it is no longer kept."
-        self.message_user(request, sentence, messages.WARNING)
+    def redirect_missing(self, request: HttpRequest, pk: str) -> HttpResponse:
+        """Redirect to the list with a message that the row does not exist."""
+        message = f"There is no {self.opts.verbose_name} {reveal(pk[:100])}, or it was deleted because of its age."
+        self.message_user(request, message, messages.WARNING)
         return HttpResponseRedirect(reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"))
 
 
-def acts_of(pk: str) -> HttpResponseRedirect:
-    """Return the way to the list of what operators did to a row."""
+def redirect_to_acts(pk: str) -> HttpResponseRedirect:
+    """Redirect to the list of operators' acts on a row."""
     return HttpResponseRedirect(f"{reverse('admin:tasks_app_act_changelist')}?{urlencode({'q': pk})}")
 
 
-def by(request: HttpRequest) -> Operator:
-    """Return who acts, and for what reason, of a form of the admin."""
+def read_operator(request: HttpRequest) -> Operator:
+    """Return the logged-in operator, with the reason from the submitted form."""
     reason = request.POST.get("reason", "").strip()[:255]
     return Operator(name=request.user.get_username(), door=ADMIN, reason=reason)
 
 
 def link(model: str, pk: str) -> str:
-    """The address of the page of a row."""
+    """Return the link to the page of a row."""
     return reverse(f"admin:tasks_app_{model}_change", args=[pk])
 
 
-def confirmation(
+def confirm(
     model_admin: "admin.ModelAdmin[Any]",
     request: HttpRequest,
     rows: list[tuple[str, str]],
-    in_words: list[str],
+    summary: list[str],
     *,
     action: str,
     title: str,
     warning: str,
     harmless: bool = False,
 ) -> HttpResponse:
-    """Return the page that asks back before an action: what it will be done to, and a button. Rows are (id, name)."""
+    """Render the page that asks for confirmation of an action: a summary, all rows as (id, name), and a button."""
     context = {
         **model_admin.admin_site.each_context(request),
         "title": title,
         "warning": warning,
         "rows": rows,
-        "in_words": in_words,
+        "summary": summary,
         "harmless": harmless,
         "action": action,
         "opts": model_admin.opts,

@@ -1,4 +1,7 @@
-"""Foreign text made fit to look at: nothing in it hidden, nothing endless. Escaping is the templates' work."""
+"""Values formatted for pages. Text from callers and agents is cut to a length, and its hidden characters are shown.
+
+HTML escaping is left to the templates.
+"""
 
 import re
 from datetime import UTC, datetime
@@ -8,10 +11,10 @@ import orjson
 PANE = 200_000
 """Characters that one pane of a page shows at most."""
 NONE = "\N{EN DASH}"
-"""Stands for an empty value, on every page."""
+"""The sign for an empty value, on every page."""
 
-# Control characters, direction marks, zero-width spaces, tags, half surrogates: they hide text or turn it around.
-# The zero-width joiners stay: scripts and emoji need them.
+# These characters hide text or reverse it: control characters, direction marks, zero-width spaces, tags and half
+# surrogates. The zero-width joiners are left alone, because some scripts and emoji need them.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -19,34 +22,35 @@ _HIDDEN = re.compile(
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\{\s*\}|\[\s*\]|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
-def visible(text: str) -> str:
-    """The text with hidden characters written out, as JSON would escape them."""
-    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\r\n", "\n"))
+def reveal(text: str) -> str:
+    """Return the text with its hidden characters written as JSON escapes."""
+    return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text.replace("\r\n", "\n"))
 
 
-def indented(text: str, room: int = PANE) -> str:
-    """JSON, or JSON lines, indented token for token as it was, about as far as there is room; other text as it is."""
+def indent_json(text: str, room: int = PANE) -> str:
+    """Return JSON or JSON lines indented, cut soon after `room` characters. Any other text is returned unchanged."""
     if not is_json(text) and not all(is_json(line) for line in text.splitlines()):
         return text
-    # Tokens, not values: numbers keep their digits, twin keys stay twins, and no depth is too deep.
+    # Parsing into values would lose digits of long numbers and repeated keys, and fail on deep nesting. So the text is
+    # only cut into tokens, and each token is copied as it is.
     pieces: list[str] = []
     size = depth = 0
-    for found in _TOKEN.finditer(text):
-        mark = found[0]
+    for match in _TOKEN.finditer(text):
+        piece = match[0]
         if depth == 0 and pieces:
             pieces.append("\n")
-        if mark in "{[":
+        if piece in "{[":
             depth += 1
-            mark += "\n" + "  " * depth
-        elif mark in "}]":
+            piece += "\n" + "  " * depth
+        elif piece in "}]":
             depth -= 1
-            mark = "\n" + "  " * depth + mark
-        elif mark == ",":
-            mark += "\n" + "  " * depth
-        elif mark == ":":
-            mark += " "
-        pieces.append(mark)
-        size += len(mark)
+            piece = "\n" + "  " * depth + piece
+        elif piece == ",":
+            piece += "\n" + "  " * depth
+        elif piece == ":":
+            piece += " "
+        pieces.append(piece)
+        size += len(piece)
         if size > room:
             break
     return "".join(pieces)
@@ -61,33 +65,33 @@ def is_json(text: str) -> bool:
 
 
 class Pane:
-    """How much a part of a page may still show."""
+    """A part of a page with room for a limited number of characters, shared by all texts in it."""
 
     def __init__(self, room: int = PANE) -> None:
         self.room = room
-        self.cut = False
-        """Something did not fit."""
+        self.is_cut = False
+        """True if a text did not fit."""
 
-    def text(self, text: str) -> str:
-        """As much of the text as fits, made visible."""
-        shown = visible(text[: self.room])
-        if len(text) > self.room or len(shown) > self.room:
-            shown, self.cut = shown[: self.room], True
-        self.room -= len(shown)
-        return shown
+    def show_text(self, text: str) -> str:
+        """Return the beginning of the text that fits, with hidden characters escaped, and reduce the room."""
+        beginning = reveal(text[: self.room])
+        if len(text) > self.room or len(beginning) > self.room:
+            beginning, self.is_cut = beginning[: self.room], True
+        self.room -= len(beginning)
+        return beginning
 
-    def json(self, text: str) -> str:
-        """The same, indented if it is JSON."""
-        return self.text(indented(text, self.room))
+    def show_json(self, text: str) -> str:
+        """Do as `show_text`, and indent the text if it is JSON."""
+        return self.show_text(indent_json(text, self.room))
 
 
-def moment(time: datetime | None) -> str:
-    """A time in UTC to the millisecond, which sorts and can be compared with logs."""
+def format_time(time: datetime | None) -> str:
+    """Return a time in UTC to the millisecond. Its text sorts by time and compares with log lines."""
     return "" if time is None else time.astimezone(UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
 
 
-def duration(microseconds: int | None) -> str:
-    """As people say it: 812 µs, 12.3 ms, 1.24 s, 3 min 5 s."""
+def format_duration(microseconds: int | None) -> str:
+    """Return a duration with a fitting unit: 812 µs, 12.3 ms, 1.24 s, 3 min 5 s."""
     if microseconds is None:
         return ""
     if microseconds < 1_000:
@@ -100,8 +104,8 @@ def duration(microseconds: int | None) -> str:
     return f"{minutes} min {seconds} s"
 
 
-def size(count: int) -> str:
-    """Bytes or characters: 812 B, 12.3 kB."""
+def format_size(count: int) -> str:
+    """Return a number of bytes with a fitting unit: 812 B, 12.3 kB."""
     if count < 1_000:
         return f"{count} B"
     return f"{count / 1_000:,.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:,.1f} MB"

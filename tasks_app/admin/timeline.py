@@ -1,4 +1,4 @@
-"""The log of a task, event by event, in words."""
+"""The timeline of a task: its log with a sentence for each event."""
 
 from collections.abc import Mapping
 from typing import Any, assert_never
@@ -11,21 +11,24 @@ from a2a.documents import EventDocument
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated
 from a2a.types import Message, Part
 from tasks_app.admin.readonly import BROKEN, link
-from tasks_app.admin.text import Pane, moment, size, visible
+from tasks_app.admin.text import Pane, format_size, format_time, reveal
 from tasks_app.models import Event as Row
 from tasks_app.models import Task
 from tasks_app.webhooks import with_files
 
 NEWEST = 500
-"""Events that are shown."""
+"""Events that a timeline shows."""
 PAYLOAD = 20_000
-"""Characters of a payload that are read: one event may hold a megabyte, and there are NEWEST of them."""
-WORDS = 120
-"""Characters of a text that are quoted."""
+"""Characters read from each payload. One payload may have a megabyte, and a timeline reads up to NEWEST of them."""
+QUOTE = 120
+"""Characters quoted from a text."""
 
 
-def lines(task: Task, *, exchanges: bool) -> tuple[list[dict[str, Any]], int]:
-    """The newest events, oldest first, and how many older ones are not shown. Calls are linked if exchanges."""
+def build_lines(task: Task, *, exchanges: bool) -> tuple[list[dict[str, Any]], int]:
+    """Return lines for the newest events, oldest first, and the number of older events that are not shown.
+
+    With `exchanges` each line links to the call that wrote its event.
+    """
     rows = (
         Row.objects.filter(task_id=task.pk)
         .order_by("-seq")
@@ -33,30 +36,31 @@ def lines(task: Task, *, exchanges: bool) -> tuple[list[dict[str, Any]], int]:
         .values("seq", "attempt", "kind", "state", "actor", "exchange_id", "created_at", "length", "head")[:NEWEST]
     )
     pane = Pane()
-    newest = [line(row, task, pane, exchanges) for row in rows]
+    newest = [build_line(row, task, pane, exchanges) for row in rows]
     return newest[::-1], newest[-1]["seq"] - 1 if newest else 0
 
 
-def line(row: Mapping[str, Any], task: Task, pane: Pane, exchanges: bool) -> dict[str, Any]:
-    whole = row["length"] <= PAYLOAD
-    payload = "" if pane.cut else (pane.json if whole else pane.text)(with_files(row["head"], ""))
+def build_line(row: Mapping[str, Any], task: Task, pane: Pane, exchanges: bool) -> dict[str, Any]:
+    is_whole = row["length"] <= PAYLOAD
+    show = pane.show_json if is_whole else pane.show_text
+    payload = "" if pane.is_cut else show(with_files(row["head"], ""))
     return {
         "seq": row["seq"],
-        "time": moment(row["created_at"]),
+        "time": format_time(row["created_at"]),
         "attempt": row["attempt"],
-        "actor": visible(row["actor"]),
-        "kind": visible(row["kind"]),
-        "words": words(row, task) if whole else fewer_words(row),
+        "actor": reveal(row["actor"]),
+        "kind": reveal(row["kind"]),
+        "description": describe_row(row, task) if is_whole else describe_columns(row),
         "payload": payload,
-        "cut": pane.cut or not whole,
-        "size": size(row["length"]),
+        "is_cut": pane.is_cut or not is_whole,
+        "size": format_size(row["length"]),
         "href": link("exchange", row["exchange_id"]) if exchanges and row["exchange_id"] else "",
     }
 
 
-def words(row: Mapping[str, Any], task: Task) -> str:
-    """What happened."""
-    stored = EventDocument(
+def describe_row(row: Mapping[str, Any], task: Task) -> str:
+    """Return what happened, from the payload."""
+    document = EventDocument(
         task_id=task.pk,
         context_id=task.context_id,
         seq=row["seq"],
@@ -65,55 +69,57 @@ def words(row: Mapping[str, Any], task: Task) -> str:
         state=row["state"],
     )
     try:
-        event = event_of(stored)
+        event = event_of(document)
     except BROKEN:
-        return fewer_words(row)
-    return sentence(event)
+        return describe_columns(row)
+    return describe_event(event)
 
 
-def fewer_words(row: Mapping[str, Any]) -> str:
-    """The same from the columns alone: the payload is too long to read, or not what it should be."""
-    what = {"task": "created", "statusUpdate": "status", "artifactUpdate": "artifact", "message": "message"}
-    state = f" → {visible(row['state']).replace('_', ' ')}" if row["state"] else ""
-    return what.get(row["kind"], visible(row["kind"])) + state
+def describe_columns(row: Mapping[str, Any]) -> str:
+    """Return what happened, from the columns alone: for a payload that is too long to read, or damaged."""
+    kinds = {"task": "created", "statusUpdate": "status", "artifactUpdate": "artifact", "message": "message"}
+    state = f" → {format_state(reveal(row['state']))}" if row["state"] else ""
+    return kinds.get(row["kind"], reveal(row["kind"])) + state
 
 
-def sentence(event: Event) -> str:
+def describe_event(event: Event) -> str:
     match event:
         case TaskCreated(task=task):
-            first = said(task.history[0]) if task.history else ""
-            return f"created → {named(task.status.state)}{first}"
+            first = quote_message(task.history[0]) if task.history else ""
+            return f"created → {format_state(task.status.state)}{first}"
         case StatusChanged(status=status):
-            return f"→ {named(status.state)}" + (said(status.message) if status.message else "")
+            return f"→ {format_state(status.state)}" + (quote_message(status.message) if status.message else "")
         case MessageAdded(message=message, status=status):
-            state = f" → {named(status.state)}" if status else ""
-            return f"{message.role.value} message{state}{said(message)}"
+            state = f" → {format_state(status.state)}" if status else ""
+            return f"{message.role.value} message{state}{quote_message(message)}"
         case ArtifactAdded(artifact=artifact, append=append, last_chunk=last_chunk):
-            name = short(artifact.name or artifact.artifact_id)
-            how = "continued" if append else "written"
-            return f"artifact {name} {how}: {quoted(artifact.parts)}" + (", the last chunk" if last_chunk else "")
+            name = shorten(artifact.name or artifact.artifact_id)
+            verb = "continued" if append else "written"
+            return f"artifact {name} {verb}: {quote_parts(artifact.parts)}" + (", last chunk" if last_chunk else "")
         case _:
             assert_never(event)
 
 
-def named(state: str) -> str:
+def format_state(state: str) -> str:
     return state.replace("_", " ")
 
 
-def said(message: Message) -> str:
-    return f": {quoted(message.parts)}"
+def quote_message(message: Message) -> str:
+    """Return a colon and the beginning of the message."""
+    return f": {quote_parts(message.parts)}"
 
 
-def quoted(parts: tuple[Part, ...]) -> str:
-    """The beginning of the text, or what there is instead."""
+def quote_parts(parts: tuple[Part, ...]) -> str:
+    """Return the beginning of the text in quotation marks, and the number of other parts."""
     text = " ".join(part.text for part in parts if part.text)
     others = sum(part.text is None for part in parts)
-    more = "1 part that is no text" if others == 1 else f"{others} parts that are no text"
+    more = "1 part without text" if others == 1 else f"{others} parts without text"
     if not text:
         return more if others else "empty"
-    return f"“{short(text)}”" + (f" and {more}" if others else "")
+    return f"“{shorten(text)}”" + (f" and {more}" if others else "")
 
 
-def short(text: str) -> str:
-    text = visible(" ".join(text[: WORDS * 4].split()))
-    return text if len(text) <= WORDS else text[: WORDS - 1] + "…"
+def shorten(text: str) -> str:
+    """Return the beginning of a text on one line."""
+    text = reveal(" ".join(text[: QUOTE * 4].split()))
+    return text if len(text) <= QUOTE else text[: QUOTE - 1] + "…"

@@ -18,7 +18,7 @@ from a2a.files import MARK, SCHEME, id_of, is_stored
 from a2a.requests import GetTask
 from a2a.types import Part, PushConfig, Task
 from tasks_app import clock, event_log
-from tasks_app.admin.timeline import lines
+from tasks_app.admin.timeline import build_lines
 from tasks_app.database.bridge import bridge
 from tasks_app.files import path_of, sweep
 from tasks_app.files.forgetting import OWNER, Orphans, forget_gone
@@ -218,7 +218,7 @@ def test_an_operator_sees_links_and_no_reference(owner: Person, capsys: pytest.C
     task = sent(owner, message(parts=(PDF,)), "echo")
     call_command("tasks", "show", task.id)
     printed = capsys.readouterr().out
-    (newest, *_), _ = lines(TaskRow.objects.get(), exchanges=False)
+    (newest, *_), _ = build_lines(TaskRow.objects.get(), exchanges=False)
     for told in (printed, newest["payload"]):
         assert "/files/" in told
         assert "signature=" in told

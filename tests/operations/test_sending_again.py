@@ -59,7 +59,7 @@ def _through_the_admin(ids: Sequence[str]) -> None:
     form = {"action": "send_again", "_selected_action": list(ids), "post": "yes"}
     assert client.post(there, form).status_code == 302
     banners = client.get(there).content.decode()
-    assert f"To be sent again: {len(ids)} deliveries." in banners
+    assert f"Queued to be sent again: {len(ids)} deliveries." in banners
     assert banners.count('class="success"') == 1
 
 

@@ -102,8 +102,8 @@ def test_a_filter_without_an_index_says_how_far_back_it_looked(
     found, text = shown(admin, "exchange", {"method": "Rare"})
     assert list(found.result_list) == []
     assert (found.floor, found.total) == (rows[1], paging.Total(0, exact=False))
-    assert re.search(r"at least 0 exchanges · looked back to \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC", text)
-    assert "Look further back" in text
+    assert re.search(r"at least 0 exchanges · searched back to \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC", text)
+    assert "Search further back" in text
     found, text = shown(admin, "exchange", found.older)
     assert [row.pk for row in found.result_list] == [rare.pk]
     assert found.newer == "?method=Rare"
@@ -150,7 +150,7 @@ def test_a_window_with_more_rows_than_a_list_pages_through_is_read_to_its_end(
     seen, query = [], "?method=SendMessage"
     for _ in range(4):
         found, text = shown(admin, "exchange", query)
-        assert ("looked back to" in text) == (found.floor is not None and not found.capped)
+        assert ("searched back to" in text) == (found.floor is not None and not found.is_capped)
         seen += [row.pk for row in found.result_list]
         query = found.older
         if not query:
@@ -161,7 +161,7 @@ def test_a_window_with_more_rows_than_a_list_pages_through_is_read_to_its_end(
 def test_the_box_says_at_least_where_it_does_not_look_at_all(
     admin: Client, olga: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site._registry[Exchange], "searched", 2)
+    monkeypatch.setattr(site._registry[Exchange], "max_found", 2)
     monkeypatch.setattr(lookup.find_exchanges, "__defaults__", (None, 2))
     for _ in range(3):
         exchange(olga, rpc_id="1")
@@ -173,11 +173,11 @@ def test_the_box_says_at_least_where_it_does_not_look_at_all(
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        ({"outcome": "xyz"}, "outcome=xyz is no outcome. Choose one of result, error"),
-        ({"http_status": "999"}, "http_status=999 is no HTTP status. Choose one of 200"),
-        ({"created": "ever"}, "created=ever is no created. Choose one of hour, day, week."),
-        ({"p": "9999"}, "There is no page 9999: this list has 1. This is the first."),
-        ({"p": "0"}, "There is no page 0: this list has 1. This is the first."),
+        ({"outcome": "xyz"}, "outcome=xyz is not a possible value. Choose one of result, error"),
+        ({"http_status": "999"}, "http_status=999 is not a possible value. Choose one of 200"),
+        ({"created": "ever"}, "created=ever is not a possible value. Choose one of hour, day, week."),
+        ({"p": "9999"}, "There is no page 9999: the last page is 1. Page 1 is shown instead."),
+        ({"p": "0"}, "There is no page 0: the last page is 1. Page 1 is shown instead."),
     ],
 )
 def test_what_cannot_be_is_said_and_not_passed_over(
@@ -194,11 +194,11 @@ def test_all_rows_of_a_filter_are_offered_only_if_their_number_is_known(
 ) -> None:
     for _ in range(51):
         task(olga)
-    assert "Choose all 51 tasks" in shown(admin, "task")[1]
+    assert "Select all 51 tasks" in shown(admin, "task")[1]
     monkeypatch.setattr(paging, "MOST", 50)
     text = shown(admin, "task")[1]
     assert "at least 50 tasks" in text
-    assert "Choose all" not in text
+    assert "Select all" not in text
 
 
 # ---------------------------------------------------------------- two marks

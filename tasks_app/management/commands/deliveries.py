@@ -16,12 +16,32 @@ from tasks_app.sealing import site_of
 from tasks_app.webhooks import ActRefused, Answer
 
 HEAD = (
-    "id", "config_id", "task_id", "seq", "version", "state", "tries", "status", "error", "created_at", "done_at",
-)  # fmt: skip
+    "id",
+    "config_id",
+    "task_id",
+    "seq",
+    "version",
+    "state",
+    "tries",
+    "status",
+    "error",
+    "created_at",
+    "done_at",
+)
 WEBHOOK = (
-    "id", "task_id", "config_id", "version", "url", "key_id", "schemes", "state", "reason", "due_at",
-    "created_at", "updated_at",
-)  # fmt: skip
+    "id",
+    "task_id",
+    "config_id",
+    "version",
+    "url",
+    "key_id",
+    "schemes",
+    "state",
+    "reason",
+    "due_at",
+    "created_at",
+    "updated_at",
+)
 TRY = ("number", "at", "status", "error", "duration_ms")
 
 

@@ -16,9 +16,14 @@ from tasks_app.models import Exchange, ExchangeBody
 from tasks_app.operators import lookup
 
 COLUMNS = {
-    "outcome": "outcome", "method": "method", "status": "http_status", "door": "door", "dialect": "dialect",
-    "caller": "caller__name", "peer": "peer",
-}  # fmt: skip
+    "outcome": "outcome",
+    "method": "method",
+    "status": "http_status",
+    "door": "door",
+    "dialect": "dialect",
+    "caller": "caller__name",
+    "peer": "peer",
+}
 """Columns that choose among the newest."""
 SILENT = "none"
 """Stands for the outcome of a call without a recorded answer."""

@@ -28,9 +28,26 @@ from tasks_app.operators import lookup
 from tasks_app.operators.audit import Operator
 
 HEAD = (
-    "id", "tenant__name", "owner__name", "context_id", "agent", "state", "status_at", "last_seq", "queue", "priority",
-    "attempt", "tries", "max_attempts", "not_before", "timeout", "lease_owner", "lease_until", "deadline", "created_at",
-)  # fmt: skip
+    "id",
+    "tenant__name",
+    "owner__name",
+    "context_id",
+    "agent",
+    "state",
+    "status_at",
+    "last_seq",
+    "queue",
+    "priority",
+    "attempt",
+    "tries",
+    "max_attempts",
+    "not_before",
+    "timeout",
+    "lease_owner",
+    "lease_until",
+    "deadline",
+    "created_at",
+)
 
 
 class Command(DatabaseCommand):

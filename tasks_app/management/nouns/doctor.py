@@ -18,9 +18,12 @@ TASKS = 1_000
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="a line of JSON for each finding, and one for the end")
     parser.add_argument(
-        "--tasks", type=within(0, 999_999_999), default=TASKS, metavar="N",
+        "--tasks",
+        type=within(0, 999_999_999),
+        default=TASKS,
+        metavar="N",
         help=f"fold the logs of the newest N tasks; {TASKS:,} if left out",
-    )  # fmt: skip
+    )
     parser.add_argument("--all", action="store_true", help="fold the logs of all tasks")
 
 

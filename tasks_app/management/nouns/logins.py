@@ -11,8 +11,17 @@ from tasks_app.models import WrongLogins
 from tasks_app.operators import logins
 
 COLUMNS = (
-    "kind", "value", "running", "total", "refused", "locked_until", "began_at", "last_at", "last_with", "right_at",
-)  # fmt: skip
+    "kind",
+    "value",
+    "running",
+    "total",
+    "refused",
+    "locked_until",
+    "began_at",
+    "last_at",
+    "last_with",
+    "right_at",
+)
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -36,6 +45,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
 
 
 LOGINS = Noun(
-    help="wrong logins of operators: list them, and end the wait that follows", add_arguments=_add_arguments,
+    help="wrong logins of operators: list them, and end the wait that follows",
+    add_arguments=_add_arguments,
     handle=_handle,
-)  # fmt: skip
+)

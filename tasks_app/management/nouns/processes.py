@@ -12,8 +12,18 @@ from tasks_app.operators.audit import Change, record_acts
 from tasks_app.upkeep import processes
 
 COLUMNS = (
-    "name", "role", "version", "started_at", "seen_at", "ended_at", "steady_at", "clock_off", "troubles", "lost", "lag",
-)  # fmt: skip
+    "name",
+    "role",
+    "version",
+    "started_at",
+    "seen_at",
+    "ended_at",
+    "steady_at",
+    "clock_off",
+    "troubles",
+    "lost",
+    "lag",
+)
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
