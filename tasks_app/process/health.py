@@ -93,8 +93,8 @@ def _overdue() -> list[str]:
     found = []
     if sweeper.age > limit:
         found.append(f"sweeper: the last sweep was {sweeper.age:.0f} s ago, {due}")
-    if processes.entry.written_age > limit:
-        found.append(f"writes: the last of the sweeper was {processes.entry.written_age:.0f} s ago, {due}; see the log")
+    if (age := processes.process_row.written_age) > limit:
+        found.append(f"writes: the sweeper last wrote {age:.0f} s ago, {due}; see the log")
     return found
 
 

@@ -21,9 +21,9 @@ from tasks_app.process.census import census
 from tasks_app.process.memory import return_large_blocks
 from tasks_app.runner.doors import doors
 from tasks_app.runner.runner import runner
-from tasks_app.upkeep.keeping import keeper
-from tasks_app.upkeep.leases import take_up
-from tasks_app.upkeep.processes import entry, sources
+from tasks_app.upkeep.leases import reclaim_tasks
+from tasks_app.upkeep.processes import process_row, trouble_sources
+from tasks_app.upkeep.retention import retention_loop
 from tasks_app.upkeep.sweeper import sweeper
 from tasks_app.webhooks import sender
 
@@ -50,12 +50,12 @@ def parts_of(role: Role) -> list[Part]:
     joined: list[Part] = [broadcast] if settings.REDIS_URL else []
     match role:
         case "web" if settings.CELERY_BROKER_URL:
-            return [*joined, celery, census, sender, sweeper, keeper, doors]
+            return [*joined, celery, census, sender, sweeper, retention_loop, doors]
         case "web":
-            return [*joined, runner, local, census, sender, sweeper, keeper, doors]
+            return [*joined, runner, local, census, sender, sweeper, retention_loop, doors]
         case "worker":
             # Its own offers it takes up itself: without a broker it still finds what there is to do.
-            return [*joined, celery, runner, local, sender, sweeper, keeper]
+            return [*joined, celery, runner, local, sender, sweeper, retention_loop]
         case "child":
             # What it has to deliver or to delete, others see to when they look.
             return [*joined, celery, runner, local, sweeper]
@@ -73,7 +73,7 @@ def start(role: Role = "web") -> None:
         return_large_blocks()
         parts = parts_of(role)
         sweeper.renew = runner.renew
-        entry.begin(role)
+        process_row.begin(role)
         _announce()
         for part in parts:
             part.start()
@@ -87,7 +87,7 @@ def start(role: Role = "web") -> None:
 def take_over() -> None:
     """At the start of the only process there is: nobody else can hold a lease, so what was interrupted goes on now."""
     if bridge.do(Do(release_all)):
-        log.info("%d interrupted tasks are taken up again", take_up())
+        log.info("%d interrupted tasks are taken up again", reclaim_tasks())
     bridge.do(Do(webhooks.release_all))
 
 
@@ -97,13 +97,13 @@ def troubles() -> list[str]:
     return [*hints, *runner.troubles(), *doors.troubles()]
 
 
-sources.extend((troubles, recorder.troubles))
+trouble_sources.extend((troubles, recorder.troubles))
 
 
 def _announce(*, ended: bool = False) -> None:
     """Writes the row of this process, and sets its clock by the database's before anything has a time from it."""
     try:
-        entry.write(recorder.lost, ended=ended)
+        process_row.write(recorder.lost, ended=ended)
     except Exception:
         log.exception("the row of this process could not be written; the sweeper writes it")
 

@@ -1,1 +1,1 @@
-"""What time alone brings about: leases that ended, tasks that waited for too long, rows past their time."""
+"""Work that becomes due with time alone: expired leases, tasks that waited too long, rows past their retention time."""

@@ -1,4 +1,4 @@
-"""Tasks that have waited for too long: for a worker that has their agent, or for an answer of their caller."""
+"""Tasks that have waited too long: for a worker that has their agent, or for an answer from their caller."""
 
 import logging
 from collections.abc import Iterator
@@ -20,54 +20,61 @@ from tasks_app.models import Task
 
 log = logging.getLogger(__name__)
 BATCH = 50
-"""Tasks of each kind that one sweep ends."""
+"""Tasks that one sweep ends for each of the two reasons."""
 
 
 def expire() -> int:
-    """End what has waited for too long, with the reason; return how many tasks that were."""
+    """End the tasks that have waited too long, with the reason; return their number."""
     now: datetime = bridge.do(DoApart(clock.shared))
     ended = 0
-    for item in bridge.do(DoApart(partial(_overdue, now))):
+    for item in bridge.do(DoApart(partial(_end_overdue, now))):
         try:
-            done = isinstance(bridge.do(item, patience=0), Appended)
+            is_ended = isinstance(bridge.do(item, patience=0), Appended)
         except Held:
-            continue  # The next sweep comes.
-        if done:
+            continue  # The next sweep tries again.
+        if is_ended:
             ended += 1
-            log.warning("task %s: it has waited for too long and is %s", item.task_id, item.state)
+            log.warning("task %s: it has waited too long and is now %s", item.task_id, item.state)
     return ended
 
 
-def _overdue(now: datetime) -> list[Append]:
-    return [*_unclaimed(now), *_unanswered(now)]
+def _end_overdue(now: datetime) -> list[Append]:
+    """Return the appends that end the overdue tasks."""
+    return [*_fail_unclaimed(now), *_cancel_unanswered(now)]
 
 
-def _unclaimed(now: datetime) -> Iterator[Append]:
-    """Tasks that no worker has taken; the time of their creation is in the index of what is runnable."""
+def _fail_unclaimed(now: datetime) -> Iterator[Append]:
+    """Yield appends for tasks that no worker has claimed.
+
+    The condition on `created_at` adds nothing to the one on `status_at`, but the index of runnable tasks has it.
+    """
     hours = settings.A2A_QUEUE_HOURS
     before = now - timedelta(hours=hours)
     waiting = Task.objects.filter(
         Q(not_before=None) | Q(not_before__lt=before),
-        state=TaskState.SUBMITTED.value, created_at__lt=before, status_at__lt=before,
-    )  # fmt: skip
+        state=TaskState.SUBMITTED.value,
+        created_at__lt=before,
+        status_at__lt=before,
+    )
     for task in waiting.only("id", "context_id", "state", "agent", "queue")[:BATCH] if hours else ():
         sentence = (
             f"No worker has begun this task within {hours:g} hours. Its agent is {task.agent}, its queue {task.queue}: "
-            f"either no process that runs has this agent and takes from this queue, or all of them had other work."
+            f"either no running process has this agent and serves this queue, or all of them were busy."
         )
         yield _end(task, TaskState.FAILED, sentence, now)
 
 
-def _unanswered(now: datetime) -> Iterator[Append]:
+def _cancel_unanswered(now: datetime) -> Iterator[Append]:
+    """Yield appends for tasks whose agent asked a question and got no answer."""
     days = settings.A2A_ANSWER_DAYS
     states = [state.value for state in INTERRUPTED]
-    asked = Task.objects.filter(state__in=states, status_at__lt=now - timedelta(days=days)).order_by("status_at")
-    for task in asked.only("id", "context_id", "state")[:BATCH] if days else ():
+    unanswered = Task.objects.filter(state__in=states, status_at__lt=now - timedelta(days=days)).order_by("status_at")
+    for task in unanswered.only("id", "context_id", "state")[:BATCH] if days else ():
         yield _end(task, TaskState.CANCELED, f"The agent asked, and no answer came within {days:g} days.", now)
 
 
 def _end(task: Task, state: TaskState, sentence: str, now: datetime) -> Append:
     event = Scribe(task.id, task.context_id, 1, uuid7).said(state, now, sentence)
     item = change(task.id, task.context_id, [event], now=now, actor="sweeper")
-    item.sources = [task.state]  # Not if it was claimed or answered meanwhile.
+    item.sources = [task.state]  # The append changes nothing if the task was claimed or answered meanwhile.
     return item

@@ -1,4 +1,4 @@
-"""Leases that ended: their tasks are taken up again, or fail with the reason."""
+"""Tasks whose lease has expired: they are submitted again, or fail with the reason."""
 
 import logging
 import time
@@ -20,69 +20,90 @@ from tasks_app.runner.retries import Attempt, Verdict, lost, overtime
 
 log = logging.getLogger(__name__)
 BATCH = 200
-"""Tasks that are judged together."""
+"""Tasks that are read together."""
 SLOW = 2.0
-"""Seconds that the database may take to say what time it is."""
+"""Seconds that the database may take to return the time; see `reclaim_tasks`."""
 LATE = timedelta(seconds=5)
-"""After its deadline a run has this long to end by itself."""
+"""How long after its deadline a run may take to end by itself."""
 
 
-def take_up(renew: Callable[[], None] = lambda: None) -> int:
-    """Submits again, or fails, what nobody has a lease on any more; how many tasks that were.
+def reclaim_tasks(renew: Callable[[], None] = lambda: None) -> int:
+    """Submit again, or fail, the tasks whose lease has expired; return their number.
 
-    The time is read first, then this process renews what it holds: however long it was asleep, or its clock is set
-    forward, and at whatever moment, what it works on has a lease that ends after that time.
+    Every task that this process works on has a lease that ends after `now`, even if the process was asleep or its clock
+    was set forward: the time is read first, and the leases of this process are renewed after that.
     """
     began = time.monotonic()
     now: datetime = bridge.do(DoApart(clock.shared))
     if time.monotonic() - began > max(settings.A2A_LEASE_SECONDS / 3, SLOW):
-        log.warning("the database hung for %.0f s: leases are judged by the next sweep", time.monotonic() - began)
-        return 0  # Others could not renew theirs meanwhile.
+        # While the database hung, other processes could not renew their leases either.
+        log.warning("the database hung for %.0f s: the next sweep looks at leases", time.monotonic() - began)
+        return 0
     renew()
-    # A worker may lose more than a batch, and none of it should wait for the next sweep.
-    done = more = _take_up_some(now)
+    # A worker that died may have had more tasks than a batch. None of them should wait for the next sweep.
+    reclaimed = more = _reclaim_batch(now)
     while more >= BATCH:
-        more = _take_up_some(now)
-        done += more
-    return done
+        more = _reclaim_batch(now)
+        reclaimed += more
+    return reclaimed
 
 
-def _take_up_some(now: datetime) -> int:
-    expired: list[Task] = bridge.do(Do(partial(_expired, now)))
-    return sum(_taken_up(task, now) for task in expired)
+def _reclaim_batch(now: datetime) -> int:
+    expired: list[Task] = bridge.do(Do(partial(_find_expired, now)))
+    return sum(_reclaim(task, now) for task in expired)
 
 
-def _taken_up(task: Task, now: datetime) -> bool:
-    """Judge a task; false where its row is held, or the task is none of ours any more."""
+def _reclaim(task: Task, now: datetime) -> bool:
+    """Submit a task again, or fail it. Return false if its row is locked or its lease was renewed meanwhile."""
     is_overdue = task.deadline is not None and task.deadline + LATE < now
     verdict = _verdict(task, is_overdue=is_overdue)
+    run = RunRow(
+        task_id=task.id,
+        number=task.attempt,
+        worker=task.lease_owner or "",
+        started_at=task.deadline and task.deadline - timedelta(seconds=task.timeout),
+        ended_at=now,
+        outcome=verdict.outcome,
+    )
     item = change(
-        task.id, task.context_id, [verdict.event], now=now, actor="sweeper", attempt=task.attempt,
+        task.id,
+        task.context_id,
+        [verdict.event],
+        now=now,
+        actor="sweeper",
+        attempt=task.attempt,
         lease_before=None if is_overdue else now,
-        run=RunRow(
-            task_id=task.id, number=task.attempt, worker=task.lease_owner or "",
-            started_at=task.deadline and task.deadline - timedelta(seconds=task.timeout), ended_at=now,
-            outcome=verdict.outcome,
-        ),
+        run=run,
         delay=verdict.delay,
-    )  # fmt: skip
+    )
     try:
-        # The next sweep comes; the others that are lost do not wait for this one.
-        done = bridge.do(item, patience=0) is not None
+        # No patience: other tasks should not wait for the lock on this one. The next sweep tries again.
+        is_reclaimed = bridge.do(item, patience=0) is not None
     except Held:
-        log.warning("task %s attempt %d: %s, but somebody holds its row", task.id, task.attempt, verdict.outcome)
+        log.warning("task %s attempt %d: %s, but its row is locked", task.id, task.attempt, verdict.outcome)
         return False
-    if done:
+    if is_reclaimed:
         log.warning("task %s attempt %d: %s", task.id, task.attempt, verdict.outcome)
-    return done
+    return is_reclaimed
 
 
-def _expired(now: datetime) -> list[Task]:
-    """The working tasks whose lease or deadline is before that time."""
-    working = Task.objects.filter(state=TaskState.WORKING.value).only(
-        "id", "context_id", "agent", "attempt", "tries", "max_attempts", "lease_owner", "lease_until", "deadline",
-        "timeout",
-    )  # fmt: skip
+_COLUMNS = (
+    "id",
+    "context_id",
+    "agent",
+    "attempt",
+    "tries",
+    "max_attempts",
+    "lease_owner",
+    "lease_until",
+    "deadline",
+    "timeout",
+)
+
+
+def _find_expired(now: datetime) -> list[Task]:
+    """Return working tasks whose lease or deadline ended before that time."""
+    working = Task.objects.filter(state=TaskState.WORKING.value).only(*_COLUMNS)
     expired = working.filter(lease_until__lt=now).order_by("lease_until")[:BATCH]
     overdue = working.filter(lease_until__isnull=False, deadline__lt=now - LATE)[:BATCH]
     return list({task.id: task for task in [*expired, *overdue]}.values())

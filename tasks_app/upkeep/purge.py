@@ -1,27 +1,30 @@
-"""Deleting at an operator's word: the same steps, whatever the clock of this process, with a time of the operator's."""
+"""Deleting on an operator's order: older than a time that the operator names, whatever this process's clock says."""
 
 import time
 from collections.abc import Iterator
 from datetime import datetime
 
-from tasks_app.upkeep.kinds import Heap
-from tasks_app.upkeep.stepping import Steps
+from tasks_app.upkeep.deletion import Deletion
+from tasks_app.upkeep.row_kinds import RowKind
 
 
-def purge(heap: Heap, before: datetime) -> Iterator[int]:
-    """Delete the rows of a heap that are older than the time, with pauses for those who write; yield how many went."""
-    steps = Steps(heap)
+def purge(kind: RowKind, before: datetime) -> Iterator[int]:
+    """Delete the rows of a kind older than the time; yield the number of rows of each step.
+
+    A pause as long as the step follows it, so that writers get half of the database's time.
+    """
+    deletion = Deletion(kind)
     more = True
     while more:
-        stepped = steps.step(before, alone=False)
-        if stepped is None:
+        step = deletion.delete_next(before, alone=False)
+        if step is None:
             return
-        more = stepped.batch.more
-        yield stepped.batch.count
-        time.sleep(stepped.seconds if more else 0.0)
+        more = step.batch.more
+        yield step.batch.count
+        time.sleep(step.seconds if more else 0.0)
 
 
-def count(heap: Heap, before: datetime) -> int:
-    """Return how many rows there are to delete."""
-    found: int = heap.old(before).count()
-    return found
+def count(kind: RowKind, before: datetime) -> int:
+    """Return the number of rows to delete."""
+    rows: int = kind.old(before).count()
+    return rows

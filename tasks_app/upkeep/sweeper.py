@@ -1,5 +1,5 @@
-"""The work that time alone brings about: take up what lost workers held (leases.py), end what waits
-for too long (expiry.py), offer, delete files."""
+"""The sweep, every few seconds in every process: reclaim tasks of dead workers (leases.py), end tasks that waited too
+long (expiry.py), offer runnable tasks, delete unused files."""
 
 import logging
 import threading
@@ -14,28 +14,31 @@ from tasks_app.database.locks import Held
 from tasks_app.exchanges.recording import recorder
 from tasks_app.hints import hints
 from tasks_app.upkeep.expiry import expire
-from tasks_app.upkeep.leases import take_up
-from tasks_app.upkeep.processes import doubts, entry
+from tasks_app.upkeep.leases import reclaim_tasks
+from tasks_app.upkeep.processes import clock_doubts, process_row
 
 log = logging.getLogger(__name__)
 FAREWELL = 5.0
-"""Seconds that the deleting of files may take when the process ends."""
+"""Seconds that the end of the process waits for the thread that deletes files."""
 
 
 class Sweeper:
-    """The loop, one in every process; the conditions of append make many of them harmless."""
+    """The thread that sweeps, one in every process.
+
+    Sweeps of several processes do no harm to each other: each append is conditional on the state that it read.
+    """
 
     def __init__(self) -> None:
         self.last = 0.0
-        """When the last sweep ended, on the monotonic clock; 0 before the first."""
+        """The end of the last sweep on the monotonic clock; 0 before the first."""
         self.judges_at: float | None = None
-        """On the same clock: when leases are judged again after a sweep that was late."""
+        """When leases are looked at again after a late sweep, on the same clock."""
         self.stopping = threading.Event()
         self.thread: threading.Thread | None = None
         self.deleting: threading.Thread | None = None
-        """The thread that deletes files: a storage that hangs holds up no task."""
+        """The thread that deletes files, so that a storage that hangs does not hold up the sweep."""
         self.renew: Callable[[], None] = lambda: None
-        """Lets this process renew the leases that it holds itself; see services.py."""
+        """Renews the leases of this process; services.py sets it."""
 
     @property
     def age(self) -> float:
@@ -68,33 +71,36 @@ class Sweeper:
 
     def sweep(self) -> None:
         """Sweep once, now."""
-        with suppress(Held):  # The next sweep writes it.
-            entry.write(recorder.lost)
+        with suppress(Held):  # The next sweep writes the row.
+            process_row.write(recorder.lost)
         recorder.offer()
         if self._is_calm():
-            take_up(self.renew)
+            reclaim_tasks(self.renew)
         else:
             self.renew()
         hints.offer()
-        if not doubts():
+        if not clock_doubts():
             expire()
             self.delete_files()
         self.last = time.monotonic()
 
     def _is_calm(self) -> bool:
-        """Whether leases may be judged. A sweep that comes late is one after the database was away, or this process
-        asleep: for a third of a lease every process renews what it holds before any of it is judged."""
+        """Return whether expired leases may be reclaimed.
+
+        After a late sweep they may not: the database was away or this process was asleep, and other processes could
+        not renew their leases either. They get a third of a lease to do so.
+        """
         now, third = time.monotonic(), settings.A2A_LEASE_SECONDS / 3
         if self.judges_at is None and self.last and now - self.last > settings.A2A_SWEEP_SECONDS + third:
             self.judges_at = now + third
-            log.warning("the last sweep was %.0f s ago: leases are judged in %.1f s", now - self.last, third)
+            log.warning("the last sweep was %.0f s ago: expired leases wait for %.1f s", now - self.last, third)
         if self.judges_at is not None and now < self.judges_at:
             return False
         self.judges_at = None
         return True
 
     def delete_files(self) -> None:
-        """Begins to, unless it is still at it from the last time."""
+        """Start the thread that deletes unused files, unless the last one is still running."""
         if self.deleting is None or not self.deleting.is_alive():
             self.deleting = threading.Thread(target=files.sweep, name="sweeper-files", daemon=True)
             self.deleting.start()

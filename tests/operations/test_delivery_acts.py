@@ -10,7 +10,7 @@ from a2a.requests import DeletePushConfig
 from tasks_app.ids import uuid7_at
 from tasks_app.models import Delivery, DeliveryTry, File, PushConfig, Task, Turn
 from tasks_app.process.health import lags
-from tasks_app.upkeep import stepping
+from tasks_app.upkeep import deletion
 from tasks_app.webhooks import ActRefused, disable, enable, give_up, oldest_due, send_again
 from tests.conftest import Person
 from tests.operations.asking import ask
@@ -108,7 +108,7 @@ def test_a_task_is_not_forgotten_while_a_delivery_waits(
 def test_files_of_a_bare_reply_go_with_it_while_deliveries_are_forgotten(
     lanes: None, owner: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stepping, "FIRST", 2)
+    monkeypatch.setattr(deletion, "FIRST_ROWS", 2)
     task_id = hooked(owner, "http://127.0.0.1:65001/")
     (webhook,) = PushConfig.objects.all()
     turn = Turn.objects.create(

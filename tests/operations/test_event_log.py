@@ -38,7 +38,7 @@ from tasks_app.event_log.snapshots import ROW_CHARACTERS
 from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import Event, Exchange, ExchangeBody, IdempotencyKey, Run, Task
 from tasks_app.upkeep import leases
-from tasks_app.upkeep.leases import take_up
+from tasks_app.upkeep.leases import reclaim_tasks
 from tests.conftest import Person, on_postgres
 from tests.operations.asking import text_of
 from tests.operations.rows import LONG_AGO, addition, chunk, creation, expire, forget, status, wish
@@ -177,7 +177,7 @@ def test_the_fence_refuses_an_old_attempt(owner: Person) -> None:
     task_id = first.document.id
     assert append(task_id, chunk("one"), attempt=1)
     expire(first)
-    assert take_up() == 1
+    assert reclaim_tasks() == 1
     assert append(task_id, chunk("between"), attempt=1) is None
     (second,) = claim(wish())
     assert (second.attempt, second.tries) == (2, 2)
@@ -268,13 +268,13 @@ def test_a_lease_is_renewed_for_its_holder_only(owner: Person) -> None:
     assert renew(Renew(worker="w", held=((task_id, 2),))) == set()
     expire(read)
     assert renew(Renew(worker="w", held=((task_id, 1),))) == {task_id}
-    assert take_up() == 0
+    assert reclaim_tasks() == 0
 
 
 def test_the_sweeper_leaves_a_valid_lease_alone(owner: Person) -> None:
     made(owner)
     claim(wish())
-    assert take_up() == 0
+    assert reclaim_tasks() == 0
     assert Task.objects.get().state == "working"
 
 
@@ -283,8 +283,8 @@ def test_a_lost_task_is_tried_again_and_then_failed_with_a_reason(owner: Person)
     for number in (1, 2):
         (read,) = claim(wish(worker=f"w{number}"))
         expire(read)
-        assert take_up() == 1
-        assert take_up() == 0
+        assert reclaim_tasks() == 1
+        assert reclaim_tasks() == 0
     row = Task.objects.get()
     assert row.state == "failed"
     assert "in the last of its 2 attempts" in row.status
@@ -300,7 +300,7 @@ def test_more_lost_tasks_than_a_batch_are_taken_up_at_once(owner: Person, monkey
     made(owner, 5)
     for read in claim(wish()):
         expire(read)
-    assert take_up() == 5
+    assert reclaim_tasks() == 5
     assert not Task.objects.filter(state="working").exists()
 
 
@@ -309,7 +309,7 @@ def test_a_run_far_past_its_deadline_is_failed_even_with_a_valid_lease(owner: Pe
     late, later = claim(wish())
     Task.objects.filter(pk=late.document.id).update(deadline=timezone.now() - timedelta(seconds=1))
     Task.objects.filter(pk=later.document.id).update(deadline=timezone.now() - timedelta(seconds=10))
-    assert take_up() == 1
+    assert reclaim_tasks() == 1
     assert Task.objects.get(pk=late.document.id).state == "working"
     row = Task.objects.get(pk=later.document.id)
     assert row.state == "failed"
@@ -320,7 +320,7 @@ def test_the_start_of_the_only_process_ends_every_lease(owner: Person) -> None:
     made(owner, 2)
     claim(wish(1))
     assert release_all() == 1
-    assert take_up() == 1
+    assert reclaim_tasks() == 1
     assert set(Task.objects.values_list("state", flat=True)) == {"submitted"}
 
 

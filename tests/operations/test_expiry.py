@@ -84,14 +84,14 @@ def test_one_that_is_answered_at_that_moment_goes_on(
 ) -> None:
     settings.A2A_QUEUE_HOURS = 24
     submitted(owner, agent="tries-twice")
-    found = expiry._overdue
+    found = expiry._end_overdue
 
     def found_too_late(now: datetime) -> list[Append]:
         items = found(now)
         assert claim(wish())
         return items
 
-    monkeypatch.setattr(expiry, "_overdue", found_too_late)
+    monkeypatch.setattr(expiry, "_end_overdue", found_too_late)
     assert expire_after(25) == 0
     assert Task.objects.get().state == "working"
 

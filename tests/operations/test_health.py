@@ -15,7 +15,7 @@ from tasks_app.event_log import create_many
 from tasks_app.models import Process
 from tasks_app.process.health import Reports, lags, problems
 from tasks_app.runner.watchdog import Watchdog
-from tasks_app.upkeep.processes import entry
+from tasks_app.upkeep.processes import process_row
 from tests.conftest import Person
 from tests.operations.rows import creation
 
@@ -67,15 +67,15 @@ def test_a_process_beyond_help_says_so_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_process_that_cannot_write_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry, "last_written", time.monotonic() - 60)
+    monkeypatch.setattr(process_row, "last_written", time.monotonic() - 60)
     (reason,) = [reason for reason in async_to_sync(problems)() if reason.startswith("writes")]
-    assert reason == "writes: the last of the sweeper was 60 s ago, one is due every 0.5 s; see the log"
-    monkeypatch.setattr(entry, "last_written", time.monotonic())
+    assert reason == "writes: the sweeper last wrote 60 s ago, one is due every 0.5 s; see the log"
+    monkeypatch.setattr(process_row, "last_written", time.monotonic())
     assert not [reason for reason in async_to_sync(problems)() if reason.startswith("writes")]
 
 
 def test_readiness_tries_a_write_that_must_succeed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry, "last_written", time.monotonic() - 60)
+    monkeypatch.setattr(process_row, "last_written", time.monotonic() - 60)
 
     def refused(*args: Any, **more: Any) -> None:
         raise OperationalError("database or disk is full")
@@ -83,7 +83,7 @@ def test_readiness_tries_a_write_that_must_succeed(monkeypatch: pytest.MonkeyPat
     with monkeypatch.context() as full:
         full.setattr(Process.objects, "bulk_create", refused)
         with pytest.raises(OperationalError):
-            entry.write()
+            process_row.write()
         assert [reason for reason in async_to_sync(problems)() if reason.startswith("writes")]
-    entry.write()
+    process_row.write()
     assert not [reason for reason in async_to_sync(problems)() if reason.startswith("writes")]

@@ -141,7 +141,7 @@ class Story(Callers):
         if not self.among(waits=True):
             assert claim(wish(2, worker, ("tireless",))) == []
         if not self.among(lapsed=True):
-            assert leases.take_up() == 0, "a sweep may come at any moment"
+            assert leases.reclaim_tasks() == 0, "a sweep may come at any moment"
 
     @precondition(lambda self: self.unanswered())
     @rule(worker=WORKERS)
@@ -243,7 +243,7 @@ class Story(Callers):
         task.lapsed = True
         if looks:
             now = clock.now()
-            self.sights += [(row, row.attempt, now) for row in leases._expired(now)]
+            self.sights += [(row, row.attempt, now) for row in leases._find_expired(now)]
 
     @precondition(lambda self: any(run.task.lapsed for run in self.live()))
     @rule()
@@ -261,7 +261,7 @@ class Story(Callers):
         for row, attempt, now in sights:
             task = next(task for task in self.tasks if task.id == row.id)
             holds = task.lapsed and task.attempt == attempt
-            assert leases._taken_up(row, now) is holds, "lapsed leases alone are taken up"
+            assert leases._reclaim(row, now) is holds, "lapsed leases alone are taken up"
             if holds:
                 task.goes_on(pauses=True)
 
@@ -269,7 +269,7 @@ class Story(Callers):
     @rule()
     def sweep(self) -> None:
         lapsed = self.among(lapsed=True)
-        assert (leases.take_up(), leases.take_up()) == (len(lapsed), 0)
+        assert (leases.reclaim_tasks(), leases.reclaim_tasks()) == (len(lapsed), 0)
         for task in lapsed:
             task.goes_on(pauses=True)
 

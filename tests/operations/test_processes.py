@@ -17,7 +17,7 @@ from tasks_app import clock
 from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import Exchange, Process
 from tasks_app.upkeep import processes
-from tasks_app.upkeep.processes import Entry, confirm, doubts
+from tasks_app.upkeep.processes import ProcessRow, clock_doubts, confirm_clock
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 DAY = 86_400
@@ -28,7 +28,7 @@ REAL = time.time_ns
 def clean_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has a clock and a row of its own."""
     monkeypatch.setattr(clock, "anchor", clock.Anchor())
-    monkeypatch.setattr(processes, "entry", Entry())
+    monkeypatch.setattr(processes, "process_row", ProcessRow())
 
 
 def shift_wall(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
@@ -67,30 +67,30 @@ def test_a_clock_a_few_seconds_off_is_no_trouble(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_clock_that_jumps_is_not_trusted_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    processes.entry.write()
-    assert doubts() == []
+    processes.process_row.write()
+    assert clock_doubts() == []
     shift_wall(monkeypatch, 3 * 3600)
-    processes.entry.write()
-    assert any("was set by +10800 s" in sentence for sentence in doubts())
+    processes.process_row.write()
+    assert any("was set by +10800 s" in sentence for sentence in clock_doubts())
     shift_wall(monkeypatch, 0)  # and right again
-    processes.entry.write()
-    assert any("was set by -10800 s" in sentence for sentence in doubts())
+    processes.process_row.write()
+    assert any("was set by -10800 s" in sentence for sentence in clock_doubts())
     assert clock.anchor.jumped is not None
     clock.anchor.jumped -= int((clock.SETTLING + 1) * 1e9)
-    assert doubts() == []
+    assert clock_doubts() == []
 
 
 def test_the_row_says_who_runs_and_how(monkeypatch: pytest.MonkeyPatch) -> None:
-    processes.entry.begin("worker")
-    monkeypatch.setattr(processes, "sources", [*processes.sources, lambda: ["a part: it is late"]])
-    processes.entry.write(lost=3)
-    row = Process.objects.get(name=processes.entry.name)
+    processes.process_row.begin("worker")
+    monkeypatch.setattr(processes, "trouble_sources", [*processes.trouble_sources, lambda: ["a part: it is late"]])
+    processes.process_row.write(lost=3)
+    row = Process.objects.get(name=processes.process_row.name)
     assert (row.role, row.version, row.lost, row.ended_at) == ("worker", tasks_app.__version__, 3, None)
     assert "a part: it is late" in orjson.loads(row.troubles)
     assert abs(row.clock_off) < 1
     assert row.steady_at == row.seen_at
-    assert processes.entry.written_age < 5
-    processes.entry.write(lost=4, ended=True)
+    assert processes.process_row.written_age < 5
+    processes.process_row.write(lost=4, ended=True)
     row.refresh_from_db()
     assert (row.lost, row.ended_at) == (4, row.seen_at)
 
@@ -100,8 +100,8 @@ def test_rows_of_processes_that_are_gone_stay_for_a_day() -> None:
     for name, age in (("gone", 25), ("recent", 23)):
         then = now - timedelta(hours=age)
         Process.objects.create(name=name, role="web", version="1", started_at=then, seen_at=then)
-    processes.entry.write()
-    assert set(Process.objects.values_list("name", flat=True)) == {"recent", processes.entry.name}
+    processes.process_row.write()
+    assert set(Process.objects.values_list("name", flat=True)) == {"recent", processes.process_row.name}
 
 
 def seen(ago: timedelta) -> None:
@@ -112,56 +112,56 @@ def seen(ago: timedelta) -> None:
 
 def test_after_a_long_gap_nothing_is_deleted_for_a_day() -> None:
     seen(timedelta(days=365))
-    processes.entry.write()
-    (sentence,) = doubts()
+    processes.process_row.write()
+    (sentence,) = clock_doubts()
     assert "365 days ago" in sentence
-    row = Process.objects.get(name=processes.entry.name)
+    row = Process.objects.get(name=processes.process_row.name)
     assert row.steady_at is None
     assert orjson.loads(row.troubles) == [sentence]
     assert Process.objects.filter(name="other").exists(), "it is the memory of the clock"
-    processes.entry.started -= processes.TRIAL + 1
-    processes.entry.write()
-    assert doubts() == []
+    processes.process_row.started -= processes.TRIAL + 1
+    processes.process_row.write()
+    assert clock_doubts() == []
     row.refresh_from_db()
     assert row.steady_at is not None
 
 
 def test_a_restart_does_not_end_the_doubt_about_a_gap() -> None:
     seen(timedelta(days=30))
-    processes.entry.write()
-    processes.entry.begin("web")
-    processes.entry.write()
-    assert doubts()
+    processes.process_row.write()
+    processes.process_row.begin("web")
+    processes.process_row.write()
+    assert clock_doubts()
 
 
 def test_a_weekend_is_no_gap() -> None:
     seen(timedelta(days=2, hours=20))
-    processes.entry.write()
-    assert doubts() == []
+    processes.process_row.write()
+    assert clock_doubts() == []
 
 
 def test_rows_that_are_still_to_come_make_the_clock_doubtful_until_it_is_confirmed() -> None:
     seen(timedelta(days=-200))
-    processes.entry.started -= processes.TRIAL + 1
-    processes.entry.write()
-    (sentence,) = doubts()
+    processes.process_row.started -= processes.TRIAL + 1
+    processes.process_row.write()
+    (sentence,) = clock_doubts()
     assert "still to come" in sentence
-    confirm("ann")
-    processes.entry.write()
-    assert doubts() == []
+    confirm_clock("ann")
+    processes.process_row.write()
+    assert clock_doubts() == []
 
 
 def test_records_are_the_memory_where_there_is_no_row() -> None:
     then = clock.now() + timedelta(days=365)
     Exchange.objects.create(id=uuid7_at(then), rpc_id_type="absent", door="http", created_at=then)
-    processes.entry.write()
-    (sentence,) = doubts()
+    processes.process_row.write()
+    (sentence,) = clock_doubts()
     assert "still to come" in sentence
 
 
 def test_the_command_lists_the_processes_and_confirms_the_clock() -> None:
     seen(timedelta(days=30))
-    processes.entry.write()
+    processes.process_row.write()
 
     def lines(*arguments: str) -> list[dict[str, Any]]:
         output = StringIO()
@@ -169,11 +169,11 @@ def test_the_command_lists_the_processes_and_confirms_the_clock() -> None:
         return [orjson.loads(line) for line in output.getvalue().splitlines()]
 
     first, _ = lines()
-    assert first["name"] == processes.entry.name
+    assert first["name"] == processes.process_row.name
     assert "30 days ago" in first["troubles"][0]
     assert "operator:ann" in {line["name"] for line in lines("--clock-is-right", "--operator", "ann")}
-    processes.entry.write()
-    assert doubts() == []
+    processes.process_row.write()
+    assert clock_doubts() == []
 
 
 def test_the_version_is_that_of_the_project() -> None:

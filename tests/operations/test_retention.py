@@ -31,11 +31,11 @@ from tasks_app.models import (
     Task,
     Turn,
 )
-from tasks_app.upkeep import stepping
-from tasks_app.upkeep.keeping import BEHIND, Keeper, troubles
-from tasks_app.upkeep.kinds import HEAPS, Batch
-from tasks_app.upkeep.processes import confirm, entry
-from tasks_app.upkeep.stepping import FEWEST, FEWEST_SQLITE, MOST, MOST_SQLITE, Stepped, Steps
+from tasks_app.upkeep import deletion
+from tasks_app.upkeep.deletion import MAX_ROWS, MIN_ROWS, SQLITE_MAX_ROWS, SQLITE_MIN_ROWS, Deletion, Step
+from tasks_app.upkeep.processes import confirm_clock, process_row
+from tasks_app.upkeep.retention import LAG_LIMIT, RetentionLoop, troubles
+from tasks_app.upkeep.row_kinds import ROW_KINDS, Batch
 from tests.conftest import Person
 from tests.operations.rows import addition, creation, forget
 
@@ -47,8 +47,8 @@ DAY = timedelta(days=1)
 def own_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has a clock of its own, and a process that knows nothing yet."""
     monkeypatch.setattr(clock, "anchor", clock.Anchor())
-    monkeypatch.setattr(entry, "gap", "")
-    monkeypatch.setattr(entry, "lag", None)
+    monkeypatch.setattr(process_row, "gap", "")
+    monkeypatch.setattr(process_row, "lag", None)
 
 
 def fill(owner: Person, number: int, age: timedelta, *, open_: bool = False) -> None:
@@ -83,11 +83,11 @@ def all_of(number: int) -> dict[str, int]:
 
 
 def test_all_that_is_old_goes_in_one_round_and_nothing_else(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stepping, "FIRST", 3)
-    monkeypatch.setattr(stepping, "MOST", 3)
-    monkeypatch.setattr(stepping, "MOST_SQLITE", 3)
-    monkeypatch.setattr(stepping, "FEWEST", 3)
-    monkeypatch.setattr(stepping, "FEWEST_SQLITE", 3)
+    monkeypatch.setattr(deletion, "FIRST_ROWS", 3)
+    monkeypatch.setattr(deletion, "MAX_ROWS", 3)
+    monkeypatch.setattr(deletion, "SQLITE_MAX_ROWS", 3)
+    monkeypatch.setattr(deletion, "MIN_ROWS", 3)
+    monkeypatch.setattr(deletion, "SQLITE_MIN_ROWS", 3)
     fill(owner, 10, 31 * DAY)
     fill(owner, 2, timedelta(hours=1))
     fill(owner, 1, 32 * DAY, open_=True)
@@ -112,11 +112,11 @@ def test_a_task_with_many_events_and_deliveries_goes_in_several_steps(
             created_at=clock.now(),
         )  # fmt: skip
         DeliveryTry.objects.create(delivery=done, number=1, at=clock.now(), duration_ms=1)
-    steps, before = Steps(HEAPS["tasks"]), clock.now() - 30 * DAY
+    tasks, before = Deletion(ROW_KINDS["tasks"]), clock.now() - 30 * DAY
     counts = []
     for _ in range(4):
-        steps.rows = 4
-        stepped = steps.step(before)
+        tasks.rows = 4
+        stepped = tasks.delete_next(before)
         assert stepped
         counts.append((stepped.batch.count, Delivery.objects.count()))
     assert counts == [(0, 3), (2, 0), (1, 0), (0, 0)]
@@ -124,11 +124,11 @@ def test_a_task_with_many_events_and_deliveries_goes_in_several_steps(
 
 
 def test_steps_are_as_large_as_they_are_fast() -> None:
-    steps = Steps(HEAPS["keys"])
+    keys = Deletion(ROW_KINDS["keys"])
 
     def after(seconds: float, *, more: bool = True) -> int:
-        steps._adapt(Stepped(Batch(1, "", more), seconds))
-        return steps.rows
+        keys._adapt(Step(Batch(1, "", more), seconds))
+        return keys.rows
 
     assert [after(0.0001), after(0.0001)] == [260, 338]
     assert after(0.0001) == 439
@@ -136,10 +136,10 @@ def test_steps_are_as_large_as_they_are_fast() -> None:
     assert after(0.0001, more=False) == 219, "a step that had too few rows says nothing"
     for _ in range(20):
         after(10)
-    assert steps.rows == (FEWEST if connection.vendor == "postgresql" else FEWEST_SQLITE)
+    assert keys.rows == (MIN_ROWS if connection.vendor == "postgresql" else SQLITE_MIN_ROWS)
     for _ in range(20):
         after(0.0001)
-    assert steps.rows == (MOST if connection.vendor == "postgresql" else MOST_SQLITE)
+    assert keys.rows == (MAX_ROWS if connection.vendor == "postgresql" else SQLITE_MAX_ROWS)
 
 
 def test_nothing_is_deleted_while_the_clock_is_in_doubt(owner: Person) -> None:
@@ -148,57 +148,57 @@ def test_nothing_is_deleted_while_the_clock_is_in_doubt(owner: Person) -> None:
     forget()
     assert left() == all_of(2)
     clock.anchor.shift = clock.anchor.wall
-    entry.gap = "the rows are still to come"
+    process_row.gap = "the rows are still to come"
     forget()
     assert left() == all_of(2)
-    entry.gap = ""
+    process_row.gap = ""
     forget()
     assert left() == all_of(0)
 
 
-def test_how_far_deleting_is_behind_is_measured_and_said(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stepping, "FIRST", 2)
+def test_the_lag_of_deleting_is_measured_and_reported(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deletion, "FIRST_ROWS", 2)
     fill(owner, 5, 40 * DAY)
-    keeper = Keeper()
-    for way in keeper.ways:
-        way.begin()
-        way.go()
-    behind = {way.heap.name: round(way.lag / 86_400) for way in keeper.ways}
+    retention_loop = RetentionLoop()
+    for kind_pass in retention_loop.passes:
+        kind_pass.begin()
+        kind_pass.advance()
+    behind = {kind_pass.kind.name: round(kind_pass.lag / 86_400) for kind_pass in retention_loop.passes}
     assert behind == {"keys": 39, "exchanges": 33, "deliveries": 0, "turns": 10, "tasks": 10}
-    monkeypatch.setattr(entry, "lag", BEHIND + 1)
+    monkeypatch.setattr(process_row, "lag", LAG_LIMIT + 1)
     assert "61 s after their time" in troubles()[0]
-    keeper.round()
+    retention_loop.delete_expired()
     assert left() == all_of(0)
     assert troubles() == []
 
 
-def test_what_was_passed_over_is_found_when_a_heap_is_gone_through_again(owner: Person) -> None:
+def test_rows_passed_over_are_deleted_by_the_next_pass(owner: Person) -> None:
     fill(owner, 1, 31 * DAY, open_=True)
     fill(owner, 1, 30.5 * DAY)
-    keeper = Keeper()
-    keeper.round()
+    retention_loop = RetentionLoop()
+    retention_loop.delete_expired()
     assert Task.objects.count() == 1
     complete(Task.objects.get().pk, clock.now() - 31 * DAY)
-    keeper.round()
+    retention_loop.delete_expired()
     assert Task.objects.count() == 1, "it begins where it ended"
-    for way in keeper.ways:
-        way.began -= 601
-    keeper.round()
+    for kind_pass in retention_loop.passes:
+        kind_pass.began -= 601
+    retention_loop.delete_expired()
     assert Task.objects.count() == 0
 
 
-def test_a_heap_that_fails_holds_up_no_other(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kind_of_row_that_fails_holds_up_no_other(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(before: datetime, place: str, rows: int) -> Batch:
         raise OperationalError("disk I/O error")
 
     fill(owner, 1, 40 * DAY)
-    keeper = Keeper()
-    heap = keeper.ways[0].steps.heap
-    keeper.ways[0].steps.heap = replace(heap, delete=fail)
-    keeper.round()
+    retention_loop = RetentionLoop()
+    kind = retention_loop.passes[0].deletion.kind
+    retention_loop.passes[0].deletion.kind = replace(kind, delete=fail)
+    retention_loop.delete_expired()
     assert left() == all_of(0) | {"IdempotencyKey": 1}
-    keeper.ways[0].steps.heap = heap
-    keeper.round()
+    retention_loop.passes[0].deletion.kind = kind
+    retention_loop.delete_expired()
     assert left() == all_of(0)
 
 
@@ -210,14 +210,14 @@ def test_one_process_deletes_at_a_time(owner: Person, lanes: None) -> None:
     given = connection.get_connection_params()
     named = {key: given[key] for key in ("host", "port", "user", "password", "dbname") if given.get(key)}
     with psycopg.connect(**named, autocommit=True) as other:
-        other.execute("select pg_advisory_lock(%s)", [stepping.LOCK])
+        other.execute("select pg_advisory_lock(%s)", [deletion.LOCK])
         forget()
         assert IdempotencyKey.objects.count() == 2
-        assert entry.lag is None
+        assert process_row.lag is None
         other.execute("select pg_advisory_unlock_all()")
         forget()
         assert left() == all_of(0)
-        row = other.execute("select pg_try_advisory_lock(%s)", [stepping.LOCK]).fetchone()
+        row = other.execute("select pg_try_advisory_lock(%s)", [deletion.LOCK]).fetchone()
         assert row == (True,), "a round ends with the lock given back"
 
 
@@ -260,7 +260,7 @@ def test_a_purge_deletes_what_is_chosen(owner: Person, option: str, gone: set[st
 def test_a_purge_without_a_time_goes_by_the_settings(owner: Person) -> None:
     fill(owner, 1, 31 * DAY)
     fill(owner, 1, 8 * DAY)
-    confirm("ann")
+    confirm_clock("ann")
     assert of(purged(), "deleted") == {"keys": 2, "exchanges": 2, "deliveries": 0, "turns": 1, "tasks": 1}
 
 
@@ -288,7 +288,7 @@ def test_a_purge_is_refused(owner: Person, prepare: Callable[[], None], argument
 def test_times_of_places_are_read_back(owner: Person) -> None:
     fill(owner, 1, 31 * DAY)
     then: datetime = IdempotencyKey.objects.get().created_at
-    for heap in HEAPS.values():
-        stepped = heap.delete(clock.now() - 30 * DAY, "", 10)
+    for kind in ROW_KINDS.values():
+        stepped = kind.delete(clock.now() - 30 * DAY, "", 10)
         if stepped.count:
-            assert abs(heap.time_of(stepped.place) - then) < timedelta(milliseconds=1)
+            assert abs(kind.time_of(stepped.place) - then) < timedelta(milliseconds=1)

@@ -27,7 +27,7 @@ from tasks_app.operations import Context, perform, wait_on
 from tasks_app.operations.shape import Wait
 from tasks_app.runner import quick
 from tasks_app.runner.runner import Runner, runner
-from tasks_app.upkeep.leases import take_up
+from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.sweeper import sweeper
 from tests.agents import MEMORY, SECRET
 from tests.conftest import PATIENCE, Person, until
@@ -331,7 +331,7 @@ def taken_up_again(owner: Person, agent: str) -> tuple[Any, Any]:
     def second() -> bool:
         # Each time, for a heartbeat may come between.
         Task.objects.filter(attempt=1, state="working").update(lease_until=LONG_AGO)
-        take_up()
+        reclaim_tasks()
         run = runner.running.get(task.id)
         return run is not first and run is not None and run.task is not None
 

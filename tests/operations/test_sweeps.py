@@ -9,7 +9,7 @@ import pytest
 from tasks_app.event_log import claim, create_many
 from tasks_app.models import Task
 from tasks_app.upkeep import leases, sweeper
-from tasks_app.upkeep.leases import take_up
+from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.sweeper import Sweeper
 from tests.conftest import Person
 from tests.operations.rows import LONG_AGO, creation, wish
@@ -34,10 +34,10 @@ def swept(monkeypatch: pytest.MonkeyPatch, settings: Any) -> tuple[Sweeper, Cloc
     settings.A2A_LEASE_SECONDS, settings.A2A_SWEEP_SECONDS = 30, 5
     time, done, found = Clock(100.0), [], Sweeper()
     monkeypatch.setattr(sweeper, "time", time)
-    monkeypatch.setattr(sweeper, "take_up", lambda renew: done.append("judged"))
-    for name in ("entry", "hints", "recorder"):
+    monkeypatch.setattr(sweeper, "reclaim_tasks", lambda renew: done.append("judged"))
+    for name in ("process_row", "hints", "recorder"):
         monkeypatch.setattr(sweeper, name, Mock())
-    monkeypatch.setattr(sweeper, "doubts", lambda: ["nothing is deleted here"])
+    monkeypatch.setattr(sweeper, "clock_doubts", lambda: ["nothing is deleted here"])
     found.renew = lambda: done.append("renewed")
     found.last = 100.0
     return found, time, done
@@ -75,5 +75,5 @@ def test_a_database_that_hung_is_no_reason_to_judge(owner: Person, monkeypatch: 
     moments = iter([0.0, 40.0, 40.0])
     with monkeypatch.context() as patch:
         patch.setattr(leases, "time", SimpleNamespace(monotonic=lambda: next(moments)))
-        assert take_up() == 0
-    assert take_up() == 1
+        assert reclaim_tasks() == 0
+    assert reclaim_tasks() == 1

@@ -36,7 +36,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
     if options["clock_is_right"]:
-        row = processes.confirm(options["operator"])
+        row = processes.confirm_clock(options["operator"])
         record_acts(by(options), "confirm clock", Change(row))
     for found in printer.newest(Process.objects.order_by("-seen_at").values(*COLUMNS), options["limit"]):
         printer.line(found | {"troubles": orjson.loads(found["troubles"])})

@@ -12,14 +12,14 @@ from tasks_app import clock
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.management.operator import takes_operator, time_of
 from tasks_app.upkeep import processes
-from tasks_app.upkeep.kinds import HEAPS, Heap
 from tasks_app.upkeep.purge import count, purge
+from tasks_app.upkeep.row_kinds import ROW_KINDS, RowKind
 
 log = logging.getLogger(__name__)
 CHOICES = {"tasks": ("turns", "tasks"), "exchanges": ("exchanges", "deliveries"), "keys": ("keys",)}
 """Heaps that an option chooses; without any, all of them are gone through."""
 LINE_SECONDS = 5.0
-"""Seconds between two lines about one heap."""
+"""Seconds between two lines about one kind of row."""
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -35,32 +35,32 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
     before: datetime | None = options["before"]
-    now = processes.entry.look()
-    if before is None and not options["dry_run"] and (reasons := processes.doubts()):
+    now = processes.process_row.read_clock()
+    if before is None and not options["dry_run"] and (reasons := processes.clock_doubts()):
         raise CommandError(f"{reasons[0]}. Or say with --before what is old.")
     if before is not None and before > now:
         raise CommandError("--before is still to come: rows of the future cannot be old.")
-    chosen = [name for option, names in CHOICES.items() if options[option] for name in names] or list(HEAPS)
+    chosen = [name for option, names in CHOICES.items() if options[option] for name in names] or list(ROW_KINDS)
     for name in chosen:
-        heap = HEAPS[name]
-        until = before or clock.now() - heap.age()
+        kind = ROW_KINDS[name]
+        until = before or clock.now() - kind.age()
         if options["dry_run"]:
-            printer.line({"rows": name, "before": until, "would_delete": count(heap, until)})
+            printer.line({"rows": name, "before": until, "would_delete": count(kind, until)})
             continue
-        deleted = _purge(printer, heap, until)
+        deleted = _purge(printer, kind, until)
         log.info("%s deleted %d %s from before %s", options["operator"], deleted, name, until)
 
 
-def _purge(printer: Printer, heap: Heap, before: datetime) -> int:
+def _purge(printer: Printer, kind: RowKind, before: datetime) -> int:
     began = shown = time.monotonic()
     deleted = 0
-    for rows in purge(heap, before):
+    for rows in purge(kind, before):
         deleted += rows
         if time.monotonic() - shown > LINE_SECONDS:
             shown = time.monotonic()
-            printer.line({"rows": heap.name, "deleted": deleted, "done": False})
+            printer.line({"rows": kind.name, "deleted": deleted, "done": False})
     seconds = round(time.monotonic() - began, 3)
-    printer.line({"rows": heap.name, "before": before, "deleted": deleted, "seconds": seconds, "done": True})
+    printer.line({"rows": kind.name, "before": before, "deleted": deleted, "seconds": seconds, "done": True})
     return deleted
 
 

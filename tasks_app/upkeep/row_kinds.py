@@ -1,7 +1,7 @@
-"""The heaps of old rows, and the statements that take from each the oldest.
+"""The kinds of rows that have a retention time, and the statements that delete the oldest rows of each.
 
-A statement begins where the one before it ended: the index entries of deleted rows stay until a vacuum, and to step
-over all of them again would make each batch slower than the last.
+Each statement begins where the last one ended. The index keeps entries of deleted rows until a vacuum; a statement that
+began at the oldest entry would step over all of them, and each batch would be slower than the last.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,32 +36,32 @@ _EXCHANGE, _BODY, _FILE = Exchange._meta.db_table, ExchangeBody._meta.db_table, 
 _DELIVERY, _TRY = Delivery._meta.db_table, DeliveryTry._meta.db_table
 _TERMINAL = ", ".join(f"'{state.value}'" for state in sorted(TERMINAL, key=lambda state: state.value))
 DONE = ("delivered", "superseded")
-"""States of deliveries that are forgotten with the exchanges of their time."""
+"""States of deliveries that are deleted when exchanges of the same age are."""
 
 
 class Batch(Struct, frozen=True):
     """The result of one step."""
 
     count: int
-    """Rows of the heap that were deleted."""
+    """Rows of the kind that were deleted."""
     place: str
-    """Where the next step begins."""
+    """Where the next step begins: an id or a time, as `delete` takes it."""
     more: bool
-    """There may be more."""
+    """Whether there may be more rows to delete."""
 
 
-class Heap(Struct, frozen=True, kw_only=True):
-    """Rows that are deleted when they are old."""
+class RowKind(Struct, frozen=True, kw_only=True):
+    """A kind of row with a retention time."""
 
     name: str
     age: Callable[[], timedelta]
-    """How long they are kept."""
+    """Returns the retention time."""
     delete: Callable[[datetime, str, int], Batch]
-    """Deletes rows older than the time, from the place on, at most so many."""
+    """Deletes rows older than a time, from a place on, up to a number of rows."""
     old: Callable[[datetime], Any]
-    """The queryset of the rows older than the time."""
+    """Returns the queryset of the rows older than a time."""
     time_of: Callable[[str], datetime]
-    """When the row of a place was made."""
+    """Returns the time at which the row at a place was made."""
 
 
 def _sql_time(time: datetime) -> Any:
@@ -69,13 +69,14 @@ def _sql_time(time: datetime) -> Any:
 
 
 def _unlocked() -> str:
-    """Leave what another transaction holds for later."""
+    """Return the clause that skips rows locked by another transaction; a later pass deletes them."""
     return "for update skip locked" if on_postgres() else ""
 
 
 # ------------------------------------------------------------------ keys
 
-# The rows are found once, in the order of the index, and deleted by their physical place.
+# The inner select finds the rows in the order of the index and locks them. The delete takes them by their physical
+# address (`ctid`), without a second search.
 _KEYS_POSTGRES = f"""
 with gone as (delete from {_KEY} where ctid = any(array(
     select ctid from {_KEY} where created_at >= %s and created_at < %s order by created_at limit %s
@@ -130,7 +131,7 @@ def _delete_exchanges(before: datetime, place: str, limit: int) -> Batch:
     return _batch(ids, place, limit)
 
 
-# -------------------------------------------------- turns and deliveries
+# -------------------------------------------------- replies and deliveries
 
 
 def _delete_turns(before: datetime, place: str, limit: int) -> Batch:
@@ -160,7 +161,8 @@ def _delete_deliveries(before: datetime, place: str, limit: int) -> Batch:
 
 # ----------------------------------------------------------------- tasks
 
-# Ids begin with the time, so the primary key is an index on age.
+# Ids begin with the time of creation, so the primary key is an index on age. A task with a waiting delivery
+# stays until the delivery is over.
 _OLD_TASKS = f"""
 select id, last_seq from {_TASK} t where id > %s and id < %s and status_at < %s and state in ({_TERMINAL})
     and not (pushes and exists (select 1 from {_DELIVERY} d where d.task_id = t.id and d.state = 'waiting'))
@@ -169,32 +171,35 @@ order by id limit %s
 
 
 def _delete_tasks(before: datetime, place: str, limit: int) -> Batch:
-    """Count events as rows: a batch ends with the task that fills it, and has one task at least."""
+    """Delete ended tasks with all their rows.
+
+    The limit counts events, because they are most of a task's rows. A batch has at least one task, however large.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"{_OLD_TASKS} {_unlocked()}", (place, uuid7_at(before), _sql_time(before), limit))
-        found = cursor.fetchall()
+        old = cursor.fetchall()
         ids: list[str] = []
         rows = 0
-        for id, events in found:
+        for id, events in old:
             if ids and rows + events > limit:
                 break
             ids.append(id)
             rows += events
-        if _delete_their_deliveries(cursor, ids, limit):
-            return Batch(0, place, more=True)  # The tasks go when nothing points at them.
+        if _delete_deliveries_of(cursor, ids, limit):
+            return Batch(0, place, more=True)  # More deliveries may point at these tasks: delete those first.
         _release_files(cursor, ids)
         for model in (Event, Run, PushConfig):
             _delete_where(cursor, model._meta.db_table, "task_id", ids)
         _delete_where(cursor, _TASK, "id", ids)
-    return Batch(len(ids), ids[-1] if ids else place, len(found) == limit or len(ids) < len(found))
+    return Batch(len(ids), ids[-1] if ids else place, len(old) == limit or len(ids) < len(old))
 
 
-def _delete_their_deliveries(cursor: CursorWrapper, tasks: Sequence[str], limit: int) -> bool:
-    """Delete deliveries of these tasks; whether there may be more of them."""
+def _delete_deliveries_of(cursor: CursorWrapper, tasks: Sequence[str], limit: int) -> bool:
+    """Delete deliveries of these tasks, up to the limit; return whether there may be more."""
     if not tasks:
         return False
-    theirs, values = one_of("task_id", tasks)
-    cursor.execute(f"select id from {_DELIVERY} where {theirs} limit %s", (*values, limit))
+    condition, values = one_of("task_id", tasks)
+    cursor.execute(f"select id from {_DELIVERY} where {condition} limit %s", (*values, limit))
     ids = [id for (id,) in cursor.fetchall()]
     _delete_where(cursor, _TRY, "delivery_id", ids)
     _delete_where(cursor, _DELIVERY, "id", ids)
@@ -207,15 +212,18 @@ def _batch(ids: Sequence[str], place: str, limit: int) -> Batch:
 
 def _delete_where(cursor: CursorWrapper, table: str, column: str, values: Sequence[str]) -> None:
     if values:
-        chosen, parameters = one_of(column, values)
-        cursor.execute(f"delete from {table} where {chosen}", parameters)
+        condition, parameters = one_of(column, values)
+        cursor.execute(f"delete from {table} where {condition}", parameters)
 
 
 def _release_files(cursor: CursorWrapper, holders: Sequence[str]) -> None:
-    """Their bytes go next, which may take longer than a transaction should."""
+    """Mark the files of these holders as unused.
+
+    A sweep deletes them and their bytes later: deleting bytes may take longer than a transaction should.
+    """
     if holders:
-        chosen, parameters = one_of("holder", holders)
-        cursor.execute(f"update {_FILE} set holder = '' where {chosen}", parameters)
+        condition, parameters = one_of("holder", holders)
+        cursor.execute(f"update {_FILE} set holder = '' where {condition}", parameters)
 
 
 def _time_of_id(id: str) -> datetime:
@@ -227,38 +235,38 @@ def _ended_tasks(before: datetime) -> Any:
     return Task.objects.filter(id__lt=uuid7_at(before), status_at__lt=before, state__in=states)
 
 
-HEAPS = {
-    heap.name: heap
-    for heap in (
-        Heap(
+ROW_KINDS = {
+    kind.name: kind
+    for kind in (
+        RowKind(
             name="keys",
             age=lambda: timedelta(hours=settings.A2A_KEY_HOURS),
             delete=_delete_keys,
             old=lambda before: IdempotencyKey.objects.filter(created_at__lt=before),
             time_of=datetime.fromisoformat,
         ),
-        Heap(
+        RowKind(
             name="exchanges",
             age=lambda: timedelta(days=settings.A2A_EXCHANGE_DAYS),
             delete=_delete_exchanges,
             old=lambda before: Exchange.objects.filter(id__lt=uuid7_at(before)),
             time_of=_time_of_id,
         ),
-        Heap(
+        RowKind(
             name="deliveries",
             age=lambda: timedelta(days=settings.A2A_EXCHANGE_DAYS),
             delete=_delete_deliveries,
             old=lambda before: Delivery.objects.filter(id__lt=uuid7_at(before), state__in=DONE),
             time_of=_time_of_id,
         ),
-        Heap(
+        RowKind(
             name="turns",
             age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
             delete=_delete_turns,
             old=lambda before: Turn.objects.filter(id__lt=uuid7_at(before)),
             time_of=_time_of_id,
         ),
-        Heap(
+        RowKind(
             name="tasks",
             age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
             delete=_delete_tasks,
@@ -267,4 +275,4 @@ HEAPS = {
         ),
     )
 }
-"""Every heap by its name. Tasks are last: what points at them goes first."""
+"""Every kind of row by its name. Tasks come last, because rows of other kinds point at them."""

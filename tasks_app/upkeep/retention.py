@@ -1,0 +1,133 @@
+"""The loop that deletes rows past their retention time. Every process has one; one of them works at a time."""
+
+import logging
+import threading
+import time
+
+from django.conf import settings
+
+from tasks_app import clock
+from tasks_app.database.locks import Held
+from tasks_app.database.rows import on_postgres
+from tasks_app.upkeep.deletion import Deletion, release_lock, run_on_lane
+from tasks_app.upkeep.processes import clock_doubts, process_row, trouble_sources
+from tasks_app.upkeep.row_kinds import ROW_KINDS, RowKind
+
+log = logging.getLogger(__name__)
+SHARE, MAX_SHARE = 0.25, 0.5
+"""The part of the time that deleting may take, and the part that it may take at most, when it is behind."""
+LAG_LIMIT = 60.0
+"""Seconds by which deleting may be behind before it takes MAX_SHARE of the time and reports trouble."""
+PASS_SECONDS = 600.0
+"""Seconds after which a pass starts again at the oldest row, for rows that it skipped."""
+
+
+class RetentionLoop:
+    """The thread that deletes rows past their retention time."""
+
+    def __init__(self) -> None:
+        self.stopping = threading.Event()
+        self.thread: threading.Thread | None = None
+        self.passes = [Pass(kind) for kind in ROW_KINDS.values()]
+
+    def start(self) -> None:
+        if self.thread is not None:
+            return
+        self.stopping.clear()
+        self.thread = threading.Thread(target=self._run, name="retention", daemon=True)
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        if self.thread is not None:
+            self.thread.join(10)
+            self.thread = None
+
+    def _run(self) -> None:
+        while not self.stopping.wait(settings.A2A_SWEEP_SECONDS):
+            try:
+                self.delete_expired()
+            except Exception:
+                log.exception("deleting failed; trying again in %g s", settings.A2A_SWEEP_SECONDS)
+
+    def delete_expired(self) -> None:
+        """Delete all rows past their time, unless the clock is in doubt or another process is deleting.
+
+        The kinds take turns, a step each. A kind whose step fails waits for the next call; the others go on.
+        """
+        busy = list(self.passes)
+        for kind_pass in busy:
+            kind_pass.begin()
+        try:
+            while busy and not self.stopping.is_set() and not clock_doubts():
+                for kind_pass in list(busy):
+                    if (pause := kind_pass.advance()) is None:
+                        process_row.lag = None
+                        return
+                    if not kind_pass.more:
+                        busy.remove(kind_pass)
+                    self.stopping.wait(pause)
+                process_row.lag = round(max(kind_pass.lag for kind_pass in self.passes), 1)
+        finally:
+            if on_postgres():
+                run_on_lane(release_lock)
+
+
+class Pass:
+    """The progress of this process through the rows of one kind."""
+
+    def __init__(self, kind: RowKind) -> None:
+        self.kind = kind
+        self.deletion = Deletion(kind)
+        self.began = 0.0
+        self.more = False
+        """Whether there may be more rows to delete."""
+        self.lag = 0.0
+        """Seconds by which deleting rows of this kind is behind."""
+
+    def begin(self) -> None:
+        """Go on where the last round ended, or start at the oldest row if that is PASS_SECONDS ago."""
+        if time.monotonic() - self.began > PASS_SECONDS:
+            self.deletion.place, self.began = "", time.monotonic()
+        self.more = True
+
+    def advance(self) -> float | None:
+        """Delete one step of rows; return the pause after it, or None if another process is deleting.
+
+        A step that fails ends the pass until the next round.
+        """
+        before = clock.now() - self.kind.age()
+        try:
+            step = self.deletion.delete_next(before)
+        except Held:
+            log.info("%s past their time are locked; deleting them later", self.kind.name)
+            return self._end()
+        except Exception:
+            log.exception("deleting %s failed; trying again in %g s", self.kind.name, settings.A2A_SWEEP_SECONDS)
+            return self._end()
+        if step is None:
+            return None
+        self.more = step.batch.more
+        reached = self.kind.time_of(self.deletion.place) if self.more and self.deletion.place else before
+        self.lag = max(0.0, (before - reached).total_seconds())
+        share = SHARE + (MAX_SHARE - SHARE) * min(1.0, self.lag / LAG_LIMIT)
+        return step.seconds * (1 / share - 1)
+
+    def _end(self) -> float:
+        self.more = False
+        return 0.0
+
+
+retention_loop = RetentionLoop()
+"""The loop of this process."""
+
+
+def troubles() -> list[str]:
+    """Return a sentence when deleting is behind."""
+    if process_row.lag is None or process_row.lag <= LAG_LIMIT:
+        return []
+    reason = "rows are made faster than they are deleted; shorten the retention, or make the database faster"
+    return [f"retention: rows are deleted {process_row.lag:.0f} s after their time: {reason}"]
+
+
+trouble_sources.append(troubles)
