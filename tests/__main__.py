@@ -19,8 +19,8 @@ PYTEST = [sys.executable, "-m", "pytest"]
 POSTGRES = [sys.executable, "-m", "tests.servers", *PYTEST, "-p", "no:cacheprovider"]
 PROCESSES = " or ".join(PLACES)
 CORES = os.cpu_count() or 1
-BUSY = ["-n", str(CORES)]
-"""For tests that keep a core busy."""
+BUSY = ["-n", str(CORES + 1)]
+"""For tests that keep a core busy, but for a third of the time."""
 WAITING = ["-n", str(2 * CORES), "--dist", "loadgroup", "--no-loadscope-reorder"]
 """For tests that mostly wait for processes. With three workers a core their deadlines come close."""
 NICENESS = 5

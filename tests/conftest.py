@@ -33,7 +33,7 @@ from tasks_app.event_log.readers import readers
 from tasks_app.models import Event, Task
 from tasks_app.process import services
 from tasks_app.transports import http
-from tests import databases
+from tests import databases, static_files
 from tests.lanes import inline_lanes
 from tests.servers import free_port, postgres
 
@@ -68,6 +68,7 @@ for _name, _value in TIMES.items():
 # Passwords of test people need no protection, and a good digest takes a second.
 django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 databases.prepare()
+static_files.prepare()
 
 
 def until(found: Callable[[], Any], what: str) -> Any:
