@@ -1,4 +1,4 @@
-"""What can be asked, a frozen class an operation. Dialects make these; tasks_app/operations grants them.
+"""Requests: a frozen class for each operation. Dialects make them; tasks_app/operations grants them.
 
 The docstring of a class is its text in docs/reference/methods.md.
 """

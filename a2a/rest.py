@@ -196,7 +196,9 @@ def encode_error(error: Error, status: int | None = None) -> Json:
 
 
 def encode_old_error(error: Error, status: int | None = None) -> Json:
-    """The same, and beside it what the official clients of 0.3 look for: code, message and the name of a class."""
+    """Return the body of an error in 0.x: beside the error, the code, message and class name that the official clients
+    of 0.3 look for.
+    """
     body = encode_error(error, status)
     kind = error.reason.title().replace("_", "") + "Error"
     return body | {"code": rest_0_x.PROTO.code(error), "message": body["error"]["message"], "type": kind}

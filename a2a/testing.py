@@ -32,10 +32,10 @@ TESTER = Caller(name="tester", tenant="default", scopes=frozenset({"*"}))
 
 
 class Played(Struct, frozen=True, kw_only=True):
-    """What came of a message."""
+    """The outcome of a message."""
 
     actions: tuple[Action, ...]
-    """What the agent yielded or returned, one by one."""
+    """Everything that the agent yielded or returned, one by one."""
     task: Task
     """The task as its caller sees it afterwards: texts in pieces are whole."""
     forgotten: tuple[str, ...]

@@ -349,7 +349,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 USE_I18N = False
 DATETIME_FORMAT, DATE_FORMAT, TIME_FORMAT = "Y-m-d H:i:s", "Y-m-d", "H:i:s"
-"""As all other times of the admin are written, and in UTC."""
+"""The form of all times in the admin, in UTC."""
 DATA_UPLOAD_MAX_MEMORY_SIZE = A2A_BODY_BYTES
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True

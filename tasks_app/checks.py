@@ -287,7 +287,7 @@ def _fits(url: str, schemes: tuple[str, ...]) -> bool:
     try:
         parts = urlsplit(url)
         place = parts.path if parts.scheme == "unix" else parts.hostname
-        # Whoever reads the port finds out what a secret with a slash in it leaves of the address.
+        # Reading the port fails on the rest that a secret with a slash leaves of the address.
         return parts.scheme in schemes and bool(place) and (parts.port or 1) > 0
     except ValueError:
         return False

@@ -1,6 +1,6 @@
 """The one place that reads the time of day, and it is the database's: all processes of a database share one time.
 
-`now` counts from a measured moment with a clock that nobody sets. The moment is measured against the database's clock
+`now` counts from a measured moment with a clock that is never set. The moment is measured against the database's clock
 whenever a connection opens and with every sweep. So a machine whose clock is wrong, or is set while a process runs,
 writes the same times and ids as its neighbours.
 """

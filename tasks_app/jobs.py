@@ -60,7 +60,7 @@ def wake() -> None:
 
 @signals.setup_logging.connect
 def keep_logging(**_: Any) -> None:
-    """Settings have set it up; Celery leaves it alone when somebody listens here."""
+    """Keep the log as settings configured it: Celery leaves it alone when this signal has a receiver."""
 
 
 @signals.celeryd_init.connect

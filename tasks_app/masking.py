@@ -190,7 +190,7 @@ def masked_trace(text: str) -> str:
 
 
 def site(url: str) -> str:
-    """Return the scheme and the host of an address: its path and its query may be secrets of whoever receives there."""
+    """Return the scheme and the host of an address: its path and its query may be secrets of its receiver."""
     scheme, _, rest = url.partition("://")
     host = re.split(r"[/?#\\]", rest, maxsplit=1)[0]
     more = "/…" if rest.removeprefix(host) not in {"", "/"} else rest.removeprefix(host)

@@ -15,7 +15,7 @@ from tasks_app.transports.rest import rest
 
 WELL_KNOWN = ("agent-card.json", "agent.json")
 EXTENDED = "agent/authenticatedExtendedCard"
-"""Of 0.2, beside the URL of the card (docs/protocol.md#extended-card)."""
+"""The path of the extended card of 0.2, beside that of the card (docs/protocol.md#extended-card)."""
 AGENT = r"^(?:agents/(?P<agent>[-a-zA-Z0-9_]+)/)?"
 TENANT = rf"(?:(?!(?:{'|'.join(map(re.escape, sorted(RESERVED)))})/)(?P<tenant>[^/]+)/)?"
 CALL = rf"(?P<path>(?:message:[^/]*|{'|'.join(map(re.escape, sorted(WORDS)))})(?:/(?s:.*))?)\Z"

@@ -20,7 +20,7 @@ VERSIONS = tuple(dialect.version for dialect in DIALECTS if dialect.on_cards)
 """Versions that cards list (docs/protocol.md#cards)."""
 
 BY_NAME = {dialect.name: dialect for dialect in (*DIALECTS, rest_0_x.KIND, rest_0_x.PROTO)}
-"""Those of REST as well."""
+"""Dialects by the name that exchanges record, REST included."""
 
 BY_VERSION = {dialect.version: dialect for dialect in DIALECTS}
 _VERSION = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
@@ -68,7 +68,7 @@ def _elsewhere(home: Dialect | None, chosen: Dialect) -> MethodNotFound:
 
 
 def unsupported(version: str, supported: tuple[str, ...] = tuple(BY_VERSION)) -> VersionNotSupported:
-    """What to say to a version; cut and cleaned, for it is echoed and recorded."""
+    """Return the error for a version. The version is cut and cleaned, because the error repeats it and is recorded."""
     asked = "".join(letter for letter in version[:32] if letter.isprintable())
     return VersionNotSupported(requestedVersion=asked, supportedVersions=",".join(reversed(supported)))
 

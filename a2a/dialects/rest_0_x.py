@@ -36,7 +36,7 @@ class ConfigParams(Struct, rename="camel"):
 _CONFIGS = "/tasks/{id}/pushNotificationConfigs"
 _CONFIG = _CONFIGS + "/{pushNotificationConfigId}"
 _MISSPELT = "/task/{id}/pushNotificationConfigs"
-"""As an annotation of the protobuf has it (docs/protocol.md#rest-of-0x)."""
+"""A misspelt path from an annotation of the protobuf (docs/protocol.md#rest-of-0x)."""
 _ROUTES = (
     Route(verb="POST", path="/message:send", method="message/send"),
     Route(verb="POST", path="/message:stream", method="message/stream"),
@@ -56,7 +56,7 @@ _ROUTES = (
 
 
 _WRAPPED = {"pushNotificationConfig", "push_notification_config", "name"}
-"""What a config has around it in the protobuf; one of the official clients writes it in snake case."""
+"""Members around a config in the protobuf. One of the official clients writes snake case."""
 
 
 def spoken(body: Any, version: str | None) -> Dialect:
@@ -121,7 +121,7 @@ def _list(params: Json) -> Json:
 
 
 def _inside(answer: Json) -> Json:
-    """What a send gives, under the name of what it is."""
+    """Wrap a task or a message in a member named by its kind."""
     return {str(answer.get("kind", "task")): answer}
 
 

@@ -26,7 +26,7 @@ SIGNED = "standardwebhooks"
 _SECRET_BYTES = range(24, 65)
 _SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _HEADER = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
-"""What may stand in a header as it is: a line break would begin another one."""
+"""Text that may stand in a header unchanged: a line break would begin another header."""
 
 
 class AuthenticationParams(Struct, rename="camel"):
@@ -319,7 +319,7 @@ def _secret(secret: str, field: str) -> None:
 
 
 def methods(version: str) -> dict[str, Method]:
-    """Of 1.0; the version is that of the deliveries to what they register."""
+    """Return the methods of 1.0. Webhooks that they register get deliveries in this version."""
     create = partial(decode_create, version)
     return {
         "CreateTaskPushNotificationConfig": Method(request=CreatePushConfig, decode=create, encode=encode_config),
@@ -332,7 +332,7 @@ def methods(version: str) -> dict[str, Method]:
 
 
 def old_methods(version: str) -> dict[str, Method]:
-    """Of 0.x."""
+    """Return the methods of 0.x. Webhooks that they register get deliveries in this version."""
     create, name = partial(decode_set, version), "tasks/pushNotificationConfig"
     return {
         f"{name}/set": Method(request=CreatePushConfig, decode=create, encode=encode_old_config),

@@ -25,7 +25,7 @@ CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
 """Between two pieces of an answer."""
 LINE_BYTES = 1_000_000
-"""Nobody sends a longer line in good faith."""
+"""The longest line of an honest endpoint."""
 _FIELDS = (b":", b"event:", b"id:", b"retry:")
 """Fields that a stream of events may hold besides data."""
 _REFUSALS = {

@@ -38,18 +38,18 @@ class Caller(Struct, frozen=True, kw_only=True):
 
 
 def for_agents(caller: Caller) -> AgentsCaller:
-    """What agents are told of the caller."""
+    """Return the caller as agents see it."""
     return AgentsCaller(name=caller.name, tenant=caller.tenant, scopes=caller.scopes)
 
 
 def owner_for_agents(owner_id: int) -> AgentsCaller:
-    """What agents are told of the sender of a message that an earlier version stored: nobody knows its scopes."""
+    """Return the sender of a message that an earlier version stored, as agents see it: its scopes are not known."""
     name, tenant = Principal.objects.values_list("name", "tenant__name").get(pk=owner_id)
     return AgentsCaller(name=name, tenant=tenant)
 
 
 def sight(caller: Caller, task_id: str) -> str:
-    """What the grouped statements compare with rows.VISIBLE, so that a group may serve many callers."""
+    """Return the value that grouped statements compare with rows.VISIBLE, so that a group may serve many callers."""
     return sight_of(task_id, caller.tenant_id, caller.owner_id)
 
 
@@ -82,7 +82,7 @@ def digests(key: str) -> tuple[str, ...]:
 
 
 class FindCaller(Work[Caller | None], Struct, frozen=True):
-    """Who is behind the digests of a key."""
+    """Find the caller of a key by its digests."""
 
     lane = "read"
     repeatable = True
@@ -130,7 +130,7 @@ def new_key(
     scopes: str = "*",
     expires_at: datetime | None = None,
 ) -> str:
-    """Makes a key for the principal, who is made too if new, and returns it: it cannot be read again."""
+    """Make a key for the principal, which is made too if new, and return it: it cannot be read again."""
     check_tenant_name(tenant)
     key = key or PREFIX + secrets.token_urlsafe(32)
     home, _ = Tenant.objects.get_or_create(name=tenant)

@@ -218,7 +218,7 @@ class Account:
 
 
 class Holding:
-    """Something that was taken: given back when it is released, or when nobody has it any more."""
+    """A share that was taken. It is given back when it is released, or when nothing refers to it any more."""
 
     def __init__(self, account: Account, owner_id: int | None, kind: str, amount: int) -> None:
         self.account = account

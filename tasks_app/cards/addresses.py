@@ -12,7 +12,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Values of HOST that only this machine reaches."""
 MAX_HOST = 255
 _URL = re.compile(r"[!#-;=?-\[\]_a-z~]+")
-"""What RFC 3986 allows."""
+"""Characters that RFC 3986 allows."""
 _PAIR = re.compile(r'([A-Za-z]+)=(?:"([^"\\,;]*)"|([^\s",;]*))')
 
 
@@ -34,7 +34,7 @@ def listening() -> str:
 
 
 def public() -> str:
-    """What is told to who has not asked by an address: the public one, or where this process listens."""
+    """Return the base URL used where no request supplies one: the public one, or where this process listens."""
     return str(settings.A2A_PUBLIC_URL) or listening()
 
 
@@ -103,5 +103,5 @@ def _listening(request: HttpRequest) -> str:
 
 
 def _last(header: str) -> str:
-    """What the nearest proxy has said: everything before it may be the caller's invention."""
+    """Return the value of the nearest proxy: everything before it may be the caller's invention."""
     return header.rpartition(",")[2].strip()

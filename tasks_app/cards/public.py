@@ -24,7 +24,7 @@ from tasks_app.cards.addresses import own
 EncodeCard = Callable[[Card], Json]
 KEY_SET = "/.well-known/jwks.json"
 OWN, FOREIGN = 1024, 64
-"""Cards kept: for our own addresses, and for those that may be made up; whoever does that evicts only these."""
+"""Cached cards for our own addresses. Made-up Host headers have a cache of their own, and evict only such cards."""
 STARTED = clock.now().replace(microsecond=0)
 """When everything here is as old as."""
 

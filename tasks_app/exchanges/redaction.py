@@ -26,7 +26,7 @@ _SK = re.compile(r"(?<![\w-])sk-[\w-]{16}", re.ASCII)
 # An @ alone is in every second mail: to walk for it costs all of them.
 _USER = re.compile(r":(?:\\?/){2}[^\s/?#\"]+@", re.ASCII)
 _WEBHOOK = b"ushNotificationConfig"
-"""What the methods and the members of webhooks have in their names, in each version."""
+"""A part of the names of webhook methods and members in every version."""
 _BIG = 4_096
 """Bodies below this hold no file that is worth looking for."""
 # A piece is base64 or an escaped slash, as PHP writes it: nothing else may stand before the quote that ends it.

@@ -24,7 +24,7 @@ BETWEEN = 3600.0
 
 
 def sweep() -> None:
-    """A batch of each kind. A storage that fails now may work the next time: it is nobody else's trouble."""
+    """Delete a batch of each kind. A storage that fails now may work the next time: other work goes on."""
     try:
         forget_gone()
         orphans.sweep()
@@ -94,7 +94,7 @@ class Orphans:
 
 
 orphans = Orphans()
-"""Of this process."""
+"""The one of this process."""
 
 
 def _is_ours() -> bool:
@@ -119,6 +119,6 @@ def _days() -> list[str]:
 
 
 def _lost(day: str, names: list[str]) -> list[str]:
-    """Those that no row refers to."""
+    """Return the names that no row refers to."""
     known = set(File.objects.filter(pk__in=[f"{day}-{name}" for name in names]).values_list("id", flat=True))
     return [name for name in names if f"{day}-{name}" not in known]

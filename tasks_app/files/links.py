@@ -1,4 +1,4 @@
-"""Links to files: signed, for a while, and good for whoever has them."""
+"""Links to files: signed, for a while, and good for their bearer."""
 
 from functools import partial
 
@@ -17,7 +17,7 @@ def with_links(payload: bytes, base: str) -> bytes:
 
 
 def link_to(url: str) -> str:
-    """The same for one reference, within this server: for operators."""
+    """Return a link to one reference, within this server, for operators."""
     return _link(signing.Signer(salt=_SALT), "", _until(), id_of(url), url.rpartition("/")[2])
 
 

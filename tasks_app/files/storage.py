@@ -20,7 +20,7 @@ class DoWithFiles(Do[R], Generic[R], frozen=True):
     """A large file takes its time."""
 
     def unique(self) -> None:
-        """Make all items equal, for groups of one: nobody waits for the files of others, nor are all in memory."""
+        """Make all items equal, for groups of one: no call waits for the files of others, nor are all in memory."""
 
 
 def storage() -> Storage:

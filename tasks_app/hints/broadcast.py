@@ -41,12 +41,12 @@ _news = msgspec.msgpack.Decoder(list[Reached])
 
 
 def message(sender: str, news: list[Reached]) -> dict[str, Any]:
-    """As the layer carries it."""
+    """Return hints in the form that the layer carries."""
     return {"type": GROUP, "from": sender, "news": msgspec.msgpack.encode(news)}
 
 
 def news_of(received: dict[str, Any], me: str) -> list[Reached]:
-    """What somebody else told; nothing of what this process told itself. Raises on what is not a hint."""
+    """Return the hints of a message, none for a message of this process. Raises for a message of another form."""
     return [] if received["from"] == me else _news.decode(received["news"])
 
 
@@ -122,7 +122,7 @@ class Broadcast:
         while not self.stopping.is_set() or self.waiting:
             told = self.wanted.wait(LOOK)
             self.wanted.clear()
-            # That somebody works on a task is soon followed by what came of it: one message instead of two.
+            # A "working" hint is soon followed by the outcome: one message instead of two.
             self.urgent.wait(PAUSE if self.waiting else 0)
             self.urgent.clear()
             if told and not self.waiting:
@@ -203,4 +203,4 @@ class Broadcast:
 
 
 broadcast = Broadcast()
-"""Of this process."""
+"""The one of this process."""

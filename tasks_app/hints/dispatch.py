@@ -1,4 +1,4 @@
-"""Offering runnable tasks to whoever runs agents: a port, and its adapters for one process and for Celery workers.
+"""Offering runnable tasks to runners: a port, and its adapters for one process and for Celery workers.
 
 The rows are the queue. An offer only says "look": a lost or doubled one costs latency and nothing else.
 """
@@ -78,7 +78,7 @@ class LocalDispatcher:
 
 
 class CeleryDispatcher:
-    """Wakes workers through the broker, from a thread of its own: nobody who commits waits for the broker."""
+    """Wakes workers through the broker, from a thread of its own: no commit waits for the broker."""
 
     def __init__(self) -> None:
         self.wanted = threading.Event()

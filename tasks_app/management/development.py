@@ -1,4 +1,4 @@
-"""What the servers of a development machine share: they refuse the settings of production, and make an operator and an
+"""The servers of a development machine: they refuse the settings of production, and make an operator and an
 API key where there are none. A user, a password or a key that they did not make stays as it is."""
 
 import os
@@ -67,7 +67,7 @@ def key() -> str:
     if not settings.DEV_KEY:
         return own
     if wrong := weakness(settings.DEV_KEY):
-        raise CommandError(f"DEV_KEY {wrong}: whoever guesses it may do everything.")
+        raise CommandError(f"DEV_KEY {wrong}: a guess of it opens everything.")
     if not _accept(settings.DEV_KEY):
         raise CommandError("DEV_KEY is a key that was revoked or has expired: choose another.")
     return str(settings.DEV_KEY)

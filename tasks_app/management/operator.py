@@ -1,5 +1,5 @@
-"""What commands share: what keeps them from the database is said in a line; who acts, and the trace of it; how
-arguments are read."""
+"""The base of commands: a sentence where the database cannot be used, the operator who acts, and readers of
+arguments."""
 
 import os
 import pwd
@@ -33,7 +33,7 @@ class DatabaseCommand(BaseCommand):
 
     requires_migrations_checks = True
     requires_system_checks: list[str] | tuple[str, ...] | Literal["__all__"] = ()
-    """Those who serve run the checks; an operator who looks needs no warning about it, nor the second they take."""
+    """Checks that run first. Servers run them all; a command that only looks spares their warnings and their second."""
 
     def check_migrations(self) -> None:
         if count := lacking():
@@ -58,12 +58,12 @@ class DatabaseCommand(BaseCommand):
         self.stderr.write(sentence)
 
     def line(self, value: dict[str, Any]) -> None:
-        """Prints it as a line of JSON."""
+        """Print the value as a line of JSON."""
         self.stdout.write(orjson.dumps(value).decode())
 
 
 def unusable(error: Exception) -> str:
-    """What manage.py says, of any command, instead of a traceback."""
+    """Return the sentence of manage.py for a database that cannot be used, in place of a traceback."""
     return f"The database {place()} cannot be used: {' '.join(str(error).split())}"
 
 
@@ -77,7 +77,7 @@ def place() -> str:
 
 
 def account() -> str:
-    """Who runs this."""
+    """Return the account that runs this."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # a container may run under a number that has no name
@@ -100,7 +100,7 @@ def ids_of(arguments: Sequence[str]) -> list[str]:
 
 
 def takes_operator(parser: ArgumentParser) -> None:
-    """Who is written down as the one who did it, and why."""
+    """Add the arguments that name the operator and the reason."""
     parser.add_argument(
         "--operator", type=name_of, default=account(), help="the name that is written down; your account if left out"
     )
@@ -108,12 +108,12 @@ def takes_operator(parser: ArgumentParser) -> None:
 
 
 def takes_limit(parser: ArgumentParser) -> None:
-    """How many lines a list prints."""
+    """Add the argument that limits the lines of a list."""
     parser.add_argument("--limit", type=limit_of, default=LINES, help=f"lines; {LINES} if left out")
 
 
 def takes_since(parser: _ActionsContainer) -> None:
-    """From when on a list prints lines."""
+    """Add the argument that says from when on a list prints lines."""
     parser.add_argument("--since", type=time_of, metavar="TIME", help="2026-11-21T03:00 (UTC), or an age: 15m, 7d")
 
 

@@ -14,8 +14,10 @@ SHOWN = 100
 
 
 def fit(request: SendMessage, agent: Agent, context: Context) -> Wants:
-    """What the caller wants of this agent, in the order of docs/protocol.md#order-of-checks. Raises MissingScope,
-    ContentTypeNotSupported and ExtensionSupportRequired."""
+    """Return the preferences of the caller, checked in the order of docs/protocol.md#order-of-checks.
+
+    Raises MissingScope, ContentTypeNotSupported and ExtensionSupportRequired.
+    """
     for scope in agent.scopes:
         check_scope(context.caller, scope)
     _check_media(request, agent)

@@ -1,4 +1,4 @@
-"""Calls to addresses that somebody else chose: which may be made, and the client that makes only those.
+"""Calls to addresses that callers chose: which may be made, and the client that makes only those.
 
 An address is checked twice: as written, and at the moment of dialling, where its name is looked up once, every answer
 must be allowed, and one of those very answers is dialled. So a name that changes its mind reaches nothing.
@@ -52,7 +52,7 @@ Address = IPv4Address | IPv6Address
 
 
 class Blocked(Exception):
-    """The address must not be called; the sentence says why, and may be told to whoever chose it."""
+    """The address must not be called. The sentence says why, and may be shown to the caller."""
 
 
 class Inside(Blocked):

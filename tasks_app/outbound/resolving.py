@@ -1,4 +1,4 @@
-"""Looking names up, in threads that nobody shares and nobody waits for at the end.
+"""Looking names up, in threads of their own, which the end of the process does not wait for.
 
 A name server that does not answer holds a thread for as long as the system is patient, which may be a minute. The
 threads of a loop are few and for everybody; those of an executor are joined when the process ends.
@@ -14,7 +14,7 @@ AT_ONCE = 256
 """Look-ups under way in one place; more than senders need while each of their names hangs for half a minute."""
 
 Found = list[tuple[Any, Any, Any, Any, tuple[Any, ...]]]
-"""As getaddrinfo gives it."""
+"""The result of getaddrinfo."""
 
 
 class Lookups:
@@ -25,7 +25,7 @@ class Lookups:
         self.room = threading.BoundedSemaphore(at_once)
 
     async def find(self, host: str, port: int) -> Found:
-        """What the system's resolver says. Raises OSError, also when there is no room for another look-up."""
+        """Ask the system's resolver. Raises OSError, also when there is no room for another look-up."""
         if not self.room.acquire(blocking=False):
             raise OSError("too many names are being looked up")
         loop = asyncio.get_running_loop()
@@ -50,7 +50,7 @@ class Lookups:
 
 
 def _tell(answer: "asyncio.Future[Found]", found: Found | Exception) -> None:
-    if answer.done():  # Nobody had the patience.
+    if answer.done():  # The caller lost its patience.
         return
     if isinstance(found, Exception):
         answer.set_exception(found)

@@ -56,7 +56,7 @@ def most_connections() -> int:
 
 _unserved: dict["Connection", None] = {}
 """Connections of this process on which no request is being answered, longest first. At the limit the first one gives
-way to a new connection, so that strangers who only hold connections lock nobody out."""
+way to a new connection, so that strangers who only hold connections lock no caller out."""
 
 
 class Connection(HttpToolsProtocol):
@@ -84,7 +84,7 @@ class Connection(HttpToolsProtocol):
     unread: tuple[float, int] | None = None
     """Since when, and with how many bytes, the kernel keeps the end of an answer that was given to it as a whole."""
     extensions: Any = None
-    """What each request of this connection may use beyond ASGI."""
+    """Extensions of ASGI that each request of this connection may use."""
     complete: Any = None
     """The extensions of a request that has arrived as a whole."""
     kept = b""

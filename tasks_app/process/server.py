@@ -48,7 +48,7 @@ def serve(on_ready: Callable[[], None] | None = None) -> int:
     )  # fmt: skip
     server = Server(config)
     server.on_ready = on_ready
-    # uvicorn exits when it cannot listen; whoever called says why.
+    # uvicorn exits when it cannot listen; the command says why.
     with contextlib.suppress(SystemExit), asyncio.Runner(loop_factory=config.get_loop_factory()) as loop:
         loop.run(_serve(server))
     services.stop()

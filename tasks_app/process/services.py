@@ -85,7 +85,7 @@ def start(role: Role = "web") -> None:
 
 
 def take_over() -> None:
-    """At the start of the only process there is: nobody else can hold a lease, so what was interrupted goes on now."""
+    """Take up interrupted tasks at the start of the only process: no other one can hold a lease."""
     if bridge.do(Do(release_all)):
         log.info("%d interrupted tasks are taken up again", reclaim_tasks())
     bridge.do(Do(webhooks.release_all))

@@ -5,7 +5,7 @@ import threading
 import time
 
 LOGGERS = ("django.request", "django.security", "tasks_app.calls.refused", "uvicorn")
-"""Loggers, and those below them, that write of requests nobody needs a key for."""
+"""Loggers, with their children, that write about requests which need no key."""
 BURST = 50
 """Such lines that may come at once; then it is one a second."""
 LONGEST = 500

@@ -49,7 +49,7 @@ class CallLog:
 
 
 class _Call:
-    """What is seen of a call while it passes."""
+    """The facts of a call, gathered while it passes."""
 
     status = 0
     asked = ""

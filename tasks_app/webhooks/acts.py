@@ -85,7 +85,7 @@ def shown_body(row: Delivery, base: str | None = None) -> str:
 
 
 def oldest_due(patience: timedelta) -> datetime | None:
-    """Since when a delivery has been due, if that is longer than the patience: nobody sends."""
+    """Return since when a delivery has been due, if that is longer than the patience: no process sends."""
     late = PushConfig.objects.filter(state="active", due_at__lt=clock.shared() - patience).order_by("due_at")
     return late.values_list("due_at", flat=True).first()
 

@@ -26,7 +26,7 @@ class Answer(Struct, frozen=True):
     refusal: str = ""
     """Why the act was not done; empty if it was."""
     note: str = ""
-    """What an operator must know of an act that was done."""
+    """A remark for the operator about an act that was done."""
 
 
 def send_again(ids: Sequence[str], by: Operator) -> dict[str, Answer]:

@@ -46,14 +46,14 @@ def most_of_slots() -> int:
 
 
 class Busy:
-    """How many tries are under way, of whom and where."""
+    """The tries that are under way, by owner, host and address."""
 
     def __init__(self, running: Iterable[Try] = (), sent: Buckets | None = None) -> None:
         self.pairs: Counter[tuple[int, str]] = Counter()
         self.hosts: Counter[str] = Counter()
         self.owners: Counter[int] = Counter()
         self.sent = sent
-        """The bytes that owners have had sent; None: nobody counts them."""
+        """The bytes that owners have had sent; None: not counted."""
         for turn in running:
             self.add(turn)
 
@@ -102,7 +102,7 @@ class Places:
 
 
 def place_of(number: str) -> str:
-    """Return what stands for an address: of IPv6 its network, for who has one address there may have all of them."""
+    """Return the key of an address: for IPv6 its network, whose addresses may all belong to one receiver."""
     address = ip_address(number.partition("%")[0])
     if not isinstance(address, IPv6Address):
         return str(address)

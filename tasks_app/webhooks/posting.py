@@ -1,4 +1,4 @@
-"""One try: the headers, the POST, its answer. What a receiver writes back is not kept, and shown to nobody."""
+"""One try: the headers, the POST, its answer. The body of an answer is neither kept nor shown."""
 
 import asyncio
 import contextlib

@@ -131,7 +131,7 @@ class Sender:
         if free <= 0:
             return False  # The end of a try wakes.
         busy = Busy(self.running.values(), self.sent)
-        # A look costs nobody the lane of the writers.
+        # A look does not take the lane of the writers.
         if not await bridge.ask(DoApart(lambda: turns.due(clock.shared(), busy).exists())):
             return False
         # A lease begins when it is written, however long that lane was busy.

@@ -136,7 +136,7 @@ def _turn(config: PushConfig, owner_id: int, head: Delivery, lease: str, until: 
 
 
 def locked(config_id: str) -> PushConfig | None:
-    """The webhook, locked. Whoever else has it is not waited for: the lane belongs to everybody."""
+    """Return the webhook, locked. A lock of another process is not waited for: all senders share the lane."""
     return PushConfig.objects.select_for_update(no_key=True, nowait=True).filter(pk=config_id).first()
 
 
@@ -147,7 +147,7 @@ def locked_all(config_ids: Iterable[str]) -> dict[str, PushConfig]:
 
 
 def settle(turn: Turn, result: TryResult, began: datetime, ended: datetime, chance: float) -> None:
-    """Writes down the try, and what it means. Whoever took over after the lease decides instead of a late one."""
+    """Write down the try and its verdict. After a lease has ended the new holder decides, not a late one."""
     with transaction.atomic():
         config = locked(turn.config)
         delivery = Delivery.objects.defer("body").filter(pk=turn.delivery).first()
@@ -199,7 +199,7 @@ def end(waiting: QuerySet[Delivery], now: datetime, **error: str) -> None:
 
 
 def release(turn: Turn) -> None:
-    """Gives the turn back: it was not made, or nobody will see its answer."""
+    """Give the turn back: it was not made, or its answer is lost."""
     with transaction.atomic():
         locked(turn.config)
         PushConfig.objects.filter(pk=turn.config, lease_owner=turn.lease).update(lease_owner=None, lease_until=None)
