@@ -75,8 +75,8 @@ ORDINARY = {"__init__", "__pycache__", "apps", "urls", "checks", "migrations"}
 def on_the_map(package: str) -> set[str]:
     """The names in the left column of the package's part of the map."""
     whole = README.partition("## Map of rooms")[2].partition("Imports go one way")[0]
-    part = re.split(r"^ {4}(?=\S)", whole.partition(f"\n    {package}/ ")[2], maxsplit=1, flags=re.MULTILINE)[0]
-    columns = re.findall(r"^ {6,8}(\S+(?: \S+)*)(?:  |$)", part, re.MULTILINE)
+    part = re.split(r"^(?=\S)", whole.partition(f"\n{package}/ ")[2], maxsplit=1, flags=re.MULTILINE)[0]
+    columns = re.findall(r"^ {2,4}(\S+(?: \S+)*)(?:  |$)", part, re.MULTILINE)
     return {name.rstrip("/") for column in columns for name in column.split(" ")}
 
 
@@ -94,7 +94,7 @@ def test_every_make_target_is_a_rule_and_explained() -> None:
     phony = set(re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split())
     rules = set(re.findall(r"^([a-z]+):.*\n\t", makefile, re.MULTILINE))
     explained = set(re.findall(r"^([a-z]+):.* ## .", makefile, re.MULTILINE)) | {"help"}
-    named = set(re.findall(r"(?:`| {4}.*)make ([a-z]+)", README))
+    named = set(re.findall(r"(?:`|^)(?:\S+=\S+ )*make ([a-z]+)", README, re.MULTILINE))
     assert phony == rules == explained >= named >= {"run", "test", "bench", "check"}
 
 

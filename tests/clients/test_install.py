@@ -1,7 +1,6 @@
-"""Installing: `make install` and what the README says of a production, packages of the user's own, `pip install .`."""
+"""Installing: packages of the user's own beside ours, and `pip install .`."""
 
 import os
-import re
 import secrets
 import shutil
 import signal
@@ -16,14 +15,13 @@ import httpx
 import pytest
 
 from tests import servers
-from tests.clients.test_readme import blocks, program
+from tests.clients.documents import saved
 from tests.faults.nodes import ROOT
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
 SECONDS = 600
 BASH = str(shutil.which("bash"))
-HOST = "agents.example.com"
 LEFT = shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info", "requirements-agents.txt")
 PACKAGE = """
 [project]
@@ -87,46 +85,12 @@ def running(line: str, folder: Path, log: Path, ready: str, **settings: str) -> 
         process.wait()
 
 
-def recipe() -> list[str]:
-    """Return the lines of the README about a production, up to its processes."""
-    return [line for block in blocks("## In production, by hand")[:3] for line in block if line]
-
-
-def test_a_production_is_set_up_as_the_readme_says(clone: Path, tmp_path: Path) -> None:
-    exports = "\n".join(line for line in recipe() if line.startswith("export "))
-    once = [line for line in recipe() if not line.startswith("export ")]
-    *once, serve, worker = once
-    assert [line.split()[-1] for line in once] == ["install", "migrate", "createsuperuser", "PRINCIPAL"]
-    port = str(servers.free_port())
-    with servers.postgres() as database, servers.redis() as redis:
-        for written, real in {
-            "postgres://user:password@host/taskdesk": database,
-            "redis://host:6379/0": redis,
-            "SECRET_KEY=…": f"SECRET_KEY={secrets.token_urlsafe(48)}",
-        }.items():
-            assert written in exports
-            exports = exports.replace(written, real)
-        admin = {"DJANGO_SUPERUSER_PASSWORD": "correct horse battery", "DJANGO_SUPERUSER_EMAIL": "ann@example.com"}
-        steps = "\n".join(once).replace("createsuperuser", "createsuperuser --noinput --username ann")
-        printed = shell(f"{exports}\n{steps}", clone, **admin)
-        key = re.findall(r'"key":"([^"]+)"', printed)[0]
-        serve = serve.replace("HOST=0.0.0.0 PORT=8000", f"PORT={port}")
-        assert port in serve
-        with (
-            running(f"{exports}\n{serve}", clone, tmp_path / "serve", "serving at"),
-            running(f"{exports}\n{worker}", clone, tmp_path / "worker", "worker is ready"),
-        ):
-            assert told(f"http://127.0.0.1:{port}", "story", key).startswith("A small server stood")
-            card = httpx.get(f"http://127.0.0.1:{port}/.well-known/agent-card.json", headers={"Host": HOST}).json()
-            assert card["url"] == f"https://{HOST}/jsonrpc"
-
-
 def told(base: str, agent: str, key: str) -> str:
     """Return the text that an agent answers with."""
     parts = [{"text": "A story"}, {"data": {"pause": 0}}] if agent == "story" else [{"text": "Ann"}]
     message = {"messageId": secrets.token_hex(8), "role": "ROLE_USER", "parts": parts}
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
-    headers = {"Authorization": f"Bearer {key}", "Host": HOST}
+    headers = {"Authorization": f"Bearer {key}"}
     answer = httpx.post(f"{base}/agents/{agent}/jsonrpc", json=call, headers=headers, timeout=120).json()
     artifacts = answer["result"]["task"]["artifacts"]
     return "".join(part["text"] for artifact in artifacts for part in artifact["parts"])
@@ -146,7 +110,7 @@ def test_the_package_is_installed_and_runs_anywhere(clone: Path, tmp_path: Path)
     shell(f"{uv} pip install --python {python} --constraint requirements.lock .", clone)
     here = tmp_path / "here"
     here.mkdir()
-    (here / "hello.py").write_text(program("## Write an agent"))
+    (here / "hello.py").write_text(saved(ROOT, "hello.py"))
     assert "runserver" in shell(f"{python.parent}/taskdesk --help", here)
     assert "no issues" in shell(f"{python.parent}/taskdesk check", here)
     port = str(servers.free_port())

@@ -1,172 +1,260 @@
-"""The README's commands and programs, as they are printed there, against a server that is started as it says."""
+"""Every command and program of the documents, in order, in bash and in zsh, and a second time in the same clone."""
 
-import asyncio
 import os
 import re
+import secrets
 import shutil
-import subprocess
+import sys
+import time
 from collections.abc import Iterator
-from itertools import groupby
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from tests.clients.environments import CLIENTS, Client, environment, missing
+from tests import servers
+from tests.clients.documents import Block, blocks, documents, indented, stories
+from tests.clients.environments import CLIENTS, environment, missing
 from tests.clients.shells import SHELLS
-from tests.faults.nodes import ROOT, Node
-from tests.servers import free_port
+from tests.clients.terminals import SECONDS, Terminal
+from tests.faults.nodes import ROOT
 from tests.workers import NOT_TRIED
 
 pytestmark = pytest.mark.clients
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-ANSWERS = ("{", "retry: ", "id: ", "data: ", "…")
-"""Beginnings of lines that a command prints."""
-EXPECTED = ("Operation timed out", '"POST /hook HTTP')
-"""Of the end of a stream by --max-time, and of the receiver of webhooks, on standard error."""
-PROGRAMS = ("import ", "from ")
-SECONDS = 180
-MARK = "@@ "
+DOCUMENTS = documents(ROOT)
+STORIES = stories(ROOT, DOCUMENTS)
+ASKED_FOR = ("make", "curl")
+"""Programs that the README asks for first, besides Python."""
+USUAL = (
+    *("awk", "base64", "basename", "cat", "chmod", "cp", "cut", "date", "dirname", "echo", "env", "false", "find"),
+    *("grep", "head", "id", "kill", "ln", "ls", "mkdir", "mv", "nice", "od", "printf", "rm", "sed", "sh", "sleep"),
+    *("sort", "tail", "tee", "test", "touch", "tr", "true", "uname", "uniq", "wc", "xargs"),
+)
+"""Programs that every Unix has."""
+OUTSIDE = ("HOME", "LANG", "TMPDIR", "NODE_EXTRA_CA_CERTS")
+"""What the shell of a reader has in its environment, besides settings of package managers and certificates."""
+MANAGERS = ("PIP_", "UV_", "SSL_", "NPM_CONFIG_", "npm_config_")
+LEFT = shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info", "requirements-agents.txt", "node_modules")
+PORTS = ("8000", "9000", "11434")
+"""Ports in the documents: ours, that of a receiver of webhooks, that of a language model."""
+SCALED = {"HOST=0.0.0.0": "HOST=127.0.0.1", "--seconds 5 --rounds 5": "--seconds 0.2 --rounds 1"}
+"""What a test does on a smaller scale than the documents."""
+WRONG = re.compile(r"Traceback|CommandError|command not found|(syntax|parse) error|^(curl|zsh|bash): ", re.MULTILINE)
+DIFFERENT = {
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}": "<id>",
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)": "<time>",
+    r'"messageId":"[0-9a-f]{16}"': '"messageId":"<hex>"',
+}
+"""What differs each time, and may stand in a document as it was once."""
+ENDINGS = {0, 1, 2, 130}
+"""Exit codes after Ctrl-C: ours, that of Celery, of make and of a shell."""
 
 
-def section(title: str) -> str:
-    """Return the text below a heading, up to the next of its level."""
-    level = title.split(" ")[0]
-    return re.split(rf"^{level} ", README.partition(f"\n{title}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+class Walk(NamedTuple):
+    """A reader's machine: a clone, what is installed, and the shell of its terminals."""
+
+    shell: list[str]
+    clone: Path
+    environment: dict[str, str]
+    changes: dict[str, str]
+    """What stands in the documents, and what is typed here: ports, addresses, scale."""
 
 
-def blocks(title: str) -> list[list[str]]:
-    """Return the indented blocks of a section, each without its indentation; blank lines do not end one."""
-    found = []
-    for is_code, lines in groupby(section(title).splitlines(), lambda line: not line or line.startswith("    ")):
-        block = [line.removeprefix("    ") for line in lines]
-        if is_code and any(block):
-            found.append("\n".join(block).strip().split("\n"))
-    return found
+def installed(folder: Path) -> None:
+    """Make a folder of programs, with nothing but what the README asks for."""
+    folder.mkdir()
+    for name in (*ASKED_FOR, *USUAL):
+        if path := shutil.which(name):
+            (folder / name).symlink_to(path)
+    (folder / "python3").write_text(f'#!/bin/sh\nexec {Path(sys.executable).resolve()} "$@"\n')
+    (folder / "python3").chmod(0o755)
 
 
-def program(title: str, number: int = 0) -> str:
-    """Return a program of a section."""
-    return "\n".join([block for block in blocks(title) if block[0].startswith(PROGRAMS)][number]) + "\n"
+@contextmanager
+def walking(shell: list[str], folder: Path) -> Iterator[Walk]:
+    """A reader's machine, with servers of a production."""
+    shutil.copytree(ROOT, folder / "taskdesk", ignore=LEFT, dirs_exist_ok=True)
+    installed(folder / "bin")
+    outside = {name: value for name, value in os.environ.items() if name in OUTSIDE or name.startswith(MANAGERS)}
+    ports = {port: str(servers.free_port()) for port in PORTS}
+    outside |= {"PATH": str(folder / "bin"), "TERM": "dumb", "DJANGO_COLORS": "nocolor", "PORT": ports["8000"]}
+    with servers.redis() as redis, servers.postgres() as postgres:
+        folders = {"/var/lib/taskdesk": str(folder / "data")}
+        addresses = {"redis://host:6379/0": redis, "postgres://user:password@host/taskdesk": postgres}
+        yield Walk(shell, folder / "taskdesk", outside, ports | SCALED | folders | addresses)
 
 
-def steps() -> list[tuple[str, list[str]]]:
-    """Return the commands about talking, each with the lines that it prints."""
-    found: list[tuple[str, list[str]]] = []
-    for block in [*blocks("## Talk to it"), *blocks("## Write an agent")]:
-        lines = [] if block[0].startswith(PROGRAMS) or "make run" in block[0] else block
-        for line in filter(None, lines):
-            if line.startswith(ANSWERS):
-                found[-1][1].append(line)
-            elif open_quotes(found) or continued(found):
-                found[-1] = (f"{found[-1][0]}\n{line}", [])
-            else:
-                found.append((line, []))
-    return found
+def link_clients(cache: Path, folder: Path) -> None:
+    """Put the official clients that other tests use, too, where the documents install them."""
+    folder.mkdir()
+    for name, installed in (("python-1.3.0", "venv"), ("javascript-1.3.0", "node_modules")):
+        client = next(client for client in CLIENTS if client.name == name)
+        if not missing(client):
+            (folder / installed).symlink_to(environment(client, cache) / installed)
 
 
-def open_quotes(found: list[tuple[str, list[str]]]) -> bool:
-    """Return whether the last command goes on: its text in single quotes is open."""
-    return bool(found) and not found[-1][1] and found[-1][0].count("'") % 2 == 1
-
-
-def continued(found: list[tuple[str, list[str]]]) -> bool:
-    """Return whether the last command goes on: its line ends with a backslash."""
-    return bool(found) and found[-1][0].endswith("\\")
-
-
-def facts(line: str) -> set[str]:
-    """Return what is the same with each run: states, codes and reasons, and how a stream begins."""
-    return set(re.findall(r'"(?:state|reason|code|status)":(?:"[^"]*"|-?\d+)', line.partition(",…")[0])) | set(
-        re.findall(r"^(?:retry|id): \d+$", line)
-    )
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A server with the agent of the README."""
-    folder = tmp_path_factory.mktemp("readme")
-    (folder / "hello.py").write_text(program("## Write an agent"))
-    settings = {"A2A_AGENT_MODULES": "hello", "PYTHONPATH": str(folder), "DEV_KEY": ""}
-    node = Node(folder / "data", **settings)
-    try:
-        asyncio.run(node.start())
-        yield node
-        assert asyncio.run(node.stop()) == 0, node.log
-        assert "Traceback" not in node.log
-    finally:
-        node.kill()
-
-
+@pytest.mark.parametrize("story", STORIES)
 @pytest.mark.parametrize("name", SHELLS)
 def test_every_command_works_as_printed_also_a_second_time(
-    name: str, desk: Node, tmp_path: Path, pytestconfig: pytest.Config
+    name: str, story: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     assert pytestconfig.cache
-    shell = SHELLS[name](pytestconfig.cache.mkdir("shells"))
-    for time in ("first", "second"):
-        check(time, [*shell], desk, tmp_path)
+    link_clients(pytestconfig.cache.mkdir("clients"), tmp_path / "client")
+    with walking(SHELLS[name](pytestconfig.cache.mkdir("shells")), tmp_path) as walk:
+        for _ in ("first", "second"):
+            follow([block for block in STORIES[story] if "long" not in block.marks], walk)
 
 
-def check(time: str, shell: list[str], desk: Node, folder: Path) -> None:
-    """Run all commands in one shell, and compare what each prints with the README."""
-    script, output = folder / f"{time}.sh", folder / time
-    lines = []
-    for number, (command, _) in enumerate(steps()):
-        lines += [f"echo; echo '{MARK}{number}'", command]
-    text = "\n".join(lines).replace("9000", str(free_port()))
-    waits = f"until grep -q 'statusUpdate.*CANCELED' {output}; do sleep 0.1; done"
-    script.write_text(text.replace("kill $HOOK", f"{waits}; kill $HOOK") + "\n")
-    outside = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    with output.open("wb") as file:
-        done = subprocess.run(
-            [*shell, str(script)], cwd=folder, env=outside | {"PORT": str(desk.port), "DATA_DIR": str(desk.folder)},
-            stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.PIPE, text=True, timeout=SECONDS, check=False,
-        )  # fmt: skip
-    said = [line for line in done.stderr.splitlines() if not any(words in line for words in EXPECTED)]
-    assert said == [], done.stderr
-    printed = output.read_text().split(f"\n{MARK}")[1:]
-    assert len(printed) == len(steps())
-    for (command, answers), answer in zip(steps(), printed, strict=True):
-        wanted = {fact for line in answers for fact in facts(line)}
-        shown = {fact for line in answer.splitlines() for fact in facts(line)}
-        assert wanted <= shown, f"{time}: {command}\nprinted {answer}"
-
-
-def test_the_story_of_the_readme_has_all_its_steps() -> None:
-    """Reading the README wrongly must not make its test easy."""
-    commands = [command.split(" ")[0] for command, _ in steps()]
-    assert commands.count("call") == 10
-    assert commands.count("rest") == 3
-    assert sum(bool(answers) for _, answers in steps()) >= 11
-    assert {fact for _, answers in steps() for line in answers for fact in facts(line)} >= {
-        '"state":"TASK_STATE_COMPLETED"', '"state":"completed"', '"state":"TASK_STATE_CANCELED"', '"code":-32002',
-        "id: 2",
-    }  # fmt: skip
-
-
-def run_client(client: Client, desk: Node, cache: Path, base: str) -> str:
-    """Return what the README's program for an official client prints."""
-    folder = environment(client, cache)
-    file = folder / ("readme.py" if client.is_python else "readme.mjs")
-    file.write_text(program("### Official clients", 0 if client.is_python else 1))
-    line = [str(folder / "venv/bin/python"), "-I"] if client.is_python else [str(shutil.which("node"))]
-    key = (desk.folder / "api.key").read_text()
-    done = subprocess.run(
-        [*line, file.name, base], cwd=folder, env={"PATH": os.environ["PATH"], "KEY": key}, capture_output=True,
-        text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.mark.parametrize("name", ["python-1.3.0", "javascript-1.3.0"])
-def test_the_programs_for_official_clients_tell_a_story(name: str, desk: Node, pytestconfig: pytest.Config) -> None:
+@pytest.mark.fault
+@pytest.mark.long
+def test_what_takes_long_works_as_printed_too(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     assert pytestconfig.cache
-    client = next(client for client in CLIENTS if client.name == name)
-    if reason := missing(client):
-        pytest.skip(f"{NOT_TRIED} {name}: {reason}")
-    base = re.findall(r"base +(\S+)", desk.log)[0]
-    said = run_client(client, desk, pytestconfig.cache.mkdir("clients"), f"{base}agents/story/")
-    assert "A small server stood at the edge of the network." in said
-    assert "went on with the next word." in said
+    with walking(SHELLS["bash"](pytestconfig.cache.mkdir("shells")), tmp_path) as walk:
+        follow([block for story in STORIES.values() for block in story], walk)
+
+
+def untried(block: Block) -> str:
+    """Return why no test of this machine runs a block; empty if one does."""
+    lacking = [program for program in block.needs if not shutil.which(program)]
+    return f"{', '.join(lacking)} is not installed" if lacking else block.marks.get("not run", "")
+
+
+def follow(story: list[Block], walk: Walk) -> None:
+    """Do what a story says."""
+    with Reader(walk) as reader:
+        for block in story:
+            reader.read(block)
+
+
+class Reader:
+    """Somebody who follows a document."""
+
+    def __init__(self, walk: Walk) -> None:
+        self.walk = walk
+        password = secrets.token_urlsafe(12)
+        self.answers = {
+            r"Username.*: ": f"ann-{secrets.token_hex(4)}", r"Email address: ": "", r"Password.*: ": password,
+        }  # fmt: skip
+        """Answers to what commands ask."""
+        self.terminals: dict[str, Terminal] = {}
+        self.running: set[str] = set()
+
+    def __enter__(self) -> "Reader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            for name in sorted(self.running):
+                self.end(name)
+        finally:
+            for terminal in self.terminals.values():
+                terminal.close()
+
+    def read(self, block: Block) -> None:
+        """Do what a block says."""
+        if untried(block):
+            return
+        for program in block.needs:
+            self.install(program)
+        text = self.here(block.text)
+        if "save as" in block.marks:
+            path = self.walk.clone / block.marks["save as"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        elif block.runs:
+            name = next(iter(block.terminals), "")
+            for other in block.terminals:
+                self.end(other)
+            terminal = self.terminal(name)
+            since = len(terminal.text)
+            if name:
+                terminal.begin(text)
+                self.running.add(name)
+            else:
+                self.compare_codes(block, terminal)
+            for output in block.outputs:
+                self.compare(block, output, terminal, since)
+            assert not (found := WRONG.search(self.unexpected(block, terminal.shown(since)))), (block.place, found)
+
+    def install(self, program: str) -> None:
+        """Install a program that the text asks for."""
+        path, here = shutil.which(program), Path(self.walk.environment["PATH"]) / program
+        if path and not here.exists():
+            here.symlink_to(path)
+
+    def here(self, text: str) -> str:
+        """Return the text with the ports and addresses of this machine."""
+        for written, real in self.walk.changes.items():
+            text = text.replace(written, real)
+        return text
+
+    def terminal(self, name: str) -> Terminal:
+        if name not in self.terminals:
+            self.terminals[name] = Terminal(self.walk.shell, self.walk.clone, self.walk.environment, self.answers)
+        return self.terminals[name]
+
+    def end(self, name: str) -> None:
+        """Press Ctrl-C if something runs there."""
+        if name not in self.running:
+            return
+        self.running.remove(name)
+        terminal = self.terminals[name]
+        code = terminal.interrupt()
+        assert code in ENDINGS, terminal.text
+        assert not WRONG.search(terminal.text), terminal.text
+
+    def compare_codes(self, block: Block, terminal: Terminal) -> None:
+        """Paste the block, and look at the exit code of each command."""
+        steps = terminal.paste(self.here(block.text))
+        wanted = [0] * (len(steps) - 1) + [int(block.marks.get("exits with", 0))]
+        for step, code in zip(steps, wanted, strict=True):
+            assert step.code == code, f"{block.place}: {step.command}\nended with {step.code}:\n{step.printed}"
+
+    def compare(self, block: Block, output: str, terminal: Terminal, since: int) -> None:
+        """Wait until what the document shows is printed; work in the background may print it later."""
+        deadline = time.monotonic() + SECONDS
+        while missing := first_missing(self.here(output), terminal.shown(since)):
+            assert time.monotonic() < deadline, f"{block.place}: printed no {missing}:\n{terminal.shown(since)}"
+            time.sleep(0.02)
+
+    def unexpected(self, block: Block, printed: str) -> str:
+        """Return what was printed and the document does not show."""
+        shown = [pattern(self.here(line)) for output in block.outputs for line in output.splitlines()]
+        return "\n".join(line for line in printed.splitlines() if not any(p.fullmatch(same(line)) for p in shown))
+
+
+def same(line: str) -> str:
+    """Return a line with names in place of what differs each time."""
+    for found, name in DIFFERENT.items():
+        line = re.sub(found, name, line)
+    return line
+
+
+def pattern(line: str) -> re.Pattern[str]:
+    """Return what fits a line of a document."""
+    return re.compile(".*".join(re.escape(part) for part in same(line).split("…")))
+
+
+def first_missing(output: str, printed: str) -> str | None:
+    """Return the first line of a document that was not printed, in its order."""
+    lines = iter(same(line) for line in printed.splitlines())
+    for wanted in filter(None, output.splitlines()):
+        if wanted != "…" and not any(pattern(wanted).fullmatch(line) for line in lines):
+            return wanted
+    return None
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_each_block_is_tried_or_says_why_not(document: str) -> None:
+    assert [mistake for block in blocks(ROOT, document) for mistake in block.mistakes()] == []
+    assert indented(ROOT, document) == []
+
+
+UNTRIED = [block for document in DOCUMENTS for block in blocks(ROOT, document) if untried(block)]
+
+
+@pytest.mark.parametrize("block", UNTRIED, ids=lambda block: block.place)
+def test_a_command_that_is_not_tried_is_named_with_the_reason(block: Block) -> None:
+    pytest.skip(f"{NOT_TRIED}: {block.place}: {untried(block)}")

@@ -1,12 +1,10 @@
 """play: an author tests an agent of any form without a server, and sees what its caller would."""
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -17,6 +15,7 @@ from a2a.errors import InvalidParams
 from a2a.mistakes import AgentMistake
 from a2a.testing import play
 from a2a.types import Role
+from tests.clients.documents import saved
 from tests.conftest import ROOT
 
 
@@ -136,14 +135,8 @@ def test_it_needs_no_django() -> None:
 
 
 def test_the_agent_of_the_readme_passes_the_test_of_the_readme(tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for file, begins in (
-        ("hello.py", "    from a2a import Run, agent"),
-        ("test_hello.py", "    from a2a.testing import"),
-    ):
-        code = re.search(rf"^{re.escape(begins)}.*?(?=^\S)", readme, re.MULTILINE | re.DOTALL)
-        assert code
-        (tmp_path / file).write_text(dedent(code[0]), encoding="utf-8")
+    for name in ("hello.py", "test_hello.py"):
+        (tmp_path / name).write_text(saved(ROOT, name), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:django", "test_hello.py"],
         cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
