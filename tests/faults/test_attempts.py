@@ -89,6 +89,7 @@ async def test_an_agent_with_three_attempts_is_called_again_after_a_deploy_and_t
         assert (task["tries"], [run["outcome"] for run in task["runs"]]) == (2, ["interrupted", "completed"])
 
 
+@pytest.mark.slow
 async def test_an_agent_that_kills_its_process_is_called_as_often_as_it_may_be(plant: Plant) -> None:
     web, file = await plant.web(), plant.folder / "calls"
     await plant.worker("--queues", "cpu", "--processes", "1")

@@ -116,6 +116,7 @@ def assert_times_are_right(database: str) -> None:
     assert all(abs(now - time) < timedelta(minutes=5) for time in times), times
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", [365, -365])
 async def test_a_machine_in_the_wrong_year_does_not_empty_itself(nodes: list[Node], tmp_path: Path, days: int) -> None:
     def node() -> Node:

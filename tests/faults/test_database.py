@@ -108,6 +108,7 @@ async def test_an_outage_is_an_error_that_comes_at_once_and_passes(
                 await asyncio.sleep(0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [5, pytest.param(20, marks=pytest.mark.long)])
 async def test_a_database_that_crashes_and_is_away_for_less_than_a_lease_fails_no_run(
     start: Start, cluster: Cluster, seconds: int, record_property: Any

@@ -50,6 +50,7 @@ def edit(path: Path, text: str, happened: Callable[[], bool], node: Node) -> Non
         time.sleep(0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["runserver", "run"])
 async def test_an_agent_of_a_folder_runs_and_each_call_is_logged(nodes: list[Node], tmp_path: Path, verb: str) -> None:
     folder = tmp_path / "agents"

@@ -137,6 +137,7 @@ def asking(node: Node, body: bytes, *fields: str) -> socket.socket:
     return wire
 
 
+@pytest.mark.slow
 async def test_readers_who_stop_reading_are_cut(start: Start) -> None:
     """Of an answer, and of a stream; also who takes a byte now and then, but not who reads slowly."""
     node = await start(A2A_WRITE_SECONDS="1.5", A2A_HEADER_SECONDS="1.5")

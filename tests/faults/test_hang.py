@@ -156,6 +156,7 @@ async def test_a_development_server_beyond_help_says_so_and_stays(start: Start) 
     assert "in hung" in run["traceback"]
 
 
+@pytest.mark.slow
 @pytest.mark.finds("agent hung-apart", "(hung-apart)")
 async def test_a_forked_process_whose_run_hangs_is_replaced(plant: Plant) -> None:
     web = await plant.web()

@@ -56,6 +56,7 @@ async def test_a_worker_that_wakes_after_the_end_adds_nothing(pair: tuple[Node, 
     assert sum(f"TASK_STATE_{(event['state'] or '').upper()}" in TERMINAL for event in events) == 1
 
 
+@pytest.mark.slow
 async def test_a_hundred_sleeping_agents_keep_their_leases(start: Start) -> None:
     # Short enough to be renewed often, and long enough for a machine that is busy.
     node = await start(**SHORT | {"A2A_LEASE_SECONDS": "5"})
@@ -67,6 +68,7 @@ async def test_a_hundred_sleeping_agents_keep_their_leases(start: Start) -> None
     assert {(task["state"], task["attempt"], task["tries"]) for task in tasks} == {("completed", 1, 1)}
 
 
+@pytest.mark.slow
 async def test_a_process_that_is_alone_goes_on_with_its_runs_when_the_machine_has_slept(start: Start) -> None:
     node = await start(**SHORT)
     async with client(node) as caller:

@@ -17,6 +17,7 @@ VOLUME, SIZE = 18_000_000, 16_384
 MEGABYTE = 1_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [SIZE, 16 * SIZE], ids=["small events", "large events"])
 async def test_a_client_that_does_not_read_costs_no_memory_and_holds_up_nobody(start: Start, size: int) -> None:
     node = await start(A2A_TASK_CHARACTERS=str(2 * VOLUME))

@@ -59,6 +59,7 @@ async def test_a_worker_with_processes_runs_one_task_in_each(plant: Plant) -> No
     assert all(f":{pid}:" in name for pid, name in zip(pids, workers, strict=True)), (pids, workers)
 
 
+@pytest.mark.slow
 async def test_a_task_of_a_killed_process_is_run_again_by_its_worker(plant: Plant) -> None:
     web = await plant.web()
     await plant.worker("--queues", "cpu", "--processes", "2")
