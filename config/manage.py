@@ -44,9 +44,9 @@ def main() -> None:
     except (OperationalError, InterfaceError) as error:
         if "--traceback" in sys.argv:
             raise
-        from tasks_app.management.operator import unusable  # needs Django set up
+        from tasks_app.management.database_command import describe_failure  # needs Django set up
 
-        sys.exit(unusable(error))
+        sys.exit(describe_failure(error))
 
 
 def _report_thread(raised: threading.ExceptHookArgs) -> None:

@@ -146,7 +146,7 @@ def test_every_row_of_reference_has_a_text(name: str) -> None:
 def test_a_command_prints_a_page_and_knows_no_others(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("a2a", "reference", "errors")
     assert capsys.readouterr().out == PAGES["errors"]()
-    with pytest.raises(CommandError, match="There is no page 'error'; there are checks"):
+    with pytest.raises(CommandError, match=r"There is no page 'error'\. The pages are checks"):
         call_command("a2a", "reference", "error")
 
 

@@ -1,5 +1,7 @@
-"""The servers of a development machine: they refuse the settings of production, and make an operator and an
-API key where there are none. A user, a password or a key that they did not make stays as it is."""
+"""The preparations of `run` and `runserver` on a development machine: an operator and an API key, if there are none.
+
+Both commands refuse production settings. They never change a user, a password or a key that they did not create.
+"""
 
 import os
 import secrets
@@ -16,65 +18,66 @@ from tasks_app.cards.addresses import LOOPBACK
 from tasks_app.models import ApiKey
 
 OPERATOR = "admin"
-SHORTEST, FEWEST = 20, 8
-"""Characters of a DEV_KEY, and different ones among them: it may do everything."""
+MIN_LENGTH, MIN_DISTINCT = 20, 8
+"""Characters that a DEV_KEY must have, and different ones among them. The key gives all rights."""
 
 
 def refuse_production(command: str) -> None:
-    """Raise CommandError for settings of a production, whose database must get neither our operator nor our key."""
+    """Raise CommandError for production settings, because a production database must not get our operator and key."""
     if not settings.DEVELOPMENT or settings.CELERY_BROKER_URL:
         name = "CELERY_BROKER_URL" if settings.DEVELOPMENT else "SECRET_KEY"
         raise CommandError(
-            f"{name} is a setting of production, and `{command}` is for development: it makes an operator and a key, "
-            "and prints both. Use `manage.py serve` and `manage.py worker`, or unset it."
+            f"{name} is set, which is for production. `{command}` is for development: it creates an operator and a key "
+            f"and prints both. Use `manage.py serve` and `manage.py worker`, or unset {name}."
         )
     host = str(settings.DATABASES["default"].get("HOST") or "")
     if host and host not in LOOPBACK and not host.startswith("/"):
         raise CommandError(
-            f"DATABASE_URL leads to another machine, {host}, and `{command}` is for development: it makes an operator "
-            "and a key in the database. Set SECRET_KEY and use `manage.py serve`, or use a database of this machine."
+            f"DATABASE_URL names a database on another machine, {host}. `{command}` is for development: it creates an "
+            "operator and a key in the database. Set SECRET_KEY and use `manage.py serve`, or use a local database."
         )
     if settings.HOST not in LOOPBACK:
         raise CommandError(
-            f"HOST={settings.HOST}: `{command}` is for this machine only, with a login that it prints. To serve "
-            "others, set SECRET_KEY (a long random text) and ALLOWED_HOSTS, and use `manage.py serve`; see the README."
+            f"HOST={settings.HOST} would open this server to the network. `{command}` is for this machine only, "
+            "because it prints a login. To serve others, set SECRET_KEY (a long random text) and ALLOWED_HOSTS, and "
+            "use `manage.py serve`; see the README."
         )
 
 
-def login() -> str:
-    """Return how to log in to the admin. An operator is made where no user is one; a password is never changed."""
+def prepare_login() -> str:
+    """Return how to log in to the admin. Create an operator if there is no superuser; never change a password."""
     users = get_user_model().objects
     path = settings.DATA_DIR / "admin.password"
     user = users.filter(username=OPERATOR).first()
     if user is None and not users.filter(is_superuser=True, is_active=True).exists():
-        password = kept(path, lambda: secrets.token_urlsafe(12))
+        password = read_or_create(path, lambda: secrets.token_urlsafe(12))
         users.create_superuser(OPERATOR, password=password)
         return f"login {OPERATOR}   password {password}"
     if user is not None and path.exists() and user.check_password(password := _read(path)):
         return f"login {OPERATOR}   password {password}"
-    return "with your own login; `manage.py createsuperuser` makes one"
+    return "with your own login; `manage.py createsuperuser` creates one"
 
 
-def key() -> str:
-    """Return a key that may call: DEV_KEY, or the one of the data folder, which is made anew when it was revoked."""
+def prepare_key() -> str:
+    """Return a valid API key: DEV_KEY, or else the key in the data folder, which is replaced if it was revoked."""
     path = settings.DATA_DIR / "api.key"
-    own = kept(path, _random_key)
-    if not _accept(own):
+    own = read_or_create(path, _make_key)
+    if not _store_key(own):
         path.unlink()
-        own = kept(path, _random_key)
-        _accept(own)
+        own = read_or_create(path, _make_key)
+        _store_key(own)
     end_former_key()
     if not settings.DEV_KEY:
         return own
-    if wrong := weakness(settings.DEV_KEY):
-        raise CommandError(f"DEV_KEY {wrong}: a guess of it opens everything.")
-    if not _accept(settings.DEV_KEY):
+    if weakness := find_weakness(settings.DEV_KEY):
+        raise CommandError(f"DEV_KEY {weakness}: it gives all rights, so it must be hard to guess.")
+    if not _store_key(settings.DEV_KEY):
         raise CommandError("DEV_KEY is a key that was revoked or has expired: choose another.")
     return str(settings.DEV_KEY)
 
 
 def end_former_key() -> None:
-    """End the DEV_KEY of a former start of this data folder if it is not the present one."""
+    """End the DEV_KEY of an earlier start of this data folder, unless it is still the same."""
     path = settings.DATA_DIR / "dev_key.digest"
     former = _read(path) if path.exists() else ""
     present = access.digests(settings.DEV_KEY)[0] if settings.DEV_KEY else ""
@@ -83,35 +86,35 @@ def end_former_key() -> None:
     access.development_keys().filter(digest=former, expires_at=None).update(expires_at=clock.now())
     path.unlink(missing_ok=True)
     if present:
-        kept(path, lambda: present)
+        read_or_create(path, lambda: present)
 
 
-def weakness(secret: str) -> str:
-    """Return what is wrong with a key that a person chose; empty if nothing is."""
+def find_weakness(secret: str) -> str:
+    """Return what makes a key unusable or easy to guess; empty if nothing does."""
     if not secret.isascii() or not secret.isprintable() or " " in secret:
-        return "must be of ASCII letters, digits and signs, without spaces"
-    if len(secret) < SHORTEST:
-        return f"must have {SHORTEST} characters at least, not {len(secret)}"
-    return "" if len(set(secret)) >= FEWEST else f"must have {FEWEST} different characters at least"
+        return "must consist of ASCII letters, digits and punctuation, without spaces"
+    if len(secret) < MIN_LENGTH:
+        return f"must have at least {MIN_LENGTH} characters, not {len(secret)}"
+    return "" if len(set(secret)) >= MIN_DISTINCT else f"must have at least {MIN_DISTINCT} different characters"
 
 
-def kept(path: Path, make: Callable[[], str]) -> str:
-    """Return the secret in the file, made at first use, readable by this user alone."""
+def read_or_create(path: Path, make: Callable[[], str]) -> str:
+    """Return the secret in the file. The first call creates the file, readable by this account alone."""
     if not path.exists():
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(make())
     return _read(path)
 
 
-def _accept(secret: str) -> bool:
-    """Store the key if it is new; return whether it may call. Another's key that is the same stays as it is."""
+def _store_key(secret: str) -> bool:
+    """Store the key if it is new, and return whether it is valid. An equal key of another principal is not changed."""
     stored = ApiKey.objects.filter(digest__in=access.digests(secret)).first()
     if stored is None:
         access.new_key(access.DEVELOPER, name=access.DEVELOPMENT, key=secret)
         return True
     if stored.revoked_at:
         return False
-    # A DEV_KEY that was unset had an end, and is set again.
+    # `end_former_key` ended this DEV_KEY when it was unset. Now it is set again.
     if access.development_keys().filter(pk=stored.pk).update(expires_at=None):
         return True
     return stored.expires_at is None or stored.expires_at > clock.now()
@@ -121,5 +124,5 @@ def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8").strip()
 
 
-def _random_key() -> str:
+def _make_key() -> str:
     return access.PREFIX + secrets.token_urlsafe(32)

@@ -115,7 +115,7 @@ def test_the_package_is_installed_and_runs_anywhere(clone: Path, tmp_path: Path)
     assert "no issues" in shell(f"{python.parent}/taskdesk check", here)
     port = str(servers.free_port())
     settings = {"A2A_AGENT_MODULES": "hello", "PORT": port}
-    with running(f"{python.parent}/taskdesk run", here, tmp_path / "log", "Ctrl-C ends", **settings):
+    with running(f"{python.parent}/taskdesk run", here, tmp_path / "log", "Ctrl-C stops", **settings):
         base = f"http://127.0.0.1:{port}"
         assert told(base, "hello", (here / ".data" / "api.key").read_text()) == "Hello, Ann!"
         login = httpx.get(f"{base}/admin/login/")

@@ -56,7 +56,7 @@ def test_a_system_that_is_well_has_no_findings(owner: Person) -> None:
     assert (findings, end, code) == ([], {"tasks": 1, "findings": 0}, 0)
     out = StringIO()
     call_command("a2a", "doctor", stdout=out)
-    assert out.getvalue() == "Nothing is wrong; 1 log folded.\n"
+    assert out.getvalue() == "Nothing is wrong; 1 log checked.\n"
 
 
 def _loses(seq: int) -> Callable[[str], Any]:
@@ -161,7 +161,7 @@ def test_a_task_whose_pause_has_just_ended_does_not_wait_too_long(owner: Person)
 def test_the_closing_sentence_counts(owner: Person) -> None:
     task_id = task(owner)
     Task.objects.filter(pk=task_id).update(status_at=clock.now() - AGO)
-    with pytest.raises(CommandError, match=r"^1 finding; 1 log folded\.$"):
+    with pytest.raises(CommandError, match=r"^1 finding; 1 log checked\.$"):
         call_command("a2a", "doctor", stdout=StringIO())
 
 

@@ -83,7 +83,7 @@ def test_a_production_logs_no_calls_and_has_no_development_server(tmp_path: Path
     assert done.stdout == "False\n"
     refused = manage(tmp_path, "runserver", **SHARED)
     assert refused.returncode == 1
-    assert "SECRET_KEY is a setting of production, and `runserver` is for development" in refused.stderr
+    assert "SECRET_KEY is set, which is for production. `runserver` is for development" in refused.stderr
 
 
 def test_a_development_server_is_not_opened_by_an_argument(tmp_path: Path) -> None:

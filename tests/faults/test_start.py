@@ -29,7 +29,7 @@ def refusal(done: subprocess.CompletedProcess[str]) -> str:
 async def test_a_second_server_on_the_same_folder_is_refused(start: Start) -> None:
     node = await start()
     sentence = refusal(manage(node.folder, "run"))
-    assert f"Another server works with {node.folder} already." in sentence
+    assert f"Another server already uses {node.folder}." in sentence
     assert "DATA_DIR" in sentence
 
 
@@ -43,7 +43,7 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = manage(tmp_path, "run", PORT=port)
-    assert f"Cannot listen at http://127.0.0.1:{port}; the line above says why." in refusal(done)
+    assert f"Cannot listen at http://127.0.0.1:{port}; the line above has the reason." in refusal(done)
     assert "address already in use" in done.stderr.strip().splitlines()[-2]
 
 
@@ -51,7 +51,7 @@ def test_an_address_of_another_machine_is_named(tmp_path: Path) -> None:
     settings = {"HOST": "203.0.113.7", **SHARED}
     assert manage(tmp_path, "migrate", "-v0", **settings).returncode == 0
     done = manage(tmp_path, "serve", **settings)
-    assert "Cannot listen at http://203.0.113.7:8000; the line above says why." in refusal(done)
+    assert "Cannot listen at http://203.0.113.7:8000; the line above has the reason." in refusal(done)
     assert "set HOST" in refusal(done)
     assert "address" in done.stderr.strip().splitlines()[-2]
 
@@ -202,9 +202,9 @@ def test_a_storage_that_cannot_be_used_is_found_by_a_check(tmp_path: Path, stora
 @pytest.mark.parametrize(
     ("production", "named"),
     [
-        (SHARED, "SECRET_KEY is a setting of production"),
-        ({"CELERY_BROKER_URL": "redis://127.0.0.1:1/0"}, "CELERY_BROKER_URL is a setting of production"),
-        ({"DATABASE_URL": "postgres://tina:hunter2@db.example/x"}, "DATABASE_URL leads to another machine, db.example"),
+        (SHARED, "SECRET_KEY is set, which is for production"),
+        ({"CELERY_BROKER_URL": "redis://127.0.0.1:1/0"}, "CELERY_BROKER_URL is set, which is for production"),
+        ({"DATABASE_URL": "postgres://tina:hunter2@db.example/x"}, "names a database on another machine, db.example."),
     ],
 )
 def test_a_development_server_refuses_the_settings_of_production(

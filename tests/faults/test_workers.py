@@ -191,7 +191,7 @@ def test_a_queue_that_no_agent_has_is_refused(postgres: str, tmp_path: Path) -> 
     settings = {"DATABASE_URL": postgres, **AGENTS, **PRODUCTION}
     assert manage(tmp_path, "migrate", "-v0", **settings).returncode == 0
     said = refused(manage(tmp_path, "worker", "--queues", "cpu,gpu", **settings))
-    assert "No agent has the queue gpu; there are cpu, default." in said
+    assert "no agent has the queue gpu. The queues are cpu, default." in said
     for number in ("0", "-1"):
         said = refused(manage(tmp_path, "worker", "--processes", number, **settings))
         assert "--processes must be 1 or more" in said

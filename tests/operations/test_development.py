@@ -34,26 +34,26 @@ def user(**values: Any) -> Any:
 
 
 def test_an_operator_is_made_once_and_the_password_printed_each_time(folder: Path) -> None:
-    first = development.login()
+    first = development.prepare_login()
     password = (folder / "admin.password").read_text()
-    assert first == f"login admin   password {password}" == development.login()
+    assert first == f"login admin   password {password}" == development.prepare_login()
     assert (folder / "admin.password").stat().st_mode & 0o077 == 0
     assert get_user_model().objects.get().is_superuser
 
 
 def test_a_password_that_the_operator_changed_stays(folder: Path) -> None:
-    development.login()
+    development.prepare_login()
     admin = get_user_model().objects.get(username="admin")
     admin.set_password("their own password")
     admin.save()
-    assert development.login().startswith("with your own login")
+    assert development.prepare_login().startswith("with your own login")
     assert get_user_model().objects.get().check_password("their own password")
 
 
 @pytest.mark.parametrize("superuser", [True, False])
 def test_a_user_of_that_name_who_is_somebody_else_stays(folder: Path, superuser: bool) -> None:
     user(username="admin", password="their own password", is_superuser=superuser)
-    assert development.login().startswith("with your own login")
+    assert development.prepare_login().startswith("with your own login")
     admin = get_user_model().objects.get()
     assert (admin.check_password("their own password"), admin.is_superuser) == (True, superuser)
     assert not (folder / "admin.password").exists()
@@ -61,35 +61,35 @@ def test_a_user_of_that_name_who_is_somebody_else_stays(folder: Path, superuser:
 
 def test_no_operator_is_made_beside_another(folder: Path) -> None:
     user(username="ann", password="x", is_superuser=True)
-    assert development.login().startswith("with your own login")
+    assert development.prepare_login().startswith("with your own login")
     assert get_user_model().objects.count() == 1
 
 
 def test_a_key_is_made_once(folder: Path) -> None:
-    key = development.key()
-    assert key == development.key() == (folder / "api.key").read_text()
+    key = development.prepare_key()
+    assert key == development.prepare_key() == (folder / "api.key").read_text()
     assert may_call(key)
     assert ApiKey.objects.count() == 1
 
 
 def test_a_key_that_was_revoked_is_not_brought_back(folder: Path) -> None:
-    former = development.key()
+    former = development.prepare_key()
     access.revoke(ApiKey.objects.all())
-    key = development.key()
+    key = development.prepare_key()
     assert key != former
     assert key == (folder / "api.key").read_text()
     assert (may_call(former), may_call(key)) == (False, True)
 
 
 def test_a_chosen_key_ends_when_it_is_no_longer_set(settings: Any) -> None:
-    own = development.key()
+    own = development.prepare_key()
     settings.DEV_KEY = CHOSEN
-    assert development.key() == CHOSEN
+    assert development.prepare_key() == CHOSEN
     settings.DEV_KEY = OTHER
-    assert development.key() == OTHER
+    assert development.prepare_key() == OTHER
     assert [may_call(key) for key in (own, CHOSEN, OTHER)] == [True, False, True]
     settings.DEV_KEY = CHOSEN
-    development.key()
+    development.prepare_key()
     assert [may_call(key) for key in (own, CHOSEN, OTHER)] == [True, True, False]
     settings.DEV_KEY = ""
     development.end_former_key()  # as `serve` does
@@ -99,9 +99,9 @@ def test_a_chosen_key_ends_when_it_is_no_longer_set(settings: Any) -> None:
 def test_a_chosen_key_that_is_another_persons_stays_theirs(settings: Any) -> None:
     access.new_key("ann", key=CHOSEN, scopes="tasks:read")
     settings.DEV_KEY = CHOSEN
-    assert development.key() == CHOSEN
+    assert development.prepare_key() == CHOSEN
     settings.DEV_KEY = ""
-    development.key()
+    development.prepare_key()
     (caller,) = access.callers_many([FindCaller(access.digests(CHOSEN))])
     assert caller is not None
     assert (caller.name, caller.scopes) == ("ann", {"tasks:read"})
@@ -109,10 +109,10 @@ def test_a_chosen_key_that_is_another_persons_stays_theirs(settings: Any) -> Non
 
 def test_a_chosen_key_that_was_revoked_is_refused(settings: Any) -> None:
     settings.DEV_KEY = CHOSEN
-    development.key()
+    development.prepare_key()
     access.revoke(ApiKey.objects.filter(digest=access.digests(CHOSEN)[0]))
     with pytest.raises(CommandError, match="DEV_KEY is a key that was revoked"):
-        development.key()
+        development.prepare_key()
     assert not may_call(CHOSEN)
 
 
@@ -120,7 +120,7 @@ def test_a_chosen_key_that_was_revoked_is_refused(settings: Any) -> None:
 def test_a_chosen_key_that_can_be_guessed_is_refused(settings: Any, key: str) -> None:
     settings.DEV_KEY = key
     with pytest.raises(CommandError, match="DEV_KEY must") as refused:
-        development.key()
+        development.prepare_key()
     assert key == "x" or key not in str(refused.value)
     assert not may_call(key)
 
@@ -130,7 +130,7 @@ def test_no_other_key_can_look_like_that_of_a_development_server() -> None:
         call_command("a2a", "keys", "create", "developer", "--name", "development")
     access.new_key("developer", name="mine")
     assert not access.development_keys().exists()
-    development.key()
+    development.prepare_key()
     assert access.development_keys().count() == 1
 
 

@@ -9,8 +9,8 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 
 from tasks_app.callers.access import FindCaller, callers_many, digests
+from tasks_app.management.arguments import find_account
 from tasks_app.management.nouns import keys as keys_noun
-from tasks_app.management.operator import account
 from tasks_app.models import Act, ApiKey, Principal, Tenant
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -61,7 +61,7 @@ def test_a_key_cannot_expire_before_it_exists(days: str) -> None:
 
 
 def test_a_key_that_is_not_there_is_named() -> None:
-    with pytest.raises(CommandError, match="no key 77"):
+    with pytest.raises(CommandError, match="no key with the id 77"):
         keys("revoke", "77")
 
 
@@ -113,7 +113,7 @@ def test_who_made_and_revoked_a_key_is_written_down() -> None:
     assert log_of(made["id"]) == [("ada", "make"), ("otto", "revoke")]
     assert made["key"] not in str(list(Act.objects.values()))
     (other,) = keys("create", "worker")
-    assert log_of(other["id"]) == [(account(), "make")]
+    assert log_of(other["id"]) == [(find_account(), "make")]
 
 
 def test_a_key_whose_maker_cannot_be_written_down_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -272,7 +272,7 @@ def doubtful_clock() -> None:
 @pytest.mark.parametrize(
     ("prepare", "arguments", "words"),
     [
-        (lambda: None, ["--before", "2999-01-01T00:00"], "still to come"),
+        (lambda: None, ["--before", "2999-01-01T00:00"], "is in the future"),
         (doubtful_clock, [], "365 days ago"),
     ],
     ids=["future", "doubt"],

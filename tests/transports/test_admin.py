@@ -653,7 +653,7 @@ def test_the_command_finds_exchanges_by_any_id(owner: Principal) -> None:
         assert found["id"] == row.pk
         assert found["caller"] == "olga"
         assert "request" not in found
-    sentence = "1: No exchange has the id 'nobody', and no failure the reference; or it is no longer kept."
+    sentence = "1: There is no exchange with the id or reference 'nobody', or it was deleted because of its age."
     assert run("exchanges", "nobody") == ([], sentence)
 
 
@@ -731,7 +731,7 @@ def test_the_command_shows_and_lists_tasks(owner: Principal) -> None:
     assert run("tasks", "list", "--state", "rejected") == ([], "")
     assert (
         run("tasks", "show", "nobody")[1]
-        == "1: No task and no context has the id 'nobody', and no failure the reference."
+        == "1: There is no task with the id, context id or reference 'nobody', or it was deleted because of its age."
     )
 
 

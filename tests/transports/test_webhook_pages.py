@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from a2a.states import TaskState
 from tasks_app import clock
-from tasks_app.management.operator import account
+from tasks_app.management.arguments import find_account
 from tasks_app.models import Act, Delivery, Event, PushConfig
 from tasks_app.webhooks import turns
 from tasks_app.webhooks.heads import STEPS_BYTES, SUPERSEDED
@@ -241,7 +241,7 @@ def test_acts_are_written_down_with_who_did_them_from_what_to_what_and_why(admin
 
 def test_an_operator_need_not_be_a_user(webhook: PushConfig) -> None:
     printed("disable", webhook.pk)
-    assert log_of(webhook.pk) == [(account(), "command", "disable")]
+    assert log_of(webhook.pk) == [(find_account(), "command", "disable")]
     assert not User.objects.exists()
 
 

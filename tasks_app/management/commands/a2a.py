@@ -1,8 +1,9 @@
-"""manage.py a2a NOUN: what operators do to the platform itself. Each noun is a module of management/nouns."""
+"""manage.py a2a NOUN: commands for operators of the platform. Each noun is a module of management/nouns."""
 
 from argparse import ArgumentParser
 from typing import Any
 
+from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.management.nouns import Noun
 from tasks_app.management.nouns.acts import ACTS
 from tasks_app.management.nouns.cardkey import CARDKEY
@@ -13,7 +14,6 @@ from tasks_app.management.nouns.logins import LOGINS
 from tasks_app.management.nouns.processes import PROCESSES
 from tasks_app.management.nouns.purge import PURGE
 from tasks_app.management.nouns.reference import REFERENCE
-from tasks_app.management.operator import DatabaseCommand
 
 NOUNS: dict[str, Noun] = {
     "acts": ACTS,
@@ -30,7 +30,7 @@ NOUNS: dict[str, Noun] = {
 
 class Command(DatabaseCommand):
     help = "Operate the platform: API keys, a key that signs agent cards, its processes, wrong logins, and the doctor."
-    requires_migrations_checks = False  # not every noun has rows
+    requires_migrations_checks = False  # some nouns need no database; the others are checked below
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         nouns = parser.add_subparsers(dest="noun", required=True)

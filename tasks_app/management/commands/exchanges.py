@@ -1,4 +1,4 @@
-"""manage.py exchanges ID, exchanges list: what the admin shows of calls, as JSON lines."""
+"""manage.py exchanges: the admin's list and search of exchanges, with JSON lines as output."""
 
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -11,7 +11,8 @@ from django.db.models import QuerySet
 
 from tasks_app.exchanges import responses
 from tasks_app.ids import uuid7_at
-from tasks_app.management.operator import LINES, DatabaseCommand, limit_of, takes_examples, takes_since, within
+from tasks_app.management.arguments import add_examples, add_since, make_number_reader, read_limit
+from tasks_app.management.database_command import DEFAULT_LINES, DatabaseCommand
 from tasks_app.models import Exchange, ExchangeBody
 from tasks_app.operators import lookup
 
@@ -24,99 +25,105 @@ COLUMNS = {
     "caller": "caller__name",
     "peer": "peer",
 }
-"""Columns that choose among the newest."""
-SILENT = "none"
-"""Stands for the outcome of a call without a recorded answer."""
+"""The column that each option of the list filters by."""
+NO_ANSWER = "none"
+"""The value of --outcome for calls without a recorded answer, whose column is empty."""
+PAGE = 500
+"""Exchanges whose tasks are read in one statement."""
 
 
 class Command(DatabaseCommand):
-    help = "Print exchanges as JSON lines, newest first: the newest, or those with an id."
+    help = "Print exchanges as JSON lines, newest first: a list, or all exchanges with an id."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "id",
             metavar="list|ID",
-            help="the newest; or of this exchange, request, rpc or task id, or a reference that a caller was told",
+            help='"list" for the newest; or the id of an exchange, request, RPC or task, or the reference in an error',
         )
-        takes_examples(
+        add_examples(
             parser,
             "exchanges list --outcome error --since 15m",
             "exchanges req-7781 --bodies | jq '.response | fromjson'",
-            "exchanges adc271c580b2      the reference that the caller of a failure was told",
+            "exchanges adc271c580b2      the reference in the error message of a failure",
         )
-        parser.add_argument("--bodies", action="store_true", help="with the texts of request and response")
-        of_list = parser.add_argument_group("of the list")
-        of_list.add_argument("--outcome", choices=(*Exchange.OUTCOMES, SILENT))
-        of_list.add_argument("--method", help="by its JSON-RPC name, over REST too")
-        of_list.add_argument("--status", type=within(100, 599), metavar="HTTP", help="such as 401")
-        of_list.add_argument("--door", help="http, rest")
-        of_list.add_argument("--dialect", help="such as a2a-0.3")
-        of_list.add_argument("--caller", help="the name of a principal")
-        of_list.add_argument("--peer", metavar="ADDRESS", help="that calls came from, such as 192.0.2.7")
-        takes_since(of_list)
+        parser.add_argument("--bodies", action="store_true", help="include the texts of request and response")
+        filters = parser.add_argument_group("filters of the list")
+        filters.add_argument(
+            "--outcome",
+            choices=(*Exchange.OUTCOMES, NO_ANSWER),
+            help="only with this outcome; none: no answer recorded",
+        )
+        filters.add_argument("--method", help="only of this method, by its JSON-RPC name even for REST")
+        filters.add_argument(
+            "--status",
+            type=make_number_reader(100, 599),
+            metavar="HTTP",
+            help="only with this HTTP status, such as 401",
+        )
+        filters.add_argument("--door", help="only through this door: http or rest")
+        filters.add_argument("--dialect", help="only in this dialect, such as a2a-0.3")
+        filters.add_argument("--caller", help="only from the principal of this name")
+        filters.add_argument("--peer", metavar="ADDRESS", help="only from this network address, such as 192.0.2.7")
+        add_since(filters)
         parser.add_argument(
-            "--limit", type=limit_of, help=f"lines; if left out {LINES} of the list, {lookup.CANDIDATES} of an id"
+            "--limit",
+            type=read_limit,
+            help=f"the most lines to print; by default {DEFAULT_LINES} for the list, {lookup.CANDIDATES} for an id",
         )
 
     def handle(self, *args: Any, id: str, bodies: bool, limit: int | None, **options: Any) -> None:
-        chosen = {name: options[name] for name in (*COLUMNS, "since") if options[name] is not None}
+        filters = {name: options[name] for name in (*COLUMNS, "since") if options[name] is not None}
         if id == "list":
-            self.lines(self.newest(related(listed(**chosen)), limit or LINES), bodies=bodies)
-        elif chosen:
-            raise CommandError(f"--{next(iter(chosen))} is for `exchanges list`, not for an id.", returncode=2)
+            rows = select_related(filter_exchanges(**filters))
+            self.print_exchanges(self.limit_rows(rows, limit or DEFAULT_LINES), bodies=bodies)
+        elif filters:
+            raise CommandError(f"--{next(iter(filters))} is for `exchanges list`, not for an id.", returncode=2)
         else:
             self.find(id, limit, bodies=bodies)
 
     def find(self, id: str, limit: int | None, *, bodies: bool) -> None:
         most = limit or lookup.CANDIDATES
-        found = list(related(lookup.find_exchanges(id, most=most + 1)))
-        if not found:
+        rows = list(select_related(lookup.find_exchanges(id, most=most + 1)))
+        if not rows:
             raise CommandError(
-                f"No exchange has the id {id!r}, and no failure the reference; or it is no longer kept.", returncode=1
+                f"There is no exchange with the id or reference {id!r}, or it was deleted because of its age.",
+                returncode=1,
             )
-        self.lines(iter(found[:most]), bodies=bodies)
-        self.cut(len(found), most, limit)
+        self.print_exchanges(iter(rows[:most]), bodies=bodies)
+        self.report_more(len(rows), most, limit)
 
-    def lines(self, rows: Iterator[Exchange], *, bodies: bool) -> None:
-        for page in pages(rows):
+    def print_exchanges(self, rows: Iterator[Exchange], *, bodies: bool) -> None:
+        while page := list(islice(rows, PAGE)):
             states = lookup.read_states(row.task_id for row in page)
             for row in page:
                 state = {"task_state": states.get(row.task_id or "")}
-                self.line(facts(row) | state | (texts(row) if bodies else {}))
+                self.print_line(read_columns(row) | state | (read_bodies(row) if bodies else {}))
 
 
-PAGE = 500
-"""Exchanges whose tasks are read in one statement."""
-
-
-def pages(rows: Iterator[Exchange]) -> Iterator[list[Exchange]]:
-    while page := list(islice(rows, PAGE)):
-        yield page
-
-
-def related(rows: QuerySet[Exchange]) -> QuerySet[Exchange]:
+def select_related(rows: QuerySet[Exchange]) -> QuerySet[Exchange]:
     return rows.select_related("caller", "tenant")
 
 
-def listed(*, since: datetime | None = None, **values: Any) -> QuerySet[Exchange]:
-    """The newest with these values."""
+def filter_exchanges(*, since: datetime | None = None, **values: Any) -> QuerySet[Exchange]:
+    """Return the exchanges with these values, newest first."""
     rows = Exchange.objects.all()
-    if values.get("outcome") == SILENT:
+    if values.get("outcome") == NO_ANSWER:
         values["outcome"] = ""
     rows = lookup.filter_by(rows, **{COLUMNS[name]: value for name, value in values.items()})
-    # By id: it begins with the time, and there is no index on the time itself.
+    # Ids begin with the creation time, and there is no index on the time itself.
     return (rows.filter(pk__gte=uuid7_at(since)) if since else rows).order_by("-id")
 
 
-def facts(row: Exchange) -> dict[str, Any]:
-    """The columns; caller and tenant by name."""
+def read_columns(row: Exchange) -> dict[str, Any]:
+    """Return all columns, with the names of caller and tenant."""
     columns = {field.attname: getattr(row, field.attname) for field in Exchange._meta.concrete_fields}
     columns["caller"] = row.caller.name if row.caller else None
     columns["tenant"] = row.tenant.name if row.tenant else None
     return columns
 
 
-def texts(row: Exchange) -> dict[str, str]:
-    """The bodies as text, to the letter: jq's fromjson opens them."""
+def read_bodies(row: Exchange) -> dict[str, str]:
+    """Return request and response as recorded, each as one text. jq's `fromjson` parses it."""
     body = ExchangeBody.objects.filter(pk=row.pk).first()
     return {"request": body.request if body else "", "response": responses.response_text(row) if row.outcome else ""}

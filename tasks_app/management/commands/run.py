@@ -1,4 +1,4 @@
-"""manage.py run: everything in one process on this machine, ready to talk to."""
+"""manage.py run: the whole platform in one process on this machine."""
 
 from typing import Any
 
@@ -10,49 +10,49 @@ from tasks_app.cards.addresses import listening
 from tasks_app.database.rows import on_postgres
 from tasks_app.database.schema import lacking
 from tasks_app.management import development
-from tasks_app.management.commands.serve import cannot_listen, lock_folder, shown, take_over_folder
-from tasks_app.management.operator import DatabaseCommand, place
+from tasks_app.management.commands.serve import build_listen_error, lock_folder, shorten_path, take_over_folder
+from tasks_app.management.database_command import DatabaseCommand, describe_database
 from tasks_app.process.server import serve
 
 READY = """\
 Taskdesk is ready
 
-  base   {base}/   the address that clients take
+  base   {base}/   the address for clients
   try    {base}/#key={key}   in a browser
   card   {base}/.well-known/agent-card.json
   admin  {base}/admin/   {login}
 
-Hear a story, live:
+Stream a story:
 
   curl -N {base}/agents/story/jsonrpc -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \
 -d '{{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":{{"message":{{"messageId":"'$(date +%s%N)'",\
 "role":"ROLE_USER","parts":[{{"text":"Tell me a story"}}]}}}}}}'
 
-Data is kept in {data}. Ctrl-C ends the server.
+Data is stored in {data}. Ctrl-C stops the server.
 """
 
 
 class Command(DatabaseCommand):
-    help = "Migrates, makes an operator and an API key, then serves on HOST and PORT: one process, no services."
-    requires_migrations_checks = False  # it migrates, and checks once the data folder is known to be ours
+    help = "Migrate, create an operator and an API key, and serve on HOST and PORT: one process, no other services."
+    requires_migrations_checks = False  # it migrates itself, once it has locked the data folder
 
     def handle(self, *args: Any, **options: Any) -> None:
         development.refuse_production("run")
         lock = lock_folder(settings.DATA_DIR)
         self.check(fail_level=40)
-        text = prepared()
+        text = prepare()
         take_over_folder()
         code = serve(lambda: self.stdout.write(text))
         lock.close()
         if code:
-            raise cannot_listen()
+            raise build_listen_error()
 
 
-def prepared() -> str:
-    """Migrate, make what a newcomer needs, and return how to begin."""
+def prepare() -> str:
+    """Migrate, create an operator and a key if there are none, and return the text that explains how to begin."""
     if lacking():
         call_command("migrate", verbosity=0, interactive=False)
-    data = f"the database {place()}" if on_postgres() else shown(settings.DATA_DIR)
-    text = READY.format(base=listening(), login=development.login(), key=development.key(), data=data)
+    data = f"the database {describe_database()}" if on_postgres() else shorten_path(settings.DATA_DIR)
+    text = READY.format(base=listening(), login=development.prepare_login(), key=development.prepare_key(), data=data)
     connections.close_all()
     return text

@@ -1,4 +1,4 @@
-"""manage.py runserver, and `make dev`: a development server on daphne that runs agents and reloads what is edited."""
+"""manage.py runserver and `make dev`: a development server on daphne that runs agents and reloads edited code."""
 
 import logging
 import os
@@ -13,23 +13,25 @@ from django.utils.autoreload import DJANGO_AUTORELOAD_ENV
 from tasks_app.cards.addresses import LOOPBACK
 from tasks_app.database.rows import on_postgres
 from tasks_app.management import development
-from tasks_app.management.commands.run import prepared
+from tasks_app.management.commands.run import prepare
 from tasks_app.management.commands.serve import lock_folder, take_over_folder
 from tasks_app.process import services
 
 
-class Command(DaphneCommand):  # type: ignore[misc]  # it has no types
-    help = "Serves this machine and runs agents, in one process that reloads when code or an agent was edited."
+class Command(DaphneCommand):  # type: ignore[misc]  # daphne has no types
+    help = "Serve this machine and run agents, in one process that reloads edited code."
 
     def handle(self, *args: Any, **options: Any) -> None:
         development.refuse_production("runserver")
-        options["addrport"] = options["addrport"] or f"{_bracketed(settings.HOST)}:{settings.PORT}"
+        options["addrport"] = options["addrport"] or f"{_add_brackets(settings.HOST)}:{settings.PORT}"
         super().handle(*args, **options)
 
     def run(self, **options: Any) -> None:
-        """Serve until Ctrl-C, or until Django's reloader wants a new process: then agents at work have their grace."""
+        """Serve until Ctrl-C, or until Django's reloader wants a new process. Running agents then get their grace."""
         if self.addr not in LOOPBACK:
-            raise CommandError(f"{self.addr}: `runserver` is for this machine only, with a login that it prints.")
+            raise CommandError(
+                f"{self.addr}: `runserver` is for this machine only, because it prints a login. Use 127.0.0.1."
+            )
         code = 0
         try:
             super().run(**options)
@@ -40,13 +42,13 @@ class Command(DaphneCommand):  # type: ignore[misc]  # it has no types
         services.stop()
         sys.stdout.flush()
         logging.shutdown()
-        os._exit(code)  # Python would wait for the thread of a sync agent
+        os._exit(code)  # sys.exit would wait for the threads of sync agents
 
     def inner_run(self, *args: Any, **options: Any) -> None:
         """Prepare the data folder as `run` does, start the background work, and serve."""
         settings.HOST, settings.PORT = self.addr, int(self.port)
         lock = None if on_postgres() else lock_folder(settings.DATA_DIR)
-        text = prepared()
+        text = prepare()
         take_over_folder()
         services.start()
         self.stdout.write(text)
@@ -55,8 +57,9 @@ class Command(DaphneCommand):  # type: ignore[misc]  # it has no types
             lock.close()
 
     def log_action(self, protocol: str, action: str, details: dict[str, Any]) -> None:
-        """Log nothing here: every server of ours has the same line for a call."""
+        """Log nothing: the application itself logs each call, in the same format under every server."""
 
 
-def _bracketed(host: str) -> str:
+def _add_brackets(host: str) -> str:
+    """Return an IPv6 address in brackets, as a URL needs it, and any other host unchanged."""
     return f"[{host}]" if ":" in host else host

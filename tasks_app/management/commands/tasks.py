@@ -1,11 +1,10 @@
-"""manage.py tasks show|cancel|list: what an operator can do to tasks in the admin, with JSON lines as the answer."""
+"""manage.py tasks: the admin's list, search and canceling of tasks, with JSON lines as output."""
 
 from argparse import ArgumentParser
 from typing import Any
 
 import orjson
 from django.core.management.base import CommandError
-from django.db.models import QuerySet
 
 from a2a.errors import Error
 from a2a.states import TaskState
@@ -13,16 +12,16 @@ from tasks_app import event_log
 from tasks_app.cards.addresses import public
 from tasks_app.files import with_links
 from tasks_app.ids import uuid7_at
-from tasks_app.management.operator import (
-    DatabaseCommand,
-    by,
-    ids_of,
-    limit_of,
-    takes_examples,
-    takes_limit,
-    takes_operator,
-    takes_since,
+from tasks_app.management.arguments import (
+    add_examples,
+    add_limit,
+    add_operator,
+    add_since,
+    read_ids,
+    read_limit,
+    read_operator,
 )
+from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.models import Event, Run, Task
 from tasks_app.operators import lookup
 from tasks_app.operators.audit import Operator
@@ -51,97 +50,94 @@ HEAD = (
 
 
 class Command(DatabaseCommand):
-    help = "Show, cancel and list tasks. Prints JSON lines."
+    help = "List, show and cancel tasks."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        takes_examples(
+        add_examples(
             parser,
             "tasks list --state failed --since 1h",
-            "tasks show adc271c580b2      the reference that the caller of a failure was told",
+            "tasks show adc271c580b2      the reference in the error message of a failure",
             'tasks cancel ID ID --reason "the order was withdrawn"',
         )
         verbs = parser.add_subparsers(dest="verb", required=True)
-        show = verbs.add_parser("show", help="everything about a task, or about the tasks of a context")
-        show.add_argument(
-            "id", help="of a task or of a context, or the reference that the caller of a failure was told"
-        )
-        show.add_argument("--limit", type=limit_of, help=f"tasks; {lookup.CANDIDATES} if left out")
+        show = verbs.add_parser("show", help="show everything about a task, or about the tasks of a context")
+        show.add_argument("id", help="the id of a task or a context, or the reference in the error of a failure")
+        show.add_argument("--limit", type=read_limit, help=f"the most tasks to print; {lookup.CANDIDATES} by default")
         cancel = verbs.add_parser("cancel", help="cancel tasks")
-        cancel.add_argument("ids", nargs="+", metavar="id", help="or -: of the input")
-        takes_operator(cancel)
-        listing = verbs.add_parser("list", help="the newest tasks")
-        listing.add_argument("--state", choices=[state.value for state in TaskState])
-        listing.add_argument("--agent")
-        listing.add_argument("--reference", help="what the caller of a failure was told")
-        takes_since(listing)
-        takes_limit(listing)
+        cancel.add_argument("ids", nargs="+", metavar="id", help="the ids, or - to read them from the input")
+        add_operator(cancel)
+        listing = verbs.add_parser("list", help="list the newest tasks")
+        listing.add_argument("--state", choices=[state.value for state in TaskState], help="only in this state")
+        listing.add_argument("--agent", help="only of this agent")
+        listing.add_argument("--reference", help="only with this reference in the error message of a failure")
+        add_since(listing)
+        add_limit(listing)
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         match verb:
             case "show":
                 self.show(options["id"], options["limit"])
             case "cancel":
-                self.cancel(ids_of(options["ids"]), by(options))
+                self.cancel(read_ids(options["ids"]), read_operator(options))
             case _:
                 self.list(options)
 
     def show(self, id: str, limit: int | None) -> None:
         most = limit or lookup.CANDIDATES
-        found = list(lookup.find_tasks(id, most=most + 1).values_list("pk", flat=True)[: most + 1])
-        for task_id in found[:most]:
-            # A stored reference to a file is a secret; a link to it is not for ever.
-            self.stdout.write(with_links(orjson.dumps(whole(task_id)), public()).decode())
-        if not found:
-            raise CommandError(f"No task and no context has the id {id!r}, and no failure the reference.", returncode=1)
-        self.cut(len(found), most, limit)
+        ids = list(lookup.find_tasks(id, most=most + 1).values_list("pk", flat=True)[: most + 1])
+        for task_id in ids[:most]:
+            # The stored reference to a file is a secret. The output has links instead, which expire.
+            self.stdout.write(with_links(orjson.dumps(read_task(task_id)), public()).decode())
+        if not ids:
+            raise CommandError(
+                f"There is no task with the id, context id or reference {id!r}, or it was deleted because of its age.",
+                returncode=1,
+            )
+        self.report_more(len(ids), most, limit)
 
     def cancel(self, ids: list[str], operator: Operator) -> None:
-        """Every id is tried; the exit code is 1 if one of them was not canceled."""
-        from tasks_app import operations  # what they load takes longer than a list
+        """Cancel all tasks that can be canceled. Raise CommandError with exit code 1 if any cannot."""
+        from tasks_app import operations  # importing them takes longer than printing a list
 
-        refused = 0
+        refusals = 0
         for task_id in ids:
             try:
                 operations.cancel_for_operator(task_id, operator)
             except Error as error:
-                refused += 1
-                self.line({"id": task_id, "canceled": False, "reason": error.reason, "message": error.sentence})
+                refusals += 1
+                self.print_line({"id": task_id, "canceled": False, "reason": error.reason, "message": error.sentence})
             else:
-                self.line({"id": task_id, "canceled": True})
-        if refused:
-            raise CommandError(f"{refused} of {len(ids)} not canceled.", returncode=1)
+                self.print_line({"id": task_id, "canceled": True})
+        if refusals:
+            raise CommandError(f"{refusals} of {len(ids)} not canceled.", returncode=1)
 
     def list(self, options: dict[str, Any]) -> None:
         rows = (
             Task.objects.all() if options["reference"] is None else lookup.find_tasks_by_reference(options["reference"])
         )
-        chosen = {name: options[name] for name in ("state", "agent") if options[name]}
-        rows = lookup.filter_by(rows, **chosen).order_by("-id")
+        values = {name: options[name] for name in ("state", "agent") if options[name]}
+        rows = lookup.filter_by(rows, **values).order_by("-id")
         if since := options["since"]:
-            # By id: it begins with the time, and the list is in its order.
+            # Ids begin with the creation time, and their index gives the order of the list.
             rows = rows.filter(pk__gte=uuid7_at(since))
-        for row in self.newest(heads(rows), options["limit"]):
-            self.line(named(row))
+        for row in self.limit_rows(rows.values(*HEAD), options["limit"]):
+            self.print_line(rename_columns(row))
 
 
-def heads(rows: QuerySet[Task]) -> Any:
-    return rows.values(*HEAD)
-
-
-def named(row: dict[str, Any]) -> dict[str, Any]:
-    """The head columns, tenant and owner by name."""
+def rename_columns(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns with `tenant` and `owner` for their names."""
     return {name.removesuffix("__name"): value for name, value in row.items()}
 
 
-def whole(task_id: str) -> dict[str, Any]:
-    """The head, the task as callers see it, its log and its runs."""
-    read = event_log.read_many([event_log.ReadTask(task_id=task_id, sight=None)])[0]
+def read_task(task_id: str) -> dict[str, Any]:
+    """Return the columns of a task, the task as callers see it, its events and its runs."""
+    stored = event_log.read_many([event_log.ReadTask(task_id=task_id, sight=None)])[0]
     events = Event.objects.filter(task_id=task_id).order_by("seq")
     columns = ("seq", "attempt", "kind", "state", "actor", "exchange_id", "created_at", "payload")
     runs = Run.objects.filter(task_id=task_id).order_by("id")
     return {
-        **named(heads(Task.objects.filter(pk=task_id)).get()),
-        "task": orjson.Fragment(read.document.json()) if read else None,
+        **rename_columns(Task.objects.filter(pk=task_id).values(*HEAD).get()),
+        "task": orjson.Fragment(stored.document.json()) if stored else None,
         "events": [row | {"payload": orjson.Fragment(row["payload"])} for row in events.values(*columns)],
         "runs": list(runs.values("number", "worker", "started_at", "ended_at", "outcome", "reference", "traceback")),
     }

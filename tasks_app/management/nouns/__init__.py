@@ -1,4 +1,4 @@
-"""The nouns of `manage.py a2a`, one a module. Each adds its arguments and does its work; the command only chooses."""
+"""The nouns of `manage.py a2a`, one module each. A noun declares its arguments and does its work."""
 
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
@@ -9,25 +9,25 @@ from msgspec import Struct
 
 
 class Printer(Protocol):
-    """The command, as far as a noun needs it."""
+    """The part of the command that a noun prints with."""
 
     stdout: Any
 
-    def line(self, value: dict[str, Any]) -> None:
+    def print_line(self, value: dict[str, Any]) -> None:
         """Print the value as a line of JSON."""
         ...
 
-    def newest(self, rows: QuerySet[Any], limit: int) -> Iterator[Any]:
-        """Give the first rows, as many as the limit; then say on stderr if there are more."""
+    def limit_rows(self, rows: QuerySet[Any], limit: int) -> Iterator[Any]:
+        """Yield up to `limit` rows, and report on stderr if there are more."""
         ...
 
 
 class Noun(Struct, frozen=True, kw_only=True):
-    """One word after `manage.py a2a`."""
+    """A subcommand of `manage.py a2a`."""
 
     help: str
     add_arguments: Callable[[ArgumentParser], None]
     handle: Callable[[Printer, dict[str, Any]], None]
-    """Raises CommandError."""
+    """The function that does the work. It may raise CommandError."""
     needs_database: bool = True
-    """The database must have every migration before the work begins."""
+    """True if the database must have every migration before the work begins."""

@@ -1,33 +1,33 @@
-"""`manage.py a2a acts`: what operators did, as JSON lines."""
+"""`manage.py a2a acts`: the acts of operators, as JSON lines."""
 
 from argparse import ArgumentParser
 from typing import Any
 
 import orjson
 
+from tasks_app.management.arguments import add_limit, add_since
 from tasks_app.management.nouns import Noun, Printer
-from tasks_app.management.operator import takes_limit, takes_since
 from tasks_app.models.acts import Act
 
 COLUMNS = ("id", "at", "operator", "door", "verb", "kind", "object_id", "name", "before", "after", "reason")
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--operator", help="of this person only")
-    parser.add_argument("--verb", help='such as cancel or "send again"')
-    parser.add_argument("--kind", help="task, delivery, webhook, API key, user")
-    parser.add_argument("--id", dest="object_id", help="on this row only")
-    takes_since(parser)
-    takes_limit(parser)
+    parser.add_argument("--operator", help="only acts of this operator")
+    parser.add_argument("--verb", help='only acts of this kind, such as cancel or "send again"')
+    parser.add_argument("--kind", help="only acts on rows of this kind: task, delivery, webhook, API key or user")
+    parser.add_argument("--id", dest="object_id", help="only acts on the row with this id")
+    add_since(parser)
+    add_limit(parser)
 
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
     rows = Act.objects.order_by("-id").values(*COLUMNS)
-    chosen = {name: options[name] for name in ("operator", "verb", "kind", "object_id") if options[name]}
+    values = {name: options[name] for name in ("operator", "verb", "kind", "object_id") if options[name]}
     if since := options["since"]:
-        chosen["at__gte"] = since
-    for row in printer.newest(rows.filter(**chosen), options["limit"]):
-        printer.line(row | {name: orjson.Fragment(row[name]) for name in ("before", "after")})
+        values["at__gte"] = since
+    for row in printer.limit_rows(rows.filter(**values), options["limit"]):
+        printer.print_line(row | {name: orjson.Fragment(row[name]) for name in ("before", "after")})
 
 
-ACTS = Noun(help="what operators did", add_arguments=_add_arguments, handle=_handle)
+ACTS = Noun(help="list the acts of operators, newest first", add_arguments=_add_arguments, handle=_handle)

@@ -1,4 +1,4 @@
-"""`manage.py a2a cardkey`: a new key that signs agent cards, as PEM."""
+"""`manage.py a2a cardkey`: a new key to sign agent cards with, as PEM."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -8,7 +8,12 @@ from tasks_app.management.nouns import Noun, Printer
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--algorithm", choices=sorted(ALGORITHMS), default="ES256")
+    parser.add_argument(
+        "--algorithm",
+        choices=sorted(ALGORITHMS),
+        default="ES256",
+        help="the algorithm of the signature; ES256 by default",
+    )
 
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
@@ -16,7 +21,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
 
 
 CARDKEY = Noun(
-    help="print a new key for A2A_CARD_KEY; it is kept nowhere",
+    help="print a new key for A2A_CARD_KEY, without storing it",
     add_arguments=_add_arguments,
     handle=_handle,
     needs_database=False,

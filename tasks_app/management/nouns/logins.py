@@ -1,12 +1,12 @@
-"""`manage.py a2a logins`: wrong logins of operators, and the end of the wait that follows, as JSON lines."""
+"""`manage.py a2a logins`: wrong logins of operators, and the end of a wait, as JSON lines."""
 
 from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import CommandError
 
+from tasks_app.management.arguments import add_limit, add_operator, read_operator
 from tasks_app.management.nouns import Noun, Printer
-from tasks_app.management.operator import by, takes_limit, takes_operator
 from tasks_app.models import WrongLogins
 from tasks_app.operators import logins
 
@@ -26,26 +26,28 @@ COLUMNS = (
 
 def _add_arguments(parser: ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
-    takes_limit(verbs.add_parser("list", help="users and addresses with wrong logins, newest first"))
-    unlock = verbs.add_parser("unlock", help="let a user or an address try again at once")
-    unlock.add_argument("value", help="as `logins list` shows it")
-    takes_operator(unlock)
+    add_limit(verbs.add_parser("list", help="list users and addresses with wrong logins, newest first"))
+    unlock = verbs.add_parser("unlock", help="let a user or an address log in again without a wait")
+    unlock.add_argument("value", help="the user name or the address, as printed by `logins list`")
+    add_operator(unlock)
 
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
     if options["verb"] == "list":
-        for row in printer.newest(WrongLogins.objects.order_by("-last_at").values(*COLUMNS), options["limit"]):
-            printer.line(row)
+        for row in printer.limit_rows(WrongLogins.objects.order_by("-last_at").values(*COLUMNS), options["limit"]):
+            printer.print_line(row)
         return
-    rows = logins.unlock(options["value"], by(options))
+    rows = logins.unlock(options["value"], read_operator(options))
     if not rows:
-        raise CommandError(f"There are no wrong logins of {options['value']!r}; see `manage.py a2a logins list`.")
+        raise CommandError(
+            f"There are no wrong logins of {options['value']!r}; `manage.py a2a logins list` prints all."
+        )
     for row in rows:
-        printer.line({"kind": row.kind, "value": row.value, "done": "unlock"})
+        printer.print_line({"kind": row.kind, "value": row.value, "done": "unlock"})
 
 
 LOGINS = Noun(
-    help="wrong logins of operators: list them, and end the wait that follows",
+    help="list wrong logins of operators, or end the wait that follows them",
     add_arguments=_add_arguments,
     handle=_handle,
 )

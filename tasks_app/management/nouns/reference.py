@@ -1,4 +1,4 @@
-"""`manage.py a2a reference`: the pages of docs/reference, made of the code."""
+"""`manage.py a2a reference`: the pages of docs/reference, generated from the code."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -11,15 +11,15 @@ from tasks_app.management.nouns import Noun, Printer
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("page", nargs="?", default="", help="the page to print, such as settings; all if left out")
+    parser.add_argument("page", nargs="?", default="", help="the page to print, such as settings; all by default")
     parser.add_argument("--write", action="store_true", help="write the pages to docs/reference instead")
 
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
-    from tasks_app.management.reference import PAGES  # which loads every command
+    from tasks_app.management.reference import PAGES  # loads every command
 
     if options["page"] not in {"", *PAGES}:
-        raise CommandError(f"There is no page {options['page']!r}; there are {', '.join(PAGES)}.")
+        raise CommandError(f"There is no page {options['page']!r}. The pages are {', '.join(PAGES)}.")
     folder = Path(settings.PROJECT) / "docs" / "reference"
     for name, make in PAGES.items():
         if options["page"] not in ("", name):

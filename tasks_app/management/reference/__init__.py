@@ -1,4 +1,4 @@
-"""The pages of docs/reference, made of the code: settings, methods, errors, checks and commands."""
+"""The pages of docs/reference, generated from the code: settings, methods, errors, checks and commands."""
 
 from collections.abc import Callable
 
@@ -11,4 +11,4 @@ PAGES: dict[str, Callable[[], str]] = {
     "methods": methods.make,
     "settings": settings.make,
 }
-"""A page's name, and the function that makes its Markdown. The result depends on the code alone."""
+"""The function that makes the Markdown of each page. Its result depends on the code alone."""

@@ -1,4 +1,4 @@
-"""The page of checks, made of the docstrings in tasks_app/checks.py."""
+"""The page of checks, generated from the docstrings in tasks_app/checks.py."""
 
 import ast
 import inspect

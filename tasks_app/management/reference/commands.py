@@ -1,4 +1,4 @@
-"""The page of commands, made of their parsers; and of the rules of the Makefile, where there is one."""
+"""The page of commands, generated from their parsers and from the rules of the Makefile if there is one."""
 
 import argparse
 import re
@@ -56,7 +56,7 @@ def _inherited(command: BaseCommand) -> ArgumentParser:
 
 
 def _leaves(line: str, text: str, parser: ArgumentParser) -> Iterator[tuple[str, str, ArgumentParser]]:
-    """Give the command lines of a parser: its own, or those of its subcommands."""
+    """Yield a parser with its command line, or the parsers of its subcommands with theirs."""
     branches = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     if not branches:
         yield line, text, parser
@@ -74,7 +74,7 @@ def _positional(action: argparse.Action) -> str:
 
 
 def _option(action: argparse.Action) -> str:
-    """Return an argument as it is typed."""
+    """Return an argument as an operator types it."""
     if not action.option_strings:
         return _positional(action)
     value = "" if action.nargs == 0 else f" {action.metavar or action.dest.upper()}"

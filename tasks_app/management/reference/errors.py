@@ -1,4 +1,4 @@
-"""The page of errors, made of their classes and of the tables of codes and statuses."""
+"""The page of errors, generated from their classes and from the tables of codes and statuses."""
 
 from a2a.dialects import DIALECTS
 from a2a.errors import ALL, Error
@@ -19,7 +19,7 @@ def make() -> str:
 
 
 def _ordered() -> list[type[Error]]:
-    """Return the errors, those of JSON-RPC first, then those of A2A, then ours."""
+    """Return all errors: first the errors of JSON-RPC, then those of A2A, then our own."""
     newest = DIALECTS[0].codes
     return sorted(ALL, key=lambda error: (newest[error] > -32600, -newest[error] // 1000, -newest[error]))
 

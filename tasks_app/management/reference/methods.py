@@ -1,4 +1,4 @@
-"""The page of methods, made of the requests, the dialects that decode them and the operations that grant them."""
+"""The page of methods, generated from the requests, the dialects that decode them and the operations."""
 
 from a2a.dialects import DIALECTS
 from a2a.requests import Request
@@ -12,7 +12,7 @@ of the operation. A capability can be switched off by its setting. Paths of all 
 [clients](../clients.md#addresses).
 """
 FAMILIES = {"1.0": ("", NEW), "0.3": ("/v1", OLD), "0.2": ("/v1", OLD)}
-"""The routes of a version over REST, and the path that they stand behind."""
+"""The path prefix and the REST routes of each version."""
 
 
 def make() -> str:

@@ -31,7 +31,7 @@ KINDS = {
     "text": "text",
     "whole": "whole number",
 }
-"""The readers of config/environment.py, and what a value of each is."""
+"""The kind of value that each reader of config/environment.py returns."""
 PATH = re.compile(r"str\(PROJECT / '(.+)'\)")
 """A file or folder of the project."""
 SECTION = re.compile(r"# -{10,} (.+)")
@@ -67,7 +67,7 @@ def _section(title: str, found: list[Setting]) -> str:
 
 
 def _settings(statement: ast.stmt, below: ast.stmt) -> list[Setting]:
-    """Return the settings that an assignment reads into a variable of that name, each with the docstring below it."""
+    """Return the settings that an assignment reads into the variable named like them, each with the docstring below."""
     found: list[Setting] = []
     match statement, below:
         case ast.Assign(targets=[ast.Name(id=variable)]), ast.Expr(value=ast.Constant(value=str(text))):
@@ -81,13 +81,13 @@ def _settings(statement: ast.stmt, below: ast.stmt) -> list[Setting]:
 
 
 def _kind(reader: str, bounds: list[ast.expr]) -> str:
-    """Return what a value is, with its bounds."""
+    """Return the kind of value, with its bounds."""
     limits = (f"{word} {_plain(bound)}" for word, bound in zip(("from", "to"), bounds, strict=False))
     return " ".join([KINDS[reader], *limits])
 
 
 def _default(reader: str, given: list[ast.expr]) -> str:
-    """Return the default; where it depends on the kind of server, that of a production first."""
+    """Return the default value. If production and development differ, production comes first."""
     match given:
         case []:
             return "false" if reader == "flag" else ""
@@ -100,7 +100,7 @@ def _default(reader: str, given: list[ast.expr]) -> str:
 
 
 def _plain(node: ast.expr) -> str:
-    """Return a value as a reader of the page would write it; an expression as it stands."""
+    """Return a value as an operator would write it, or the source of an expression."""
     match node:
         case ast.Constant(value=bool(value)):
             return str(value).lower()

@@ -1,0 +1,124 @@
+"""Arguments that several commands take: the functions that add them to a parser, and the functions that read them."""
+
+import os
+import pwd
+import re
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter, _ActionsContainer
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.core.management.base import DjangoHelpFormatter
+
+from tasks_app import clock
+from tasks_app.management.database_command import DEFAULT_LINES, MOST_LINES
+from tasks_app.operators.audit import COMMAND, Operator
+
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+"""Units of an age, such as 15m."""
+
+
+class _KeepLines(DjangoHelpFormatter, RawDescriptionHelpFormatter):
+    """The help formatter of Django, without re-wrapping of the examples."""
+
+
+def add_examples(parser: ArgumentParser, *lines: str) -> None:
+    """Show command lines as examples at the end of the help."""
+    parser.formatter_class = _KeepLines
+    parser.epilog = "\n".join(["examples:", *(f"  manage.py {line}" for line in lines)])
+
+
+def add_operator(parser: ArgumentParser) -> None:
+    """Add the options for the name and the reason that are recorded with an act."""
+    parser.add_argument(
+        "--operator",
+        type=read_name,
+        default=find_account(),
+        help="the name to record with the act; your account by default",
+    )
+    parser.add_argument("--reason", type=read_reason, default="", help="the reason to record with the act")
+
+
+def add_limit(parser: ArgumentParser) -> None:
+    """Add the option for the number of lines that a list prints."""
+    parser.add_argument(
+        "--limit", type=read_limit, default=DEFAULT_LINES, help=f"the most lines to print; {DEFAULT_LINES} by default"
+    )
+
+
+def add_since(parser: _ActionsContainer) -> None:
+    """Add the option for the oldest time in a list."""
+    parser.add_argument(
+        "--since",
+        type=read_time,
+        metavar="TIME",
+        help="list nothing older than a time such as 2026-11-21T03:00 (UTC) or an age such as 15m or 7d",
+    )
+
+
+def find_account() -> str:
+    """Return the name of the account that runs the command."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a container may run under a user id without a name
+        return str(os.getuid())
+
+
+def read_operator(options: Mapping[str, Any]) -> Operator:
+    """Return the operator and the reason from the options that `add_operator` added."""
+    return Operator(name=options["operator"], door=COMMAND, reason=options["reason"])
+
+
+def read_ids(arguments: Sequence[str]) -> list[str]:
+    """Return the ids from the arguments, or from the standard input if the only argument is a dash."""
+    return sys.stdin.read().split() if list(arguments) == ["-"] else list(arguments)
+
+
+def make_number_reader(lowest: int, highest: int) -> Callable[[str], int]:
+    """Return a function that reads an argument as a whole number between two bounds."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 10 and lowest <= int(text) <= highest):
+            raise ArgumentTypeError(f"must be a number from {lowest:,} to {highest:,}, not {text!r}")
+        return int(text)
+
+    return read
+
+
+read_limit = make_number_reader(1, MOST_LINES)
+
+
+def read_name(text: str) -> str:
+    """Read a name that fits every name column."""
+    if not (1 <= len(text) <= 64 and text.strip() and text.isprintable()):
+        raise ArgumentTypeError(f"must have 1 to 64 printable characters, not {len(text)}: {text[:70]!r}")
+    return text
+
+
+def read_reason(text: str) -> str:
+    """Read the reason for an act."""
+    if not (len(text) <= 255 and text.isprintable()):
+        raise ArgumentTypeError(f"must have at most 255 printable characters, not {len(text)}: {text[:70]!r}")
+    return text
+
+
+def read_scopes(text: str) -> str:
+    """Read the scopes of a key."""
+    if "," in text:
+        raise ArgumentTypeError("separate scopes by spaces, not by commas")
+    if not (1 <= len(text) <= 255 and text.strip() and text.isprintable()):
+        raise ArgumentTypeError(f"must have 1 to 255 printable characters, not {len(text)}")
+    return text
+
+
+def read_time(text: str) -> datetime:
+    """Read a time, in UTC unless it names another zone, or an age such as 15m."""
+    age = re.fullmatch(r"([0-9]{1,5})([smhd])", text)
+    try:
+        if age:
+            return clock.now() - timedelta(**{UNITS[age[2]]: int(age[1])})
+        time = datetime.fromisoformat(text)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ArgumentTypeError(f"must be a time such as 2026-11-21T03:00 or an age such as 15m: {text!r}") from None
