@@ -297,7 +297,6 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
-    "rest_framework",
     "channels",
 ]
 MIDDLEWARE = [

@@ -120,7 +120,8 @@ def stories(root: Path, documents: list[str]) -> dict[str, list[Block]]:
     for document in documents:
         match = CONTINUES.search((root / document).read_text(encoding="utf-8"))
         first[document] = first[match[1]] if match else document
-    return {
+    found = {
         name: [block for document in documents if first[document] == name for block in blocks(root, document)]
         for name in dict.fromkeys(first.values())
     }
+    return {name: story for name, story in found.items() if any(block.runs for block in story)}

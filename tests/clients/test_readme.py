@@ -21,8 +21,6 @@ from tests.clients.terminals import SECONDS, Terminal
 from tests.faults.nodes import ROOT
 from tests.workers import NOT_TRIED
 
-pytestmark = pytest.mark.clients
-
 DOCUMENTS = documents(ROOT)
 STORIES = stories(ROOT, DOCUMENTS)
 ASKED_FOR = ("make", "curl")
@@ -53,9 +51,8 @@ ENDINGS = {0, 1, 2, 130}
 
 
 class Walk(NamedTuple):
-    """A reader's machine: a clone, what is installed, and the shell of its terminals."""
+    """A reader's machine: a clone, and what is installed."""
 
-    shell: list[str]
     clone: Path
     environment: dict[str, str]
     changes: dict[str, str]
@@ -73,7 +70,7 @@ def installed(folder: Path) -> None:
 
 
 @contextmanager
-def walking(shell: list[str], folder: Path) -> Iterator[Walk]:
+def walking(folder: Path) -> Iterator[Walk]:
     """A reader's machine, with servers of a production."""
     shutil.copytree(ROOT, folder / "taskdesk", ignore=LEFT, dirs_exist_ok=True)
     installed(folder / "bin")
@@ -83,7 +80,7 @@ def walking(shell: list[str], folder: Path) -> Iterator[Walk]:
     with servers.redis() as redis, servers.postgres() as postgres:
         folders = {"/var/lib/taskdesk": str(folder / "data")}
         addresses = {"redis://host:6379/0": redis, "postgres://user:password@host/taskdesk": postgres}
-        yield Walk(shell, folder / "taskdesk", outside, ports | SCALED | folders | addresses)
+        yield Walk(folder / "taskdesk", outside, ports | SCALED | folders | addresses)
 
 
 def link_clients(cache: Path, folder: Path) -> None:
@@ -95,24 +92,32 @@ def link_clients(cache: Path, folder: Path) -> None:
             (folder / installed).symlink_to(environment(client, cache) / installed)
 
 
+@pytest.mark.clients
 @pytest.mark.parametrize("story", STORIES)
-@pytest.mark.parametrize("name", SHELLS)
 def test_every_command_works_as_printed_also_a_second_time(
-    name: str, story: str, tmp_path: Path, pytestconfig: pytest.Config
+    story: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
+    """In bash in a fresh clone, then in zsh in the same one."""
     assert pytestconfig.cache
     link_clients(pytestconfig.cache.mkdir("clients"), tmp_path / "client")
-    with walking(SHELLS[name](pytestconfig.cache.mkdir("shells")), tmp_path) as walk:
-        for _ in ("first", "second"):
-            follow([block for block in STORIES[story] if "long" not in block.marks], walk)
+    cache = pytestconfig.cache.mkdir("shells")
+    with walking(tmp_path) as walk:
+        for shell in SHELLS.values():
+            follow([block for block in STORIES[story] if "long" not in block.marks], walk, shell(cache))
 
 
 @pytest.mark.fault
 @pytest.mark.long
-def test_what_takes_long_works_as_printed_too(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize("name", SHELLS)
+def test_every_command_works_twice_in_one_shell(
+    name: str, story: str, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """In a fresh clone for each shell, what takes long too."""
     assert pytestconfig.cache
-    with walking(SHELLS["bash"](pytestconfig.cache.mkdir("shells")), tmp_path) as walk:
-        follow([block for story in STORIES.values() for block in story], walk)
+    with walking(tmp_path) as walk:
+        for _ in ("first", "second"):
+            follow(STORIES[story], walk, SHELLS[name](pytestconfig.cache.mkdir("shells")))
 
 
 def untried(block: Block) -> str:
@@ -121,9 +126,9 @@ def untried(block: Block) -> str:
     return f"{', '.join(lacking)} is not installed" if lacking else block.marks.get("not run", "")
 
 
-def follow(story: list[Block], walk: Walk) -> None:
+def follow(story: list[Block], walk: Walk, shell: list[str]) -> None:
     """Do what a story says."""
-    with Reader(walk) as reader:
+    with Reader(walk, shell) as reader:
         for block in story:
             reader.read(block)
 
@@ -131,8 +136,8 @@ def follow(story: list[Block], walk: Walk) -> None:
 class Reader:
     """Somebody who follows a document."""
 
-    def __init__(self, walk: Walk) -> None:
-        self.walk = walk
+    def __init__(self, walk: Walk, shell: list[str]) -> None:
+        self.walk, self.shell = walk, shell
         password = secrets.token_urlsafe(12)
         self.answers = {
             r"Username.*: ": f"ann-{secrets.token_hex(4)}", r"Email address: ": "", r"Password.*: ": password,
@@ -192,7 +197,7 @@ class Reader:
 
     def terminal(self, name: str) -> Terminal:
         if name not in self.terminals:
-            self.terminals[name] = Terminal(self.walk.shell, self.walk.clone, self.walk.environment, self.answers)
+            self.terminals[name] = Terminal(self.shell, self.walk.clone, self.walk.environment, self.answers)
         return self.terminals[name]
 
     def end(self, name: str) -> None:
@@ -246,6 +251,7 @@ def first_missing(output: str, printed: str) -> str | None:
     return None
 
 
+@pytest.mark.clients
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_each_block_is_tried_or_says_why_not(document: str) -> None:
     assert [mistake for block in blocks(ROOT, document) for mistake in block.mistakes()] == []
@@ -255,6 +261,37 @@ def test_each_block_is_tried_or_says_why_not(document: str) -> None:
 UNTRIED = [block for document in DOCUMENTS for block in blocks(ROOT, document) if untried(block)]
 
 
+@pytest.mark.clients
 @pytest.mark.parametrize("block", UNTRIED, ids=lambda block: block.place)
 def test_a_command_that_is_not_tried_is_named_with_the_reason(block: Block) -> None:
     pytest.skip(f"{NOT_TRIED}: {block.place}: {untried(block)}")
+
+
+UNTOLD = """
+```bash
+echo 1
+```
+
+```text
+make run
+```
+
+    make test
+
+<!-- later: 1 -->
+```sh
+true
+```
+"""
+
+
+@pytest.mark.clients
+def test_a_block_that_nothing_tries_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text(UNTOLD)
+    found = [mistake for block in blocks(tmp_path, "README.md") for mistake in block.mistakes()]
+    assert [mistake.partition(":")[2] for mistake in [*found, *indented(tmp_path, "README.md")]] == [
+        "2: a block of bash: run it, or say why not",
+        "6: a command in a block of text, which is not run",
+        "13: no such mark as later",
+        "10: code that is indented: fence it, and say its language",
+    ]

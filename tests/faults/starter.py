@@ -60,7 +60,6 @@ LIBRARIES = (
     "msgspec.json",
     "orjson",
     "redis.asyncio",
-    "rest_framework.serializers",
     "standardwebhooks.webhooks",
     "uvicorn.lifespan.on",
     "uvicorn.loops.uvloop",

@@ -286,10 +286,12 @@ def test_a_data_folder_is_closed_to_others_also_one_that_was_there(tmp_path: Pat
 
 
 LOOKS = {
+    "check": ("celery", "redis", "rest_framework", "psycopg", "twisted"),
     "tasks list": ("celery", "redis", "httpx", "uvicorn", "psycopg", "tasks_app.admin", "tasks_app.operations"),
     "exchanges list": ("celery", "redis", "httpx", "uvicorn", "psycopg", "tasks_app.admin"),
     "deliveries list": ("celery", "redis", "uvicorn", "psycopg", "tasks_app.admin"),
     "a2a doctor": ("celery", "redis", "httpx", "uvicorn", "psycopg", "tasks_app.admin", "tasks_app.operations"),
+    "a2a load": ("celery", "redis", "httpx", "uvicorn", "psycopg", "jwt", "tasks_app.admin", "tasks_app.operations"),
     "--help": ("celery", "redis", "httpx", "uvicorn", "psycopg", "tasks_app.admin", "tasks_app.operations"),
 }
 """Commands that only look, and what they need not load: it takes longer than their work."""

@@ -3,20 +3,24 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from a2a.signatures import ALGORITHMS, new_key
 from tasks_app.management.nouns import Noun, Printer
+
+ALGORITHMS = ("ES256", "EdDSA", "RS256")
+"""Names of the algorithms of `a2a.signatures`."""
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--algorithm",
-        choices=sorted(ALGORITHMS),
+        choices=ALGORITHMS,
         default="ES256",
         help="the algorithm of the signature; ES256 by default",
     )
 
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
+    from a2a.signatures import new_key  # loads the libraries of cryptography, for which the other nouns need not wait
+
     printer.stdout.write(new_key(options["algorithm"]), ending="")
 
 
