@@ -37,7 +37,20 @@ class TaskDocument(Struct, frozen=True, kw_only=True):
         if self.metadata is not None:
             pieces.append(f',"metadata":{self.metadata}')
         pieces.append("}")
+        return encoded(pieces)
+
+
+PIECE = 65_536
+"""Characters of a large text that are encoded at once."""
+
+
+def encoded(pieces: list[str]) -> bytes:
+    """The pieces as one. Python runs no other thread while it encodes a text, so a large one is encoded bit by bit;
+    while it joins large bytes it does."""
+    if sum(map(len, pieces)) <= PIECE:
         return "".join(pieces).encode()
+    bits = [piece[place : place + PIECE].encode() for piece in pieces for place in range(0, len(piece), PIECE)]
+    return b"".join(bits)
 
 
 class EventDocument(Struct, frozen=True, kw_only=True):

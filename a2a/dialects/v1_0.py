@@ -211,7 +211,7 @@ def decode_extended_card(params: Any) -> GetExtendedCard:
 def encode_answer(answer: Answer) -> bytes:
     """The result of a send: {"task": ...} or {"message": ...}."""
     if answer.task is not None:
-        return b'{"task":' + answer.task.json(answer.history_length) + b"}"
+        return b"".join((b'{"task":', answer.task.json(answer.history_length), b"}"))
     if answer.message is not None:
         return b'{"message":' + orjson.dumps(encode_message(answer.message)) + b"}"
     raise ValueError("an answer has a task or a message")
@@ -228,7 +228,8 @@ def encode_page(page: TaskPage) -> bytes:
     shown = page.include_artifacts
     tasks = b",".join(task.json(page.history_length, show_empty=shown) for task in page.tasks)
     sizes = f'"pageSize":{len(page.tasks)},"totalSize":{page.total_size}'
-    return b'{"tasks":[' + tasks + f'],"nextPageToken":{dumps(page.next_page_token)},{sizes}}}'.encode()
+    end = f'],"nextPageToken":{dumps(page.next_page_token)},{sizes}}}'
+    return b"".join((b'{"tasks":[', tasks, end.encode()))
 
 
 def encode_frame(frame: Frame, history_length: int | None) -> bytes | None:

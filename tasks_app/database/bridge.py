@@ -1,10 +1,10 @@
 """From async doors to synchronous, transactional work, in groups.
 
-Lanes (lanes.py), each with database connections of its own: write; read; slow for what is rare or long, where owners
-take turns; bodies for the deliveries to webhooks; files and retention for their rooms; health, so that whoever looks
-after the service waits for nobody else. While a lane is busy, items of one class collect and are then done together.
-Any thread may put work in: `await bridge.ask(item)` on a loop, `bridge.do(item)` elsewhere. The class of the item
-(work.py) says where and how it is done: nothing here knows a table.
+Lanes (lanes.py), each with database connections of its own: write; read; slow for what is rare or long, and large for
+tasks of many bytes, where owners take turns; bodies for the deliveries to webhooks; files and retention for their
+rooms; health, so that whoever looks after the service waits for nobody else. While a lane is busy, items of one class
+collect and are then done together. Any thread may put work in: `await bridge.ask(item)` on a loop, `bridge.do(item)`
+elsewhere. The class of the item (work.py) says where and how it is done: nothing here knows a table.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from tasks_app.database.groups import do_group
 from tasks_app.database.lanes import Lane, Refusals, Turns, settle
 from tasks_app.database.locks import pauses
 from tasks_app.database.waits import UNLIMITED, Ticket, Waits
-from tasks_app.database.work import LOCKED, NotDone, R, Work
+from tasks_app.database.work import LOCKED, Elsewhere, NotDone, R, Work
 
 
 class Bridge:
@@ -71,6 +71,8 @@ class Bridge:
                 waits.remove(ticket)
             if not isinstance(result, NotDone):
                 return result
+            if isinstance(result, Elsewhere):
+                item = result.instead
             pauses = pauses or _pauses(patience)
             await asyncio.sleep(_pause(result, pauses))
 
@@ -111,6 +113,8 @@ class Bridge:
                 result = future.result()  # It came at that moment, or the timeout is the work's own.
             if not isinstance(result, NotDone):
                 return result
+            if isinstance(result, Elsewhere):
+                item = result.instead
             time.sleep(_pause(result, waits))
 
     def troubles(self, seconds: float) -> list[str]:
@@ -155,7 +159,7 @@ def open_lane(name: str) -> Lane:
     """Start the threads of a lane."""
     most = settings.A2A_LANE_CALLS
     lane = Lane(name, do_group, most=most)
-    if name == "slow":
+    if name in {"slow", "large"}:
         lane = Turns(name, do_group, most=most, most_of_owner=settings.A2A_OWNER_READS)
         lane.seconds = settings.A2A_READ_SECONDS
     lane.start(settings.A2A_READ_CONNECTIONS if name == "slow" else 1)

@@ -36,6 +36,13 @@ class Locked(NotDone, frozen=True):
 
 LOCKED = Locked()
 
+
+class Elsewhere(NotDone, frozen=True):
+    """The item takes too long beside others: another is done instead of it, in another lane."""
+
+    instead: "Work[Any]"
+
+
 GroupResult: TypeAlias = R | NotDone | Exception
 """The result of an item in a group: an item that fails has its exception as its result."""
 
@@ -106,6 +113,12 @@ class DoSlowly(Do[R], Generic[R], frozen=True):
     lane = "slow"
 
     owner: int | None = None
+
+
+class DoAlone(DoSlowly[R], Generic[R], frozen=True):
+    """A read of something large. There is one at a time, for each takes memory and the interpreter from all others."""
+
+    lane = "large"
 
 
 class DoApart(Do[R], Generic[R], frozen=True):

@@ -13,7 +13,7 @@ from a2a.dialects.json.json_1_0 import document, event_of, task_of
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import SNAPSHOT_SEQ, VISIBLE, on_postgres, sight_of
-from tasks_app.database.work import Work
+from tasks_app.database.work import DoAlone, Elsewhere, GroupResult, Work
 from tasks_app.hints import Reached
 from tasks_app.models import Event, Task
 
@@ -86,8 +86,10 @@ class ReadTask(Work[TaskRead | None], Struct, frozen=True, kw_only=True):
     """Whether its messages are wanted: they may be many megabytes."""
 
     @classmethod
-    def do_many(cls, items: Sequence[Self]) -> list[TaskRead | None]:
-        return read_many(items)
+    def do_many(cls, items: Sequence[Self]) -> list[GroupResult[TaskRead | None]]:
+        """Read the tasks; of a large one no text, for it is read by itself, and its owner takes turns with others."""
+        found = zip(items, read_many(items, small=True), strict=True)
+        return [_alone(item, read.owner_id) if read and read.size > SMALL else read for item, read in found]
 
 
 class ReadEvents(Work[list[EventDocument]], Struct, frozen=True, kw_only=True):
@@ -118,6 +120,9 @@ class LastEvents(Work[list[Reached]], Struct, frozen=True, kw_only=True):
         return last_events_many(items)
 
 
+SMALL = 262_144
+"""Characters of a task's events up to which it is read together with others."""
+_OF_SMALL = f"case when t.size <= {SMALL} then {{}} end"
 COLUMNS = (
     f"t.id, t.context_id, t.last_seq, t.state, t.status, t.metadata, {SNAPSHOT_SEQ} as snapshot_seq, "
     "t.snapshot_status, t.artifacts, "
@@ -125,35 +130,48 @@ COLUMNS = (
     "t.run_seq, t.size"
 )
 _BRIEF = COLUMNS.replace("t.history", "null")
+_SMALL, _SMALL_AND_BRIEF = (
+    columns.replace("t.artifacts", _OF_SMALL.format("t.artifacts")).replace("t.history", _OF_SMALL.format("t.history"))
+    for columns in (COLUMNS, _BRIEF)
+)
 _ARTIFACT: EventKind = "artifactUpdate"
 _TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 
 
-def read_many(items: Sequence[ReadTask]) -> list[TaskRead | None]:
+def _alone(item: ReadTask, owner_id: int) -> Elsewhere:
+    return Elsewhere(DoAlone(lambda: read_many([item])[0], owner_id))
+
+
+def read_many(items: Sequence[ReadTask], *, small: bool = False) -> list[TaskRead | None]:
     """Each task as of its last event; None where there is none that the caller may see. A history that no item of the
-    group wants is not read."""
+    group wants is not read; nor, where they are to be small, the texts of a task that is not."""
     brief = {item.task_id for item in items if not item.history}
     if not brief:
-        found = _whole(items)
+        found = _whole(items, small)
     else:
         brief.difference_update(item.task_id for item in items if item.history)
         whole = [item for item in items if item.task_id not in brief]
-        found = _brief([item for item in items if item.task_id in brief])
+        found = _brief([item for item in items if item.task_id in brief], small)
         if whole:
-            found |= _whole(whole)
+            found |= _whole(whole, small)
     return [_seen(found.get(item.task_id), item) for item in items]
 
 
-def _whole(items: Sequence[ReadTask]) -> dict[str, TaskRead]:
-    rows = _rows(COLUMNS, items)
-    tails = read_tails([(row[0], row[6], row[2]) for row in rows if row[6] < row[2]])
+def _whole(items: Sequence[ReadTask], small: bool) -> dict[str, TaskRead]:
+    rows = _rows(_SMALL if small else COLUMNS, items)
+    tails = read_tails(_tails(rows, small))
     return {row[0]: task_read(row, tails.get(row[0], ())) for row in rows}
 
 
-def _brief(items: Sequence[ReadTask]) -> dict[str, TaskRead]:
+def _tails(rows: Sequence[tuple[Any, ...]], small: bool) -> list[tuple[str, int, int]]:
+    """Return the bounds of the tails of tasks that are to be read."""
+    return [(row[0], row[6], row[2]) for row in rows if row[6] < row[2] and not (small and row[20] > SMALL)]
+
+
+def _brief(items: Sequence[ReadTask], small: bool) -> dict[str, TaskRead]:
     """Read tasks without their histories. The row has the newest status: of the tail, only artifacts are missing."""
-    rows = _rows(_BRIEF, items)
-    tails = read_tails([(row[0], row[6], row[2]) for row in rows if row[6] < row[2]], f"and kind = '{_ARTIFACT}'")
+    rows = _rows(_SMALL_AND_BRIEF if small else _BRIEF, items)
+    tails = read_tails(_tails(rows, small), f"and kind = '{_ARTIFACT}'")
     found = {}
     for row in rows:
         read = task_read(row, ())

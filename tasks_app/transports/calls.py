@@ -104,7 +104,7 @@ async def answered(
     try:
         read = partial(_read, call, exchange, understand, meaning)
         dialect, method, request = await off_loop(read) if exchange.row.request_bytes > LARGE else read()
-        exchange.encode = lambda result: wrapping.head + method.encode(result) + wrapping.tail
+        exchange.encode = lambda result: b"".join((wrapping.head, method.encode(result), wrapping.tail))
         # Before the work: what is accepted is not refused for want of a stream.
         held = account.hold(call.caller.owner_id, "streams") if method.request.streaming else None
         # The member of a batch waits in the answer of all, and a notification has none.
@@ -154,8 +154,12 @@ async def _answered_with(
         exchange.end("notified" if wrapping.silent else "result", payload, status=204 if wrapping.silent else 200)
         await _keep(exchange, payload, result, wrapping)
     recorder.close(exchange)
-    shown = None if wrapping.silent else linked(payload, call.request)
+    shown = None if wrapping.silent else await _linked(payload, call.request)
     return Answered(exchange=exchange, wrapping=wrapping, payload=shown, headers=headers, weighed=weighed)
+
+
+async def _linked(payload: bytes, request: HttpRequest) -> bytes:
+    return await off_loop(linked, payload, request) if len(payload) > LARGE else linked(payload, request)
 
 
 async def _encoded(

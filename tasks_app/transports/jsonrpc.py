@@ -153,7 +153,12 @@ async def _all_answers(call: HttpCall, members: list[Member], shared: str) -> li
 
 async def _replies(work: "asyncio.Future[list[Answered]]") -> bytes:
     """Return the replies as one, when all are there. The places of large ones in the account are held by the work."""
-    return b"[" + b",".join(answered.payload for answered in await work if answered.payload is not None) + b"]"
+    payloads = [answered.payload for answered in await work if answered.payload is not None]
+    return await off_loop(_joined_replies, payloads) if sum(map(len, payloads)) > LARGE else _joined_replies(payloads)
+
+
+def _joined_replies(payloads: list[bytes]) -> bytes:
+    return b"".join((b"[", b",".join(payloads), b"]"))
 
 
 def _is_list(call: HttpCall, member: Member) -> bool:

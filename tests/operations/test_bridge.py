@@ -27,8 +27,9 @@ from tasks_app.database.groups import do_group
 from tasks_app.database.lanes import GROUP, take
 from tasks_app.database.locks import Held, pauses
 from tasks_app.database.waits import Ticket
-from tasks_app.database.work import LOCKED, Do, DoSlowly
+from tasks_app.database.work import LOCKED, Do, DoAlone, DoSlowly, Elsewhere
 from tasks_app.event_log import Append, Appended, Known, ReadTask, Refresh, read_many
+from tasks_app.event_log.read import SMALL
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7_at
 from tasks_app.models import Delivery, Event, IdempotencyKey, PushConfig, Task
@@ -124,6 +125,29 @@ def test_a_slow_call_holds_up_no_quick_one(owner: Person) -> None:
     assert slow.is_alive()
     going_on.set()
     slow.join(PATIENCE)
+
+
+def test_a_large_task_is_read_by_itself_and_a_small_one_beside_others(owner: Person, stranger: Person) -> None:
+    large, small = made(owner, "large"), made(owner, "small")
+    assert isinstance(bridge.do(addition(large, chunk("x" * SMALL))), Appended)
+    asked = [ReadTask(task_id=task_id, sight=sight(owner.caller, task_id)) for task_id in (large, small)]
+    foreign = ReadTask(task_id=large, sight=sight(stranger.caller, large))
+    elsewhere, read, nothing = ReadTask.do_many([*asked, foreign])
+    assert isinstance(elsewhere, Elsewhere)
+    assert elsewhere.instead == DoAlone(elsewhere.instead.function, owner.caller.owner_id)
+    assert (elsewhere.instead.lane, nothing) == ("large", None)
+    assert [read] == read_many(asked[1:])
+    assert [bridge.do(item) for item in asked] == read_many(asked)
+
+
+@pytest.mark.parametrize("history", [True, False])
+def test_of_a_large_task_no_text_is_read_beside_others(owner: Person, history: bool) -> None:
+    task_id = made(owner)
+    bridge.do(addition(task_id, chunk("x" * SMALL)))
+    (read,) = read_many([ReadTask(task_id=task_id, sight=None, history=history)], small=True)
+    assert read is not None
+    assert (read.document.artifacts, read.document.history) == (None, None)
+    assert read.document.seq == 2
 
 
 def test_a_stopped_bridge_finishes_what_waits_and_starts_again(owner: Person) -> None:

@@ -1,16 +1,21 @@
 """Large bodies: read for callers with a key only, bounded in number, and never on the loop for long."""
 
+import asyncio
 import socket
+import threading
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
+from django.http import HttpRequest
 
 from a2a.errors import Unavailable
 from tasks_app.callers.account import Account
+from tasks_app.off_loop import LARGE
 from tasks_app.process.connections import COMPLETE
-from tasks_app.transports import bodies
+from tasks_app.transports import bodies, calls, jsonrpc
 from tasks_app.transports.bodies import SMALL, STRANGERS, Gone, Intake, strangers
 from tasks_app.transports.http import Refusal
 from tests.conftest import NO_TLS, PATIENCE, Server
@@ -179,3 +184,25 @@ async def test_a_body_of_somebody_who_left_is_in_no_account() -> None:
 
 async def test_strangers_are_one_owner() -> None:
     assert await strangers(True) == await strangers(False) == STRANGERS
+
+
+@pytest.mark.parametrize(("size", "thread"), [(LARGE // 2, "MainThread"), (LARGE, "large")])
+def test_large_answers_are_put_together_and_searched_off_the_loop(
+    monkeypatch: pytest.MonkeyPatch, size: int, thread: str
+) -> None:
+    names: list[str] = []
+
+    def noted(*arguments: Any) -> bytes:
+        names.append(threading.current_thread().name.partition("_")[0])
+        return b""
+
+    async def answer() -> None:
+        work: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        work.set_result([SimpleNamespace(payload=payload) for payload in (b"x" * size, None, b"x")])
+        await jsonrpc._replies(work)
+        await calls._linked(b"x" * (size + 1), HttpRequest())
+
+    monkeypatch.setattr(jsonrpc, "_joined_replies", noted)
+    monkeypatch.setattr(calls, "linked", noted)
+    asyncio.run(answer())
+    assert names == [thread] * 2

@@ -1,5 +1,6 @@
 """The data model in the JSON of A2A 1.0 (ProtoJSON of lf.a2a.v1), both ways; tasks are stored in it too."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -40,6 +41,12 @@ _CONTENTS = ("text", "raw", "url", "data")
 def dumps(value: Any) -> str:
     """JSON text, as stored."""
     return orjson.dumps(value).decode()
+
+
+def _dumps_each(values: Iterable[Any]) -> str:
+    """JSON text of a list, one member after the other: all of them at once may keep other threads waiting for long."""
+    members = [text for value in values for text in (",", dumps(value))]
+    return "".join(["[", *members[1:], "]"])
 
 
 def encode_part(part: Part) -> Json:
@@ -152,8 +159,8 @@ def document(task: Task, seq: int) -> TaskDocument:
         seq=seq,
         state=task.status.state.value,
         status=dumps(encode_status(task.status)),
-        artifacts=dumps([encode_artifact(artifact) for artifact in task.artifacts]),
-        history=dumps([encode_message(message) for message in task.history]),
+        artifacts=_dumps_each(encode_artifact(artifact) for artifact in task.artifacts),
+        history=_dumps_each(encode_message(message) for message in task.history),
         metadata=None if task.metadata is None else dumps(task.metadata),
     )
 
