@@ -16,6 +16,7 @@ from tasks_app.database.rows import SNAPSHOT_SEQ, VISIBLE, on_postgres, sight_of
 from tasks_app.database.work import DoAlone, Elsewhere, GroupResult, Work
 from tasks_app.hints import Reached
 from tasks_app.models import Event, Task
+from tasks_app.off_loop import switches
 
 PAGE = 100
 """Events read at once."""
@@ -139,7 +140,11 @@ _TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 
 
 def _alone(item: ReadTask, owner_id: int) -> Elsewhere:
-    return Elsewhere(DoAlone(lambda: read_many([item])[0], owner_id))
+    def read() -> TaskRead | None:
+        with switches.often():
+            return read_many([item])[0]
+
+    return Elsewhere(DoAlone(read, owner_id))
 
 
 def read_many(items: Sequence[ReadTask], *, small: bool = False) -> list[TaskRead | None]:

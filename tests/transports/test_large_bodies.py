@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from django.http import HttpRequest
 
 from a2a.errors import Unavailable
 from tasks_app.callers.account import Account
-from tasks_app.off_loop import LARGE
+from tasks_app.off_loop import LARGE, SWITCH_SECONDS, off_loop
 from tasks_app.process.connections import COMPLETE
 from tasks_app.transports import bodies, calls, jsonrpc
 from tasks_app.transports.bodies import SMALL, STRANGERS, Gone, Intake, strangers
@@ -206,3 +207,25 @@ def test_large_answers_are_put_together_and_searched_off_the_loop(
     monkeypatch.setattr(calls, "linked", noted)
     asyncio.run(answer())
     assert names == [thread] * 2
+
+
+def test_threads_take_turns_often_while_something_large_is_done_and_no_longer() -> None:
+    usual = sys.getswitchinterval()
+    assert usual > 2 * SWITCH_SECONDS
+
+    def fail() -> None:
+        raise ValueError("mine")
+
+    async def together() -> list[Any]:
+        both = threading.Barrier(2, timeout=PATIENCE)
+
+        def first() -> float:
+            both.wait()
+            return sys.getswitchinterval()
+
+        return await asyncio.gather(off_loop(first), off_loop(first), off_loop(fail), return_exceptions=True)
+
+    *seen, error = asyncio.run(together())
+    assert seen == [pytest.approx(SWITCH_SECONDS)] * 2
+    assert str(error) == "mine"
+    assert sys.getswitchinterval() == pytest.approx(usual)
