@@ -5,7 +5,7 @@
       v                                                                                       |
     DOOR (tasks_app/transports)           who calls; limits; one catch; records the EXCHANGE  |
       |                                                                                       |
-      v  DIALECT (a2a/dialects)           v1_0, v0_3, v0_2: decode params, encode answers ----+
+      v  ENVELOPE, LANGUAGE (a2a/envelopes, a2a/dialects)   decode params, encode answers ----+
     REQUEST (a2a/requests.py)             ACCOUNT (tasks_app/callers/account.py): has the owner room? |
       |                                                                                       |
       v                                                                                       |
@@ -28,8 +28,9 @@
 
 A task is the fold of its events (events.apply). It is stored as its last event left it: a head, a snapshot, and the
 events after the snapshot, all in the JSON of A2A 1.0, so that a 1.0 caller gets the stored bytes. Read the modules in
-this order: types, states, events, requests, errors, media, extensions, jsonrpc, sse, documents, answers, files,
-language, dialects/v1_0, rest, options, agents, run, scribe, acting, testing, cards, canonical, signatures.
+this order: types, states, events, requests, errors, media, extensions, sse, documents, answers, files, language,
+envelopes, choice, dialects/v1_0, languages, options, agents, run, scribe, acting, testing, cards, canonical, and
+signatures.
 
 An agent needs the names below, and no others.
 """

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from a2a import languages
 from a2a.agents import Agent
-from a2a.dialects import VERSIONS
 from a2a.types import Card, Interface, SecurityScheme, Skill
 
 SECURITY = {
@@ -43,7 +43,7 @@ def describe(
             Interface(url=place, binding=binding, version=version)
             # Clients of REST put the path of each call behind the URL, those of 0.x with /v1 before it.
             for binding, place in (("JSONRPC", url), ("HTTP+JSON", url.removesuffix("/jsonrpc")))
-            for version in VERSIONS
+            for version in languages.SPOKEN.card_versions
         ),
         skills=tuple(skills.values()),
         input_modes=agent.input_modes,

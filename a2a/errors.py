@@ -16,7 +16,7 @@ Error
 `- Unavailable(retry_after)                         draining or overloaded: ask again
 """
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 MAX_FIELD = 200
 """Characters of a field's path that a message shows: its names may be the caller's."""
@@ -223,3 +223,13 @@ class Unavailable(Error):
 
 ALL: tuple[type[Error], ...] = tuple(Error.__subclasses__())
 """Every error there is; each dialect has a code for each."""
+
+Value = TypeVar("Value")
+
+
+def entry(table: dict[type[Error], Value], error: Error, what: str) -> Value:
+    """Return the table's value for the class of an error, or for its nearest parent. Raises LookupError."""
+    for ancestor in type(error).__mro__:
+        if ancestor in table:
+            return table[ancestor]
+    raise LookupError(f"{type(error).__name__} has no {what}: add it to the table")

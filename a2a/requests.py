@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from a2a.states import TaskState
 from a2a.types import Json, Message, PushConfig
@@ -141,3 +142,12 @@ class GetExtendedCard(Request, frozen=True, kw_only=True):
 
     address: str = ""
     """Where the server was reached, for the URLs on the card; empty if that must not be told."""
+
+
+def delivered_in(language: str, request: Request) -> Request:
+    """Return the request with the language of the deliveries, if it registers a webhook."""
+    if isinstance(request, SendMessage) and request.push_config:
+        return replace(request, push_config=replace(request.push_config, language=language))
+    if isinstance(request, CreatePushConfig):
+        return replace(request, config=replace(request.config, language=language))
+    return request

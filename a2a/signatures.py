@@ -21,7 +21,7 @@ from jwt.utils import base64url_encode
 from msgspec import Struct
 
 from a2a.canonical import canonical, payloads, readings
-from a2a.jsonrpc import MAX_DEPTH, deeper_than
+from a2a.envelopes.body import MAX_DEPTH, deeper_than
 from a2a.types import Json
 
 ALGORITHMS = {"ES256": ("EC", "P-256"), "RS256": ("RSA", None), "EdDSA": ("OKP", "Ed25519")}

@@ -100,8 +100,8 @@ class PushConfig(Struct, frozen=True, kw_only=True):
     """Authentication schemes of the credentials; deliveries use the first."""
     credentials: str | None = None
     """Never part of an answer."""
-    version: str
-    """The A2A version of the registration; deliveries are encoded in the same version."""
+    language: str = ""
+    """The name of the language of its deliveries; the door sets it."""
     path: str = "url"
     """Path of the address in the params, for error messages."""
 

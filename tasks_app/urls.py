@@ -4,12 +4,12 @@ import re
 
 from django.urls import path, re_path
 
-from a2a.rest import NEW, OLD, WORDS
+from a2a.languages import WORDS
 from tasks_app.callers.paths import RESERVED
 from tasks_app.transports.cards import card, catalogue, extended_card, key_set
+from tasks_app.transports.enveloped import jsonrpc
 from tasks_app.transports.files import download
 from tasks_app.transports.front import front
-from tasks_app.transports.jsonrpc import jsonrpc
 from tasks_app.transports.pages import healthz, readyz
 from tasks_app.transports.rest import rest
 
@@ -32,8 +32,8 @@ urlpatterns = [
     path("agents/", catalogue),
     path(".well-known/jwks.json", key_set),
     path("files/<str:file>/<str:name>", download),
-    re_path(AGENT + r"v1/(?P<path>(?s:.*))\Z", rest(OLD)),
-    re_path(AGENT + TENANT + CALL, rest(NEW)),
+    re_path(AGENT + r"v1/(?P<path>(?s:.*))\Z", rest("rest-0.x")),
+    re_path(AGENT + TENANT + CALL, rest("rest")),
     path("healthz", healthz),
     path("readyz", readyz),
 ]

@@ -1,18 +1,43 @@
-"""The chapters of the story: free of dialects and doors, each told to a cast."""
+"""The chapters of the story: free of languages and doors, each told to a cast. Speakers know the differences."""
 
 import asyncio
 import json
 from base64 import b64decode
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
 
-from a2a.dialects.v1_0 import DIALECT
 from tests.agents import GEO, TRACE
 from tests.receiver import receiver
-from tests.story import PATIENCE, Cast, Frame, Json, NewSpeaker, Refused, Speaker
+from tests.story import PATIENCE, Cast, Frame, Json, Refused, Speaker
+
+
+class Chapter(NamedTuple):
+    """A chapter, and the trait that speakers need for it."""
+
+    tell: Callable[[Cast], Awaitable[None]]
+    needs: str
+
+    @property
+    def name(self) -> str:
+        return self.tell.__name__
+
+
+CHAPTERS: list[Chapter] = []
+Telling = Callable[[Cast], Awaitable[None]]
+
+
+def chapter(needs: str = "") -> Callable[[Telling], Telling]:
+    """Add the function to the chapters."""
+
+    def add(tell: Telling) -> Telling:
+        CHAPTERS.append(Chapter(tell, needs))
+        return tell
+
+    return add
 
 
 def text_of(task: Json) -> str:
@@ -63,6 +88,7 @@ async def working(speaker: Speaker, task_id: str, text: str) -> Json:
 # ------------------------------------------------------------------ sending
 
 
+@chapter()
 async def a_quick_message_is_answered_with_a_completed_task(cast: Cast) -> None:
     task = await cast.me.send("hello", agent="echo")
     cast.me.is_task(task)
@@ -70,11 +96,13 @@ async def a_quick_message_is_answered_with_a_completed_task(cast: Cast) -> None:
     assert await cast.me.get(task["id"]) == task
 
 
+@chapter()
 async def a_waiting_message_is_answered_when_the_work_is_done(cast: Cast) -> None:
     task = await cast.me.send("hello", agent="form-generator")
     assert (cast.me.state(task["status"]), text_of(task)) == ("completed", "hello")
 
 
+@chapter()
 async def a_message_that_does_not_wait_is_answered_at_once(cast: Cast) -> None:
     task = await cast.me.send("hello", agent="gate", now=True)
     assert cast.me.state(task["status"]) in {"submitted", "working"}
@@ -83,6 +111,7 @@ async def a_message_that_does_not_wait_is_answered_at_once(cast: Cast) -> None:
     assert (cast.me.state(done["status"]), text_of(done)) == ("completed", "begin end")
 
 
+@chapter()
 async def a_bare_reply_is_a_message_without_a_task(cast: Cast) -> None:
     kind, said = cast.me.sent(await cast.me.ask("send", cast.me.sending("hello", agent="replies")))
     assert (kind, said["parts"][0]["text"]) == ("message", "You said hello")
@@ -92,6 +121,7 @@ async def a_bare_reply_is_a_message_without_a_task(cast: Cast) -> None:
     assert (frame.kind, frame.seq) == ("message", None)
 
 
+@chapter()
 async def a_history_is_as_long_as_it_was_asked_for(cast: Cast) -> None:
     task = await cast.me.send("one", agent="asks", history=0)
     assert "history" not in task or not cast.me.tells_zero
@@ -102,6 +132,7 @@ async def a_history_is_as_long_as_it_was_asked_for(cast: Cast) -> None:
     assert [said["parts"][0]["text"] for said in whole["history"]] == ["one", "Which one?", "two"]
 
 
+@chapter()
 async def an_interview_takes_several_turns_in_one_task(cast: Cast) -> None:
     first = await cast.me.send("hello", agent="interview")
     assert cast.me.state(first["status"]) == "input_required"
@@ -118,6 +149,7 @@ async def an_interview_takes_several_turns_in_one_task(cast: Cast) -> None:
 # ------------------------------------------------------------------ streams
 
 
+@chapter()
 async def a_stream_shows_the_task_and_then_every_event_in_order(cast: Cast) -> None:
     frames = await cast.me.follow("stream", cast.me.sending("hello", agent="form-async-generator"))
     assert [frame.kind for frame in frames] == ["task", "status", "status", "artifact", "status"]
@@ -129,12 +161,14 @@ async def a_stream_shows_the_task_and_then_every_event_in_order(cast: Cast) -> N
     assert folded(frames) == {"text": text_of(task), "status": task["status"]}
 
 
+@chapter()
 async def many_small_chunks_fold_to_the_whole_text(cast: Cast) -> None:
     frames = await cast.me.follow("stream", cast.me.sending("hello", agent="chatty"))
     task = await cast.me.get(frames[0].value["id"])
     assert folded(frames)["text"] == text_of(task) == "".join(f"{number} " for number in range(200))
 
 
+@chapter()
 async def a_second_client_joins_in_the_middle_and_sees_the_same_end(cast: Cast) -> None:
     mine: list[Frame] = []
     theirs: list[Frame] = []
@@ -155,6 +189,7 @@ async def a_second_client_joins_in_the_middle_and_sees_the_same_end(cast: Cast) 
     assert [(frame.seq, frame.wire) for frame in later] == [(frame.seq, frame.wire) for frame in theirs[1:]]
 
 
+@chapter()
 async def a_client_that_lost_its_stream_comes_back_with_its_last_event(cast: Cast) -> None:
     async with cast.me.stream("stream", cast.me.sending("hello", agent="gate")) as frames:
         seen = [await anext(frames), await anext(frames)]
@@ -169,17 +204,19 @@ async def a_client_that_lost_its_stream_comes_back_with_its_last_event(cast: Cas
     assert folded(resumed) == folded(seen + resumed[1:]) == {"text": text_of(task), "status": task["status"]}
 
 
+@chapter()
 async def a_last_event_that_is_no_number_is_as_good_as_none(cast: Cast) -> None:
     for garbage in ("abc", "-1", "1e3", "9" * 30, "0x1", "1.5"):
         frames = await cast.me.follow("stream", cast.me.sending("hello", agent="echo"), **{"Last-Event-ID": garbage})
         assert [frame.seq for frame in frames] == [1, 2, 3, 4]
 
 
+@chapter()
 async def the_stream_of_a_send_ends_with_a_question_and_that_of_a_subscription_in_0_x_alone(cast: Cast) -> None:
     frames = await cast.me.follow("stream", cast.me.sending("one", agent="asks"))
     assert cast.me.state(frames[-1].value["status"]) == "input_required"
     task_id = frames[0].value["id"]
-    if not isinstance(cast.again, NewSpeaker):
+    if cast.again.subscription_ends:
         (question,) = await cast.again.follow("subscribe", {"id": task_id})
         assert cast.again.state(question.value["status"]) == "input_required"
         *_, last = await cast.again.follow("subscribe", {"id": task_id}, **{"Last-Event-ID": "1"})
@@ -192,6 +229,7 @@ async def the_stream_of_a_send_ends_with_a_question_and_that_of_a_subscription_i
     assert states == ["submitted", "working", "completed"]
 
 
+@chapter()
 async def the_stream_of_a_follow_up_begins_where_it_was_said(cast: Cast) -> None:
     task = await cast.me.send("one", agent="asks")
     frames = await cast.me.follow("stream", cast.me.sending("two", task=task["id"]))
@@ -199,6 +237,7 @@ async def the_stream_of_a_follow_up_begins_where_it_was_said(cast: Cast) -> None
     assert folded(frames)["text"] == "one and two"
 
 
+@chapter()
 async def missing_credentials_leave_a_stream_open(cast: Cast) -> None:
     async with cast.me.stream("stream", cast.me.sending("one", agent="asks-credentials")) as frames:
         states = []
@@ -212,6 +251,7 @@ async def missing_credentials_leave_a_stream_open(cast: Cast) -> None:
 # ---------------------------------------------------------- list and cancel
 
 
+@chapter()
 async def lists_go_page_by_page_through_the_callers_own(cast: Cast) -> None:
     context = (await cast.me.send("0", agent="echo"))["contextId"] + "-list"
     ids = [(await cast.me.send(str(n), agent="echo", context=context))["id"] for n in range(3)]
@@ -237,6 +277,7 @@ async def lists_go_page_by_page_through_the_callers_own(cast: Cast) -> None:
     assert (await refusal(cast.me.ask("list", wrong)))["code"] == -32602
 
 
+@chapter()
 async def a_task_at_work_is_canceled_once(cast: Cast) -> None:
     task = await cast.me.send("hello", agent="waits", now=True)
     await working(cast.me, task["id"], "working")
@@ -250,13 +291,14 @@ async def a_task_at_work_is_canceled_once(cast: Cast) -> None:
         ]
     error = await refusal(cast.me.ask("cancel", {"id": task["id"]}))
     assert (error["code"], error["message"]) == (-32002, "Task cannot be canceled")
-    if isinstance(cast.me, NewSpeaker):
+    if cast.me.always_has_reason:
         assert reason(cast.me, error) == "TASK_NOT_CANCELABLE"
 
 
 # -------------------------------------------------------------------- errors
 
 
+@chapter()
 async def a_foreign_task_and_a_missing_one_are_told_in_the_same_bytes(cast: Cast) -> None:
     task = await cast.me.send("hello", agent="asks")
     missing = "0" * len(task["id"])
@@ -279,19 +321,21 @@ async def a_foreign_task_and_a_missing_one_are_told_in_the_same_bytes(cast: Cast
     assert await cast.me.get(task["id"]) == task
 
 
+@chapter()
 async def a_task_that_has_ended_takes_nothing_more(cast: Cast) -> None:
     task = await cast.me.send("hello", agent="echo")
     for wish in ("send", "stream"):
         error = await refusal(cast.me.ask(wish, cast.me.sending("more", task=task["id"])))
         assert (error["code"], reason(cast.me, error)) == (-32004, "UNSUPPORTED_OPERATION")
         assert "the task has ended: it is completed" in str(error)
-    if isinstance(cast.me, NewSpeaker):
-        assert (await refusal(cast.me.ask("subscribe", {"id": task["id"]})))["code"] == -32004
-    else:
+    if cast.me.subscription_ends:
         (frame,) = await cast.me.follow("subscribe", {"id": task["id"]})
         assert (frame.kind, frame.value) == ("task", task)
+    else:
+        assert (await refusal(cast.me.ask("subscribe", {"id": task["id"]})))["code"] == -32004
 
 
+@chapter()
 async def a_wrong_context_for_a_task_is_refused_with_the_field(cast: Cast) -> None:
     task = await cast.me.send("one", agent="asks")
     error = await refusal(cast.me.ask("send", cast.me.sending("two", task=task["id"], context="another")))
@@ -299,40 +343,40 @@ async def a_wrong_context_for_a_task_is_refused_with_the_field(cast: Cast) -> No
     assert "message.contextId" in str(error["data"])
 
 
+@chapter()
 async def what_is_not_offered_is_refused_with_its_code(cast: Cast) -> None:
     assert (await refusal(cast.me.ask("nope", {})))["code"] == -32601
 
 
+@chapter("card")
 async def the_card_for_callers_who_are_known_is_theirs_by_scope_and_version(cast: Cast) -> None:
-    if cast.me.version == "0.2":  # There it is a page of its own: see test_cards.py.
+    if not cast.me.has_card:
         assert (await refusal(cast.me.ask("card", {})))["code"] == -32601
         return
     card = await cast.me.ask("card", {})
     assert {"echo", "scoped", "backstage"} <= {skill["id"] for skill in card["skills"]}
-    if isinstance(cast.me, NewSpeaker):
-        assert card["capabilities"]["extendedAgentCard"] is True
-        assert card["supportedInterfaces"][0]["url"].endswith("/jsonrpc")
-        assert (await cast.me.ask("card", {"tenant": ""}))["skills"] == card["skills"]
-    else:
-        assert (card["protocolVersion"], card["supportsAuthenticatedExtendedCard"]) == ("0.3.0", True)
+    cast.me.is_card(card)
+    assert (await cast.me.ask("card", {"tenant": ""}))["skills"] == card["skills"]
     if cast.me.has_envelope:
         assert (await refusal(cast.me.ask("card", [])))["code"] == -32602
 
 
+@chapter("versions")
 async def versions_are_held_to(cast: Cast) -> None:
-    new, wire = isinstance(cast.me, NewSpeaker), cast.me.call("get", {"id": "t"})
+    wire = cast.me.call("get", {"id": "t"})
     codes = {}
     for version in ("1.0", "1.0.1", "0.3", "0.3.0", "0.2", "0.2.9", "2.0", "0.5", "x", ""):
         _, answer = await cast.me.post(wire, **{"A2A-Version": version})
         codes[version] = answer["error"]["code"]
     spoken = {version for version, code in codes.items() if code == -32001}
-    assert spoken == ({"1.0", "1.0.1", ""} if new else {"0.3", "0.3.0", "0.2", "0.2.9", ""})
+    assert spoken == cast.me.versions
     assert {codes["2.0"], codes["0.5"], codes["x"]} == {-32009}
     # With an envelope the method is another version's, without one the path is.
     other = -32601 if cast.me.has_envelope else -32009
     assert {codes[version] for version in ("1.0", "0.3", "0.2") if version not in spoken} == {other}
 
 
+@chapter()
 async def a_repeated_message_is_one_task_and_another_content_is_a_conflict(cast: Cast) -> None:
     first = await cast.me.send("hello", agent="form-coroutine", id=f"once-{uuid4()}")
     name = first["history"][0]["messageId"]
@@ -348,9 +392,9 @@ async def a_repeated_message_is_one_task_and_another_content_is_a_conflict(cast:
 # ---------------------------------------- extensions, media types, tenants
 
 
+@chapter("extensions")
 async def extensions_are_asked_for_activated_and_told(cast: Cast) -> None:
-    told = "a2a-extensions" if isinstance(cast.me, NewSpeaker) else "x-a2a-extensions"
-    other = "x-a2a-extensions" if isinstance(cast.me, NewSpeaker) else "a2a-extensions"
+    told, other = cast.me.extensions_headers
 
     async def headers_of(wire: Any, **headers: str) -> dict[str, str]:
         body = json.dumps(wire).encode()
@@ -374,10 +418,11 @@ async def extensions_are_asked_for_activated_and_told(cast: Cast) -> None:
     assert (await headers_of(cast.me.call("send", refused), **{"A2A-Extensions": GEO}))[told] == GEO
 
 
+@chapter("extensions")
 async def a_required_extension_is_demanded_with_the_code_of_the_version(cast: Cast) -> None:
     for wish in ("send", "stream"):
         error = await refusal(cast.me.ask(wish, cast.me.sending("hello", agent="demanding")))
-        assert error["code"] == (-32008 if isinstance(cast.me, NewSpeaker) else -32600)
+        assert error["code"] == cast.me.extension_code
         assert reason(cast.me, error) == "EXTENSION_SUPPORT_REQUIRED"
         assert GEO in str(error["data"])
     for header in (",".join(f"urn:x:{number}" for number in range(101)), "x" * 9_000):
@@ -389,6 +434,7 @@ async def a_required_extension_is_demanded_with_the_code_of_the_version(cast: Ca
     assert cast.me.sent(result)[1]["status"]["message"]["extensions"] == [GEO]
 
 
+@chapter()
 async def media_types_that_do_not_fit_are_refused_both_ways(cast: Cast) -> None:
     wish = cast.me.sending("hello", agent="pictures")
     wish["configuration"]["acceptedOutputModes"] = ["text/plain", "image/*"]
@@ -403,12 +449,11 @@ async def media_types_that_do_not_fit_are_refused_both_ways(cast: Cast) -> None:
     assert text_of(cast.me.sent(await cast.me.ask("send", wish))[1]) == "1 parts for text/*;q=0.5"
 
 
+@chapter("tenants")
 async def another_tenant_is_as_unknown_as_another_task(cast: Cast) -> None:
-    if not isinstance(cast.me, NewSpeaker):
-        return  # 0.x has no tenants: such a member is ignored like any other (docs/protocol.md#tenants).
     task = await cast.me.send("one", agent="asks")
     params = {"id": task["id"], "taskId": task["id"], "url": "https://example.org"} | cast.me.sending("two")
-    for method in DIALECT.methods:
+    for method in cast.me.names.values():
         for tenant in ("nowhere", "\u202e", "x" * 9_000):
             error = await refusal(cast.me.ask(method, params | {"tenant": tenant}))
             assert (error["code"], error["message"], tenant in str(error)) == (-32001, "Task not found", False), method
@@ -449,6 +494,7 @@ async def downloaded(cast: Cast, url: str) -> bytes:
         return b"".join([chunk async for chunk in reply.chunks])
 
 
+@chapter()
 async def a_small_file_comes_back_inline_and_a_large_one_as_a_link(cast: Cast) -> None:
     small, large = b"\0small\xff", bytes(range(256)) * 300
     for content, name in ((small, "a.png"), (large, "b.png")):
@@ -469,6 +515,7 @@ async def a_small_file_comes_back_inline_and_a_large_one_as_a_link(cast: Cast) -
         assert again[0]["url"].partition("?")[0] == found[0]["url"].partition("?")[0]
 
 
+@chapter()
 async def a_stream_links_to_the_files_that_an_agent_makes(cast: Cast) -> None:
     wish = cast.me.sending("", agent="files")
     attached = cast.me.attaching(b"x" * 50_000, "text/plain", "x.txt")
@@ -483,6 +530,7 @@ async def a_stream_links_to_the_files_that_an_agent_makes(cast: Cast) -> None:
     assert any(message and "x.txt: 50000 bytes" in message["parts"][0]["text"] for message in said)
 
 
+@chapter()
 async def nobody_can_name_a_file_of_the_server(cast: Cast) -> None:
     reference = "taskdesk-file:20260101-" + "0" * 32 + "/x"
     wish = cast.me.sending("", agent="echo")
@@ -505,6 +553,7 @@ def scheme_of(config: Json) -> Json:
     return shown.get("scheme") or shown["schemes"][0]
 
 
+@chapter()
 async def a_webhook_is_registered_read_listed_and_removed(cast: Cast) -> None:
     task = (await cast.me.send("one", agent="asks"))["id"]
     url = "http://127.0.0.1:65001/hook?a=b"
@@ -523,20 +572,20 @@ async def a_webhook_is_registered_read_listed_and_removed(cast: Cast) -> None:
     await cast.me.ask("push", cast.me.webhook_of(task, url))
     both = [config for _, config in cast.me.webhooks(await cast.me.ask("pushes", cast.me.webhook_id(task)))]
     assert [config["url"] for config in both] == [url + "&c=d", url]
-    assert (both[1]["id"] == task) is (not isinstance(cast.me, NewSpeaker))
+    assert (both[1]["id"] == task) is cast.me.default_webhook
     default = cast.me.ask("pushed", cast.me.webhook_id(task, "default"))
-    if isinstance(cast.me, NewSpeaker):
-        assert (await refusal(default))["code"] == -32001
-    else:
+    if cast.me.default_webhook:
         assert [config for _, config in cast.me.webhooks(await default)] == both[1:]
-    nothing = None if cast.me.has_envelope and not isinstance(cast.me, NewSpeaker) else {}
-    second = both[1]["id"] if isinstance(cast.me, NewSpeaker) else "default"
+    else:
+        assert (await refusal(default))["code"] == -32001
+    second = "default" if cast.me.default_webhook else both[1]["id"]
     for name in ("mine", second, "mine"):
-        assert await cast.me.ask("unpush", cast.me.webhook_id(task, name)) == nothing
+        assert await cast.me.ask("unpush", cast.me.webhook_id(task, name)) == cast.me.nothing
     assert cast.me.webhooks(await cast.me.ask("pushes", cast.me.webhook_id(task))) == []
     assert (await refusal(cast.me.ask("pushed", cast.me.webhook_id(task, "mine"))))["code"] == -32001
 
 
+@chapter()
 async def the_webhooks_of_others_are_told_in_the_bytes_of_a_missing_task(cast: Cast) -> None:
     task = (await cast.me.send("one", agent="asks"))["id"]
     await cast.me.ask("push", cast.me.webhook_of(task, "http://127.0.0.1:65001/", id="mine"))
@@ -552,10 +601,10 @@ async def the_webhooks_of_others_are_told_in_the_bytes_of_a_missing_task(cast: C
     assert cast.me.webhooks(await cast.me.ask("pushes", cast.me.webhook_id(task)))
 
 
+@chapter()
 async def a_webhook_that_may_not_be_is_refused_with_its_field(cast: Cast) -> None:
     task = (await cast.me.send("one", agent="asks"))["id"]
-    new = isinstance(cast.me, NewSpeaker)
-    path, inline = "" if new else "pushNotificationConfig.", f"configuration.{cast.me.webhook_name}."
+    path, inline = cast.me.webhook_path, f"configuration.{cast.me.webhook_name}."
     for wrong, field in {
         "ftp://127.0.0.1/": "url", "http://10.0.0.1/": "url", "https://169.254.169.254/latest": "url",
         "https://user@example.org/": "url", "hook": "url", "http://127.0.0.1:22/": "url",
@@ -571,9 +620,9 @@ async def a_webhook_that_may_not_be_is_refused_with_its_field(cast: Cast) -> Non
     assert (error["code"], f"'{inline}url'" in str(error["data"])) == (-32602, True)
 
 
+@chapter()
 async def a_webhook_that_comes_after_the_end_hears_of_the_end_once(cast: Cast) -> None:
     done = (await cast.me.send("hello", agent="echo"))["id"]
-    ends = "TASK_STATE_COMPLETED" if isinstance(cast.me, NewSpeaker) else '"completed"'
     with receiver() as there:
         for number in range(2):
             await cast.me.ask("push", cast.me.webhook_of(done, f"{there.url}/hook", id="mine", token=f"tok-{number}"))
@@ -583,9 +632,10 @@ async def a_webhook_that_comes_after_the_end_hears_of_the_end_once(cast: Cast) -
                 await asyncio.sleep(0.02)
         await asyncio.sleep(0.2)
     assert sorted(got.path for got in there.got) == ["/hook", "/other", "/other"]
-    assert all(ends in got.raw.decode() and done in got.raw.decode() for got in there.got)
+    assert all(cast.me.completed_mark in got.raw.decode() and done in got.raw.decode() for got in there.got)
 
 
+@chapter()
 async def a_webhook_that_comes_with_a_message_gets_the_whole_story(cast: Cast) -> None:
     with receiver() as there:
         params = cast.me.sending("one", agent="asks")
@@ -595,9 +645,8 @@ async def a_webhook_that_comes_with_a_message_gets_the_whole_story(cast: Cast) -
         _, task = cast.me.sent(await cast.me.ask("send", params))
         done = await cast.me.send("two", task=task["id"])
         assert cast.me.state(done["status"]) == "completed"
-        ends = "TASK_STATE_COMPLETED" if isinstance(cast.me, NewSpeaker) else '"completed"'
         async with asyncio.timeout(PATIENCE):
-            while not (there.got and ends in there.got[-1].raw.decode()):  # noqa: ASYNC110  # another thread
+            while not (there.got and cast.me.completed_mark in there.got[-1].raw.decode()):  # noqa: ASYNC110  # another thread
                 await asyncio.sleep(0.02)
     seqs = [got.seq for got in there.got]
     assert seqs == sorted(set(seqs))
@@ -605,20 +654,16 @@ async def a_webhook_that_comes_with_a_message_gets_the_whole_story(cast: Cast) -
     for got in there.got:
         assert got.headers["authorization"] == "Bearer secret"
         assert got.headers["x-a2a-notification-token"] == got.headers["a2a-notification-token"] == "tok"
-        if isinstance(cast.me, NewSpeaker):
-            assert got.headers["content-type"] == "application/a2a+json"
-            ((kind, value),) = got.json.items()
-            assert (value["id"] if kind == "task" else value["taskId"]) == task["id"]
-        else:
-            assert got.headers["content-type"] == "application/json"
-            assert (got.json["kind"], got.json["id"]) == ("task", task["id"])
-    if not isinstance(cast.me, NewSpeaker) and cast.me.has_envelope:
+        assert got.headers.get("a2a-version", "") == cast.me.webhook_version
+        assert cast.me.delivered(got.headers["content-type"], got.json) == task["id"]
+    if cast.me.deliveries_are_answers:
         assert there.got[-1].json == done
 
 
 # ------------------------------------------------------ batch, notification
 
 
+@chapter("batch")
 async def a_batch_is_answered_in_its_order_without_its_notifications(cast: Cast) -> None:
     second = cast.me.call("send", cast.me.sending("two", agent="echo"))
     del second["id"]
@@ -634,6 +679,7 @@ async def a_batch_is_answered_in_its_order_without_its_notifications(cast: Cast)
     assert [answer.get("error", {}).get("code") for answer in answers] == [None, -32601, -32600, -32001, None]
 
 
+@chapter("batch")
 async def a_notification_is_done_and_not_answered(cast: Cast) -> None:
     context = f"notified-{uuid4()}"
     wire = cast.me.call("send", cast.me.sending("hello", agent="echo", context=context))
@@ -644,52 +690,8 @@ async def a_notification_is_done_and_not_answered(cast: Cast) -> None:
     assert await cast.me.post({"jsonrpc": "2.0", "method": "nope"}) == (204, None)
 
 
+@chapter()
 async def without_a_key_there_is_a_challenge(cast: Cast) -> None:
     wire = cast.me.call("get", {"id": "t"})
     status, answer = await cast.me.post(wire, Authorization="Bearer nobody")
     assert (status, answer["id"], answer["error"]["code"]) == (401, wire["id"], -38009)
-
-
-CHAPTERS = [
-    a_webhook_is_registered_read_listed_and_removed,
-    the_webhooks_of_others_are_told_in_the_bytes_of_a_missing_task,
-    a_webhook_that_may_not_be_is_refused_with_its_field,
-    a_webhook_that_comes_after_the_end_hears_of_the_end_once,
-    a_webhook_that_comes_with_a_message_gets_the_whole_story,
-    a_quick_message_is_answered_with_a_completed_task,
-    a_waiting_message_is_answered_when_the_work_is_done,
-    a_message_that_does_not_wait_is_answered_at_once,
-    a_bare_reply_is_a_message_without_a_task,
-    a_history_is_as_long_as_it_was_asked_for,
-    an_interview_takes_several_turns_in_one_task,
-    a_stream_shows_the_task_and_then_every_event_in_order,
-    many_small_chunks_fold_to_the_whole_text,
-    a_second_client_joins_in_the_middle_and_sees_the_same_end,
-    a_client_that_lost_its_stream_comes_back_with_its_last_event,
-    a_last_event_that_is_no_number_is_as_good_as_none,
-    the_stream_of_a_send_ends_with_a_question_and_that_of_a_subscription_in_0_x_alone,
-    the_stream_of_a_follow_up_begins_where_it_was_said,
-    missing_credentials_leave_a_stream_open,
-    lists_go_page_by_page_through_the_callers_own,
-    a_task_at_work_is_canceled_once,
-    a_foreign_task_and_a_missing_one_are_told_in_the_same_bytes,
-    a_task_that_has_ended_takes_nothing_more,
-    a_wrong_context_for_a_task_is_refused_with_the_field,
-    what_is_not_offered_is_refused_with_its_code,
-    the_card_for_callers_who_are_known_is_theirs_by_scope_and_version,
-    versions_are_held_to,
-    a_repeated_message_is_one_task_and_another_content_is_a_conflict,
-    media_types_that_do_not_fit_are_refused_both_ways,
-    a_small_file_comes_back_inline_and_a_large_one_as_a_link,
-    a_stream_links_to_the_files_that_an_agent_makes,
-    nobody_can_name_a_file_of_the_server,
-    without_a_key_there_is_a_challenge,
-]
-OF_THE_ENVELOPE = [
-    another_tenant_is_as_unknown_as_another_task,
-    a_required_extension_is_demanded_with_the_code_of_the_version,
-    extensions_are_asked_for_activated_and_told,
-    a_batch_is_answered_in_its_order_without_its_notifications,
-    a_notification_is_done_and_not_answered,
-]
-"""What only JSON-RPC has."""

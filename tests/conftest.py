@@ -32,7 +32,7 @@ from tasks_app.event_log import ReadTask, read_many
 from tasks_app.event_log.readers import readers
 from tasks_app.models import Event, Task
 from tasks_app.process import services
-from tasks_app.transports import http
+from tasks_app.transports import keys
 from tests import databases, static_files
 from tests.lanes import inline_lanes
 from tests.servers import free_port, postgres
@@ -177,11 +177,11 @@ def service(transactional_db: None, replay: None) -> Iterator[None]:
     """Everything that a process of the service runs, apart from its doors."""
     readers.loop, readers.poller, readers.waiting = None, None, {}
     readers.draining = False
-    http._cache.clear()
+    keys._cache.clear()
     services.start()
     yield
     services.stop()
-    http._cache.clear()
+    keys._cache.clear()
 
 
 # ----------------------------------------------------------- a real server

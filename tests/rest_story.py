@@ -3,7 +3,7 @@
 import json
 from base64 import b64encode
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
@@ -43,6 +43,9 @@ class WithoutEnvelope(Speaker):
 
     has_envelope = False
     error_is_list = True
+    traits = frozenset({"card", "versions"})
+    nothing: ClassVar[Any] = {}
+    deliveries_are_answers = False
     prefix = ""
 
     def asked(self, wire: Json) -> tuple[str, str, bytes]:

@@ -1,7 +1,7 @@
 """One story for every door and dialect: what a client can do, and what it is told when it may not.
 
-A door carries bytes; a speaker says a wish in one dialect, checks what is special about the answer, and gives it back
-in neutral words; a chapter is dialect-free. Chapters are the functions in CHAPTERS.
+A door carries bytes; a speaker says a wish in one language, checks what is special about the answer, and gives it back
+in neutral words; a chapter knows neither.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 from uuid import uuid4
 
 import httpx
@@ -28,6 +28,10 @@ class Reply(NamedTuple):
     chunks: AsyncIterator[bytes]
 
 
+Events = AsyncIterator[tuple[int | None, bytes]]
+"""The events of a stream: sequence number and data."""
+
+
 class Door(Protocol):
     """A way in."""
 
@@ -35,8 +39,31 @@ class Door(Protocol):
         self, method: str, path: str, body: bytes, headers: dict[str, str]
     ) -> AbstractAsyncContextManager[Reply]: ...
 
+    def events(self, reply: Reply) -> Events | None:
+        """Return the events of a reply; None if it is no stream."""
 
-class LiveDoor:
+
+class HttpDoor:
+    """A door whose streams are server-sent events."""
+
+    def events(self, reply: Reply) -> Events | None:
+        if reply.headers["content-type"] != "text/event-stream":
+            return None
+        assert reply.headers["x-accel-buffering"] == "no"
+        return sent_events(reply.chunks)
+
+
+async def sent_events(chunks: AsyncIterator[bytes]) -> Events:
+    waiting = b""
+    async for chunk in chunks:
+        waiting += chunk
+        *whole, waiting = waiting.split(b"\n\n")
+        for event in whole:
+            lines = dict(line.split(b": ", 1) for line in event.split(b"\n") if not line.startswith(b":"))
+            yield (int(lines[b"id"]) if b"id" in lines else None), lines[b"data"]
+
+
+class LiveDoor(HttpDoor):
     """A real server: uvicorn and the lean handler."""
 
     def __init__(self, url: str) -> None:
@@ -51,7 +78,7 @@ class LiveDoor:
             yield Reply(response.status_code, dict(response.headers), response.aiter_bytes())
 
 
-class StockDoor:
+class StockDoor(HttpDoor):
     """Django's own handler, in this process."""
 
     @asynccontextmanager
@@ -110,6 +137,42 @@ class Speaker:
     has_envelope = True
     tells_zero = True
     """A history length of 0 is not the same as none in what it sends."""
+    traits: ClassVar[frozenset[str]] = frozenset()
+    """The chapters that are not for everybody: batch, card, extensions, tenants, versions."""
+    subscription_ends = False
+    """A subscription is answered where a task has ended, and ends with a question."""
+    always_has_reason = True
+    """Errors have their reason also where there are no facts."""
+    versions: ClassVar[frozenset[str]] = frozenset()
+    """Values of A2A-Version with which its calls are understood."""
+    extensions_headers = ("a2a-extensions", "x-a2a-extensions")
+    """The header that tells extensions, and the one that does not."""
+    extension_code = -32008
+    """The number of a missing extension."""
+    default_webhook = False
+    """A webhook without an id is the task's default."""
+    nothing: ClassVar[Any] = {}
+    """The result of deleting."""
+    webhook_path = ""
+    """The path of a config in the params of its registration."""
+    completed_mark = "TASK_STATE_COMPLETED"
+    """In a delivery, the end of the work."""
+    webhook_version = "1.0"
+    """The A2A-Version of a delivery."""
+    deliveries_are_answers = False
+    """The body of a delivery is the task as an answer shows it."""
+
+    @property
+    def has_card(self) -> bool:
+        """Cards for known callers are got by a call."""
+        return True
+
+    def is_card(self, card: Json) -> None:
+        """Check what is special about a card."""
+
+    def delivered(self, media: str, body: Json) -> str:
+        """Return the id of the task of a delivery."""
+        raise NotImplementedError
 
     def message(self, text: str, **more: Any) -> Json:
         raise NotImplementedError
@@ -245,22 +308,16 @@ class Speaker:
         verb, path, asked = self.asked(wire)
         async with asyncio.timeout(PATIENCE), self.door.ask(verb, path, asked, self.headers(**headers)) as reply:
             assert reply.status == 200 or not self.has_envelope
-            if reply.headers["content-type"] == self.media:
+            events = self.door.events(reply)
+            if events is None:
+                assert reply.headers["content-type"] == self.media
                 answer = json.loads(b"".join([chunk async for chunk in reply.chunks]))
                 raise Refused(self.told(reply.status, answer, wire)["error"])
-            assert reply.headers["content-type"] == "text/event-stream"
-            assert reply.headers["x-accel-buffering"] == "no"
-            yield self.frames(reply.chunks, wire)
+            yield self.frames(events, wire)
 
-    async def frames(self, chunks: AsyncIterator[bytes], wire: Json) -> AsyncIterator[Frame]:
-        waiting = b""
-        async for chunk in chunks:
-            waiting += chunk
-            *whole, waiting = waiting.split(b"\n\n")
-            for event in whole:
-                lines = dict(line.split(b": ", 1) for line in event.split(b"\n") if not line.startswith(b":"))
-                seen = self.heard(json.loads(lines[b"data"]), wire)
-                yield self.frame(int(lines[b"id"]) if b"id" in lines else None, seen)
+    async def frames(self, events: Events, wire: Json) -> AsyncIterator[Frame]:
+        async for seq, data in events:
+            yield self.frame(seq, self.heard(json.loads(data), wire))
 
     async def follow(self, wish: str, params: Any, **headers: str) -> list[Frame]:
         """All frames of a stream that ends."""
@@ -281,6 +338,17 @@ class NewSpeaker(Speaker):
         }
     )  # fmt: skip
     error_is_list = True
+    traits = frozenset({"batch", "card", "extensions", "tenants", "versions"})
+    versions = frozenset({"1.0", "1.0.1", ""})
+
+    def is_card(self, card: Json) -> None:
+        assert card["capabilities"]["extendedAgentCard"] is True
+        assert card["supportedInterfaces"][0]["url"].endswith("/jsonrpc")
+
+    def delivered(self, media: str, body: Json) -> str:
+        assert media == "application/a2a+json"
+        ((kind, value),) = body.items()
+        return str(value["id"] if kind == "task" else value["taskId"])
 
     def message(self, text: str, *, id: str | None = None, task: str | None = None, context: str | None = None) -> Json:
         found: Json = {"messageId": id or str(uuid4()), "role": "ROLE_USER", "parts": [{"text": text}]}
@@ -358,6 +426,30 @@ class OldSpeaker(Speaker):
             "unpush": "tasks/pushNotificationConfig/delete", "card": "agent/getAuthenticatedExtendedCard",
         }
     )  # fmt: skip
+
+    traits = frozenset({"batch", "card", "extensions", "versions"})
+    subscription_ends = True
+    always_has_reason = False
+    versions = frozenset({"0.3", "0.3.0", "0.2", "0.2.9", ""})
+    extensions_headers = ("x-a2a-extensions", "a2a-extensions")
+    extension_code = -32600
+    default_webhook = True
+    nothing: ClassVar[Any] = None
+    webhook_path = "pushNotificationConfig."
+    completed_mark = '"completed"'
+    webhook_version = "0.3"
+    deliveries_are_answers = True
+
+    @property
+    def has_card(self) -> bool:
+        return self.version != "0.2"  # There it is a page of its own: see test_cards.py.
+
+    def is_card(self, card: Json) -> None:
+        assert (card["protocolVersion"], card["supportsAuthenticatedExtendedCard"]) == ("0.3.0", True)
+
+    def delivered(self, media: str, body: Json) -> str:
+        assert (media, body["kind"]) == ("application/json", "task")
+        return str(body["id"])
 
     def message(self, text: str, *, id: str | None = None, task: str | None = None, context: str | None = None) -> Json:
         found: Json = {"kind": "message", "messageId": id or str(uuid4()), "role": "user"}

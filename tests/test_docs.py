@@ -10,8 +10,8 @@ from django.core.management import CommandError, call_command
 
 import a2a
 from a2a.agents import registry
-from a2a.dialects import BY_VERSION, DIALECTS
 from a2a.errors import ALL
+from a2a.languages import DIALECTS
 from a2a.options import OPTIONS
 from config import settings
 from tasks_app.management.reference import PAGES
@@ -41,7 +41,7 @@ def test_every_method_is_documented(name: str) -> None:
 @pytest.mark.parametrize("error", ALL, ids=lambda error: error.reason)
 def test_every_error_is_documented_with_its_code(error: type) -> None:
     (line,) = [line for line in README.splitlines() if line.startswith("| -") and error.reason in line]
-    assert line.startswith(f"| {BY_VERSION['1.0'].codes[error]} |")
+    assert line.startswith(f"| {DIALECTS[0].codes[error]} |")
 
 
 def test_every_check_is_documented() -> None:

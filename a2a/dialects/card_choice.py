@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Literal
 
-from a2a.dialects import BY_VERSION, minor, v0_2, v0_3, v1_0
+from a2a import languages
+from a2a.choice import minor
+from a2a.dialects import v0_2, v0_3, v1_0
 from a2a.types import Card, Json
 
 WellKnown = Literal["agent.json", "agent-card.json"]
@@ -27,12 +29,18 @@ SIGNED: frozenset[Callable[[Card], Json]] = frozenset({v1_0.encode_card, v0_3.en
 """Encoders whose cards carry signatures (docs/protocol.md#card-of-both, #signatures)."""
 
 
-def card_encoder(path: WellKnown, version: str | None) -> Callable[[Card], Json]:
-    """Return the encoder for a path and an A2A-Version (docs/protocol.md#cards); unknown versions find the hybrid."""
+def card_encoder(path: WellKnown, version: str | None) -> tuple[Callable[[Card], Json], tuple[str, ...]]:
+    """Return the encoder for a path and an A2A-Version, and the versions that its card is in (docs/protocol.md#cards).
+
+    Unknown versions find the hybrid.
+    """
     if path == "agent.json":
-        return v0_2.encode_card
+        return v0_2.encode_card, (v0_2.DIALECT.version,)
     number = minor(version or "") or ""
-    if spoken := BY_VERSION.get(number):
-        return spoken.encode_card
-    # From 1.0 on, a minor version changes nothing for those who read an older one.
-    return v1_0.encode_card if number.startswith("1.") else hybrid_card
+    for dialect in languages.SPOKEN.dialects:
+        if dialect.version == number:
+            return dialect.encode_card, (number,)
+    if number.startswith("1."):
+        # From 1.0 on, a minor version changes nothing for those who read an older one.
+        return v1_0.encode_card, (v1_0.DIALECT.version,)
+    return hybrid_card, languages.SPOKEN.card_versions

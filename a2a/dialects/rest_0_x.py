@@ -4,7 +4,7 @@
 Both are 0.3 as it is on JSON-RPC, with what differs put around it. 0.2 is the same on this wire.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
@@ -12,7 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from a2a.answers import Frame
+from a2a.choice import Refused, minor, unsupported
 from a2a.dialects import v0_2, v0_3
+from a2a.dialects.errors_1_0 import REST_STATUSES, encode_rest_error
 from a2a.dialects.json.protobuf_0_x import (
     kind_send,
     kind_state,
@@ -23,8 +25,9 @@ from a2a.dialects.json.protobuf_0_x import (
     with_schemes,
 )
 from a2a.documents import EventDocument, TaskDocument
-from a2a.errors import InvalidParams
-from a2a.language import Dialect, Method, Route
+from a2a.envelopes import Member
+from a2a.errors import Error, InvalidParams
+from a2a.language import Dialect, Method, Rest, Route
 from a2a.requests import SendMessage
 from a2a.types import Json
 
@@ -59,13 +62,8 @@ _WRAPPED = {"pushNotificationConfig", "push_notification_config", "name"}
 """Members around a config in the protobuf. One of the official clients writes snake case."""
 
 
-def spoken(body: Any, version: str | None) -> Dialect:
-    """The dialect of a body; where it does not tell, that of the protobuf, which the official clients speak."""
-    found = _of(body)
-    return OLDEST if found is PROTO and version == v0_2.DIALECT.version else found
-
-
-def _of(body: Any) -> Dialect:
+def form_of(body: Any) -> Dialect:
+    """Return the dialect of a body; where it does not tell, that of the protobuf, which the official clients speak."""
     if not isinstance(body, dict):
         return PROTO
     message = body.get("message")
@@ -240,12 +238,24 @@ def _proto_frame(frame: Frame, history_length: int | None) -> bytes | None:
     return None if wire is None else orjson.dumps({_frame_name(frame): proto(orjson.loads(wire))})
 
 
+def _encode_error(error: Error, status: int, name: str) -> Json:
+    """Return the body of 1.0, and beside it what the official clients of 0.3 look for: code, message, class name."""
+    body = encode_rest_error(error, status, name)
+    kind = error.reason.title().replace("_", "") + "Error"
+    return body | {"code": v0_3.DIALECT.code(error), "message": body["error"]["message"], "type": kind}
+
+
+_REST = Rest(routes=_ROUTES, media="application/json", statuses=REST_STATUSES, encode_error=_encode_error)
+
+
 def _dialect(name: str, changes: Changes, frame: Any, words: Callable[[Method], Method]) -> Dialect:
     methods = {
         method: words(changed(known, *changes.get(method, (_same, _same))))
         for method, known in v0_3.DIALECT.methods.items()
     }
-    return replace(v0_3.DIALECT, name=name, methods=methods, encode_frame=frame, routes=_ROUTES)
+    return replace(
+        v0_3.DIALECT, name=name, methods=methods, encode_frame=frame, rest=_REST, pushes_as=v0_3.DIALECT.name
+    )
 
 
 KIND = _dialect("a2a-0.3-kind", KIND_CHANGES, _kind_frame, _same)
@@ -257,3 +267,20 @@ _CARD = "agent/getAuthenticatedExtendedCard"
 _OLD_CARD = replace(v0_3.DIALECT.methods[_CARD], encode=v0_2.encode_extended_card)
 OLDEST = replace(PROTO, version=v0_2.DIALECT.version, methods=PROTO.methods | {_CARD: changed(_OLD_CARD, _same, _card)})
 """0.2, which is the same but for its card."""
+DIALECTS = (PROTO, KIND, OLDEST)
+
+
+def choose(
+    dialects: Sequence[Dialect], languages: Any, member: Member, version: str | None, pin: str | None
+) -> Dialect:
+    """Pick the JSON by the body, and the card by the version, which must be that of one of these dialects.
+
+    Raises Refused.
+    """
+    found = form_of(member.params)
+    number = minor(version or "")
+    if found is PROTO and number == OLDEST.version:
+        found = OLDEST
+    if version and all(dialect.version != number for dialect in dialects):
+        raise Refused(unsupported(version, dialects), found)
+    return found

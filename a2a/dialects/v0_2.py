@@ -30,4 +30,5 @@ DIALECT = replace(
     },
     encode_card=encode_card,
     on_cards=False,
+    pushes_as=v0_3.DIALECT.name,
 )

@@ -12,11 +12,12 @@ from msgspec import Struct
 
 from a2a.answers import Answer, CardAnswer, Frame, TaskPage
 from a2a.dialects import webhooks
+from a2a.dialects.errors_1_0 import CODES as CODES_1_0
+from a2a.dialects.errors_1_0 import STATUSES
 from a2a.dialects.json.json_0_x import decode_message, decode_state, encode_event, encode_message, encode_task
 from a2a.dialects.json.json_1_0 import decode_task, event_of
 from a2a.dialects.json.members import about_members, skill_members
 from a2a.dialects.params import checked, optional, whole
-from a2a.dialects.v1_0 import CODES as CODES_1_0
 from a2a.dialects.v1_0 import MAX_PAGE, encode_extension
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from a2a.errors import (
@@ -28,7 +29,7 @@ from a2a.errors import (
     UnsupportedOperation,
 )
 from a2a.extensions import OLD_HEADER
-from a2a.language import Dialect, Method
+from a2a.language import Dialect, Method, Push
 from a2a.requests import (
     CancelTask,
     GetExtendedCard,
@@ -39,8 +40,6 @@ from a2a.requests import (
     SubscribeToTask,
 )
 from a2a.types import Card, Interface, Json, Message, SecurityScheme, Skill
-
-VERSION = "0.3"
 
 # 0.x has no number for a required extension: the request is wrong (docs/protocol.md#sending).
 CODES: dict[type[Error], int] = CODES_1_0 | {ExtensionSupportRequired: CODES_1_0[InvalidRequest]}
@@ -113,7 +112,7 @@ class NoParams(Struct):
 Sending = TypeVar("Sending", bound=SendMessage)
 
 
-def decode_send(request: type[Sending], params: Any, *, version: str = VERSION) -> Sending:
+def decode_send(request: type[Sending], params: Any) -> Sending:
     wire = checked(_message_id_inside(params), SendParams)
     configuration = wire.get("configuration") or {}
     return request(
@@ -122,7 +121,7 @@ def decode_send(request: type[Sending], params: Any, *, version: str = VERSION) 
         return_immediately=configuration.get("blocking") is False,
         history_length=whole(configuration.get("historyLength"), "configuration.historyLength"),
         accepted_output_modes=tuple(configuration.get("acceptedOutputModes") or ()),
-        push_config=webhooks.decode_old_inline(configuration.get("pushNotificationConfig"), version),
+        push_config=webhooks.decode_old_inline(configuration.get("pushNotificationConfig")),
         metadata=wire.get("metadata"),
     )
 
@@ -300,40 +299,29 @@ def encode_extended_card(answer: CardAnswer) -> bytes:
     return orjson.dumps(answer.sign(encode_card(answer.card)))
 
 
-def methods(version: str) -> dict[str, Method]:
-    """Return the table of methods for a dialect of this version."""
-    return {
-        "message/send": Method(
-            request=SendMessage, decode=partial(decode_send, SendMessage, version=version), encode=encode_answer
-        ),
-        "message/stream": Method(
-            request=StreamMessage, decode=partial(decode_send, StreamMessage, version=version), encode=encode_answer
-        ),
-        "tasks/get": Method(request=GetTask, decode=decode_get, encode=encode_answer),
-        "tasks/list": Method(request=ListTasks, decode=decode_list, encode=encode_page),
-        "tasks/cancel": Method(request=CancelTask, decode=decode_cancel, encode=encode_answer),
-        "tasks/resubscribe": Method(request=SubscribeToTask, decode=decode_resubscribe, encode=encode_answer),
-        **webhooks.old_methods(version),
-        "agent/getAuthenticatedExtendedCard": Method(
-            request=GetExtendedCard, decode=decode_extended_card, encode=encode_extended_card
-        ),
-    }
-
-
+METHODS = {
+    "message/send": Method(request=SendMessage, decode=partial(decode_send, SendMessage), encode=encode_answer),
+    "message/stream": Method(request=StreamMessage, decode=partial(decode_send, StreamMessage), encode=encode_answer),
+    "tasks/get": Method(request=GetTask, decode=decode_get, encode=encode_answer),
+    "tasks/list": Method(request=ListTasks, decode=decode_list, encode=encode_page),
+    "tasks/cancel": Method(request=CancelTask, decode=decode_cancel, encode=encode_answer),
+    "tasks/resubscribe": Method(request=SubscribeToTask, decode=decode_resubscribe, encode=encode_answer),
+    **webhooks.OLD_METHODS,
+    "agent/getAuthenticatedExtendedCard": Method(
+        request=GetExtendedCard, decode=decode_extended_card, encode=encode_extended_card
+    ),
+}
 DIALECT = Dialect(
     name="a2a-0.3",
-    version=VERSION,
-    methods=methods(VERSION),
+    version="0.3",
+    methods=METHODS,
     codes=CODES,
+    statuses=STATUSES,
     encode_error=encode_error,
+    errors_as_stream=True,
     words=words,
     encode_frame=encode_frame,
-    encode_push=encode_push,
-    pushes=pushes,
-    pushes_task=True,
-    push_type="application/json",
     encode_card=encode_card,
-    encode_task=encode_task,
     extensions_header=OLD_HEADER,
-    default_webhook=True,
+    push=Push(encode=encode_push, has=pushes, media="application/json", whole_task=True, default_id=True),
 )

@@ -1,4 +1,4 @@
-"""A2A 1.0 on JSON-RPC: its methods, params, errors and card. The model's JSON is in json/json_1_0.py."""
+"""A2A 1.0 on JSON-RPC: its methods, params and card. Errors are in errors_1_0.py, its JSON is in json/json_1_0.py."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,23 +7,22 @@ from typing import Any, TypeVar, assert_never
 import orjson
 from msgspec import UNSET, Struct, UnsetType
 
-from a2a import errors
 from a2a.answers import Answer, CardAnswer, Frame, TaskPage
 from a2a.dialects import webhooks
+from a2a.dialects.errors_1_0 import CODES, REST_STATUSES, STATUSES, encode_error, encode_rest_error
 from a2a.dialects.json.json_1_0 import (
     decode_message,
     decode_state,
     dumps,
     encode_message,
-    encode_task,
     status_frame,
 )
 from a2a.dialects.json.members import about_members, skill_members
 from a2a.dialects.params import Whole, camel, checked, moment, optional, whole
 from a2a.documents import EventDocument, EventKind, TaskDocument
-from a2a.errors import Error, InvalidParams
+from a2a.errors import InvalidParams
 from a2a.extensions import HEADER
-from a2a.language import Dialect, Method, Route
+from a2a.language import Dialect, Method, Push, Rest, Route
 from a2a.requests import (
     CancelTask,
     GetExtendedCard,
@@ -35,36 +34,7 @@ from a2a.requests import (
 )
 from a2a.types import Card, Extension, Json, Message, SecurityScheme, Skill
 
-VERSION = "1.0"
 MAX_PAGE = 100
-
-CODES: dict[type[Error], int] = {
-    errors.ParseError: -32700,
-    errors.InvalidRequest: -32600,
-    errors.MethodNotFound: -32601,
-    errors.InvalidParams: -32602,
-    errors.IdempotencyConflict: -32602,
-    errors.Internal: -32603,
-    errors.TaskNotFound: -32001,
-    errors.TaskNotCancelable: -32002,
-    errors.PushNotSupported: -32003,
-    errors.UnsupportedOperation: -32004,
-    errors.ContentTypeNotSupported: -32005,
-    errors.InvalidAgentResponse: -32006,
-    errors.ExtendedCardNotConfigured: -32007,
-    errors.ExtensionSupportRequired: -32008,
-    errors.VersionNotSupported: -32009,
-    errors.UnknownAgent: -38005,
-    errors.Unauthenticated: -38009,
-    errors.MissingScope: -38010,
-    errors.RateLimited: -38008,
-    errors.Unavailable: -38013,
-}
-_PLAIN = frozenset(
-    {errors.ParseError, errors.InvalidRequest, errors.MethodNotFound, errors.InvalidParams, errors.Internal}
-)
-"""Errors of the envelope have details only when there are facts; A2A's own always have (A2A 1.0.1, 9.5)."""
-
 
 # ---------------------------------------------------------------- requests
 
@@ -134,7 +104,7 @@ class PagingParams(TenantParams, rename="camel"):
 Sending = TypeVar("Sending", bound=SendMessage)
 
 
-def decode_send(request: type[Sending], params: Any, *, version: str = VERSION) -> Sending:
+def decode_send(request: type[Sending], params: Any) -> Sending:
     wire = checked(_camel_send(params), SendParams)
     configuration = wire.get("configuration") or {}
     return request(
@@ -143,7 +113,7 @@ def decode_send(request: type[Sending], params: Any, *, version: str = VERSION) 
         return_immediately=configuration.get("returnImmediately") or False,
         history_length=whole(configuration.get("historyLength"), "configuration.historyLength"),
         accepted_output_modes=tuple(configuration.get("acceptedOutputModes") or ()),
-        push_config=webhooks.decode_inline(configuration.get("taskPushNotificationConfig"), version),
+        push_config=webhooks.decode_inline(configuration.get("taskPushNotificationConfig")),
         metadata=wire.get("metadata"),
     )
 
@@ -256,25 +226,6 @@ def pushes(kind: EventKind, state: str | None) -> bool:
     return kind != "message" or state is not None
 
 
-def encode_error(error: Error, code: int) -> Json:
-    """The details are a list of objects that each name their type (docs/protocol.md#errors)."""
-    details = error_details(error)
-    if type(error) in _PLAIN and not error.facts:
-        del details[0]
-    return {"code": code, "message": error.message} | ({"data": details} if details else {})
-
-
-def error_details(error: Error) -> list[Json]:
-    """The reason with its facts, and the fields that are wrong."""
-    info: Json = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": error.reason}
-    info["domain"] = "a2a-protocol.org"
-    details = [info | ({"metadata": error.facts} if error.facts else {})]
-    if isinstance(error, InvalidParams) and error.violations:
-        violations = [{"field": field, "description": description} for field, description in error.violations]
-        details.append({"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations})
-    return details
-
-
 def encode_requirements(card: Card, scopes: tuple[str, ...]) -> list[Json]:
     """Each scheme alone suffices, with these scopes."""
     return [{"schemes": {name: {"list": scopes} if scopes else {}}} for name in card.security_schemes]
@@ -351,38 +302,28 @@ ROUTES = (
 )
 
 
-def methods(version: str) -> dict[str, Method]:
-    """Return the table of methods for a dialect of this version."""
-    return {
-        "SendMessage": Method(
-            request=SendMessage, decode=partial(decode_send, SendMessage, version=version), encode=encode_answer
-        ),
-        "SendStreamingMessage": Method(
-            request=StreamMessage, decode=partial(decode_send, StreamMessage, version=version), encode=encode_answer
-        ),
-        "GetTask": Method(request=GetTask, decode=decode_get, encode=encode_bare_task),
-        "ListTasks": Method(request=ListTasks, decode=decode_list, encode=encode_page),
-        "CancelTask": Method(request=CancelTask, decode=decode_cancel, encode=encode_bare_task),
-        "SubscribeToTask": Method(request=SubscribeToTask, decode=decode_subscribe, encode=encode_bare_task),
-        **webhooks.methods(version),
-        "GetExtendedAgentCard": Method(
-            request=GetExtendedCard, decode=decode_extended_card, encode=encode_extended_card
-        ),
-    }
-
-
+METHODS = {
+    "SendMessage": Method(request=SendMessage, decode=partial(decode_send, SendMessage), encode=encode_answer),
+    "SendStreamingMessage": Method(
+        request=StreamMessage, decode=partial(decode_send, StreamMessage), encode=encode_answer
+    ),
+    "GetTask": Method(request=GetTask, decode=decode_get, encode=encode_bare_task),
+    "ListTasks": Method(request=ListTasks, decode=decode_list, encode=encode_page),
+    "CancelTask": Method(request=CancelTask, decode=decode_cancel, encode=encode_bare_task),
+    "SubscribeToTask": Method(request=SubscribeToTask, decode=decode_subscribe, encode=encode_bare_task),
+    **webhooks.METHODS,
+    "GetExtendedAgentCard": Method(request=GetExtendedCard, decode=decode_extended_card, encode=encode_extended_card),
+}
 DIALECT = Dialect(
     name="a2a-1.0",
-    version=VERSION,
-    methods=methods(VERSION),
+    version="1.0",
+    methods=METHODS,
     codes=CODES,
+    statuses=STATUSES,
     encode_error=encode_error,
     encode_frame=encode_frame,
-    encode_push=encode_push,
-    pushes=pushes,
-    push_type="application/a2a+json",
     encode_card=encode_card,
-    encode_task=encode_task,
-    routes=ROUTES,
     extensions_header=HEADER,
+    push=Push(encode=encode_push, has=pushes, media="application/a2a+json"),
+    rest=Rest(routes=ROUTES, media="application/a2a+json", statuses=REST_STATUSES, encode_error=encode_rest_error),
 )

@@ -1,12 +1,11 @@
 """Webhook configs on the wire: flat in 1.0, wrapped with the task's id in 0.x; and the limits of their fields.
 
-Whether an address may be called is not said here: that needs a look at the network.
+Whether an address may be called is decided elsewhere: that takes a look at the network.
 """
 
 import binascii
 import re
 from base64 import b64decode
-from functools import partial
 from typing import Any
 
 import orjson
@@ -103,30 +102,29 @@ def flat(params: Any) -> Any:
     return params
 
 
-def decode_create(version: str, params: Any) -> CreatePushConfig:
+def decode_create(params: Any) -> CreatePushConfig:
     wire = checked(flat(params), FlatParams)
-    task_id, config = _named(wire["taskId"], "taskId"), flat_config(wire, "", version)
+    task_id, config = _named(wire["taskId"], "taskId"), flat_config(wire, "")
     return CreatePushConfig(tenant=wire.get("tenant") or None, task_id=task_id, config=config)
 
 
-def decode_inline(wire: Json | None, version: str) -> PushConfig | None:
+def decode_inline(wire: Json | None) -> PushConfig | None:
     """The config inside a send: the task is the one that the send makes or continues."""
     if wire is None:
         return None
     path = "configuration.taskPushNotificationConfig"
     if wire.get("taskId"):
         raise InvalidParams((f"{path}.taskId", "must be empty inside a send: the task is that of the message"))
-    return flat_config(wire, f"{path}.", version)
+    return flat_config(wire, f"{path}.")
 
 
-def flat_config(wire: Json, path: str, version: str) -> PushConfig:
+def flat_config(wire: Json, path: str) -> PushConfig:
     authentication = wire.get("authentication")
     field = f"{path}authentication.scheme"
     # Without one, deliveries would come without the header that was asked for, and nobody would be told.
     return _config(
         wire,
         path,
-        version=version,
         schemes={} if authentication is None else {field: _named(authentication["scheme"], field)},
         credentials=(authentication or {}).get("credentials"),
     )
@@ -182,19 +180,19 @@ def encode_deleted(nothing: None) -> bytes:
 # ----------------------------------------------------------------------- 0.x
 
 
-def decode_set(version: str, params: Any) -> CreatePushConfig:
+def decode_set(params: Any) -> CreatePushConfig:
     wire = checked(params, SetParams)
     task_id = _named(wire.get("taskId"), "taskId")
-    config = _old_config(wire["pushNotificationConfig"], "pushNotificationConfig.", version)
+    config = _old_config(wire["pushNotificationConfig"], "pushNotificationConfig.")
     return CreatePushConfig(task_id=task_id, config=config)
 
 
-def decode_old_inline(wire: Json | None, version: str) -> PushConfig | None:
+def decode_old_inline(wire: Json | None) -> PushConfig | None:
     """The config inside a send."""
-    return None if wire is None else _old_config(wire, "configuration.pushNotificationConfig.", version)
+    return None if wire is None else _old_config(wire, "configuration.pushNotificationConfig.")
 
 
-def _old_config(wire: Json, path: str, version: str) -> PushConfig:
+def _old_config(wire: Json, path: str) -> PushConfig:
     authentication = wire.get("authentication") or {}
     schemes = authentication.get("schemes") or []
     if len(schemes) > MAX_SCHEMES:
@@ -202,7 +200,6 @@ def _old_config(wire: Json, path: str, version: str) -> PushConfig:
     return _config(
         wire,
         path,
-        version=version,
         schemes={f"{path}authentication.schemes[{place}]": name for place, name in enumerate(schemes)},
         credentials=authentication.get("credentials"),
     )
@@ -259,7 +256,7 @@ def _named(value: str | None, field: str) -> str:
     return value
 
 
-def _config(wire: Json, path: str, *, version: str, schemes: dict[str, str], credentials: str | None) -> PushConfig:
+def _config(wire: Json, path: str, *, schemes: dict[str, str], credentials: str | None) -> PushConfig:
     """The config, once all but its address is known to be fit for a header. Raises InvalidParams."""
     field = f"{path}authentication.credentials"
     config_id = wire.get("id") or None
@@ -285,7 +282,6 @@ def _config(wire: Json, path: str, *, version: str, schemes: dict[str, str], cre
         token=token,
         schemes=names,
         credentials=credentials or None,
-        version=version,
         path=f"{path}url",
     )
 
@@ -318,25 +314,19 @@ def _secret(secret: str, field: str) -> None:
         raise InvalidParams((field, "must be a secret of Standard Webhooks: whsec_ and the base64 of 24 to 64 bytes"))
 
 
-def methods(version: str) -> dict[str, Method]:
-    """Return the methods of 1.0. Webhooks that they register get deliveries in this version."""
-    create = partial(decode_create, version)
-    return {
-        "CreateTaskPushNotificationConfig": Method(request=CreatePushConfig, decode=create, encode=encode_config),
-        "GetTaskPushNotificationConfig": Method(request=GetPushConfig, decode=decode_get, encode=encode_config),
-        "ListTaskPushNotificationConfigs": Method(request=ListPushConfigs, decode=decode_list, encode=encode_configs),
-        "DeleteTaskPushNotificationConfig": Method(
-            request=DeletePushConfig, decode=decode_delete, encode=encode_deleted
-        ),
-    }
+METHODS = {
+    "CreateTaskPushNotificationConfig": Method(request=CreatePushConfig, decode=decode_create, encode=encode_config),
+    "GetTaskPushNotificationConfig": Method(request=GetPushConfig, decode=decode_get, encode=encode_config),
+    "ListTaskPushNotificationConfigs": Method(request=ListPushConfigs, decode=decode_list, encode=encode_configs),
+    "DeleteTaskPushNotificationConfig": Method(request=DeletePushConfig, decode=decode_delete, encode=encode_deleted),
+}
+"""Methods of A2A 1.0."""
 
-
-def old_methods(version: str) -> dict[str, Method]:
-    """Return the methods of 0.x. Webhooks that they register get deliveries in this version."""
-    create, name = partial(decode_set, version), "tasks/pushNotificationConfig"
-    return {
-        f"{name}/set": Method(request=CreatePushConfig, decode=create, encode=encode_old_config),
-        f"{name}/get": Method(request=GetPushConfig, decode=decode_old_get, encode=encode_old_config),
-        f"{name}/list": Method(request=ListPushConfigs, decode=decode_old_list, encode=encode_old_configs),
-        f"{name}/delete": Method(request=DeletePushConfig, decode=decode_old_delete, encode=encode_old_deleted),
-    }
+_NAME = "tasks/pushNotificationConfig"
+OLD_METHODS = {
+    f"{_NAME}/set": Method(request=CreatePushConfig, decode=decode_set, encode=encode_old_config),
+    f"{_NAME}/get": Method(request=GetPushConfig, decode=decode_old_get, encode=encode_old_config),
+    f"{_NAME}/list": Method(request=ListPushConfigs, decode=decode_old_list, encode=encode_old_configs),
+    f"{_NAME}/delete": Method(request=DeletePushConfig, decode=decode_old_delete, encode=encode_old_deleted),
+}
+"""Methods of A2A 0.x."""

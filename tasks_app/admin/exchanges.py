@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
-from a2a.dialects import DIALECTS
+from a2a.languages import DIALECTS
 from tasks_app.admin.filters import CreatedFilter, ExactFilter, RecentFilter
 from tasks_app.admin.paging import fetch_first
 from tasks_app.admin.readonly import BROKEN, Fact, LogTable, link

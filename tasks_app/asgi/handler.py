@@ -20,10 +20,13 @@ from django.http.response import HttpResponseBase
 from django.urls import Resolver404, ResolverMatch, resolve, set_script_prefix
 from django.utils.module_loading import import_string
 
+from a2a import languages
 from tasks_app.process.connections import CUT
 from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
 from tasks_app.transports.headers import protect
-from tasks_app.transports.http import Refusal, Unfinished, authenticate, fault_of_key, refuse
+from tasks_app.transports.http import Refusal, fault_of_key, key_of, refuse
+from tasks_app.transports.keys import authenticate
+from tasks_app.transports.waiting import Unfinished
 
 log = logging.getLogger(__name__)
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -98,7 +101,7 @@ class LeanHandler(ASGIHandler):
 async def _owner_of(scope: dict[str, Any], must_be_known: bool) -> int:
     """Return who sends a request, by its head alone. Raises Refusal."""
     try:
-        return (await authenticate(ASGIRequest(scope, BytesIO()))).owner_id
+        return (await authenticate(key_of(ASGIRequest(scope, BytesIO())))).owner_id
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         if must_be_known:
             raise fault_of_key(error) from None
@@ -133,12 +136,11 @@ def _resolved(path: str) -> ResolverMatch:
 
 
 def _refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
-    """In the words of the door that the path leads to."""
+    """Return the refusal in the words of the endpoint that the path leads to."""
+    name = "rpc"
     with contextlib.suppress(Resolver404):
-        view = _resolved(request.path_info).func
-        response: HttpResponse = getattr(view, "refuse", refuse)(request, refusal)
-        return response
-    return refuse(request, refusal)
+        name = getattr(_resolved(request.path_info).func, "endpoint", name)
+    return refuse(request, refusal, languages.SPOKEN.endpoints[name])
 
 
 def _start(response: HttpResponseBase) -> dict[str, Any]:

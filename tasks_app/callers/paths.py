@@ -1,6 +1,6 @@
 """The first segments of our paths, once: what no tenant can be called, and which of them the lean handler serves."""
 
-from a2a.rest import WORDS
+from a2a.languages import WORDS
 
 STOCK = frozenset({"admin", "static", "desk", "oauth2", "slack"})
 """Pages for people: Django's own handler."""

@@ -121,6 +121,7 @@ class ExchangeRow(Row, kw_only=True, gc=False):
     rpc_id_type: str
     door: str
     created_at: datetime
+    envelope: str | None = None
     dialect: str = ""
     version: str = ""
     method: str = ""
@@ -169,6 +170,7 @@ class WebhookRow(Row, kw_only=True, gc=False):
     due_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    language: str | None = None
     state: str = "active"
     reason: str = ""
 
@@ -180,6 +182,7 @@ class DeliveryRow(Row, kw_only=True, gc=False):
     seq: int
     version: str
     created_at: datetime
+    language: str | None = None
     interim: bool = False
     state: str = "waiting"
     tries: int = 0

@@ -13,10 +13,10 @@ from typing import Any, Self
 from django.db import DatabaseError, InterfaceError
 from msgspec import Struct
 
-from a2a.dialects import BY_VERSION
 from a2a.dialects.json.json_1_0 import document, event_of, task_of
 from a2a.documents import EventDocument, TaskDocument
 from a2a.events import fold
+from a2a.languages import push_of
 from a2a.types import Task as TaskValue
 from tasks_app.database.work import Work
 from tasks_app.event_log.read import read_snapshot
@@ -28,7 +28,7 @@ KEPT_BYTES = 8_388_608
 
 
 class NoBody(Exception):
-    """The event cannot be told in that version; the log of the process says why."""
+    """The event cannot be told in that language; the log of the process says why."""
 
 
 class MakeBody(Work[bytes], Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class MakeBody(Work[bytes], Struct, frozen=True, kw_only=True):
 
     task_id: str
     seq: int
-    version: str
+    language: str
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[bytes | Exception]:
@@ -91,11 +91,11 @@ def _body(item: MakeBody) -> bytes | NoBody:
     try:
         if (body := body_of(item, _folds)) is not None:
             return body
-        log.error("event %s/%d has nothing to say in A2A %s", item.task_id, item.seq, item.version)
+        log.error("event %s/%d has nothing to say in %s", item.task_id, item.seq, item.language)
     except (DatabaseError, InterfaceError):
         raise
     except Exception:
-        log.exception("event %s/%d cannot be told in A2A %s", item.task_id, item.seq, item.version)
+        log.exception("event %s/%d cannot be told in %s", item.task_id, item.seq, item.language)
     return NoBody(f"The body of event {item.seq} cannot be made: the log of the process that tried says why.")
 
 
@@ -105,7 +105,8 @@ def body_of(item: MakeBody, folds: Folds | None = None) -> bytes | None:
     Raises LookupError if the log does not have the event.
     """
     event = _event(item)
-    return BY_VERSION[item.version].encode_push(event, lambda: _task_as_of(event, folds))
+    push, _ = push_of(item.language)
+    return push.encode(event, lambda: _task_as_of(event, folds))
 
 
 def _event(item: MakeBody) -> EventDocument:

@@ -15,8 +15,9 @@ from msgspec import Struct
 from msgspec.json import encode
 from msgspec.structs import astuple
 
-from a2a.dialects import BY_VERSION
+from a2a import languages
 from a2a.documents import EventKind
+from a2a.languages import push_of
 from a2a.states import QUIET
 from tasks_app import clock
 from tasks_app.database.locks import Held
@@ -24,6 +25,7 @@ from tasks_app.database.rows import DELIVERIES, DeliveryRow, EventRow, WebhookRo
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7
 from tasks_app.models import Delivery, DeliveryTry, Event, PushConfig
+from tasks_app.models.webhooks import LANGUAGE, language_of
 from tasks_app.sealing import leads_alike
 
 GROWTH = 4
@@ -34,27 +36,27 @@ TELLINGS = 10
 _CONFIG = PushConfig._meta.db_table
 
 
-def deliveries(webhook: str, version: str, events: Sequence[EventRow], now: datetime) -> list[DeliveryRow]:
-    """Return a row for each event of which webhooks of the version hear."""
-    dialect, rows = BY_VERSION[version], []
+def deliveries(webhook: str, language: str, events: Sequence[EventRow], now: datetime) -> list[DeliveryRow]:
+    """Return a row for each event of which webhooks of the language hear."""
+    (push, version), rows = push_of(language), []
     for event in events:
         kind: EventKind = event.kind  # type: ignore[assignment]  # the column is text
-        if dialect.pushes(kind, event.state):
-            interim = dialect.pushes_task and kind == "statusUpdate" and event.state not in QUIET
+        if push.has(kind, event.state):
+            interim = push.whole_task and kind == "statusUpdate" and event.state not in QUIET
             rows.append(
                 DeliveryRow(
                     id=uuid7(), config_id=webhook, task_id=event.task_id, seq=event.seq, version=version,
-                    created_at=now, interim=interim,
+                    language=language, created_at=now, interim=interim,
                 )
             )  # fmt: skip
     return rows
 
 
 class _News(Struct, kw_only=True):
-    """The meaning of a task's new events for its webhooks of one version."""
+    """The meaning of a task's new events for its webhooks of one language."""
 
     task_id: str
-    version: str
+    language: str
     bytes: int
     pushed: bool
     """There is a delivery."""
@@ -62,16 +64,16 @@ class _News(Struct, kw_only=True):
     """There is one that no later one supersedes."""
 
 
-def _news(task_id: str, version: str, events: Sequence[EventRow], now: datetime) -> _News:
-    rows = deliveries("", version, events, now)
+def _news(task_id: str, language: str, events: Sequence[EventRow], now: datetime) -> _News:
+    rows = deliveries("", language, events, now)
     firm = not all(row.interim for row in rows)
     size = sum(event.size for event in events)
-    return _News(task_id=task_id, version=version, bytes=size, pushed=bool(rows), firm=firm)
+    return _News(task_id=task_id, language=language, bytes=size, pushed=bool(rows), firm=firm)
 
 
 # 1. Lock the webhooks before their deliveries are written: a webhook that is switched off at this moment either comes
 #    first and is not found, or comes after the deliveries and finds them. A row that another transaction has locked
-#    has no version in the result.
+#    has no language in the result.
 # 2. Count what the log has grown by.
 # 3. Make the webhook due. A gap after a failed try stays as it is. A rest (due_at = rests_until) ends early for a
 #    delivery that nothing supersedes, and once the log has grown enough.
@@ -84,21 +86,21 @@ _SET = f"""grown = c.grown + n.bytes,
         else c.due_at end"""
 _DUE_POSTGRES = f"""
 with n as (select * from jsonb_to_recordset(%s::jsonb)
-        as x(task_id text, version text, bytes bigint, pushed boolean, firm boolean)),
+        as x(task_id text, language text, bytes bigint, pushed boolean, firm boolean)),
     w as (select id, task_id from {_CONFIG} where task_id = any(%s) and state = 'active'),
     l as materialized (select id from {_CONFIG} where task_id = any(%s) and state = 'active'
         order by id for no key update skip locked),
     u as (update {_CONFIG} c set {_SET.format(greatest="greatest", least="least")}
-        from l, n where c.id = l.id and n.task_id = c.task_id and n.version = c.version
-        returning c.id, c.version, c.due_at)
-select w.id, w.task_id, u.version, u.due_at <= %s from w left join u using (id)
+        from l, n where c.id = l.id and n.task_id = c.task_id and n.language = {LANGUAGE.format("c.")}
+        returning c.id, n.language, c.due_at)
+select w.id, w.task_id, u.language, u.due_at <= %s from w left join u using (id)
 """
 _DUE_SQLITE = f"""
 update {_CONFIG} as c set {_SET.format(greatest="max", least="min")}
-from (select column1 as task_id, column2 as version, column3 as bytes, column4 as pushed, column5 as firm
+from (select column1 as task_id, column2 as language, column3 as bytes, column4 as pushed, column5 as firm
     from (values {{rows}})) as n
-where c.task_id = n.task_id and c.version = n.version and c.state = 'active'
-returning id, task_id, version, due_at <= %s
+where c.task_id = n.task_id and n.language = {LANGUAGE.format("c.")} and c.state = 'active'
+returning id, task_id, {LANGUAGE.format("")}, due_at <= %s
 """
 
 
@@ -112,8 +114,8 @@ def write_deliveries(cursor: CursorWrapper, events: Mapping[str, Sequence[EventR
     now = clock.shared()
     rows: list[DeliveryRow] = []
     soon = False
-    for config_id, task_id, version, due in _due(cursor, events, now):
-        own = deliveries(config_id, version, events[task_id], now)
+    for config_id, task_id, language, due in _due(cursor, events, now):
+        own = deliveries(config_id, language, events[task_id], now)
         soon = soon or bool(own and due)
         rows += own
     DELIVERIES.write(cursor, rows)
@@ -126,8 +128,9 @@ _Due = tuple[str, str, str, bool]
 
 
 def _due(cursor: CursorWrapper, events: Mapping[str, Sequence[EventRow]], now: datetime) -> list[_Due]:
-    """Lock the webhooks of the tasks and make them due: (id, task, version, whether it is due now). Raises Held."""
-    news = [_news(task_id, version, own, now) for task_id, own in events.items() for version in BY_VERSION]
+    """Lock the webhooks of the tasks and make them due: (id, task, language, whether it is due now). Raises Held."""
+    spoken = languages.SPOKEN.pushing
+    news = [_news(task_id, name, own, now) for task_id, own in events.items() for name in spoken]
     rows: list[_Due]
     if not on_postgres():
         stamp = sqlite_time(now)
@@ -139,7 +142,7 @@ def _due(cursor: CursorWrapper, events: Mapping[str, Sequence[EventRow]], now: d
     tasks = list(events)
     cursor.execute(_DUE_POSTGRES, [encode(news).decode(), tasks, tasks, now, now, now, now])
     rows = list(cursor.fetchall())
-    if held := {task_id for _, task_id, version, _ in rows if version is None}:
+    if held := {task_id for _, task_id, language, _ in rows if language is None}:
         raise Held("another transaction has locked a webhook", held)
     return rows
 
@@ -157,9 +160,10 @@ def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, moved: bo
         return
     event = Event.objects.values("kind", "state").get(task_id=task_id, seq=seq)
     end = EventRow(task_id=task_id, seq=seq, payload="", actor="", created_at=now, **event)
-    for row in deliveries(webhook.id, webhook.version, [end], now):
+    for row in deliveries(webhook.id, language_of(webhook.version, webhook.language), [end], now):
         # An event has one delivery for each id: what became of it with the webhook that had the id before is over.
-        if not known.update(state="waiting", done_at=None, created_at=now, version=row.version, body=None):
+        written = {"version": row.version, "language": row.language, "created_at": now}
+        if not known.update(state="waiting", done_at=None, body=None, **written):
             DELIVERIES.write(cursor, [row])
     PushConfig.objects.filter(pk=webhook.id).update(due_at=now)
     transaction.on_commit(hints.due)
@@ -168,7 +172,8 @@ def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, moved: bo
 def _has_heard(task_id: str, seq: int, webhook: WebhookRow) -> bool:
     """Return whether a webhook that was removed since has brought the event to this address: to register and remove
     in turn under ever new ids sends nothing more. Of webhooks that stand side by side each has its own delivery."""
-    others = Delivery.objects.filter(task_id=task_id, seq=seq, config__host=webhook.host, version=webhook.version)
+    same = {"version": webhook.version} if webhook.version else {"language": webhook.language}
+    others = Delivery.objects.filter(task_id=task_id, seq=seq, config__host=webhook.host, **same)
     removed = others.filter(state__in=["waiting", "delivered"], config__state="removed").exclude(config_id=webhook.id)
     return any(leads_alike(other.config, webhook) for other in removed.select_related("config"))
 

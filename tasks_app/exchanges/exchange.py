@@ -7,7 +7,7 @@ import orjson
 from msgspec import UNSET, UnsetType
 
 from a2a.answers import Result, TaskPage
-from a2a.jsonrpc import Id
+from a2a.envelopes import Id
 from tasks_app import clock
 from tasks_app.callers.access import Caller
 from tasks_app.database.rows import BodyRow, ExchangeRow
@@ -25,8 +25,20 @@ _KINDS_OF_ID = {str: "string", int: "number", float: "number", type(None): "null
 class OpenExchange:
     """A call that is being answered."""
 
-    def __init__(self, *, door: str, request_id: str, rpc_id: Id | UnsetType, request: bytes, trace: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        door: str,
+        envelope: str | None = None,
+        request_id: str,
+        rpc_id: Id | UnsetType,
+        request: bytes,
+        trace: str = "",
+        has_status: bool = True,
+    ) -> None:
         self.began = time.perf_counter()
+        self.has_status = has_status
+        """The door has HTTP statuses."""
         self.written = False
         """The request half was stored with the change."""
         self.doubtful = False
@@ -38,7 +50,7 @@ class OpenExchange:
         now = clock.now()
         self.row = ExchangeRow(
             id=uuid7(), request_id=request_id, rpc_id=_id_text(rpc_id), rpc_id_type=_KINDS_OF_ID[type(rpc_id)],
-            door=door, trace=trace, created_at=now, request_bytes=len(request),
+            door=door, envelope=envelope, trace=trace, created_at=now, request_bytes=len(request),
         )  # fmt: skip
         self._request = request
         self.body = BodyRow(exchange_id=self.row.id, request="")
@@ -99,7 +111,7 @@ class OpenExchange:
     def end(self, outcome: str, answer: bytes = b"", *, code: int | None = None, status: int | None = 200) -> None:
         """How it was answered; without a status if nobody was there to be told."""
         row = self.row
-        row.outcome, row.code, row.http_status = outcome, code, status
+        row.outcome, row.code, row.http_status = outcome, code, status if self.has_status else None
         row.duration_us = int((time.perf_counter() - self.began) * 1_000_000)
         row.response_bytes = row.response_bytes or len(answer)
 

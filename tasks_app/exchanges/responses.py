@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec import UNSET
 
+from a2a import languages
 from a2a.answers import Answer
-from a2a.dialects import BY_NAME
 from a2a.documents import EventDocument
+from a2a.envelopes import Envelope, Id, Member
 from a2a.errors import InvalidParams, InvalidRequest, ParseError
-from a2a.jsonrpc import Call, Id, parse, read_json, reply
-from a2a.language import Dialect
+from a2a.language import Language
 from tasks_app.event_log import ReadAsOf, read_as_of
 from tasks_app.exchanges.exchange import BARE
 from tasks_app.exchanges.redaction import redacted
@@ -26,14 +26,16 @@ def response_text(exchange: Exchange) -> str:
         return ""
     if body.response:
         return body.response
-    dialect = BY_NAME.get(exchange.dialect)
-    if dialect is None or exchange.task_id is None or exchange.last_seq is None or exchange.code is not None:
+    language, envelope = languages.SPOKEN.by_name.get(exchange.dialect), envelope_of(exchange)
+    if language is None or envelope is None:
         return ""
-    wrapped, length = _asked(exchange, body.request, dialect)
+    if exchange.task_id is None or exchange.last_seq is None or exchange.code is not None:
+        return ""
+    wrapped, length = _asked(exchange, body.request, language, envelope)
     context_id = exchange.context_id or ""
     if exchange.outcome == "result":
         found = read_as_of(ReadAsOf(task_id=exchange.task_id, context_id=context_id, seq=exchange.last_seq))
-        method = dialect.methods.get(exchange.method)
+        method = language.methods.get(exchange.method)
         if found is None or method is None:
             return ""
         return redacted(wrapped(method.encode(Answer(task=found, history_length=length))))
@@ -44,7 +46,7 @@ def response_text(exchange: Exchange) -> str:
             EventDocument(task_id=row.task_id, context_id=context_id, seq=row.seq, kind=row.kind, payload=row.payload)  # type: ignore[arg-type]  # as it was written
             for row in rows.order_by("seq")
         ]
-        frames = [dialect.encode_frame(frame, length) for frame in ([first] if first else []) + later]
+        frames = [language.encode_frame(frame, length) for frame in ([first] if first else []) + later]
         return "\n".join(redacted(wrapped(frame)) for frame in frames if frame)
     return ""
 
@@ -57,18 +59,24 @@ def _without_webhook(params: Any) -> Any:
     return params | {"configuration": kept}
 
 
-def _asked(exchange: Exchange, request: str, dialect: Dialect) -> tuple[Callable[[bytes], bytes], int | None]:
+def envelope_of(exchange: Exchange) -> Envelope | None:
+    """Return the envelope of a call. Rows of the version before have none: it follows from their door."""
+    name = exchange.envelope or ("bare" if exchange.door == BARE else "jsonrpc")
+    return languages.SPOKEN.envelopes.get(name)
+
+
+def _asked(
+    exchange: Exchange, request: str, language: Language, envelope: Envelope
+) -> tuple[Callable[[bytes], bytes], int | None]:
     """Return the function that wraps an answer as the door did, and the history length that the recorded request asked
     for. A request that cannot be read has the id null and no such length."""
     rpc_id: Id = None
-    method, params, length = exchange.method, None, None
+    length = None
     try:
-        if exchange.door == BARE:
-            params = read_json(request.encode())
-        elif isinstance(member := parse(request.encode()), Call):
-            method, params = member.method, member.params
+        if isinstance(member := envelope.parse(request.encode()), Member):
             rpc_id = None if member.id is UNSET else member.id
-        length = getattr(dialect.methods[method].decode(_without_webhook(params)), "history_length", None)
+            method = language.methods[member.method or exchange.method]
+            length = getattr(method.decode(_without_webhook(member.params)), "history_length", None)
     except (InvalidRequest, ParseError, InvalidParams, KeyError):
         pass
-    return (lambda answer: answer) if exchange.door == BARE else partial(reply, rpc_id), length
+    return partial(envelope.reply, rpc_id), length

@@ -24,6 +24,9 @@ class Exchange(models.Model):
     dialect = models.CharField(max_length=16, default="")
     version = models.CharField(max_length=32, default="", help_text="The A2A-Version asked for.")
     door = models.CharField(max_length=16)
+    envelope = models.CharField(
+        max_length=16, null=True, help_text="Around the call and its answer; null: it follows from the door."
+    )
     method = models.CharField(max_length=64, default="")
     caller = models.ForeignKey(
         Principal, models.SET_NULL, null=True, db_constraint=False, db_index=False, related_name="+"

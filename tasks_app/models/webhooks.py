@@ -5,6 +5,14 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
+LANGUAGE = "case when {0}version = '' then {0}language else 'a2a-' || {0}version end"
+"""The name of the language in SQL, as language_of() returns it; the columns may have a prefix."""
+
+
+def language_of(version: str, language: str | None) -> str:
+    """Return the name of a language. Of A2A the version tells it: a process of the version before writes that alone."""
+    return f"a2a-{version}" if version else language or ""
+
 
 class PushConfig(models.Model):
     """A webhook of a task, and its turn: one delivery of it is under way at a time, the oldest that waits."""
@@ -14,7 +22,10 @@ class PushConfig(models.Model):
     id = models.CharField(max_length=36, primary_key=True)
     task = models.ForeignKey("Task", models.CASCADE, db_constraint=False, db_index=False, related_name="webhooks")
     config_id = models.CharField(max_length=255, help_text="As its owner knows it; unique in the task.")
-    version = models.CharField(max_length=8, help_text="The A2A version it was registered in.")
+    version = models.CharField(max_length=8, help_text="The A2A version of its deliveries; empty in another language.")
+    language = models.CharField(
+        max_length=32, null=True, help_text="The language of its deliveries; null: it follows from the version."
+    )
     url = models.TextField(help_text="Scheme and host; of a row that is not sealed yet, the whole address.")
     address = models.TextField(null=True, help_text="Sealed: the whole address.")
     key = models.ForeignKey(
@@ -55,6 +66,11 @@ class PushConfig(models.Model):
     def __str__(self) -> str:
         return f"{self.config_id} of {self.task_id}"
 
+    @property
+    def spoken(self) -> str:
+        """The name of the language."""
+        return language_of(self.version, self.language)
+
 
 class Delivery(models.Model):
     """One event for one webhook. Its body is made from the log when it is tried, the same with every try."""
@@ -67,7 +83,10 @@ class Delivery(models.Model):
     )
     task = models.ForeignKey("Task", models.CASCADE, db_constraint=False, db_index=False, related_name="deliveries")
     seq = models.PositiveIntegerField(help_text="Of the event.")
-    version = models.CharField(max_length=8, help_text="The A2A version of the body.")
+    version = models.CharField(max_length=8, help_text="The A2A version of the body; empty in another language.")
+    language = models.CharField(
+        max_length=32, null=True, help_text="The language of the body; null: it follows from the version."
+    )
     body = models.TextField(
         null=True, help_text="Of a row that was written before bodies were made from the log; else null."
     )
@@ -92,6 +111,11 @@ class Delivery(models.Model):
 
     def __str__(self) -> str:
         return self.id
+
+    @property
+    def spoken(self) -> str:
+        """The name of the language."""
+        return language_of(self.version, self.language)
 
 
 class DeliveryTry(models.Model):

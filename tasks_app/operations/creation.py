@@ -78,7 +78,7 @@ def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None = Non
 def _push(config: PushConfig, item: Create, plan: Plan) -> None:
     """Adds the webhook that came with the message, and the deliveries of what has happened already."""
     item.webhook = webhook_row(config, plan.run.task_id, plan.now, plan.context.caller.key_id)
-    item.deliveries = deliveries(item.webhook.id, config.version, item.events, plan.now)
+    item.deliveries = deliveries(item.webhook.id, config.language, item.events, plan.now)
     if item.deliveries:
         item.webhook.due_at = plan.now
     if item.task:

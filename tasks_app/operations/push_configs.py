@@ -12,9 +12,9 @@ from django.core import signing
 from django.db.models import Q
 
 from a2a.answers import PushConfigPage
-from a2a.dialects import BY_VERSION
 from a2a.dialects.webhooks import SIGNED
 from a2a.errors import InvalidParams, RateLimited, TaskNotFound
+from a2a.languages import push_of
 from a2a.requests import CreatePushConfig, DeletePushConfig, GetPushConfig, ListPushConfigs
 from a2a.types import PushConfig
 from tasks_app import clock
@@ -97,10 +97,11 @@ def webhook_row(config: PushConfig, task_id: str, now: datetime, key_id: int | N
     (docs/protocol.md#webhook-methods)."""
     signs = bool(config.schemes) and config.schemes[0].lower() == SIGNED
     secret = config.credentials if signs and config.credentials else new_secret()
-    unnamed = task_id if BY_VERSION[config.version].default_webhook else str(uuid4())
+    push, version = push_of(config.language)
+    unnamed = task_id if push.default_id else str(uuid4())
     return WebhookRow(
         id=uuid7(), task_id=task_id, config_id=config.id or unnamed,
-        version=config.version, url=site_of(config.url), address=seal(config.url), key_id=key_id,
+        version=version, language=config.language, url=site_of(config.url), address=seal(config.url), key_id=key_id,
         host=outbound.target(config.url).host[:255],
         schemes=" ".join(config.schemes), token=_sealed(config.token), secret=seal(secret), due_at=None,
         credentials="" if signs else _sealed(config.credentials), created_at=now, updated_at=now,
@@ -191,11 +192,16 @@ def _stored(row: Row) -> PushConfig:
     except Unreadable:
         url = row.url
     return PushConfig(
-        id=row.config_id, task_id=row.task_id, url=url, schemes=tuple(row.schemes.split()), version=row.version
+        id=row.config_id, task_id=row.task_id, url=url, schemes=tuple(row.schemes.split()), language=row.spoken
     )
 
 
 def _shown(row: WebhookRow, config: PushConfig, token: str | None) -> PushConfig:
     return PushConfig(
-        id=row.config_id, task_id=row.task_id, url=config.url, schemes=config.schemes, token=token, version=row.version
+        id=row.config_id,
+        task_id=row.task_id,
+        url=config.url,
+        schemes=config.schemes,
+        token=token,
+        language=config.language,
     )

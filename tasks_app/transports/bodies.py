@@ -7,12 +7,11 @@ from typing import Any
 from a2a.errors import RateLimited, Unavailable
 from tasks_app.callers.account import account
 from tasks_app.process.connections import COMPLETE
+from tasks_app.transports.call import SMALL
 from tasks_app.transports.http import Refusal, too_large
 
 Message = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
-SMALL = 16_384
-"""Bytes of a body that are read of anybody. Before more is read, the caller must be known."""
 STRANGERS = -1
 """The owner of bodies whose sender is not known: all strangers have one share."""
 

@@ -7,15 +7,18 @@ from django.utils.http import http_date, parse_http_date_safe
 from django.views.decorators.csrf import csrf_exempt
 from msgspec import UNSET
 
+from a2a import languages
 from a2a.answers import CardAnswer
-from a2a.dialects import DIALECTS, VERSIONS, v0_2
-from a2a.dialects.card_choice import WellKnown, card_encoder, hybrid_card
+from a2a.dialects import v0_2
+from a2a.dialects.card_choice import WellKnown, card_encoder
+from a2a.dialects.errors_1_0 import STATUSES
 from a2a.errors import (
     Error,
     ExtendedCardNotConfigured,
     InvalidRequest,
     UnknownAgent,
 )
+from a2a.language import VERSION_HEADER
 from a2a.requests import GetExtendedCard
 from tasks_app.cards import public as cards
 from tasks_app.cards.addresses import address_of, own, varying
@@ -23,8 +26,8 @@ from tasks_app.cards.public import STARTED, Page
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.operations import Context, check_may, perform
-from tasks_app.transports.http import VERSION, add_headers, authenticate, exchange_of, fault, version_of
-from tasks_app.transports.wrapping import STATUSES
+from tasks_app.transports.call import fault
+from tasks_app.transports.http import add_headers, call_of, version_of
 
 MAX_AGE = 60
 """Seconds for which a card may be used without asking again."""
@@ -39,8 +42,6 @@ PREFLIGHT = PUBLIC | {
     "Access-Control-Allow-Headers": "A2A-Version, If-None-Match",
     "Access-Control-Max-Age": "86400",
 }
-VERSIONS_OF = {dialect.encode_card: dialect.version for dialect in DIALECTS} | {hybrid_card: ", ".join(VERSIONS)}
-"""The versions that a card is in, by its encoder."""
 STARTED_SECONDS = STARTED.timestamp()
 LAST_MODIFIED = http_date(STARTED_SECONDS)
 UNKNOWN_NAME = "this server has no such name; its operator sets A2A_PUBLIC_URL, or lists names in ALLOWED_HOSTS"
@@ -56,12 +57,12 @@ async def card(request: HttpRequest, file: WellKnown, agent: str | None = None) 
     if not address:
         return _problem(400, UNKNOWN_NAME)
     name = agent or settings.A2A_DEFAULT_AGENT
-    encode = card_encoder(file, version_of(request))
+    encode, versions = card_encoder(file, version_of(request))
     page = cards.public_card(name, address, encode, whole=agent is None)
     if page is None:
         return _problem(404, f"there is no agent {name[:64]}")
-    response = _shown(request, page, VERSION, varying(), public=address in own())
-    response[VERSION] = VERSIONS_OF[encode]
+    response = _shown(request, page, VERSION_HEADER, varying(), public=address in own())
+    response[VERSION_HEADER] = ", ".join(versions)
     return response
 
 
@@ -129,16 +130,17 @@ def _is_known(request: HttpRequest, page: Page) -> bool:
 @csrf_exempt
 async def extended_card(request: HttpRequest, agent: str | None = None) -> HttpResponse:
     """The extended card as 0.2 asks for it: GET, with a key (docs/protocol.md#extended-card)."""
-    exchange = exchange_of(request, UNSET, b"")
+    call = call_of(request, languages.SPOKEN.endpoints["rpc"], agent)
+    exchange = call.open(UNSET, b"")
     exchange.row.dialect, exchange.row.method = v0_2.DIALECT.name, "agent/authenticatedExtendedCard"
     try:
         if request.method not in {"GET", "HEAD"}:
             raise InvalidRequest(detail="use GET")
-        caller = await authenticate(request)
-        exchange.asked_by(caller)
-        check_may(caller, GetExtendedCard)
-        wish = GetExtendedCard(address=address_of(request))
-        answer = await perform(wish, Context(caller=caller, exchange=exchange, agent=agent))
+        await call.identify()
+        exchange.asked_by(call.caller)
+        check_may(call.caller, GetExtendedCard)
+        wish = GetExtendedCard(address=call.address())
+        answer = await perform(wish, Context(caller=call.caller, exchange=exchange, agent=agent))
     except Error as error:
         return _refused(exchange, v0_2.DIALECT.words(error))
     except Exception as error:  # noqa: BLE001  # the door's one catch; logged with its reference
@@ -173,6 +175,6 @@ def _private(exchange: OpenExchange, body: bytes, status: int) -> HttpResponse:
         "Vary": "Authorization, X-API-Key",
         "X-Content-Type-Options": "nosniff",
         "X-Request-ID": exchange.request_id,
-        VERSION: v0_2.DIALECT.version,
+        VERSION_HEADER: v0_2.DIALECT.version,
     }
     return HttpResponse(body, status=status, content_type="application/json", headers=headers)

@@ -14,12 +14,12 @@ from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.views.decorators.csrf import csrf_exempt
 
+from a2a import languages
 from a2a.agents import registry
-from a2a.dialects import VERSIONS
 from tasks_app import __version__
 from tasks_app.callers.peers import peer_of
 from tasks_app.cards.addresses import address_of
-from tasks_app.transports.jsonrpc import jsonrpc
+from tasks_app.transports.enveloped import jsonrpc
 
 PAGES = 64
 """Pages kept: callers may make up names that a pattern allows."""
@@ -56,7 +56,7 @@ def page(address: str, box: bool, default: str) -> str:
         {
             "address": address,
             "version": __version__,
-            "versions": VERSIONS,
+            "versions": languages.SPOKEN.card_versions,
             "agents": agents,
             "default": default if any(agent["name"] == default for agent in agents) else "",
             "box": box,

@@ -1,49 +1,33 @@
-"""The shared part of all HTTP doors: who calls, refusals before the RPC layer, and the headers of answers."""
+"""The HTTP doors: the call that a request is, refusals before the RPC layer, and the headers of answers."""
 
 import contextlib
-import logging
 import re
 import secrets
-import time
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
-from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 
-from a2a.errors import Error, Internal, InvalidKey, InvalidRequest, RateLimited, Unauthenticated, Unavailable
-from a2a.extensions import asked
-from a2a.files import MARK
-from tasks_app.callers.access import Caller, FindCaller, digests
+from a2a.choice import Endpoint
+from a2a.envelopes import bare
+from a2a.errors import Error, InvalidKey, InvalidRequest, RateLimited, Unauthenticated, Unavailable
+from a2a.sse import last_seen
 from tasks_app.callers.peers import peer_of
 from tasks_app.cards.addresses import address_of
-from tasks_app.database.bridge import bridge
-from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.exchanges.exchange import BARE
 from tasks_app.exchanges.recording import recorder
-from tasks_app.files import with_links
-from tasks_app.transports.wrapping import Wrapping, in_envelope
+from tasks_app.transports.call import Call, fault_with
 
-log = logging.getLogger(__name__)
 CHALLENGE = 'Bearer realm="taskdesk"'
 INVALID = f'{CHALLENGE}, error="invalid_token"'
 """The challenge to a request with a key; one without any is told of no error (RFC 6750, 3.1)."""
-TRUSTED_SECONDS = 1.0
-"""How long a key that was looked up is trusted: a revoked one works no longer than this."""
-KEY_SECONDS = 15.0
-"""How often it is looked whether the key of an open stream, or of a call that waits, has been revoked."""
-VERSION = "A2A-Version"
-"""In a call the version that is spoken (A2A 1.0.1, 14.2.1); in an answer the one that it is in."""
-LONGEST_KEY = 512
-MAX_CACHED = 10_000
 MIN_LIMIT = 1_000
 FIRST_LINE = 256
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
-
-
-class Unfinished(Exception):
-    """An answer whose headers are out cannot be completed, and its client must be able to see that."""
 
 
 class Refusal(Exception):
@@ -89,29 +73,6 @@ def too_large() -> Refusal:
     return Refusal(413, f"the body must have {settings.A2A_BODY_BYTES} bytes at most")
 
 
-_cache: dict[str, tuple[float, Caller]] = {}
-
-
-async def authenticate(request: HttpRequest) -> Caller:
-    """The caller behind the request's API key. Raises Unauthenticated and InvalidKey."""
-    key = key_of(request)
-    if not key:
-        raise Unauthenticated
-    if len(key) > LONGEST_KEY:
-        raise InvalidKey
-    now = time.monotonic()
-    known = _cache.get(key)
-    if known is not None and known[0] > now:
-        return known[1]
-    caller: Caller | None = await bridge.ask(FindCaller(digests(key)), left=getattr(request, "left", None))
-    if caller is None:
-        raise InvalidKey
-    if len(_cache) >= MAX_CACHED:
-        _cache.clear()
-    _cache[key] = (now + TRUSTED_SECONDS, caller)
-    return caller
-
-
 def key_of(request: HttpRequest) -> str:
     """The API key of `Authorization: Bearer` or `X-API-Key`."""
     scheme, _, value = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
@@ -142,26 +103,35 @@ def version_of(request: HttpRequest) -> str | None:
     return version or None
 
 
-def extensions_of(request: HttpRequest) -> tuple[str, ...]:
-    """The extensions that the call asks for, in either spelling of the header. Raises InvalidRequest."""
+def header_of(meta: Mapping[str, Any], name: str) -> str | None:
+    """Return a header by its name."""
+    value: str | None = meta.get(f"HTTP_{name.upper().replace('-', '_')}")
+    return value
+
+
+def call_of(request: HttpRequest, endpoint: Endpoint, agent: str | None = None) -> Call:
+    """Return the call that a request is."""
     meta = request.META
-    new, old = meta.get("HTTP_A2A_EXTENSIONS"), meta.get("HTTP_X_A2A_EXTENSIONS")
-    return asked(new or "", old or "") if new or old else ()
-
-
-def exchange_of(request: HttpRequest, rpc_id: Any, body: bytes, door: str = "http") -> OpenExchange:
-    """A new exchange of this HTTP call."""
-    exchange = OpenExchange(
-        door=door, request_id=request_id_of(request), rpc_id=rpc_id, request=body, trace=trace_of(request)
+    return Call(
+        endpoint=endpoint,
+        door=door_of(endpoint),
+        key=key_of(request),
+        metadata=partial(header_of, meta),
+        address=partial(address_of, request),
+        version=version_of(request),
+        agent=agent,
+        after=last_seen(meta.get("HTTP_LAST_EVENT_ID")),
+        left=getattr(request, "left", None),  # The lean handler knows; Django's own does not.
+        has_status=True,
+        peer=peer_of(request),
+        request_id=request_id_of(request),
+        trace=trace_of(request),
     )
-    exchange.row.peer = peer_of(request)
-    exchange.row.version = (version_of(request) or "")[:32].replace("\0", "")
-    return exchange
 
 
-def linked(payload: bytes, request: HttpRequest) -> bytes:
-    """An answer whose files are links."""
-    return with_links(payload, address_of(request)) if MARK in payload else payload
+def door_of(endpoint: Endpoint) -> str:
+    """Return the name of the HTTP door to an endpoint: calls without an envelope have one of their own."""
+    return BARE if endpoint.envelope.name == bare.ENVELOPE.name else "http"
 
 
 def answer(
@@ -185,15 +155,6 @@ def headers_of(request_id: str, more: dict[str, str] | None) -> dict[str, str]:
     return own
 
 
-def error_answer(
-    error: Error, payload: bytes, request_id: str, status: int, media: str, headers: dict[str, str] | None = None
-) -> HttpResponse:
-    """An error, with the headers it has in HTTP."""
-    response = answer(payload, request_id, status, media, headers)
-    add_headers(response, error)
-    return response
-
-
 def add_headers(response: HttpResponse, error: Error) -> None:
     """Add the headers that HTTP has for an error."""
     if isinstance(error, Unauthenticated):
@@ -206,39 +167,23 @@ def fault_of_key(cause: Exception) -> Refusal:
     """Return how a call is refused whose caller cannot be found out: it has no good key, or the database is away."""
     if isinstance(cause, Unauthenticated):
         return Refusal(401, "a body of this size needs a key", error=cause)
-    error = _fault("the key of a request could not be looked up", cause, secrets.token_hex(6))
+    error = fault_with("the key of a request could not be looked up", cause, secrets.token_hex(6))
     return Refusal(503 if isinstance(error, Unavailable) else 500, "", error=error)
 
 
-def fault(exchange: OpenExchange, cause: Exception) -> Error:
-    """Return what a caller is told of a fault; log the cause. A database that is away may be back soon.
-
-    The reference is the id of the exchange, by which operators find the call.
-    """
-    return _fault(f"exchange {exchange.row.id} failed", cause, exchange.row.id)
-
-
-def _fault(what: str, cause: Exception, reference: str) -> Error:
-    log.error("%s, reference %s", what, reference, exc_info=cause)
-    if isinstance(cause, OperationalError | InterfaceError):
-        return Unavailable(reference=reference)
-    return Internal(reference=reference)
-
-
-IN_ENVELOPE = in_envelope(None)
-
-
-def refuse(request: HttpRequest, refusal: Refusal, wrapping: Wrapping = IN_ENVELOPE) -> HttpResponse:
-    """The answer to a call that does not reach the RPC layer; recorded without its content, but for its first line."""
-    said = wrapping.tell(refusal.error, None, refusal.status)
-    exchange = exchange_of(request, None, b"", wrapping.door)
+def refuse(request: HttpRequest, refusal: Refusal, endpoint: Endpoint) -> HttpResponse:
+    """Answer a call that does not reach the RPC layer; recorded without its content, but for its first line."""
+    call = call_of(request, endpoint)
+    wrapping, exchange = call.wrap(None), call.open(None, b"")
+    failure = wrapping.failure(refusal.error, None, refusal.status)
     exchange.asks(f"{request.method} {request.path}"[:FIRST_LINE].encode("utf-8", "replace"))
     exchange.row.rpc_id_type = "absent"
     exchange.row.request_bytes = _declared(request)
-    exchange.keep(said.payload)
-    exchange.end("refused", said.payload, code=said.code, status=said.status)
+    exchange.keep(failure.payload)
+    exchange.end("refused", failure.payload, code=failure.code, status=failure.status)
     recorder.close(exchange)
-    response = error_answer(refusal.error, said.payload, exchange.request_id, said.status, wrapping.media)
+    response = answer(failure.payload, exchange.request_id, failure.status, wrapping.media)
+    add_headers(response, refusal.error)
     if refusal.status == 405:
         response["Allow"] = refusal.allow
     return response

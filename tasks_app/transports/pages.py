@@ -3,8 +3,8 @@
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.defaults import page_not_found
 
+from a2a.dialects.errors_1_0 import encode_rest_error
 from a2a.errors import MethodNotFound
-from a2a.rest import encode_error
 from tasks_app.process.health import reports
 
 
@@ -26,4 +26,6 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if "text/html" in request.META.get("HTTP_ACCEPT", ""):
         return page_not_found(request, exception)
     error = MethodNotFound(detail="there is nothing at this path; the README's Endpoints lists what there is")
-    return JsonResponse(encode_error(error), status=404, headers={"X-Content-Type-Options": "nosniff"})
+    return JsonResponse(
+        encode_rest_error(error, 404, "NOT_FOUND"), status=404, headers={"X-Content-Type-Options": "nosniff"}
+    )

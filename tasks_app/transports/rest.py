@@ -1,78 +1,72 @@
 """The door for REST (HTTP+JSON): the same calls without an envelope, named by verb and path.
 
-What a path means is data of the dialects (a2a/rest.py); here the parts of an HTTP call are brought together.
+What a path means is data of the languages (a2a/envelopes/bare.py); here the parts of an HTTP call are brought together.
 """
 
 import contextlib
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import orjson
 from django.core.exceptions import TooManyFieldsSent
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from a2a.dialects import Refused
+from a2a import languages
+from a2a.choice import Endpoint, Refused
+from a2a.envelopes import Member
+from a2a.envelopes.bare import NoSuchVerb, Place, find, form, params_of
+from a2a.envelopes.body import holds_nul, path_of_nul, read_json
 from a2a.errors import Error, InvalidParams, InvalidRequest, MethodNotFound, ParseError
-from a2a.jsonrpc import holds_nul, path_of_nul, read_json
-from a2a.rest import Family, Found, NoSuchVerb, check_version, find, params_of
 from tasks_app.callers.access import check_scope
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS
-from tasks_app.transports.bodies import SMALL
-from tasks_app.transports.calls import HttpCall, Understood, answered, response_to, unknown_caller, unreadable
-from tasks_app.transports.compression import compressed
-from tasks_app.transports.http import Refusal, authenticate, exchange_of, read, refuse, version_of, wrong_type
-from tasks_app.transports.wrapping import bare
+from tasks_app.transports.call import SMALL, Call
+from tasks_app.transports.enveloped import View
+from tasks_app.transports.handling import Understood, handle, unidentified, unreadable
+from tasks_app.transports.http import Refusal, call_of, read, refuse, wrong_type
+from tasks_app.transports.http_replies import response_to
 
 KINDS = frozenset({"application/json", "application/a2a+json"})
 """Types of a request's body (docs/protocol.md#media-types)."""
 
-View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
-
-def rest(family: Family) -> View:
-    """The view of everything under a prefix. The path is what comes after it; CSRF does not apply, as no cookie is
-    looked at."""
-    wrapping = bare(family)
+def rest(name: str) -> View:
+    """Return the view of everything under a prefix. The path is what comes after it; CSRF does not apply, as no cookie
+    is looked at."""
 
     async def view(
         request: HttpRequest, path: str, agent: str | None = None, tenant: str | None = None
     ) -> HttpResponseBase:
+        endpoint = languages.SPOKEN.endpoints[name]
         try:
-            found = _found(family, request, path)
+            place = _place(endpoint, request, path)
             body = _body_of(request)
         except Refusal as refusal:
-            return view_refuse(request, refusal)
-        exchange = exchange_of(request, None, body, wrapping.door)
-        exchange.row.rpc_id_type, exchange.row.method = "absent", found.route.method
+            return refuse(request, refusal, endpoint)
+        call = call_of(request, endpoint, agent)
+        exchange, wrapping = call.open(None, body), call.wrap(None)
+        exchange.row.rpc_id_type, exchange.row.method = "absent", place.route.method
         try:
             if len(body) > SMALL:
-                await authenticate(request)
+                await call.identify()
             parsed = await _parsed(body)
-            caller = await authenticate(request)
+            await call.identify()
         except (ParseError, InvalidRequest) as error:
-            return await unreadable(request, exchange, wrapping, error)
+            return await response_to(request, call, await unreadable(call, exchange, wrapping, error))
         except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
-            return unknown_caller(exchange, wrapping, error)
-
-        call = HttpCall(request=request, caller=caller, version=version_of(request), agent=agent)
+            return await response_to(request, call, unidentified(exchange, wrapping, error))
         given = {} if tenant is None else {"tenant": tenant}
 
         def understand() -> Understood:
-            if holds_nul(body) and (place := path_of_nul(parsed)) is not None:
-                raise InvalidParams((place or "body", "must not hold the character U+0000"))
-            return _understood(family, call, exchange, found, given, parsed)
+            if holds_nul(body) and (where := path_of_nul(parsed)) is not None:
+                raise InvalidParams((where or "body", "must not hold the character U+0000"))
+            return _understood(request, call, exchange, place, given, parsed)
 
-        answer = await answered(call, exchange, wrapping, understand)
-        return await compressed(request, response_to(answer), answer.weighed)
-
-    def view_refuse(request: HttpRequest, refusal: Refusal) -> HttpResponse:
-        return refuse(request, refusal, wrapping)
+        return await response_to(request, call, await handle(call, exchange, wrapping, understand))
 
     view.csrf_exempt = True  # type: ignore[attr-defined]  # as Django's decorator does it
-    view.refuse = view_refuse  # type: ignore[attr-defined]  # for the handler, which refuses before the view is called
+    view.endpoint = name  # type: ignore[attr-defined]  # for the handler, which refuses before the view is called
     return view
 
 
@@ -83,10 +77,10 @@ async def _parsed(body: bytes) -> Any:
     return read_json(body) if body else {}
 
 
-def _found(family: Family, request: HttpRequest, path: str) -> Found:
-    """Raises Refusal: 404, 405."""
+def _place(endpoint: Endpoint, request: HttpRequest, path: str) -> Place:
+    """Return the route of the path. Raises Refusal: 404, 405."""
     try:
-        return find(family, request.method or "", "/" + path)
+        return find(form(endpoint.neutral).routes, request.method or "", "/" + path)
     except MethodNotFound as error:
         raise Refusal(404, "", error=error) from None
     except NoSuchVerb as error:
@@ -107,27 +101,37 @@ def _body_of(request: HttpRequest) -> bytes:
 
 
 def _understood(
-    family: Family, call: HttpCall, exchange: OpenExchange, found: Found, given: dict[str, str], parsed: Any
+    request: HttpRequest, call: Call, exchange: OpenExchange, place: Place, given: dict[str, str], parsed: Any
 ) -> Understood:
-    """Raises Refused, in the dialect of the body."""
-    dialect = family.spoken(parsed, call.version)
-    exchange.row.dialect = dialect.name
+    """Raises Refused, in the language of the body."""
+    member = Member(id=None, method=place.route.method, params=parsed, source=parsed)
     try:
-        check_version(family, call.version)
-        check_scope(call.caller, OPERATIONS[dialect.methods[found.route.method].request].scope)
-        params = params_of(found, given, _query_of(call.request), parsed)
+        language, method = call.endpoint.choose(member, call.version)
+    except Refused as refused:
+        if refused.language:
+            exchange.row.dialect = refused.language.name
+        _keep_asked(request, exchange, place, given, parsed)
+        raise
+    exchange.row.dialect = language.name
+    try:
+        check_scope(call.caller, OPERATIONS[method.request].scope)
+        params = params_of(place, given, _query_of(request), parsed)
         if params is not parsed:
             # An operator sees all that was asked, not only what stood in the body.
             exchange.asks(orjson.dumps(params))
     except Error as error:
-        # Path and query are all that a GET asks with: without them a refusal tells an operator nothing.
-        asked = parsed if isinstance(parsed, dict) else {"body": parsed}
-        with contextlib.suppress(TooManyFieldsSent):
-            # By name, so that what is secret is taken out.
-            asked = asked | {"query": dict(call.request.GET.lists())}
-        exchange.asks(orjson.dumps(asked | given | found.variables))
-        raise Refused(error, dialect) from None
-    return dialect, dialect.methods[found.route.method], params
+        _keep_asked(request, exchange, place, given, parsed)
+        raise Refused(error, language) from None
+    return language, method, params
+
+
+def _keep_asked(request: HttpRequest, exchange: OpenExchange, place: Place, given: dict[str, str], parsed: Any) -> None:
+    """Record path and query with the body: they are all that a GET asks with, and tell an operator why it failed."""
+    asked = parsed if isinstance(parsed, dict) else {"body": parsed}
+    with contextlib.suppress(TooManyFieldsSent):
+        # By name, so that what is secret is taken out.
+        asked = asked | {"query": dict(request.GET.lists())}
+    exchange.asks(orjson.dumps(asked | given | place.variables))
 
 
 def _query_of(request: HttpRequest) -> list[tuple[str, str]]:

@@ -75,7 +75,7 @@ def shown_body(row: Delivery, base: str | None = None) -> str:
     if row.body is not None:
         return with_files(row.body, base)
     try:
-        body = body_of(MakeBody(task_id=row.task_id, seq=row.seq, version=row.version))
+        body = body_of(MakeBody(task_id=row.task_id, seq=row.seq, language=row.spoken))
     except (DatabaseError, InterfaceError):
         raise
     except Exception:

@@ -13,7 +13,7 @@ from operator import or_
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from msgspec import Struct
 
-from a2a.dialects import BY_VERSION
+from a2a.languages import push_of
 from tasks_app.event_log import GROWTH
 from tasks_app.models import Delivery, PushConfig
 
@@ -34,9 +34,10 @@ class _Bounds(Struct, frozen=True):
     newest: int | None
 
 
-def whole(version: str) -> bool:
-    """Return whether bodies of the version are whole tasks."""
-    return BY_VERSION[version].pushes_task
+def whole(language: str) -> bool:
+    """Return whether bodies of the language are whole tasks."""
+    push, _ = push_of(language)
+    return push.whole_task
 
 
 def step_by_step(config: PushConfig) -> bool:
@@ -67,14 +68,14 @@ def _bounds(configs: Sequence[str]) -> list[_Bounds]:
 
 
 def _target(config: PushConfig, bounds: _Bounds) -> int | None:
-    if not whole(config.version) or step_by_step(config):
+    if not whole(config.spoken) or step_by_step(config):
         return bounds.first
     return bounds.newest if bounds.firm is None else bounds.firm
 
 
 def supersede(chosen: Sequence[Delivery], now: datetime) -> None:
     """End the interim deliveries before these, of the same webhooks, in one statement."""
-    before = [Q(config_id=head.config_id, seq__lt=head.seq) for head in chosen if whole(head.version)]
+    before = [Q(config_id=head.config_id, seq__lt=head.seq) for head in chosen if whole(head.spoken)]
     if not before:
         return
     waiting = Delivery.objects.filter(state="waiting", interim=True, tries=0)
@@ -84,14 +85,14 @@ def supersede(chosen: Sequence[Delivery], now: datetime) -> None:
 def count_body(config: PushConfig, size: int, now: datetime, *, delivered: bool) -> None:
     """Add what was sent to the columns of the webhook; after a whole body it rests for interim ones."""
     config.sent_bytes += size
-    if delivered and whole(config.version):
+    if delivered and whole(config.spoken):
         config.body_bytes = size
         config.rests_until = None if step_by_step(config) else now + timedelta(seconds=size / REST_RATE)
 
 
 def due_after(config: PushConfig, waiting: QuerySet[Delivery], again: datetime, *, delivered: bool) -> datetime | None:
     """Return when a try is due if the next may be made from then on; None if nothing waits."""
-    if not whole(config.version):
+    if not whole(config.spoken):
         return again if waiting.exists() else None
     # False sorts first: one that is not interim.
     interim = waiting.order_by("interim").values_list("interim", flat=True).first()

@@ -8,9 +8,10 @@ import httpx
 from msgspec.structs import replace
 from standardwebhooks import Webhook
 
-from a2a.dialects import BY_VERSION
+from a2a import languages
 from a2a.dialects.webhooks import SIGNED
 from a2a.files import MARK
+from a2a.languages import push_of
 from tasks_app.cards.addresses import public
 from tasks_app.files import with_links
 from tasks_app.outbound import dialling as outbound
@@ -34,11 +35,11 @@ def with_files(body: str, base: str | None = None) -> str:
 def headers(turn: Turn, body: str, now: datetime) -> dict[str, str]:
     """Return headers that name the sender and the event, and sign the body. Raises Unreadable."""
     found = {
-        "Content-Type": BY_VERSION[turn.version].push_type,
+        "Content-Type": push_of(turn.language)[0].media,
         "User-Agent": "Taskdesk",
         "Accept-Encoding": "identity",
         "Connection": "close",
-        "A2A-Version": turn.version,
+        **languages.SPOKEN.by_name[turn.language].headers(),
         "A2A-Event-Sequence": str(turn.seq),
         # Standard Webhooks 1.0: the id stays, the time and with it the signature are those of the try.
         "webhook-id": turn.delivery,

@@ -207,7 +207,7 @@ async def _body(turn: Turn) -> str:
     """Return the body of the delivery. Raises NoBody, and Postponed while the database cannot give it."""
     if turn.body is not None:
         return turn.body
-    item = MakeBody(task_id=turn.task_id, seq=turn.seq, version=turn.version)
+    item = MakeBody(task_id=turn.task_id, seq=turn.seq, language=turn.language)
     try:
         made: bytes = await bridge.ask(item)
     except (DatabaseError, InterfaceError) as error:

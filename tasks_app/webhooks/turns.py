@@ -38,7 +38,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     delivery: str
     task_id: str
     seq: int
-    version: str
+    language: str
     body: str | None
     """The body of a row that was written with one; None: it is made from the log."""
     tries: int
@@ -128,7 +128,7 @@ def too_much_sent() -> str:
 def _turn(config: PushConfig, owner_id: int, head: Delivery, lease: str, until: datetime) -> Turn:
     return Turn(
         config=config.pk, owner_id=owner_id, lease=lease, until=until, delivery=head.pk, task_id=head.task_id,
-        seq=head.seq, version=head.version, body=head.body, tries=head.tries, url=config.url, address=config.address,
+        seq=head.seq, language=head.spoken, body=head.body, tries=head.tries, url=config.url, address=config.address,
         host=config.host,
         schemes=config.schemes, token=config.token, credentials=config.credentials, secret=config.secret,
         updated_at=config.updated_at,

@@ -21,7 +21,7 @@ LIBRARIES = (
     "a2a.cards",
     "a2a.dialects.card_choice",
     "a2a.dialects.params",
-    "a2a.rest",
+    "a2a.languages",
     "a2a.scribe",
     "a2a.signatures",
     "a2a.sse",

@@ -22,7 +22,7 @@ from tasks_app.models import IdempotencyKey, Task
 from tasks_app.operations.perform import _drive
 from tasks_app.operations.shape import Await, Context, Left, Steps, Wait
 from tasks_app.process.census import census
-from tasks_app.transports.jsonrpc import jsonrpc
+from tasks_app.transports.enveloped import jsonrpc
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, message, send, sent, text_of
 
@@ -42,7 +42,7 @@ def account(monkeypatch: pytest.MonkeyPatch, lanes: None, settings: Any) -> Iter
     """The account of a process that was just started, in which an owner may have three tasks and all five."""
     settings.A2A_OWNER_TASKS, settings.A2A_AGENT_TASKS, settings.A2A_TASKS = 3, 4, 5
     fresh = Account()
-    for place in ("process.census", "operations.messages", "transports.calls"):
+    for place in ("process.census", "operations.messages", "transports.handling"):
         monkeypatch.setattr(f"tasks_app.{place}.account", fresh)
     monkeypatch.setattr(census, "last", None)
     census.count()

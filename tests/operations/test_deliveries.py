@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from a2a.dialects import BY_VERSION
 from a2a.errors import InvalidParams, TaskNotFound
+from a2a.languages import SPOKEN
 from a2a.requests import CancelTask, CreatePushConfig, DeletePushConfig, ListPushConfigs
 from a2a.types import Part
 from tasks_app.database.bridge import bridge
@@ -257,7 +257,7 @@ def test_a_webhook_of_former_times_with_a_slash_is_read_and_removed_over_json_rp
     lanes: None, owner: Person, version: str
 ) -> None:
     task_id = hooked(owner, f"http://127.0.0.1:{free_port()}/", id="a/b")
-    methods = BY_VERSION[version].methods
+    methods = SPOKEN.by_name[f"a2a-{version}"].methods
     name = "{}TaskPushNotificationConfig" if version == "1.0" else "tasks/pushNotificationConfig/{}"
     params = {"taskId": task_id, ("id" if version == "1.0" else "pushNotificationConfigId"): "a/b"}
     read, drop = (methods[name.format(verb if version == "0.3" else verb.title())] for verb in ("get", "delete"))

@@ -207,7 +207,7 @@ def test_what_is_too_large_is_named_and_not_stored(owner: Person, settings: Any,
 
 def test_a_message_whose_webhook_is_refused_stores_no_file(owner: Person) -> None:
     task = sent(owner, "go", "asks-for-files")
-    webhook = PushConfig(url="https://10.0.0.1/", version="1.0")
+    webhook = PushConfig(url="https://10.0.0.1/", language="a2a-1.0")
     for said in (message(parts=(PDF,), task_id=task.id), message(parts=(PDF,))):
         with pytest.raises(InvalidParams):
             send(owner, said, "asks-for-files", push_config=webhook)

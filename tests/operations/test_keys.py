@@ -29,7 +29,7 @@ from tasks_app.callers.access import FindCaller, callers_many, digests, new_key
 from tasks_app.exchanges.recording import recorder
 from tasks_app.models import ApiKey, Principal, Tenant
 from tasks_app.operations import OPERATIONS, Context, perform_now
-from tasks_app.transports import http
+from tasks_app.transports import http, keys
 from tests.conftest import PATIENCE, Person, person
 from tests.operations.asking import ask, message, sent, shown
 
@@ -79,12 +79,12 @@ def test_a_key_that_is_stored_under_two_secrets_is_one_key(db: None, settings: A
 
 def test_a_revoked_key_is_trusted_for_one_second_and_no_longer(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     time = SimpleNamespace(now=100.0, monotonic=lambda: time.now)
-    monkeypatch.setattr(http, "time", time)
+    monkeypatch.setattr(keys, "time", time)
     monkeypatch.setattr(http, "_cache", {})
     request = RequestFactory().post("/jsonrpc", headers={"Authorization": f"Bearer {owner.key}"})
 
     def caller() -> access.Caller:
-        return async_to_sync(http.authenticate)(request)
+        return async_to_sync(keys.authenticate)(http.key_of(request))
 
     assert caller() == owner.caller
     access.revoke(ApiKey.objects.all())

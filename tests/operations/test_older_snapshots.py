@@ -110,7 +110,7 @@ def test_it_is_resumed_with_one_part(owner: Person, ended: bool) -> None:
 
 def test_it_is_sent_to_webhooks_with_one_part(owner: Person) -> None:
     task_id = older(owner)
-    body = body_of(MakeBody(task_id=task_id, seq=Row.objects.get().last_seq, version="0.3"))
+    body = body_of(MakeBody(task_id=task_id, seq=Row.objects.get().last_seq, language="a2a-0.3"))
     assert body
     assert orjson.loads(body)["artifacts"][0]["parts"] == [{"kind": "text", "text": STORY}]
 

@@ -210,16 +210,16 @@ def test_a_body_is_the_same_whether_folded_on_or_from_the_beginning(lanes: None,
     happens(task_id, WORKS, chunk("one", append=False), says("two"), chunk("three"), says("four"), DONE)
     folds = Folds()
     for seq in (2, 4, 6, 7, 4):
-        item = MakeBody(task_id=task_id, seq=seq, version="0.3")
+        item = MakeBody(task_id=task_id, seq=seq, language="a2a-0.3")
         assert body_of(item, folds) == body_of(item), seq
 
 
 def test_a_fold_goes_on_from_the_last_body(lanes: None, owner: Person) -> None:
     task_id, folds = task(owner), Folds()
     happens(task_id, WORKS, *(says(str(place)) for place in range(20)))
-    body_of(MakeBody(task_id=task_id, seq=20, version="0.3"), folds)
+    body_of(MakeBody(task_id=task_id, seq=20, language="a2a-0.3"), folds)
     with CaptureQueriesContext(connection) as captured:
-        body_of(MakeBody(task_id=task_id, seq=22, version="0.3"), folds)
+        body_of(MakeBody(task_id=task_id, seq=22, language="a2a-0.3"), folds)
     (folded,) = [query["sql"] for query in captured if '"seq" >' in query["sql"]]
     assert '"seq" > 20' in folded
 
@@ -228,11 +228,11 @@ def test_the_tasks_that_are_kept_have_an_end(lanes: None, owner: Person) -> None
     folds, tasks = Folds(most=5_000), [task(owner) for _ in range(6)]
     for task_id in tasks:
         happens(task_id, says("x" * 1_000))
-        body_of(MakeBody(task_id=task_id, seq=2, version="0.3"), folds)
+        body_of(MakeBody(task_id=task_id, seq=2, language="a2a-0.3"), folds)
     assert folds.size <= 5_000
     assert list(folds.tasks) == tasks[-len(folds.tasks) :]
     happens(tasks[-1], says("x" * 6_000))
-    body_of(MakeBody(task_id=tasks[-1], seq=3, version="0.3"), folds)
+    body_of(MakeBody(task_id=tasks[-1], seq=3, language="a2a-0.3"), folds)
     assert (folds.size, len(folds.tasks)) == (0, 0)
 
 

@@ -26,7 +26,7 @@ WORKS, DONE = status(TaskState.WORKING), status(TaskState.COMPLETED)
 
 
 def config(url: str, version: str = "1.0", **more: Any) -> PushConfig:
-    return PushConfig(url=url, version=version, **more)
+    return PushConfig(url=url, language=f"a2a-{version}", **more)
 
 
 def task(person: Person, **more: Any) -> str:

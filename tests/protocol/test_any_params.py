@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a.answers import Answer
-from a2a.dialects import DIALECTS
 from a2a.dialects.json.json_1_0 import encode_message
 from a2a.errors import InvalidParams
 from a2a.language import Method
+from a2a.languages import DIALECTS
 from a2a.requests import Request, SendMessage
 
 METHODS = {f"{dialect.version} {name}": method for dialect in DIALECTS for name, method in dialect.methods.items()}

@@ -2,8 +2,10 @@
 
 import pytest
 
-from a2a.dialects import BY_VERSION, Refused, choose, v0_2, v0_3, v1_0
+from a2a.choice import Refused
+from a2a.dialects import v0_2, v0_3, v1_0
 from a2a.dialects.card_choice import card_encoder, hybrid_card
+from tests.protocol.speaking import BY_VERSION, choose, wire
 from tests.wire.values import CARD
 
 NEW, OLD, OLDEST = (BY_VERSION[version] for version in ("1.0", "0.3", "0.2"))
@@ -65,52 +67,52 @@ def test_a_pascal_case_method_is_1_0(method: str, version: str | None) -> None:
 @pytest.mark.parametrize("method", [*SLASH, EXTENDED])
 def test_a_slash_method_does_not_exist_in_1_0(method: str, version: str) -> None:
     refusal = refused(method, version)
-    assert refusal.dialect is NEW
-    wire = refusal.json()
-    assert (wire["code"], wire["message"]) == (-32601, "Method not found")
-    assert "it is a method of 0.3, and by its A2A-Version this call is 1.0" in str(wire["data"])
+    assert refusal.language is NEW
+    said = wire(refusal)
+    assert (said["code"], said["message"]) == (-32601, "Method not found")
+    assert "it is a method of 0.3, and by its A2A-Version this call is 1.0" in str(said["data"])
 
 
 @pytest.mark.parametrize(("version", "dialect"), [("0.3", OLD), ("0.3.0", OLD), ("0.2", OLDEST), ("0.2.9", OLDEST)])
 @pytest.mark.parametrize("method", PASCAL)
 def test_a_pascal_case_method_does_not_exist_in_0_x(method: str, version: str, dialect: object) -> None:
     refusal = refused(method, version)
-    assert refusal.dialect is dialect
-    wire = refusal.json()
-    assert (wire["code"], wire["message"]) == (-32601, "Method not found")
-    assert "it is a method of 1.0, and by its A2A-Version this call is 0." in str(wire["data"])
+    assert refusal.language is dialect
+    said = wire(refusal)
+    assert (said["code"], said["message"]) == (-32601, "Method not found")
+    assert "it is a method of 1.0, and by its A2A-Version this call is 0." in str(said["data"])
 
 
 def test_the_extended_card_is_no_method_of_0_2() -> None:
     refusal = refused(EXTENDED, "0.2")
-    assert refusal.dialect is OLDEST
-    assert refusal.json()["code"] == -32601
+    assert refusal.language is OLDEST
+    assert wire(refusal)["code"] == -32601
 
 
 @pytest.mark.parametrize("version", [None, ""])
 @pytest.mark.parametrize("method", ["nope", "tasks/nope", "Nope", "sendMessage", "SENDMESSAGE", "message/send ", ""])
 def test_an_unknown_method_without_a_header_is_refused_in_neutral_words(method: str, version: str | None) -> None:
     refusal = refused(method, version)
-    assert refusal.dialect is None
-    assert refusal.json() == {"code": -32601, "message": "Method not found"}
+    assert refusal.language is None
+    assert wire(refusal) == {"code": -32601, "message": "Method not found"}
 
 
 @pytest.mark.parametrize(("version", "dialect"), [("1.0", NEW), ("0.3", OLD), ("0.2", OLDEST)])
 def test_an_unknown_method_is_refused_in_the_words_of_its_version(version: str, dialect: object) -> None:
     refusal = refused("tasks/nope", version)
-    assert refusal.dialect is dialect
-    assert refusal.json()["code"] == -32601
+    assert refusal.language is dialect
+    assert wire(refusal)["code"] == -32601
 
 
 @pytest.mark.parametrize("version", ODD)
 @pytest.mark.parametrize("method", ["SendMessage", "message/send", "nope"])
 def test_another_version_is_refused_in_the_words_of_1_0(method: str, version: str) -> None:
     refusal = refused(method, version)
-    assert refusal.dialect is NEW
-    wire = refusal.json()
-    assert (wire["code"], wire["message"]) == (-32009, "Version not supported")
-    assert wire["data"][0]["reason"] == "VERSION_NOT_SUPPORTED"
-    assert wire["data"][0]["metadata"]["supportedVersions"] == "0.2,0.3,1.0"
+    assert refusal.language is NEW
+    said = wire(refusal)
+    assert (said["code"], said["message"]) == (-32009, "Version not supported")
+    assert said["data"][0]["reason"] == "VERSION_NOT_SUPPORTED"
+    assert said["data"][0]["metadata"]["supportedVersions"] == "0.2,0.3,1.0"
 
 
 @pytest.mark.parametrize("version", ["9" * 100, "1.0." + "0" * 100, "1.0" + " " * 30])
@@ -124,7 +126,7 @@ def test_a_version_is_cleaned_of_what_cannot_be_stored() -> None:
 
 @pytest.mark.parametrize("version", [None, "", "0.2", "0.3", "1.0", "2.0", "odd"])
 def test_the_old_path_shows_the_0_2_card(version: str | None) -> None:
-    assert card_encoder("agent.json", version)(CARD)["protocolVersion"] == "0.2.9"
+    assert card_encoder("agent.json", version)[0](CARD)["protocolVersion"] == "0.2.9"
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ def test_the_old_path_shows_the_0_2_card(version: str | None) -> None:
     ],
 )
 def test_the_new_path_shows_what_the_header_asks_for(version: str | None, shape: object) -> None:
-    assert card_encoder("agent-card.json", version) is shape
+    assert card_encoder("agent-card.json", version)[0] is shape
 
 
 def test_the_hybrid_only_adds_to_the_1_0_card() -> None:

@@ -5,9 +5,12 @@ from itertools import product
 import orjson
 import pytest
 
-from a2a import errors, rest
-from a2a.dialects import BY_VERSION, DIALECTS, neutral
+from a2a import errors
+from a2a.dialects import rest_0_x, v1_0
+from a2a.envelopes import bare
 from a2a.language import Dialect
+from a2a.languages import DIALECTS
+from tests.protocol.speaking import BY_VERSION, neutral
 
 SPECIFIED = {
     errors.ParseError: (-32700, "PARSE_ERROR"),
@@ -122,8 +125,8 @@ def test_the_message_has_the_first_violation_for_clients_that_show_nothing_else(
     error = errors.InvalidParams(("pageSize", "must be from 1 to 100, not 1000"), ("id", "is required"))
     told = "Invalid parameters: pageSize must be from 1 to 100, not 1000"
     assert [dialect.error(error)["message"] for dialect in DIALECTS] == [told] * len(DIALECTS)
-    assert rest.encode_error(error)["error"]["message"] == told
-    assert rest.encode_old_error(error)["message"] == told
+    new, old = (orjson.loads(bare.failure(None, error, one).payload) for one in (v1_0.DIALECT, rest_0_x.PROTO))
+    assert new["error"]["message"] == old["message"] == told
 
 
 def test_a_violation_that_is_a_sentence_stands_behind_a_colon() -> None:
@@ -143,7 +146,7 @@ def test_an_error_of_a_new_class_takes_the_code_of_its_base() -> None:
 
 
 def test_an_error_without_a_code_says_where_to_add_it() -> None:
-    with pytest.raises(LookupError, match=r"a2a-1\.0 has no code for Error"):
+    with pytest.raises(LookupError, match=r"Error has no number in a2a-1\.0"):
         BY_VERSION["1.0"].error(errors.Error.__new__(errors.Error))
 
 

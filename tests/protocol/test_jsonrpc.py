@@ -10,20 +10,11 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from a2a.envelopes import BadMember, Member
+from a2a.envelopes.body import MAX_DEPTH, MAX_NODES, holds_nul, nul_in, read_json
+from a2a.envelopes.jsonrpc import ENVELOPE, MAX_BATCH, failure, parse
 from a2a.errors import InvalidRequest, ParseError
-from a2a.jsonrpc import (
-    MAX_BATCH,
-    MAX_DEPTH,
-    MAX_NODES,
-    BadCall,
-    Call,
-    failure,
-    holds_nul,
-    nul_in,
-    parse,
-    read_json,
-    reply,
-)
+from a2a.languages import NEUTRAL
 
 ONE = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "t"}}
 
@@ -39,30 +30,30 @@ def without(name: str) -> bytes:
 def bad(data: bytes) -> tuple[object, str]:
     """The id and the detail of a member that is no request."""
     member = parse(data)
-    assert isinstance(member, BadCall)
+    assert isinstance(member, BadMember)
     assert type(member.error) is InvalidRequest
     return member.id, member.error.facts["detail"]
 
 
 def test_a_request_is_read() -> None:
     wire = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "t"}}
-    assert parse(body()) == Call(id=1, method="tasks/get", params={"id": "t"}, source=wire)
+    assert parse(body()) == Member(id=1, method="tasks/get", params={"id": "t"}, source=wire)
 
 
 @pytest.mark.parametrize("rpc_id", ["", "a", "1", 0, -1, 1, 2**53 + 1, 2**64 - 1, -(2**63)], ids=repr)
 def test_an_id_comes_back_as_it_was(rpc_id: str | int) -> None:
     member = parse(body(id=rpc_id))
-    assert isinstance(member, Call)
+    assert isinstance(member, Member)
     assert (type(member.id), member.id) == (type(rpc_id), rpc_id)
-    assert orjson.loads(reply(rpc_id, b"null")) == {"jsonrpc": "2.0", "id": rpc_id, "result": None}
+    assert orjson.loads(ENVELOPE.reply(rpc_id, b"null")) == {"jsonrpc": "2.0", "id": rpc_id, "result": None}
 
 
 @pytest.mark.parametrize("rpc_id", [1.0, 0.0, -3.0, float(2**53)], ids=repr)
 def test_an_id_without_a_fraction_is_an_integer_and_keeps_its_form(rpc_id: float) -> None:
     member = parse(body(id=rpc_id))
-    assert isinstance(member, Call)
+    assert isinstance(member, Member)
     assert (type(member.id), member.id) == (float, rpc_id)
-    assert reply(rpc_id, b"null") == b'{"jsonrpc":"2.0","id":%s,"result":null}' % str(rpc_id).encode()
+    assert ENVELOPE.reply(rpc_id, b"null") == b'{"jsonrpc":"2.0","id":%s,"result":null}' % str(rpc_id).encode()
 
 
 @pytest.mark.parametrize("rpc_id", [True, False, 1.5, {}, [], [1], {"a": 1}], ids=repr)
@@ -81,13 +72,13 @@ def test_an_id_that_could_not_be_sent_back_exactly_is_refused_as_too_large(rpc_i
 
 def test_an_absent_id_makes_a_notification() -> None:
     member = parse(without("id"))
-    assert isinstance(member, Call)
+    assert isinstance(member, Member)
     assert member.id is UNSET
 
 
 def test_a_null_id_makes_a_request() -> None:
     member = parse(body(id=None))
-    assert isinstance(member, Call)
+    assert isinstance(member, Member)
     assert member.id is None
 
 
@@ -116,13 +107,13 @@ def test_an_absent_method_is_refused() -> None:
 @pytest.mark.parametrize("params", [None, [], [1], {}, "a", 1], ids=repr)
 def test_params_are_the_business_of_the_dialect(params: object) -> None:
     member = parse(body(params=params))
-    assert isinstance(member, Call)
+    assert isinstance(member, Member)
     assert member.params == params
 
 
 def test_absent_params_are_told_from_null() -> None:
     member = parse(without("params"))
-    assert isinstance(member, Call)
+    assert isinstance(member, Member)
     assert member.params is UNSET
 
 
@@ -218,7 +209,7 @@ NUL = {
 @pytest.mark.parametrize(("params", "field"), NUL.values(), ids=NUL)
 def test_the_zero_character_in_params_is_a_violation_of_its_field(params: object, field: str) -> None:
     member = parse(body(params=params))
-    assert isinstance(member, Call)
+    assert isinstance(member, Member)
     assert (member.id, member.nul) == (1, True)
     error = nul_in(member.params)
     assert error is not None
@@ -238,7 +229,7 @@ def test_the_zero_character_elsewhere_is_refused() -> None:
 
 
 def test_a_backslash_before_u0000_is_ordinary_text() -> None:
-    assert isinstance(parse(body(params={"a": "\\u0000"})), Call)
+    assert isinstance(parse(body(params={"a": "\\u0000"})), Member)
 
 
 def test_an_empty_batch_is_refused() -> None:
@@ -263,12 +254,12 @@ def test_a_batch_of_1001_is_refused_as_a_whole() -> None:
 def test_a_bad_member_does_not_spoil_its_batch() -> None:
     members = parse(b"[1," + body() + b",[]," + without("id") + b',{"jsonrpc":"2.0","id":7}]')
     assert isinstance(members, list)
-    assert [type(member) for member in members] == [BadCall, Call, BadCall, Call, BadCall]
+    assert [type(member) for member in members] == [BadMember, Member, BadMember, Member, BadMember]
     assert [member.id for member in members] == [None, 1, None, UNSET, 7]
 
 
 def test_a_failure_has_an_error_and_no_result() -> None:
-    answer = orjson.loads(failure(None, {"code": -32700, "message": "Invalid JSON payload"}))
+    answer = orjson.loads(failure(None, ParseError(), NEUTRAL).payload)
     assert answer == {
         "jsonrpc": "2.0",
         "id": None,
@@ -299,9 +290,9 @@ def test_any_object_is_a_call_or_a_bad_call(changes: dict[str, object], right: b
         member = parse(data)
     except (ParseError, InvalidRequest):
         return
-    assert isinstance(member, Call | BadCall)
-    if isinstance(member, BadCall):
-        assert orjson.loads(reply(member.id, b"1"))["id"] == member.id
+    assert isinstance(member, Member | BadMember)
+    if isinstance(member, BadMember):
+        assert orjson.loads(ENVELOPE.reply(member.id, b"1"))["id"] == member.id
 
 
 @pytest.mark.parametrize("piece", [b"1", b"[]", b"{}", b'""', b'{"a":1}'], ids=repr)

@@ -1,4 +1,4 @@
-"""A version that differs little is a file that makes it by replace(), and two lines in a2a/dialects/__init__.py."""
+"""A version that differs little is a file that makes it by replace(), and two lines in a2a/languages.py."""
 
 import shutil
 import subprocess
@@ -14,25 +14,32 @@ from msgspec.structs import replace
 
 from a2a.dialects import {base}
 
-DIALECT = replace({base}.DIALECT, name="a2a-{version}", version="{version}", methods={base}.methods("{version}"))
+DIALECT = replace({base}.DIALECT, name="a2a-{version}", version="{version}")
 """
 IMPORT, LIST = "from a2a.dialects import rest_0_x, v0_2,", "= (v1_0.DIALECT,"
 SEEN = """
-from a2a import cards, rest
-from a2a.dialects import BY_NAME, choose, unsupported
+from a2a import cards
+from a2a.choice import unsupported
 from a2a.dialects.card_choice import card_encoder
+from a2a.envelopes import Member
+from a2a.languages import DIALECTS, SPOKEN
 
+def choose(endpoint, method, version):
+    member = Member(id=1, method=method, params=None, source=None)
+    return SPOKEN.endpoints[endpoint].choose(member, version)[0]
+
+newest, *_ = DIALECTS
 (send, said), (create, hook) = {params}.items()
-dialect, method = choose(send, "{version}.0")
-assert dialect is BY_NAME["a2a-{version}"]
-assert choose(send, None)[0] is dialect, "the newest is meant by default"
-assert method.decode(said).push_config.version == "{version}"
-assert dialect.methods[create].decode(hook).config.version == "{version}"
-assert cards.VERSIONS == {versions}
-assert unsupported("9.9").facts["supportedVersions"] == ",".join(["0.2", *reversed({versions})])
-assert card_encoder("agent-card.json", "{version}") is dialect.encode_card
-rest.check_version(rest.{family}, "{version}")
-assert rest.NEW.spoken(None, "{version}") is (dialect if rest.{family} is rest.NEW else BY_NAME["a2a-1.0"])
+dialect = choose("rpc", send, "{version}.0")
+assert dialect is newest is SPOKEN.by_name["a2a-{version}"] is SPOKEN.pushing["a2a-{version}"]
+assert choose("rpc", send, None) is dialect, "the newest is meant by default"
+assert dialect.methods[send].decode(said).push_config.url == dialect.methods[create].decode(hook).config.url
+assert SPOKEN.card_versions == {versions}
+assert unsupported("9.9", DIALECTS).facts["supportedVersions"] == ",".join(["0.2", *reversed({versions})])
+assert card_encoder("agent-card.json", "{version}") == (dialect.encode_card, ("{version}",))
+on_path = choose("{family}", send, "{version}")
+assert on_path.name == (dialect.name if "{family}" == "rest" else "a2a-0.3-proto")
+assert choose("{family}", send, None).name != dialect.name, "an older client of REST names no version"
 print("seen")
 """
 HOOK = {"url": "https://x.example"}
@@ -49,14 +56,14 @@ OLD = {
 
 
 @pytest.mark.parametrize(
-    ("version", "base", "params", "family"), [("1.1", "v1_0", NEW, "NEW"), ("0.4", "v0_3", OLD, "OLD")]
+    ("version", "base", "params", "family"), [("1.1", "v1_0", NEW, "rest"), ("0.4", "v0_3", OLD, "rest-0.x")]
 )
 def test_a_version_that_differs_little_takes_a_file_and_two_lines(
     tmp_path: Path, version: str, base: str, params: object, family: str
 ) -> None:
     here = tmp_path / "a2a"
     shutil.copytree(Path(a2a.__file__).parent, here, ignore=shutil.ignore_patterns("__pycache__"))
-    name, table = f"v{version.replace('.', '_')}", here / "dialects" / "__init__.py"
+    name, table = f"v{version.replace('.', '_')}", here / "languages.py"
     (here / "dialects" / f"{name}.py").write_text(FILE.format(base=base, version=version), encoding="utf-8")
     source = table.read_text(encoding="utf-8")
     assert (source.count(IMPORT), source.count(LIST)) == (1, 1)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from a2a.answers import Answer, Frame, Result
 from a2a.dialects import v0_3
-from a2a.dialects.rest_0_x import KIND, PROTO, PROTO_CHANGES, changed, spoken
+from a2a.dialects.rest_0_x import KIND, PROTO, PROTO_CHANGES, changed, form_of
 from a2a.errors import InvalidParams
 from a2a.language import Method
 from a2a.requests import CancelTask, GetTask, ListTasks, SendMessage, StreamMessage, SubscribeToTask
@@ -90,7 +90,7 @@ def fields(error: pytest.ExceptionInfo[InvalidParams]) -> list[str]:
     ids=str,
 )  # fmt: skip
 def test_a_body_tells_its_dialect(body: Any, name: str) -> None:
-    assert spoken(body, None).name == f"a2a-0.3-{name}"
+    assert form_of(body).name == f"a2a-0.3-{name}"
 
 
 # ----------------------------------------------------------------------- sends

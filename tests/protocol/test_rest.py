@@ -1,5 +1,6 @@
 """REST without HTTP: which route a path means, what its params are, and what an error looks like."""
 
+import json
 import re
 from typing import Any
 
@@ -7,22 +8,34 @@ import pytest
 from msgspec import Struct
 
 from a2a import errors
-from a2a.dialects import BY_NAME
-from a2a.errors import InvalidParams, MethodNotFound, VersionNotSupported
-from a2a.language import Dialect
+from a2a.choice import Endpoint, Refused
+from a2a.dialects.errors_1_0 import REST_STATUSES
+from a2a.envelopes import bare
+from a2a.envelopes.bare import NoSuchVerb, Place, form, params_of
+from a2a.errors import InvalidParams, MethodNotFound, entry
+from a2a.language import Language, Rest
+from a2a.languages import SPOKEN, WORDS
 from a2a.requests import SubscribeToTask
-from a2a.rest import NEW, OLD, STATUSES, WORDS, Family, NoSuchVerb, check_version, find, params_of, status_of
+from tests.protocol.speaking import OLD_REST, REST, member
 
-FAMILIES = {"1.0": NEW, "0.x": OLD}
-SPOKEN = [dialect for dialect in BY_NAME.values() if dialect.routes]
+FAMILIES = {"1.0": REST, "0.x": OLD_REST}
+BARE = [language for language in SPOKEN.by_name.values() if language.rest]
 
 
-def of(verb: str, path: str, family: Family = NEW) -> str:
+def rest_of(endpoint: Endpoint) -> Rest:
+    return form(endpoint.neutral)
+
+
+def find(endpoint: Endpoint, verb: str, path: str) -> Place:
+    return bare.find(rest_of(endpoint).routes, verb, path)
+
+
+def of(verb: str, path: str, family: Endpoint = REST) -> str:
     return find(family, verb, path).route.method
 
 
 def asked(
-    verb: str, path: str, *query: tuple[str, str], body: Any = None, family: Family = NEW, **given: str
+    verb: str, path: str, *query: tuple[str, str], body: Any = None, family: Endpoint = REST, **given: str
 ) -> dict[str, Any]:
     return params_of(find(family, verb, path), given, query, {} if body is None else body)
 
@@ -37,22 +50,23 @@ def wrong(verb: str, path: str, *query: tuple[str, str], **more: Any) -> list[st
 # -------------------------------------------------------------------- the table
 
 
-@pytest.mark.parametrize("dialect", SPOKEN, ids=lambda dialect: dialect.name)
-def test_every_method_has_a_route_and_every_route_a_method(dialect: Dialect) -> None:
-    assert {route.method for route in dialect.routes} == set(dialect.methods)
+@pytest.mark.parametrize("dialect", BARE, ids=lambda dialect: dialect.name)
+def test_every_method_has_a_route_and_every_route_a_method(dialect: Language) -> None:
+    assert {route.method for route in form(dialect).routes} == set(dialect.methods)
 
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
-def test_every_template_leads_to_its_own_route(family: Family) -> None:
-    for route in family.main.routes:
+def test_every_template_leads_to_its_own_route(family: Endpoint) -> None:
+    for route in rest_of(family).routes:
         found = find(family, route.verb, re.sub(r"\{(\w+)\}", r"a-\1", route.path))
         assert found.route is route
         assert all(value == f"a-{name}" for name, value in found.variables.items())
 
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
-def test_streams_are_subscribed_by_post_and_get(family: Family) -> None:
-    verbs = {route.verb for route in family.main.routes if family.main.methods[route.method].request is SubscribeToTask}
+def test_streams_are_subscribed_by_post_and_get(family: Endpoint) -> None:
+    methods, routes = family.neutral.methods, rest_of(family).routes
+    verbs = {route.verb for route in routes if methods[route.method].request is SubscribeToTask}
     assert verbs == {"GET", "POST"}
 
 
@@ -87,7 +101,7 @@ def test_a_path_that_nobody_has_is_not_found(path: str) -> None:
     ],
 )
 def test_a_wrong_verb_is_told_the_right_ones(verb: str, path: str, allowed: str) -> None:
-    for family, before in ((NEW, path), (OLD, path.replace("extendedAgentCard", "card"))):
+    for family, before in ((REST, path), (OLD_REST, path.replace("extendedAgentCard", "card"))):
         with pytest.raises(NoSuchVerb) as told:
             find(family, verb, before)
         assert told.value.allowed == allowed
@@ -96,18 +110,18 @@ def test_a_wrong_verb_is_told_the_right_ones(verb: str, path: str, allowed: str)
 
 def test_an_empty_id_is_an_id_that_the_decoder_refuses() -> None:
     for path in ("/tasks/", "/tasks/:cancel", "/tasks//pushNotificationConfigs"):
-        found = find(NEW, "POST" if "cancel" in path else "GET", path)
+        found = find(REST, "POST" if "cancel" in path else "GET", path)
         assert "" in found.variables.values()
     with pytest.raises(InvalidParams) as told:
-        NEW.main.methods["GetTask"].decode(asked("GET", "/tasks/"))
+        REST.neutral.methods["GetTask"].decode(asked("GET", "/tasks/"))
     assert told.value.violations == (("id", "must not be empty"),)
 
 
 @pytest.mark.parametrize("id", ["a", "a:b", "a:cancel:b", ":", "..", "é\u2028", "a b", "%2F", "\ufffd", "x" * 60_000])
 def test_an_id_may_hold_anything_but_a_slash(id: str) -> None:
-    found = find(NEW, "GET", f"/tasks/{id}")
+    found = find(REST, "GET", f"/tasks/{id}")
     assert (found.route.method, found.variables) == ("GetTask", {"id": id})
-    assert find(NEW, "POST", f"/tasks/{id}:cancel").variables == {"id": id}
+    assert find(REST, "POST", f"/tasks/{id}:cancel").variables == {"id": id}
 
 
 # -------------------------------------------------------------------- versions
@@ -115,10 +129,10 @@ def test_an_id_may_hold_anything_but_a_slash(id: str) -> None:
 
 @pytest.mark.parametrize(
     ("family", "spoken"),
-    [(NEW, {None, "", "1.0", "1.0.1"}), (OLD, {None, "", "0.3", "0.3.0", "0.2", "0.2.9"})],
+    [(REST, {None, "", "1.0", "1.0.1"}), (OLD_REST, {None, "", "0.3", "0.3.0", "0.2", "0.2.9"})],
     ids=FAMILIES,
 )
-def test_a_version_must_be_that_of_the_path(family: Family, spoken: set[str | None]) -> None:
+def test_a_version_must_be_that_of_the_path(family: Endpoint, spoken: set[str | None]) -> None:
     for version in (
         None,
         "",
@@ -135,13 +149,15 @@ def test_a_version_must_be_that_of_the_path(family: Family, spoken: set[str | No
         "1.0\n",
         "1" * 99,
     ):
+        get = next(name for name in family.neutral.methods if name.endswith(("GetTask", "tasks/get")))
         if version in spoken:
-            check_version(family, version)
+            family.choose(member(get), version)
         else:
-            with pytest.raises(VersionNotSupported) as told:
-                check_version(family, version)
-            assert told.value.facts["supportedVersions"] == ",".join(reversed(family.versions))
-            assert len(told.value.facts["requestedVersion"]) <= 32
+            with pytest.raises(Refused) as told:
+                family.choose(member(get), version)
+            facts = told.value.error.facts
+            assert facts["supportedVersions"] == ("1.0" if family is REST else "0.2,0.3")
+            assert len(facts["requestedVersion"]) <= 32
 
 
 # ---------------------------------------------------------------------- params
@@ -166,7 +182,7 @@ def test_members_of_the_query_have_the_types_of_the_params() -> None:
     ) == {
         "pageSize": 5, "status": 3, "includeArtifacts": True, "contextId": "7", "pageToken": "x", "historyLength": -1,
     }  # fmt: skip
-    assert asked("GET", "/tasks", ("limit", "5e0"), ("status", "working"), ("cursor", "1"), family=OLD) == {
+    assert asked("GET", "/tasks", ("limit", "5e0"), ("status", "working"), ("cursor", "1"), family=OLD_REST) == {
         "limit": 5, "status": "working", "cursor": "1",
     }  # fmt: skip
 
@@ -211,7 +227,7 @@ def test_a_contradiction_is_named_and_saying_the_same_twice_is_none() -> None:
 @pytest.mark.parametrize("body", [[], "text", 5, True, None], ids=repr)
 def test_a_body_is_an_object(body: Any) -> None:
     with pytest.raises(InvalidParams) as told:
-        params_of(find(NEW, "POST", "/message:send"), {}, (), body)
+        params_of(find(REST, "POST", "/message:send"), {}, (), body)
     assert told.value.violations == (("body", "must be a JSON object"),)
 
 
@@ -224,26 +240,28 @@ def test_the_character_that_no_database_holds_is_refused() -> None:
 
 
 def test_every_error_has_a_status_of_its_own_row() -> None:
-    assert set(STATUSES) == set(errors.ALL)
+    assert set(REST_STATUSES) == set(errors.ALL)
 
 
 @pytest.mark.parametrize("error", errors.ALL, ids=lambda error: error.reason)
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
-def test_an_error_says_its_status_and_its_reason(family: Family, error: type[errors.Error]) -> None:
-    wire = family.encode_error(error(detail="why"), None)
+def test_an_error_says_its_status_and_its_reason(family: Endpoint, error: type[errors.Error]) -> None:
+    failure = bare.failure(None, error(detail="why"), family.neutral)
+    wire = json.loads(failure.payload)
     told = wire["error"]
     assert set(told) == {"code", "status", "message", "details"}
-    assert (told["code"], told["status"]) == status_of(error())
+    assert (told["code"], told["status"]) == REST_STATUSES[error]
+    assert (failure.status, failure.code) == (told["code"], family.neutral.codes[error])
     assert told["message"] == f"{error.sentence}: why"
     assert told["details"][0]["reason"] == error.reason
     assert told["details"][0]["metadata"] == {"detail": "why"}
-    assert set(wire) - {"error"} == (set() if family is NEW else {"code", "message", "type"})
+    assert set(wire) - {"error"} == (set() if family is REST else {"code", "message", "type"})
 
 
 def test_a_status_that_http_alone_has_wins() -> None:
     names = {405: "UNIMPLEMENTED", 408: "DEADLINE_EXCEEDED", 413: "INVALID_ARGUMENT", 415: "INVALID_ARGUMENT"}
     for status, name in names.items():
-        told = NEW.encode_error(errors.InvalidRequest(detail="x"), status)["error"]
+        told = json.loads(bare.failure(None, errors.InvalidRequest(detail="x"), REST.neutral, status).payload)["error"]
         assert (told["code"], told["status"]) == (status, name)
 
 
@@ -254,13 +272,13 @@ def test_a_new_kind_of_an_error_has_the_status_of_its_kind() -> None:
     class Unheard(Exception):
         pass
 
-    assert status_of(GoneForGood()) == (404, "NOT_FOUND")
+    assert bare.failure(None, GoneForGood(), REST.neutral).status == 404
     with pytest.raises(LookupError):
-        status_of(Unheard())  # type: ignore[arg-type]
+        entry(REST_STATUSES, Unheard(), "HTTP status")  # type: ignore[arg-type]
 
 
 def test_queries_hold_only_plain_members() -> None:
-    for dialect in SPOKEN:
-        for route in dialect.routes:
+    for dialect in BARE:
+        for route in form(dialect).routes:
             assert route.query is None or issubclass(route.query, Struct)
     assert "metadata" not in asked("GET", "/tasks/t", ("metadata", "x"))

@@ -14,7 +14,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from a2a import rest
+from a2a.dialects.errors_1_0 import REST_STATUSES
 from a2a.errors import TaskNotCancelable, TaskNotFound
 from a2a.events import ArtifactAdded, MessageAdded, StatusChanged
 from a2a.states import TaskState
@@ -155,7 +155,7 @@ def test_every_outcome_and_status_that_a_call_may_have_can_be_chosen(admin: Clie
     assert set(re.findall(r"\?outcome=([a-z]+)", shown)) == {*Exchange.OUTCOMES, "none"}
     assert "?caller__name=olga" in shown
     of_http = {200, 204, 405, 408, 413, 415}
-    assert set(STATUSES) == of_http | {status for status, _ in rest.STATUSES.values()}
+    assert set(STATUSES) == of_http | {status for status, _ in REST_STATUSES.values()}
 
 
 def test_the_page_of_an_exchange_leads_to_the_calls_from_its_address(admin: Client, owner: Principal) -> None:

@@ -14,8 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tasks_app.exchanges.recording import recorder
-from tasks_app.transports import http
-from tasks_app.transports.jsonrpc import jsonrpc
+from tasks_app.transports import keys
+from tasks_app.transports.enveloped import jsonrpc
 from tests.conftest import PATIENCE, Person
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
@@ -58,10 +58,10 @@ VALUES = st.recursive(
 
 @pytest.fixture
 def written_behind(lanes: None) -> Iterator[None]:
-    http._cache.clear()
+    keys._cache.clear()
     yield
     assert recorder.drain(PATIENCE)
-    http._cache.clear()
+    keys._cache.clear()
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

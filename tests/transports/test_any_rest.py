@@ -13,13 +13,15 @@ from django.urls import Resolver404, resolve
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from a2a.rest import NEW, OLD
+from a2a.dialects import rest_0_x, v1_0
+from a2a.envelopes.bare import form
 from tests.conftest import PATIENCE, Person
 from tests.transports.test_any_bytes import VALUES, places, written_behind  # noqa: F401  # a fixture
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 
-TEMPLATES = sorted({"/v1" + route.path for route in OLD.main.routes} | {route.path for route in NEW.main.routes})
+OLD, NEW = form(rest_0_x.PROTO).routes, form(v1_0.DIALECT).routes
+TEMPLATES = sorted({"/v1" + route.path for route in OLD} | {route.path for route in NEW})
 BODIES: list[Any] = [
     {"message": {"messageId": "n", "role": "ROLE_USER", "parts": [{"text": "hi"}, {"data": {"a": [1]}}]}},
     {

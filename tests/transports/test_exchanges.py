@@ -25,7 +25,7 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.exchanges.redaction import MASK, TEXT_BYTES, redacted
 from tasks_app.exchanges.responses import response_text
 from tasks_app.models import Event, Exchange, ExchangeBody, Task
-from tasks_app.transports import jsonrpc
+from tasks_app.transports import receiving
 from tests.conftest import PATIENCE, Person, Server, until
 from tests.story import LiveDoor, NewSpeaker
 
@@ -269,8 +269,8 @@ def test_every_member_of_a_batch_has_one_exchange(post: Post) -> None:
 def test_members_whose_turn_comes_when_enough_was_answered_are_refused_undone(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jsonrpc, "AT_ONCE", 1)
-    monkeypatch.setattr(jsonrpc, "BATCH_BYTES", 1_000)
+    monkeypatch.setattr(receiving, "AT_ONCE", 1)
+    monkeypatch.setattr(receiving, "BATCH_BYTES", 1_000)
     _, content = post([new("x" * 600, rpc_id=1), new(rpc_id=2), call("ListTasks", {}, 3), without_id(new())])
     first, *others = json.loads(content)
     assert len(json.dumps(first)) > 1_000
@@ -300,7 +300,7 @@ def test_a_small_list_is_recorded_as_it_was(post: Post) -> None:
 
 
 def test_lists_of_a_batch_come_one_after_another(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonrpc, "BATCH_BYTES", 30_000)
+    monkeypatch.setattr(receiving, "BATCH_BYTES", 30_000)
     post(new("x" * 20_000))
     post(new("x" * 20_000))
     _, content = post([call("ListTasks", {}, number) for number in range(8)])

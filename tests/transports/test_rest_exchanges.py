@@ -218,7 +218,7 @@ def test_a_fault_of_ours_is_told_by_reference_only(
     def fail(*_: Any) -> None:
         raise RuntimeError("hunter2")
 
-    monkeypatch.setattr("tasks_app.transports.calls.perform", fail)
+    monkeypatch.setattr("tasks_app.transports.handling.perform", fail)
     status, content = ask("GET", f"{family}/tasks/t")
     error = json.loads(content)["error"]
     assert (status, error["status"]) == (500, "INTERNAL")

@@ -17,7 +17,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.models import ApiKey, Task
 from tasks_app.transports import streams
-from tasks_app.transports.jsonrpc import jsonrpc
+from tasks_app.transports.enveloped import jsonrpc
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask
 

@@ -21,7 +21,7 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.models import ApiKey, Exchange, ExchangeBody, Task
 from tasks_app.operations import waiting as operation
 from tasks_app.transports import waiting
-from tasks_app.transports.http import Unfinished
+from tasks_app.transports.waiting import Unfinished
 from tests.agents import GEO
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask

@@ -119,7 +119,7 @@ LAST_CHUNK = event_document(
 COMPLETES_EVENT = event_document(COMPLETES, task_id=TASK, context_id=CONTEXT, seq=5)
 
 READ_WEBHOOK = PushConfig(
-    id="push-cfg-1", task_id=TASK, url="https://client.example.com/hooks/a2a", schemes=("Bearer",), version="1.0"
+    id="push-cfg-1", task_id=TASK, url="https://client.example.com/hooks/a2a", schemes=("Bearer",)
 )
 """Neither its token nor its credentials are read back (docs/protocol.md#secrets)."""
 WRITTEN_WEBHOOK = replace(READ_WEBHOOK, token="tok-9f2c")

@@ -50,14 +50,13 @@ def full(media_type: str | None, *data: Part) -> Message:
     )
 
 
-def webhook(version: str, path: str) -> PushConfig:
+def webhook(path: str) -> PushConfig:
     return PushConfig(
         id="push-cfg-1",
         url="https://client.example.com/hooks/a2a",
         token="tok-9f2c",
         schemes=("Bearer",),
         credentials="s3cr3t",
-        version=version,
         path=path,
     )
 
@@ -75,7 +74,7 @@ REQUESTS_1_0: dict[str, Request] = {
         return_immediately=True,
         history_length=5,
         accepted_output_modes=MODES,
-        push_config=webhook("1.0", "configuration.taskPushNotificationConfig.url"),
+        push_config=webhook("configuration.taskPushNotificationConfig.url"),
         metadata={"trace": "abc"},
     ),
     "SendStreamingMessage.request": StreamMessage(message=minimal("text/plain")),
@@ -91,7 +90,7 @@ REQUESTS_1_0: dict[str, Request] = {
     "ListTasks.request.next-page": ListTasks(context_id=CONTEXT, page_size=1, page_token="b3BhcXVl"),
     "CancelTask.request": CancelTask(id=TASK, metadata={"reason": "user"}),
     "SubscribeToTask.request": SubscribeToTask(id=TASK),
-    "CreateTaskPushNotificationConfig.request": CreatePushConfig(task_id=TASK, config=webhook("1.0", "url")),
+    "CreateTaskPushNotificationConfig.request": CreatePushConfig(task_id=TASK, config=webhook("url")),
     "GetTaskPushNotificationConfig.request": GetPushConfig(task_id=TASK, id="push-cfg-1"),
     "ListTaskPushNotificationConfigs.request": ListPushConfigs(task_id=TASK, page_size=10),
     "DeleteTaskPushNotificationConfig.request": DeletePushConfig(task_id=TASK, id="push-cfg-1"),
@@ -106,7 +105,7 @@ REQUESTS_0_2: dict[str, Request] = {
         message=full(None, Part(data={"locale": "de-DE"}, metadata={"source": "form"})),
         history_length=5,
         accepted_output_modes=MODES,
-        push_config=webhook("0.3", "configuration.pushNotificationConfig.url"),
+        push_config=webhook("configuration.pushNotificationConfig.url"),
         metadata={"trace": "abc"},
     ),
     "message-stream.request": StreamMessage(message=minimal(None)),
@@ -121,7 +120,7 @@ REQUESTS_0_2: dict[str, Request] = {
     ),
     "tasks-cancel.request": CancelTask(id=TASK, metadata={"reason": "user"}),
     "tasks-resubscribe.request": SubscribeToTask(id=TASK, closes=True),
-    "push-set.request": CreatePushConfig(task_id=TASK, config=webhook("0.3", "pushNotificationConfig.url")),
+    "push-set.request": CreatePushConfig(task_id=TASK, config=webhook("pushNotificationConfig.url")),
     "push-get.request": GetPushConfig(task_id=TASK, id="push-cfg-1"),
     "push-get.request.task-only": GetPushConfig(task_id=TASK, id=None),
     "push-list.request": ListPushConfigs(task_id=TASK, page_size=100),

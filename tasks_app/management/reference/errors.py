@@ -1,8 +1,8 @@
 """The page of errors, generated from their classes and from the tables of codes and statuses."""
 
-from a2a.dialects import DIALECTS
+from a2a.dialects.errors_1_0 import REST_STATUSES
 from a2a.errors import ALL, Error
-from a2a.rest import STATUSES
+from a2a.languages import DIALECTS
 from tasks_app.management.reference.markdown import code, page, sentence, table
 
 INTRODUCTION = """
@@ -31,5 +31,5 @@ def _codes(error: type[Error]) -> str:
 
 
 def _status(error: type[Error]) -> str:
-    number, name = STATUSES[error]
+    number, name = REST_STATUSES[error]
     return f"{number} {code(name)}"

@@ -1,8 +1,9 @@
 """The page of methods, generated from the requests, the dialects that decode them and the operations."""
 
-from a2a.dialects import DIALECTS
+from a2a.dialects import rest_0_x, v1_0
+from a2a.envelopes.bare import form
+from a2a.languages import DIALECTS
 from a2a.requests import Request
-from a2a.rest import NEW, OLD
 from tasks_app.management.reference.markdown import code, page, sentence, table
 from tasks_app.operations import OPERATIONS
 
@@ -11,7 +12,7 @@ Each operation has a name in every version, over JSON-RPC at `POST /jsonrpc` and
 of the operation. A capability can be switched off by its setting. Paths of all doors:
 [clients](../clients.md#addresses).
 """
-FAMILIES = {"1.0": ("", NEW), "0.3": ("/v1", OLD), "0.2": ("/v1", OLD)}
+FORMS = {"1.0": ("", v1_0.DIALECT), "0.3": ("/v1", rest_0_x.PROTO), "0.2": ("/v1", rest_0_x.PROTO)}
 """The path prefix and the REST routes of each version."""
 
 
@@ -34,5 +35,5 @@ def _section(request: type[Request]) -> str:
 
 
 def _routes(version: str, method: str) -> list[str]:
-    prefix, family = FAMILIES[version]
-    return [code(f"{route.verb} {prefix}{route.path}") for route in family.main.routes if route.method == method]
+    prefix, language = FORMS[version]
+    return [code(f"{route.verb} {prefix}{route.path}") for route in form(language).routes if route.method == method]

@@ -1,0 +1,91 @@
+"""The JSON-RPC 2.0 envelope: a version, an id, and a method with params; a result or an error."""
+
+from typing import Any
+
+import orjson
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from a2a.envelopes import AnyMember, BadMember, Envelope, Failure, Id, Member
+from a2a.envelopes.body import holds_nul, path_of_nul, read_json
+from a2a.errors import Error, InvalidRequest
+from a2a.language import Language
+
+MAX_BATCH = 1_000
+MAX_ID = 1_024
+MAX_FLOAT_ID = 2**53
+"""Up to here a float is the number that was sent; integers have 64 bits."""
+MEDIA = "application/json"
+
+
+def parse(body: bytes) -> AnyMember | list[AnyMember]:
+    """Return a single member, or the members of a batch. Raises ParseError and InvalidRequest for the whole body."""
+    value = read_json(body)
+    nul = holds_nul(body)
+    if isinstance(value, list):
+        if not value:
+            raise InvalidRequest(detail="a batch must have at least one member")
+        if len(value) > MAX_BATCH:
+            raise InvalidRequest(detail=f"a batch may have {MAX_BATCH} members at most, not {len(value)}")
+        return [_member(item, nul) for item in value]
+    return _member(value, nul)
+
+
+def head(rpc_id: Id) -> bytes:
+    """Return the bytes before the result of a call that succeeded."""
+    return b'{"jsonrpc":"2.0","id":' + orjson.dumps(rpc_id) + b',"result":'
+
+
+def failure(rpc_id: Id, error: Error, language: Language, status: int | None = None) -> Failure:
+    """Return the answer to a call that failed."""
+    wire = language.error(error)
+    payload = b'{"jsonrpc":"2.0","id":' + orjson.dumps(rpc_id) + b',"error":' + orjson.dumps(wire) + b"}"
+    return Failure(payload, wire["code"], status or language.status(error))
+
+
+ENVELOPE = Envelope(name="jsonrpc", parse=parse, head=head, tail=b"}", failure=failure, media=lambda language: MEDIA)
+
+
+def _member(value: Any, nul: bool) -> AnyMember:
+    member = _checked(value, nul)
+    return replace(member, source=value) if isinstance(member, BadMember) else member
+
+
+def _checked(value: Any, nul: bool) -> AnyMember:
+    if not isinstance(value, dict):
+        return _bad(None, f"a request must be an object, not {_kind(value)}")
+    rpc_id = value.get("id", UNSET)
+    if not (rpc_id is UNSET or rpc_id is None or type(rpc_id) in (str, int)) and (wrong := _wrong_id(rpc_id)):
+        return _bad(None, wrong)
+    # PostgreSQL can store U+0000 in no text at all; an id is recorded whatever else is wrong.
+    if isinstance(rpc_id, str) and "\0" in rpc_id:
+        return _bad(None, "id holds the character U+0000")
+    if isinstance(rpc_id, str) and len(rpc_id) > MAX_ID:
+        return _bad(None, f"id must have {MAX_ID} characters at most")
+    id_or_null: Id = None if rpc_id is UNSET else rpc_id
+    if value.get("jsonrpc") != "2.0":
+        return _bad(id_or_null, 'jsonrpc must be "2.0"')
+    method = value.get("method")
+    if not isinstance(method, str) or not method:
+        return _bad(id_or_null, "method must be a non-empty string")
+    if nul and (path := path_of_nul(value | {"params": None})) is not None:
+        return _bad(id_or_null, f"{path or 'the name of a member'} holds the character U+0000")
+    return Member(id=rpc_id, method=method, params=value.get("params", UNSET), source=value, nul=nul)
+
+
+def _wrong_id(rpc_id: Any) -> str | None:
+    """Return the reason why a value that is no text and no integer cannot be an id. A number such as 1.0 can."""
+    if not isinstance(rpc_id, float):
+        return f"id must be a string or an integer, not {_kind(rpc_id)}"
+    if abs(rpc_id) > MAX_FLOAT_ID:
+        return "id must be sent as a string: this number is too large to be sent back exactly"
+    return None if rpc_id.is_integer() else "id must be a string or an integer, not a fraction"
+
+
+def _bad(rpc_id: Id, detail: str) -> BadMember:
+    return BadMember(id=rpc_id, error=InvalidRequest(detail=detail))
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")

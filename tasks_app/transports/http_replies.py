@@ -1,0 +1,139 @@
+"""Replies over HTTP: a JSON body, server-sent events, or spaces and at last a body.
+
+An answer that is long in coming sends its headers early, then a space again and again, which JSON allows before a value
+(RFC 8259, section 2). So neither a proxy nor a client gives up. A fault can then be no status any more: it ends the
+connection before the answer is complete. The client sees that, and sends its message again with the id it has.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from functools import partial
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+
+from a2a import sse
+from tasks_app.callers.account import Holding
+from tasks_app.off_loop import LARGE, off_loop
+from tasks_app.transports.call import Call, Reply
+from tasks_app.transports.compression import compressed
+from tasks_app.transports.http import add_headers, answer, headers_of
+from tasks_app.transports.receiving import Batch
+from tasks_app.transports.streams import End as StreamEnd
+from tasks_app.transports.streams import Page, Stream
+from tasks_app.transports.waiting import Unfinished
+
+SPACE = b" "
+LAST_WORDS = {StreamEnd.REVOKED: sse.REVOKED, StreamEnd.TOO_LONG: sse.TOO_LONG, StreamEnd.DRAINING: sse.DRAINING}
+"""The comments that say why a stream ends, where its events do not."""
+
+
+async def response_to(request: HttpRequest, call: Call, reply: Reply | Batch) -> HttpResponseBase:
+    """Return the HTTP answer to a call, or to a batch."""
+    if isinstance(reply, Batch):
+        return await compressed(request, await _batch(reply))
+    return await compressed(request, _single(request, call, reply), reply.holding)
+
+
+def _single(request: HttpRequest, call: Call, reply: Reply) -> HttpResponseBase:
+    request_id, media, headers = reply.request_id, reply.wrapping.media, reply.headers
+    if reply.stream is not None:
+        return StreamingHttpResponse(
+            frames(reply.stream), content_type="text/event-stream", headers=_stream_headers(reply)
+        )
+    if reply.late is not None:
+        return _late(spaced(partial(reply.late.payload, started=True)), request_id, media, headers)
+    if reply.payload is None:
+        return HttpResponse(status=204, headers={"X-Request-ID": request_id} | headers)
+    if _is_expected_as_stream(request, call, reply):
+        event = sse.frame(reply.payload)
+        return HttpResponse(event, content_type="text/event-stream", headers=_stream_headers(reply))
+    response = answer(reply.payload, request_id, reply.status, media, headers)
+    if reply.error is not None:
+        add_headers(response, reply.error)
+    _release_after(response, reply.holding)
+    return response
+
+
+def _is_expected_as_stream(request: HttpRequest, call: Call, reply: Reply) -> bool:
+    """Return whether the client reads nothing but a stream here: it is older than A2A-Version
+    (docs/protocol.md#envelope). An error that has an HTTP status is told by that."""
+    is_for_older = reply.error_as_stream and call.version is None and reply.status == 200
+    return is_for_older and request.headers.get("Accept") == "text/event-stream"
+
+
+async def _batch(batch: Batch) -> HttpResponseBase:
+    """Return the answer to a batch; 204 when all are notifications."""
+    if batch.silent:
+        await batch.work
+        return HttpResponse(status=204, headers={"X-Request-ID": batch.request_id} | batch.headers)
+    done, _ = await asyncio.wait({batch.work}, timeout=settings.A2A_PING_SECONDS)
+    if not done:
+        # Its status is 200 whatever the members are answered.
+        return _late(spaced(batch.payload), batch.request_id, "application/json", batch.headers)
+    response = answer(await batch.payload(), batch.request_id, headers=batch.headers)
+    for reply in batch.work.result():
+        _release_after(response, reply.holding)
+    return response
+
+
+def _late(pieces: AsyncIterator[bytes], request_id: str, media: str, headers: dict[str, str]) -> StreamingHttpResponse:
+    """Return an answer whose headers go out now. A proxy must pass each space on at once, so it compresses nothing."""
+    early = headers_of(request_id, headers) | {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
+    return StreamingHttpResponse(pieces, content_type=media, headers=early)
+
+
+def _release_after(response: HttpResponseBase, holding: Holding | None) -> None:
+    """Take a large answer out of its caller's account when the response is closed."""
+    if holding:
+        response._resource_closers.append(holding.release)  # type: ignore[attr-defined]  # Django has it
+
+
+def _stream_headers(reply: Reply) -> dict[str, str]:
+    own = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+    return own | {"X-Request-ID": reply.request_id} | reply.headers
+
+
+async def frames(stream: Stream) -> AsyncIterator[bytes]:
+    """Yield a stream as server-sent events: comments when it is quiet, and a fault as the last event."""
+    start = sse.RETRY
+    async with aclosing(stream.pages()) as pages:
+        async for page in pages:
+            if not page:
+                yield sse.PING
+                continue
+            large = sum(len(data) for _, data in page) > LARGE
+            chunk = await off_loop(_framed, page) if large else _framed(page)
+            del page  # It may be large, and the next one long in coming.
+            stream.sent(len(chunk))
+            if start:
+                chunk, start = start + chunk, b""
+            yield chunk
+            del chunk
+    if stream.failure:
+        yield b"event: error\n" + sse.frame(stream.failure)
+    elif words := LAST_WORDS.get(stream.end):
+        yield words
+
+
+def _framed(page: Page) -> bytes:
+    if len(page) == 1:
+        return sse.frame(page[0][1], page[0][0])
+    return b"".join([sse.frame(data, seq) for seq, data in page])
+
+
+async def spaced(begin: Callable[[], Awaitable[bytes]]) -> AsyncIterator[bytes]:
+    """Yield a space, another after each silence, and what comes of the work. The work ends with the iteration."""
+    work = asyncio.ensure_future(begin())
+    try:
+        yield SPACE
+        while not (await asyncio.wait({work}, timeout=settings.A2A_PING_SECONDS))[0]:
+            yield SPACE
+        yield work.result()
+    finally:
+        work.cancel()
+        with contextlib.suppress(asyncio.CancelledError, Unfinished):
+            await work

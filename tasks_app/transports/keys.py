@@ -1,0 +1,36 @@
+"""The callers of calls: whose API key it is, remembered for a moment."""
+
+import time
+from collections.abc import Awaitable, Callable
+
+from a2a.errors import InvalidKey, Unauthenticated
+from tasks_app.callers.access import Caller, FindCaller, digests
+from tasks_app.database.bridge import bridge
+
+TRUSTED_SECONDS = 1.0
+"""How long a key that was looked up is trusted: a revoked one works no longer than this."""
+KEY_SECONDS = 15.0
+"""Seconds between two looks whether the key of an open stream, or of a call that waits, is revoked."""
+LONGEST_KEY = 512
+MAX_CACHED = 10_000
+
+_cache: dict[str, tuple[float, Caller]] = {}
+
+
+async def authenticate(key: str, left: Callable[[], Awaitable[None]] | None = None) -> Caller:
+    """Return the caller behind an API key. Raises Unauthenticated and InvalidKey, and Left."""
+    if not key:
+        raise Unauthenticated
+    if len(key) > LONGEST_KEY:
+        raise InvalidKey
+    now = time.monotonic()
+    cached = _cache.get(key)
+    if cached is not None and cached[0] > now:
+        return cached[1]
+    caller: Caller | None = await bridge.ask(FindCaller(digests(key)), left=left)
+    if caller is None:
+        raise InvalidKey
+    if len(_cache) >= MAX_CACHED:
+        _cache.clear()
+    _cache[key] = (now + TRUSTED_SECONDS, caller)
+    return caller

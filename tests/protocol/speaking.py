@@ -1,0 +1,29 @@
+"""The languages of the server, by version, and the choice among those of the JSON-RPC endpoint."""
+
+from typing import Any
+
+from a2a.choice import Refused
+from a2a.envelopes import Member
+from a2a.errors import Error
+from a2a.language import Language, Method
+from a2a.languages import DIALECTS, NEUTRAL, SPOKEN
+
+BY_VERSION = {dialect.version: dialect for dialect in DIALECTS}
+RPC, REST, OLD_REST = (SPOKEN.endpoints[name] for name in ("rpc", "rest", "rest-0.x"))
+
+
+def member(method: str, params: Any = None) -> Member:
+    return Member(id=1, method=method, params=params, source=None)
+
+
+def choose(method: str, version: str | None, pin: str | None = None) -> tuple[Language, Method]:
+    return RPC.choose(member(method), version, pin)
+
+
+def neutral(error: Error) -> dict[str, Any]:
+    return NEUTRAL.error(error)
+
+
+def wire(refused: Refused) -> dict[str, Any]:
+    """Return the error object of a refusal."""
+    return (refused.language or NEUTRAL).error(refused.error)
