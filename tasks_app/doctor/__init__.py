@@ -1,6 +1,6 @@
-"""Examines a live system and says what is wrong with it: logs against rows, work without a way forward, processes.
+"""The doctor: finds what is wrong with a live system in event logs, stuck work, and processes.
 
-It only reads, in short snapshots, so that it may be run at any time. What it finds is for an operator to mend.
+It only reads, in short snapshots, so it may run at any time. Each finding tells an operator what to do.
 """
 
 from tasks_app.doctor.examination import Examination, examine

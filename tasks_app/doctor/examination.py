@@ -1,4 +1,4 @@
-"""All examinations, in one order."""
+"""The whole examination: processes, then work, then event logs."""
 
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -8,25 +8,28 @@ from msgspec import Struct
 from tasks_app import clock
 from tasks_app.doctor.finding import Finding
 from tasks_app.doctor.logs import examine_logs
-from tasks_app.doctor.machines import examine_machines
+from tasks_app.doctor.processes import examine_processes
 from tasks_app.doctor.work import examine_work
 
 
 class Examination(Struct):
-    """The count of what was examined so far."""
+    """The progress of an examination."""
 
     tasks: int = 0
-    """Tasks whose log was folded."""
+    """Tasks whose log has been examined."""
     findings: int = 0
 
 
 def examine(
     limit: int | None, examination: Examination, progress: Callable[[Examination], None] = lambda _: None
 ) -> Iterator[Finding]:
-    """Yield what is wrong, counting in the examination. The logs are those of the newest tasks: at most so many, or all
-    of them for None. The progress is told after each page of them."""
+    """Yield findings, and count them in the examination.
+
+    The limit is the number of newest tasks whose logs are examined; None is all. `progress` is called after each page
+    of tasks.
+    """
     now = clock.shared()
-    for finding in chain(examine_machines(now), examine_work(now)):
+    for finding in chain(examine_processes(now), examine_work(now)):
         examination.findings += 1
         yield finding
     for step in examine_logs(limit):

@@ -1,4 +1,4 @@
-"""A finding of an examination."""
+"""The result of an examination: one finding for each thing that is wrong."""
 
 from msgspec import Struct
 
@@ -7,7 +7,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     """One thing that is wrong, and what to do about it."""
 
     kind: str
-    """The examination that found it, such as `log` or `lease`."""
+    """What is wrong, in a word: `log`, `lease`, `task`, `delivery`, `clock`, `retention` or `process`."""
     subject: str
     """The id of the task, webhook or process."""
     problem: str

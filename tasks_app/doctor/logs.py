@@ -1,4 +1,4 @@
-"""Compares the row of a task with its log: no gaps, one end, and the same task when the log is folded."""
+"""Comparison of a task's row with its event log: no gaps, one end, and the log folds to the task in the row."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -15,67 +15,72 @@ from tasks_app.event_log import ReadTask, read_many
 from tasks_app.models import Event, Task
 
 PAGE = 50
-"""Tasks examined in one snapshot: a long one would keep the database from cleaning up behind its writers."""
+"""Tasks examined in one snapshot. While a snapshot is open, the database cannot clean up behind its writers."""
 EVENTS = 500
-"""Events read at once."""
+"""Events fetched at a time."""
 _REMEDY = "Keep a copy of the database and report it: only a fault of the server or of the storage does this."
 
 
 def examine_logs(limit: int | None) -> Iterator[Finding | int]:
-    """Yield what is wrong with the newest tasks, at most so many of them; and, after each page, how many are done."""
-    done, before = 0, ""
-    while limit is None or done < limit:
-        size = PAGE if limit is None else min(PAGE, limit - done)
+    """Yield findings about the newest tasks up to the limit and, after each page, the number of tasks examined."""
+    count, before = 0, ""
+    while limit is None or count < limit:
+        size = PAGE if limit is None else min(PAGE, limit - count)
         with snapshot():
             rows = Task.objects.order_by("-id")
             page = list((rows.filter(id__lt=before) if before else rows)[:size])
-            found = [finding for row in page for finding in examine_task(row)]
-        yield from found
+            findings = [finding for row in page for finding in examine_task(row)]
+        yield from findings
         if not page:
             return
-        done, before = done + len(page), page[-1].id
-        yield done
+        count, before = count + len(page), page[-1].id
+        yield count
 
 
 def examine_task(row: Task) -> Iterator[Finding]:
-    """Yield what is wrong with the log of a task; in a snapshot, for both are read."""
-    numbers, folded, ends = _folded(row)
-    problems = [*_gaps(row, numbers)]
+    """Yield findings about the log of a task. Call it in a snapshot, so that row and log are of the same moment."""
+    numbers, task, ends = _fold_log(row)
+    problems = [*_find_gaps(row, numbers)]
     if len(ends) > 1 or (ends and ends[0] != row.last_seq):
         problems.append(f"it ended with event {ends[0]}, and has {row.last_seq} events")
-    if folded is None:
+    if task is None:
         problems.append("its log has no event that creates a task")
     elif not problems:
-        problems += _differences(row, folded)
+        problems += _find_differences(row, task)
     for problem in problems:
         yield Finding(kind="log", subject=row.id, problem=f"The log of task {row.id}: {problem}.", remedy=_REMEDY)
 
 
-def _folded(row: Task) -> tuple[list[int], TaskValue | None, list[int]]:
-    """Return the numbers of the events, the task that they make, and the numbers of the events that end it."""
+def _fold_log(row: Task) -> tuple[list[int], TaskValue | None, list[int]]:
+    """Return the numbers of the events, the task they fold to, and the numbers of the events that end the task."""
     numbers: list[int] = []
     ends: list[int] = []
-    events = _counted(row, numbers, ends)
+    events = _read_events(row, numbers, ends)
     first = next((event for event in events if isinstance(event, TaskCreated)), None)
     return numbers, None if first is None else fold(None, chain([first], events)), ends
 
 
-def _counted(row: Task, numbers: list[int], ends: list[int]) -> Iterator[EventValue]:
-    """Yield the events of the log, and add their numbers and those of the events that end the task to the lists."""
+def _read_events(row: Task, numbers: list[int], ends: list[int]) -> Iterator[EventValue]:
+    """Yield the events of the log. Add their numbers to `numbers`, and those that end the task to `ends`."""
     for event in Event.objects.filter(task_id=row.id).order_by("seq").iterator(EVENTS):
         numbers.append(event.seq)
         if event.state in TERMINAL:
             ends.append(event.seq)
-        yield event_of(_stored(event))
+        yield event_of(_document_of(event))
 
 
-def _stored(event: Event) -> EventDocument:
+def _document_of(event: Event) -> EventDocument:
     return EventDocument(
-        task_id=event.task_id, context_id="", seq=event.seq, kind=event.kind, payload=event.payload, state=event.state  # type: ignore[arg-type]  # as it was written
-    )  # fmt: skip
+        task_id=event.task_id,
+        context_id="",
+        seq=event.seq,
+        kind=event.kind,  # type: ignore[arg-type]  # the column holds the kinds that the event log writes
+        payload=event.payload,
+        state=event.state,
+    )
 
 
-def _gaps(row: Task, numbers: Iterable[int]) -> Iterator[str]:
+def _find_gaps(row: Task, numbers: Iterable[int]) -> Iterator[str]:
     if list(numbers) != list(range(1, row.last_seq + 1)):
         present = set(numbers)
         missing = [str(seq) for seq in range(1, row.last_seq + 1) if seq not in present]
@@ -83,14 +88,15 @@ def _gaps(row: Task, numbers: Iterable[int]) -> Iterator[str]:
         if missing:
             yield f"events {', '.join(missing[:5])} of {row.last_seq} are missing"
         if beyond:
-            yield f"event {beyond[0]} is beyond the last one that the row knows, {row.last_seq}"
+            yield f"there is an event {beyond[0]}, but by the row event {row.last_seq} is the last"
 
 
-def _differences(row: Task, folded: TaskValue) -> Iterator[str]:
-    if row.state != folded.status.state.value:
-        yield f"it ends in the state {folded.status.state.value}, the row says {row.state}"
-    if row.status != dumps(encode_status(folded.status)):
+def _find_differences(row: Task, task: TaskValue) -> Iterator[str]:
+    """Yield the differences between the folded task and the row, its snapshot included."""
+    if row.state != task.status.state.value:
+        yield f"it ends in the state {task.status.state.value}, the row says {row.state}"
+    if row.status != dumps(encode_status(task.status)):
         yield "its last status is not that of the row"
-    (read,) = read_many([ReadTask(task_id=row.id, sight=None)])
-    if read is None or read.document != document(folded, row.last_seq):
-        yield "folded, it is another task than the snapshot and the events behind it make"
+    (stored,) = read_many([ReadTask(task_id=row.id, sight=None)])
+    if stored is None or stored.document != document(task, row.last_seq):
+        yield "all its events make another task than the snapshot with the events after it"

@@ -1,4 +1,4 @@
-"""One consistent view of a live database, which neither waits for writers nor holds them up."""
+"""A consistent view of a live database that neither waits for writers nor makes them wait."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +10,13 @@ from tasks_app.database.rows import on_postgres
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """Let every statement of the block see the database as of its first one."""
+    """Let every statement of the block see the database as of the first statement."""
     if on_postgres():
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("set transaction isolation level repeatable read, read only")
             yield
         return
-    # Not atomic(): here that begins with the lock of all writers, and a reader needs none.
+    # Not atomic(): on SQLite our settings make it BEGIN IMMEDIATE, which takes the lock of all writers.
     with connection.cursor() as cursor:
         cursor.execute("begin deferred")
     try:

@@ -1,5 +1,4 @@
-"""Finds work without a way forward: expired leases, tasks that no worker can run, webhooks whose
-turn does not come."""
+"""Findings about stuck work: expired leases, tasks that no worker runs, webhooks that no process sends to."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -13,19 +12,20 @@ from tasks_app.doctor.finding import Finding
 from tasks_app.models import Delivery, PushConfig, Task
 
 LATE = timedelta(seconds=60)
-"""By how much something may be late before it is a finding; a busy server is late for a moment, and not ill."""
+"""How late work may be before it is a finding. A busy server is late for a moment without a fault."""
 MOST = 20
-"""Findings of one kind that are listed. More of them say nothing new."""
+"""Findings of one kind that are listed. More of them would say nothing new."""
 
 
 def examine_work(now: datetime) -> Iterator[Finding]:
-    """Yield what is stuck as of now, by the clock of the database."""
-    yield from _leases(now)
-    yield from _waiting(now)
-    yield from _webhooks(now)
+    """Yield findings about stuck work. `now` is the time by the database's clock."""
+    yield from _find_leases(now)
+    yield from _find_waiting(now)
+    yield from _find_webhooks(now)
 
 
-def _leases(now: datetime) -> Iterator[Finding]:
+def _find_leases(now: datetime) -> Iterator[Finding]:
+    """Yield working tasks whose lease or deadline is long over, or that have no lease."""
     sweeps = timedelta(seconds=3 * settings.A2A_SWEEP_SECONDS) + LATE
     working = Task.objects.filter(state=TaskState.WORKING.value)
     late = Q(lease_until__lt=now - sweeps) | Q(lease_until__isnull=False, deadline__lt=now - sweeps)
@@ -34,8 +34,8 @@ def _leases(now: datetime) -> Iterator[Finding]:
             kind="lease",
             subject=task.id,
             problem=f"Task {task.id} of agent {task.agent}: the lease of {task.lease_owner} is over, and no "
-            f"process took the task up.",
-            remedy="Start a server or a worker; if one runs, its sweeper does not: see /readyz and its log.",
+            f"process has taken the task up.",
+            remedy="Start a server or a worker. If one runs, its sweeper does not work: see /readyz and its log.",
         )
     for task in _some(working.filter(lease_until=None, status_at__lt=now - LATE)):
         yield Finding(
@@ -46,7 +46,8 @@ def _leases(now: datetime) -> Iterator[Finding]:
         )
 
 
-def _waiting(now: datetime) -> Iterator[Finding]:
+def _find_waiting(now: datetime) -> Iterator[Finding]:
+    """Yield submitted tasks that no worker has claimed."""
     waiting = Task.objects.filter(state=TaskState.SUBMITTED.value, status_at__lt=now - LATE)
     for task in _some(waiting.exclude(not_before__gt=now - LATE)):
         since = f"for {(now - max(task.status_at, task.not_before or task.status_at)).total_seconds():.0f} s"
@@ -62,15 +63,16 @@ def _waiting(now: datetime) -> Iterator[Finding]:
         yield Finding(kind="task", subject=task.id, problem=problem, remedy=remedy)
 
 
-def _webhooks(now: datetime) -> Iterator[Finding]:
+def _find_webhooks(now: datetime) -> Iterator[Finding]:
+    """Yield webhooks that are overdue, or that have waiting deliveries but no time to send them."""
     active = PushConfig.objects.filter(state="active")
     for config in active.filter(due_at__lt=now - LATE).order_by("due_at")[:MOST]:
         yield Finding(
             kind="delivery",
             subject=config.id,
             problem=f"Webhook {config.id} has been due since {config.due_at:%Y-%m-%d %H:%M:%S} UTC, and no process "
-            f"tries it.",
-            remedy="Start a server or a worker; if one runs, its sender is too slow or has ended: see /readyz.",
+            f"has sent to it.",
+            remedy="Start a server or a worker. If one runs, its sender is too slow or has ended: see /readyz.",
         )
     waits = Delivery.objects.filter(config_id=OuterRef("id"), state="waiting")
     orphans = Delivery.objects.filter(state="waiting", created_at__lt=now - LATE)
@@ -79,7 +81,7 @@ def _webhooks(now: datetime) -> Iterator[Finding]:
         yield Finding(
             kind="delivery",
             subject=config.id,
-            problem=f"Webhook {config.id} has deliveries that wait, and no time at which they are tried.",
+            problem=f"Webhook {config.id} has waiting deliveries, but no time at which they are sent.",
             remedy="Send one of them again: manage.py deliveries retry ID.",
         )
 

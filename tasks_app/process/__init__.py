@@ -1,1 +1,1 @@
-"""The background work of a process, its HTTP server, its health."""
+"""A process of the service: its background work, its HTTP server, its health."""

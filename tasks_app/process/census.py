@@ -1,5 +1,7 @@
-"""Counts the unfinished tasks for the account: about once a second while tasks are made or a cap is reached, never in a
-call."""
+"""The count of unfinished tasks, for the limits of owners and agents.
+
+Counting is too slow for a call. A thread does it about once a second, while tasks are made or a limit is reached.
+"""
 
 import logging
 import threading
@@ -17,16 +19,16 @@ EVERY = 1.0
 
 
 class Census:
-    """The thread that counts, one in every process with doors."""
+    """The thread that counts unfinished tasks, one in every process with doors."""
 
     def __init__(self) -> None:
         self.stopping = threading.Event()
         self.thread: threading.Thread | None = None
         self.last: datetime | None = None
-        """When the last count was begun."""
+        """The time of the last count's begin."""
 
     def start(self) -> None:
-        """Count once, and from then on whenever tasks were made or a cap is reached."""
+        """Count once, then again whenever tasks were made or a limit is reached."""
         if self.thread is not None:
             return
         self.stopping.clear()
@@ -53,7 +55,7 @@ class Census:
             self.stopping.wait(EVERY)
 
     def count(self) -> None:
-        """Count once, now."""
+        """Count now."""
         begun, now = account.begin_count(), clock.now()
         before, self.last = self.last or now, now
         account.end_count(begun, bridge.do(DoApart(lambda: count_unfinished(now, before))))

@@ -1,5 +1,5 @@
-"""HTTP connections on uvicorn, within limits: heads and trailers by bytes and time, readers by their progress, and all
-connections by their number."""
+"""HTTP connections on uvicorn with limits: bytes and time of heads and trailers, progress of readers, and the number of
+connections."""
 
 import asyncio
 import fcntl
@@ -15,119 +15,120 @@ from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 HEAD_BYTES = 32_768
-"""The most that the head of a request may have, and again its trailers."""
+"""The limit for the head of a request, and again for its trailers."""
 FIELD_BYTES = 32
-"""The cost of a field besides its name and value (RFC 9113, 6.5.2, counts so): empty fields are not free."""
+"""Bytes that a field counts besides its name and value, as in RFC 9113, 6.5.2, so that empty fields are not free."""
 MAX_PIPELINE = 64
-"""Requests that may wait on a connection behind the one that is being answered."""
-TINY_BYTES, MOST_TINY = 16, 1_024
-"""Pieces of a body with fewer bytes, and how many of them a body may have: each costs as much as a large one."""
-LEAST_PROGRESS = 16_384
-"""Bytes that a reader must take within A2A_WRITE_SECONDS while more waits for it."""
+"""Requests that may wait on a connection for the answer of an earlier one."""
+TINY_BYTES, MAX_TINY = 16, 1_024
+"""The size below which a piece of a body is tiny, and the tiny pieces of a body. Each costs as much as a large one."""
+MIN_PROGRESS = 16_384
+"""Bytes that a reader must take within A2A_WRITE_SECONDS while more wait for it."""
 LINGER_BYTES, LINGER_SECONDS = 1_000_000, 1.0
-"""The rest that a refused client may still send before its connection is closed: it reads the answer only then."""
+"""What a refused client may still send before its connection is closed. Many clients read the answer only then."""
 DESCRIPTORS = 0.8
 """The part of the process's file descriptors that connections may take. Agents and the database need the rest."""
-RECEIVED = 32_768
-"""Bytes of a connection that the kernel is asked to keep until they are read; Linux takes twice as much."""
+RECEIVE_BUFFER = 32_768
+"""Bytes of a connection that the kernel may hold before they are read. Linux doubles the number."""
 COMPLETE = "taskdesk.complete"
-"""The extension of ASGI in the scope of a request that has arrived as a whole: its body is read without waiting."""
+"""An ASGI extension in the scope of a request that has arrived completely: its body can be read without waiting."""
 CUT = "taskdesk.cut"
-"""The extension of ASGI that is a function: it ends the connection of an answer under way."""
+"""An ASGI extension: a function that ends the connection of an answer under way."""
 SPARE = 16
-"""One in so many connections may exceed the limit for as long as its refusal takes."""
+"""The limit of connections may be exceeded by one in SPARE, for connections that are being refused."""
 
 
 class Refused(Exception):
-    """The request cannot be read any further. Raised inside the parser's callbacks, which ends the parsing."""
+    """Raised in a callback of the parser for a request that must not be read further. It ends the parsing."""
 
     def __init__(self, status: HTTPStatus, detail: str) -> None:
         super().__init__(detail)
         self.status = status
 
 
-def most_connections() -> int:
-    """Return how many connections this process takes: A2A_CONNECTIONS, or less if descriptors are short."""
+def max_connections() -> int:
+    """Return the limit of connections of this process: A2A_CONNECTIONS, or less if file descriptors are few."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
         return settings.A2A_CONNECTIONS
     return max(1, min(settings.A2A_CONNECTIONS, int(descriptors * DESCRIPTORS)))
 
 
-_unserved: dict["Connection", None] = {}
-"""Connections of this process on which no request is being answered, longest first. At the limit the first one gives
-way to a new connection, so that strangers who only hold connections lock no caller out."""
+_idle: dict["Connection", None] = {}
+"""Connections on which no request is being answered, longest idle first. At the limit a new connection replaces the
+first, so that strangers who only hold connections cannot lock others out."""
 
 
 class Connection(HttpToolsProtocol):
-    """One connection. uvicorn alone would wait for ever, and count nothing."""
+    """A connection with limits. uvicorn alone has no deadlines for heads and readers, and counts no bytes."""
 
-    most: int | None = None
-    """The limit of connections, looked up with the first one."""
-    since: float | None = None
-    """When the head under way began; None while none is."""
-    look: asyncio.TimerHandle | None = None
+    limit: int | None = None
+    """The limit of connections, computed when the first one is made."""
+    head_since: float | None = None
+    """The time at which the current head began; None while no head is being read."""
+    timer: asyncio.TimerHandle | None = None
     reading_head = False
     reading_message = False
-    """Between the beginning of a message and its end, trailers included."""
+    """Whether a message is being read, from its first byte to the end of its trailers."""
     head = 0
-    """Bytes of the head, or of the trailers, under way."""
-    silent = 0
-    """Bytes received since the parser last reported a part of a message: of a field without end it reports nothing."""
+    """Bytes of the current head, or of the current trailers."""
+    unreported = 0
+    """Bytes received since the parser last reported a part of a message. A field without end is never reported."""
     hosts = 0
+    """Host headers in the current head."""
     tiny = 0
-    """Tiny pieces of the body under way."""
-    running: RequestResponseCycle | None = None
-    """The request that is being answered; uvicorn's `cycle` is the one that came last."""
-    stuck: tuple[float, int] | None = None
-    """Since when, and with how many bytes left, the reader has been behind."""
-    unread: tuple[float, int] | None = None
-    """Since when, and with how many bytes, the kernel keeps the end of an answer that was given to it as a whole."""
+    """Tiny pieces of the current body."""
+    current: RequestResponseCycle | None = None
+    """The request that is being answered. uvicorn's `cycle` is the request that came last."""
+    progress: tuple[float, int] | None = None
+    """The time of the last look at a slow reader, and the bytes left to write then; None for a reader that keeps up."""
+    kernel_progress: tuple[float, int] | None = None
+    """Like `progress`, for an answer that is wholly in the kernel: the time, and the bytes not acknowledged then."""
     extensions: Any = None
-    """Extensions of ASGI that each request of this connection may use."""
+    """The ASGI extensions of each request of this connection."""
     complete: Any = None
-    """The extensions of a request that has arrived as a whole."""
-    kept = b""
-    """Bytes that came behind a whole request while it was being answered. They are read when it has been."""
-    dropped: int | None = None
-    """Bytes that were thrown away since a refusal; None before one."""
+    """The ASGI extensions of a request that has arrived completely."""
+    pending = b""
+    """Bytes that came while a complete request was being answered. They are parsed after its answer."""
+    dropped_bytes: int | None = None
+    """Bytes dropped since a refusal; None before one."""
 
     # ------------------------------------------------------------------ begin, end
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        # The event loop reads what the kernel has of a connection, wanted or not: up to a quarter of a megabyte.
-        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED)
-        self.since = self.loop.time()
+        # The event loop reads all that the kernel holds of a connection at once, by default up to 256 kB.
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+        self.head_since = self.loop.time()
         self.extensions = {CUT: self.cut}
         self.complete = self.extensions | {COMPLETE: {}}
-        self._look_later()
-        if Connection.most is None:
-            Connection.most = most_connections()
-        if len(self.connections) <= Connection.most or self._find_room(Connection.most):
-            _unserved[self] = None
+        self._set_timer()
+        if Connection.limit is None:
+            Connection.limit = max_connections()
+        if len(self.connections) <= Connection.limit or self._find_room(Connection.limit):
+            _idle[self] = None
 
-    def _find_room(self, most: int) -> bool:
-        """Close the connection that has waited longest without a request; else refuse this one."""
-        if oldest := next(iter(_unserved), None):
-            del _unserved[oldest]
+    def _find_room(self, limit: int) -> bool:
+        """Close the connection that has been idle longest and return true; if all are busy, refuse this one."""
+        if oldest := next(iter(_idle), None):
+            del _idle[oldest]
             oldest.transport.close()
             return True
-        if len(self.connections) > most + most // SPARE:
+        if len(self.connections) > limit + limit // SPARE:
             self.transport.abort()
         else:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "This process has too many connections. Come again soon.")
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        _unserved.pop(self, None)
-        self.kept = b""
+        _idle.pop(self, None)
+        self.pending = b""
         for extensions in (self.extensions, self.complete):
-            extensions.clear()  # Else they would keep this connection until garbage is collected.
-        if self.look is not None:
-            self.look.cancel()
-        # uvicorn tells only the request that came last that its client has left.
-        for cycle in [self.running, *(cycle for cycle, _ in self.pipeline)]:
+            extensions.clear()  # Break the reference cycle, so that the connection is freed now.
+        if self.timer is not None:
+            self.timer.cancel()
+        # uvicorn tells only the last request that its client has left. Tell the others too.
+        for cycle in [self.current, *(cycle for cycle, _ in self.pipeline)]:
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
                 cycle.message_event.set()
@@ -136,22 +137,22 @@ class Connection(HttpToolsProtocol):
     # ------------------------------------------------------------------ what arrives
 
     def data_received(self, data: bytes) -> None:
-        if self.dropped is not None:
-            self.dropped += len(data)
-            if self.dropped > LINGER_BYTES:
+        if self.dropped_bytes is not None:
+            self.dropped_bytes += len(data)
+            if self.dropped_bytes > LINGER_BYTES:
                 self.transport.abort()
             return
-        running = self.running
-        if running is not None and not running.response_complete and not running.more_body:
-            # An answer may be a stream of hours, and each head behind it work for others to wait for: what is in the
-            # kernel's buffers stays there, so that the client waits too.
-            self.kept += data
+        current = self.current
+        if current is not None and not current.response_complete and not current.more_body:
+            # The answer may be a stream of hours. Parsing the requests behind it would take time from other callers,
+            # so reading stops: the rest stays in the kernel's buffers until the client has to wait as well.
+            self.pending += data
             self.flow.pause_reading()
             return
-        # On a kept connection the clock starts with the first byte of the next request, or with what is none.
-        if self.since is None and not self.reading_message:
-            self.since = self.loop.time()
-        self.silent += len(data)
+        # On a kept connection the deadline of a head starts with its first byte, whether or not it is a request.
+        if self.head_since is None and not self.reading_message:
+            self.head_since = self.loop.time()
+        self.unreported += len(data)
         self._unset_keepalive_if_required()
         try:
             self.parser.feed_data(data)
@@ -162,33 +163,32 @@ class Connection(HttpToolsProtocol):
             status = cause.status if isinstance(cause, Refused) else HTTPStatus.BAD_REQUEST
             self._refuse(status, str(cause) if isinstance(cause, Refused) else "This is not a request of HTTP/1.1.")
             return
-        if self.silent > HEAD_BYTES:
+        if self.unreported > HEAD_BYTES:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large())
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.reading_head = self.reading_message = True
-        self.head = self.silent = self.hosts = self.tiny = 0
-        if self.since is None:
-            # Of a head behind another request, whose answer may be a stream.
-            self.since = self.loop.time()
+        self.head = self.unreported = self.hosts = self.tiny = 0
+        if self.head_since is None:
+            # A head behind another request in the same data. data_received() set no time for it.
+            self.head_since = self.loop.time()
 
     def on_url(self, url: bytes) -> None:
-        self.silent = 0
+        self.unreported = 0
         self.head += len(url)
         if self.head > HEAD_BYTES:
             raise Refused(HTTPStatus.REQUEST_URI_TOO_LONG, _too_large())
         self.url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # Called ten times a request: it does what uvicorn's does, instead of calling it.
-        self.silent = 0
+        # This runs some ten times a request, so it repeats the code of uvicorn's method instead of calling it.
+        self.unreported = 0
         self.head += len(name) + len(value) + FIELD_BYTES
         if self.head > HEAD_BYTES:
             raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large())
         if not self.reading_head:
-            # A field behind the body is none that a proxy has checked, nor may it act as one of the head
-            # (RFC 9110, 6.5.1).
+            # A trailer. Proxies do not check trailers, and they must not count as headers (RFC 9110, 6.5.1).
             return
         name = name.lower()
         if name == b"host":
@@ -198,16 +198,16 @@ class Connection(HttpToolsProtocol):
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        self.reading_head, self.since = False, None
-        self.head = self.silent = 0
+        self.reading_head, self.head_since = False, None
+        self.head = self.unreported = 0
         if self.hosts != 1 or self.pipeline or self.parser.get_http_version() != "1.1":
-            self._check()
-        _unserved.pop(self, None)
+            self._check_head()
+        _idle.pop(self, None)
         super().on_headers_complete()
         self.scope["extensions"] = self.extensions
 
-    def _check(self) -> None:
-        """Raises Refused for a head that two servers could read in two ways."""
+    def _check_head(self) -> None:
+        """Refuse a head that two servers could read in two ways."""
         version = self.parser.get_http_version()
         if version not in {"1.0", "1.1"}:
             raise Refused(HTTPStatus.BAD_REQUEST, "The version of the request must be HTTP/1.1 or HTTP/1.0.")
@@ -219,12 +219,12 @@ class Connection(HttpToolsProtocol):
             raise Refused(HTTPStatus.BAD_REQUEST, f"At most {MAX_PIPELINE} requests may wait on a connection.")
 
     def on_body(self, body: bytes) -> None:
-        # What stands around the chunks of a body may be as long as they are, and no more.
-        self.silent = max(0, self.silent - 2 * len(body))
+        # Chunk sizes and extensions are not reported. They may be as long as the chunks themselves, but not longer.
+        self.unreported = max(0, self.unreported - 2 * len(body))
         if len(body) < TINY_BYTES:
             self.tiny += 1
-            if self.tiny > MOST_TINY:
-                raise Refused(HTTPStatus.BAD_REQUEST, f"The body comes in more than {MOST_TINY} tiny pieces.")
+            if self.tiny > MAX_TINY:
+                raise Refused(HTTPStatus.BAD_REQUEST, f"The body comes in more than {MAX_TINY} tiny pieces.")
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -235,36 +235,36 @@ class Connection(HttpToolsProtocol):
     # ------------------------------------------------------------------ what is answered
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self.running = cycle
+        self.current = cycle
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.running is not None and self.running.response_complete and not self.transport.is_closing():
-            _unserved[self] = None
-        if self.kept and not self.transport.is_closing():
-            kept, self.kept = self.kept, b""
-            self.data_received(kept)
+        if self.current is not None and self.current.response_complete and not self.transport.is_closing():
+            _idle[self] = None
+        if self.pending and not self.transport.is_closing():
+            pending, self.pending = self.pending, b""
+            self.data_received(pending)
 
     def cut(self) -> None:
-        """End the connection in the midst of an answer, which thereby lacks its end (RFC 9112, 8)."""
-        if self.running is not None:
-            # uvicorn would report a fault of the application.
-            self.running.disconnected = True
+        """End the connection before the end of an answer, so that the client sees it is incomplete (RFC 9112, 8)."""
+        if self.current is not None:
+            # Otherwise uvicorn would log a fault of the application.
+            self.current.disconnected = True
         self.transport.close()
 
     def _refuse(self, status: HTTPStatus, detail: str) -> None:
-        """Answer and close, once the client has had time to read it; close at once if another answer is under way."""
-        running = self.running
-        if running is not None and not running.response_complete:
-            if running.response_started or not running.more_body:
+        """Answer with an error and close after LINGER_SECONDS. Close at once if another answer is under way."""
+        current = self.current
+        if current is not None and not current.response_complete:
+            if current.response_started or not current.more_body:
                 self.transport.close()
                 return
-            # What is refused is the end of this very request, whose answer has not begun.
-            running.disconnected = True
-            running.message_event.set()
-        _unserved.pop(self, None)
-        self.dropped, self.since = 0, None
+            # The refused bytes are the body of the current request, so the error is its answer.
+            current.disconnected = True
+            current.message_event.set()
+        _idle.pop(self, None)
+        self.dropped_bytes, self.head_since = 0, None
         body = detail.encode()
         retry = "retry-after: 1\r\n" if status == HTTPStatus.SERVICE_UNAVAILABLE else ""
         self.transport.write(
@@ -280,59 +280,66 @@ class Connection(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self.stuck = self.loop.time(), self.transport.get_write_buffer_size()
+        self.progress = self.loop.time(), self.transport.get_write_buffer_size()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self.stuck = None
+        self.progress = None
 
-    def _look_later(self) -> None:
-        """One timer a connection and not one a request: it is late by half a period at most."""
+    def _set_timer(self) -> None:
+        """Set the timer that checks all deadlines of this connection.
+
+        One timer for a connection is cheaper than one for each request. It may be late by half a deadline.
+        """
         period = min(settings.A2A_HEADER_SECONDS, settings.A2A_WRITE_SECONDS) / 2
-        self.look = self.loop.call_later(period, self._look)
+        self.timer = self.loop.call_later(period, self._check_progress)
 
-    def _look(self) -> None:
+    def _check_progress(self) -> None:
         now = self.loop.time()
-        if self._is_stuck(now) or self._is_unread(now):
+        if self._is_too_slow(now) or self._is_unacknowledged(now):
             self.transport.abort()
             return
-        if self.since is not None and now - self.since >= settings.A2A_HEADER_SECONDS:
+        if self.head_since is not None and now - self.head_since >= settings.A2A_HEADER_SECONDS:
             self.transport.close()
-        self._look_later()
+        self._set_timer()
 
-    def _is_stuck(self, now: float) -> bool:
-        """Return whether the reader takes too little. Only a paused or closing connection is written to no more, so
-        that what is left says what the reader took."""
-        if self.stuck is None:
+    def _is_too_slow(self, now: float) -> bool:
+        """Return whether the reader took less than MIN_PROGRESS bytes within A2A_WRITE_SECONDS.
+
+        Only a paused or closing connection gets no further bytes, so that the bytes left show what the reader took.
+        """
+        if self.progress is None:
             if self.transport.is_closing():
-                self.stuck = now, self.transport.get_write_buffer_size()
+                self.progress = now, self.transport.get_write_buffer_size()
             return False
-        began, left = self.stuck
+        began, left = self.progress
         if now - began < settings.A2A_WRITE_SECONDS:
             return False
         remaining = self.transport.get_write_buffer_size()
-        self.stuck = now, remaining
-        return left - remaining < LEAST_PROGRESS
+        self.progress = now, remaining
+        return left - remaining < MIN_PROGRESS
 
-    def _is_unread(self, now: float) -> bool:
-        """Return whether the reader takes too little of an answer that only the kernel has by now, which keeps
-        megabytes of it: to the server that connection is idle, and idle ones may stay for long."""
-        queued = _queued(self.transport) if self in _unserved else 0
+    def _is_unacknowledged(self, now: float) -> bool:
+        """Return whether the reader took less than MIN_PROGRESS bytes of an answer that is wholly in the kernel.
+
+        The kernel holds megabytes. To the server such a connection is idle, and idle connections may stay for long.
+        """
+        queued = _count_unacknowledged(self.transport) if self in _idle else 0
         if not queued:
-            self.unread = None
+            self.kernel_progress = None
             return False
-        if self.unread is None:
-            self.unread = now, queued
+        if self.kernel_progress is None:
+            self.kernel_progress = now, queued
             return False
-        began, left = self.unread
+        began, left = self.kernel_progress
         if now - began < settings.A2A_WRITE_SECONDS:
             return False
-        self.unread = now, queued
-        return left - queued < LEAST_PROGRESS
+        self.kernel_progress = now, queued
+        return left - queued < MIN_PROGRESS
 
 
-def _queued(transport: Any) -> int:
-    """Return how many bytes the kernel has that the other side has not acknowledged; 0 where that cannot be asked."""
+def _count_unacknowledged(transport: Any) -> int:
+    """Return the bytes that the kernel has sent or queued and the client has not acknowledged; 0 if it cannot tell."""
     answer = array("i", [0])
     try:
         fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, answer)

@@ -1,4 +1,4 @@
-"""Sentences about everything that keeps this process from its work."""
+"""The health of this process: sentences about problems, which keep it from its work, and about delays."""
 
 import asyncio
 import logging
@@ -21,11 +21,11 @@ from tasks_app.webhooks import oldest_due, sender
 
 log = logging.getLogger(__name__)
 PATIENCE = 2.0
-"""Seconds the database may take to answer."""
+"""Seconds that the database may take to answer."""
 FRESH = 1.0
-"""Seconds for which a report is good."""
+"""Seconds for which a report is reused."""
 OVERDUE = timedelta(seconds=60)
-"""By how much deliveries and runs may be late before it is said."""
+"""How late deliveries and runs may be before the report names them."""
 
 
 class Report(Struct, frozen=True):
@@ -36,7 +36,7 @@ class Report(Struct, frozen=True):
 
 
 class Reports:
-    """The report of the last second, made once for all who ask: however many do, it costs the database nothing."""
+    """The newest report, shared by all requests of a second, so that many probes cost the database no more than one."""
 
     def __init__(self) -> None:
         self.at = float("-inf")
@@ -44,11 +44,11 @@ class Reports:
         self.look: asyncio.Task[Report] | None = None
 
     async def latest(self) -> Report:
-        """Return a report that was begun a second ago at most."""
+        """Return a report that was begun at most a second ago."""
         loop = asyncio.get_running_loop()
         if self.look is None or self.loop is not loop or (self.look.done() and time.monotonic() - self.at > FRESH):
             self.at, self.loop, self.look = time.monotonic(), loop, loop.create_task(_report())
-        # Who asked first may leave before the others.
+        # The request that began the report may be cancelled while others wait for it, so the report is shielded.
         return await asyncio.shield(self.look)
 
 
@@ -57,68 +57,71 @@ reports = Reports()
 
 
 async def _report() -> Report:
-    """Look at everything. A process that is beyond help says so in both, and the report says it once."""
-    found, late = await asyncio.gather(problems(), lags())
-    return Report(found, [sentence for sentence in late if sentence not in found])
+    """Find problems and lags. A process that is beyond help is named in both; the report names it once."""
+    problems, lags = await asyncio.gather(find_problems(), find_lags())
+    return Report(problems, [sentence for sentence in lags if sentence not in problems])
 
 
-async def problems() -> list[str]:
-    """Return sentences about everything that keeps the process from its work; empty when all is well."""
-    found = []
+async def find_problems() -> list[str]:
+    """Return sentences about everything that keeps the process from its work."""
+    problems = []
     if readers.draining:
-        found.append("draining: the process is going down")
-    found += _overdue()
+        problems.append("draining: the process is going down")
+    problems += _find_late_sweeps()
     if not runner.alive:
-        found.append("runner: its loop or its heartbeat has ended; restart the process")
+        problems.append("runner: its loop or its heartbeat has ended; restart the process")
     if runner.helpless:
-        found.append(runner.helpless)
+        problems.append(runner.helpless)
     if not sender.alive:
-        found.append("deliveries: the thread that sends has ended; restart the process")
-    found += bridge.troubles(settings.A2A_CALL_SECONDS)
+        problems.append("deliveries: the thread that sends has ended; restart the process")
+    problems += bridge.troubles(settings.A2A_CALL_SECONDS)
     try:
         async with asyncio.timeout(PATIENCE):
             if await bridge.ask(DoApart(lacking)):
-                found.append("database: migrations are missing, run manage.py migrate")
+                problems.append("database: migrations are missing, run manage.py migrate")
     except TimeoutError:
-        found.append(f"database: no answer within {PATIENCE:g} s")
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is not ready
+        problems.append(f"database: no answer within {PATIENCE:g} s")
+    except Exception as error:  # noqa: BLE001  # any error means that the process is not ready
         log.warning("the database does not answer: %s", error)
-        found.append("database: it cannot be reached, see the log")
-    return found
+        problems.append("database: it cannot be reached, see the log")
+    return problems
 
 
-def _overdue() -> list[str]:
-    """Return sentences about sweeps that are overdue. Each begins with a write: a disk that is full stops no read."""
+def _find_late_sweeps() -> list[str]:
+    """Return sentences about late sweeps and writes.
+
+    Writes are looked at apart from sweeps: on a full disk every read still works, and only a write shows the problem.
+    """
     limit, due = 3 * settings.A2A_SWEEP_SECONDS + 1, f"one is due every {settings.A2A_SWEEP_SECONDS:g} s"
-    found = []
+    problems = []
     if sweeper.age > limit:
-        found.append(f"sweeper: the last sweep was {sweeper.age:.0f} s ago, {due}")
+        problems.append(f"sweeper: the last sweep was {sweeper.age:.0f} s ago, {due}")
     if (age := processes.process_row.written_age) > limit:
-        found.append(f"writes: the sweeper last wrote {age:.0f} s ago, {due}; see the log")
-    return found
+        problems.append(f"writes: the sweeper last wrote {age:.0f} s ago, {due}; see the log")
+    return problems
 
 
-async def lags() -> list[str]:
-    """Return sentences about delays, while the process can do its work."""
+async def find_lags() -> list[str]:
+    """Return sentences about delays of a process that can do its work."""
     try:
         async with asyncio.timeout(PATIENCE):
-            late: list[str] = await bridge.ask(DoApart(_late))
-    except Exception:  # noqa: BLE001  # problems() says what is wrong with the database
-        late = []
-    return processes.troubles() + bridge.lags(settings.A2A_CALL_SECONDS) + late
+            lags: list[str] = await bridge.ask(DoApart(_find_late_work))
+    except Exception:  # noqa: BLE001  # find_problems() reports the database
+        lags = []
+    return processes.troubles() + bridge.lags(settings.A2A_CALL_SECONDS) + lags
 
 
-def _late() -> list[str]:
-    found = []
+def _find_late_work() -> list[str]:
+    lags = []
     if since := oldest_due(OVERDUE):
         age = (clock.shared() - since).total_seconds()
-        found.append(f"deliveries: the oldest that is due waits for {age:.0f} s already")
-    # Any one: there may be a great many, and no index has them by age.
+        lags.append(f"deliveries: the oldest that is due has waited for {age:.0f} s")
+    # Any late task will do. There may be very many, and no index has them by age.
     waiting = Task.objects.filter(state="submitted", status_at__lt=clock.now() - OVERDUE)
     waiting = waiting.exclude(not_before__gt=clock.now())
     for agent, queue in waiting.values_list("agent", "queue")[:1]:
-        found.append(
-            f"tasks: one of agent {agent} waits for more than {OVERDUE.total_seconds():.0f} s to be run; "
-            f"are there workers of queue {queue} that know it, and enough of them?"
+        lags.append(
+            f"tasks: one of agent {agent} has waited to be run for more than {OVERDUE.total_seconds():.0f} s; "
+            f"are there enough workers of queue {queue} that have this agent?"
         )
-    return found
+    return lags

@@ -1,20 +1,20 @@
-"""Memory of the process: large blocks go back to the system as soon as they are free."""
+"""Memory of the process: large blocks return to the system as soon as they are freed."""
 
 import ctypes
 import logging
 
 log = logging.getLogger(__name__)
 LARGE = 0x40000
-"""Bytes from which a block of memory is the system's own, and goes back to it alone."""
+"""The size from which a block has a memory mapping of its own, which returns to the system when the block is freed."""
 _M_MMAP_THRESHOLD = -3
-"""The parameter of that number in glibc's <malloc.h>."""
+"""The number of mallopt's parameter M_MMAP_THRESHOLD in glibc's <malloc.h>."""
 
 
 def return_large_blocks() -> bool:
-    """Have the allocator give blocks of LARGE bytes back when they are freed; return whether it can.
+    """Make the allocator return freed blocks of LARGE bytes to the system; return whether it can.
 
-    By default glibc raises the limit with each such block that is freed, up to 32 MB. One answer of 10 MB then leaves
-    the process 70 MB larger than before; with a fixed limit it leaves nothing. Other C libraries need no such setting.
+    By default glibc raises this size with each such block that is freed, up to 32 MB. One answer of 10 MB then leaves
+    the process 70 MB larger; with a fixed size it leaves nothing. Other C libraries do not need the setting.
     """
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
     if set_option is None or not set_option(_M_MMAP_THRESHOLD, LARGE):

@@ -1,4 +1,4 @@
-"""uvicorn, under our own signals: the first order to stop drains, the second leaves at once."""
+"""uvicorn with our own signal handlers: the first signal drains the process, the second ends it at once."""
 
 import asyncio
 import contextlib
@@ -19,17 +19,17 @@ from tasks_app.runner.runner import runner
 
 log = logging.getLogger(__name__)
 SILENCE_SECONDS = 1.0
-"""How long, at the end, a client may take to read what it has been sent."""
+"""How long a client may take to read the end of its answer when the process stops."""
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that leaves the signals to us, and says when it is ready."""
+    """A uvicorn server that leaves signals to us, and calls `on_ready` when it listens."""
 
     on_ready: Callable[[], None] | None = None
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn would raise the signal again after serving, and nothing after run() would happen.
+        # uvicorn would raise the signal again after serving, and the code after run() would never run.
         yield
 
     async def startup(self, sockets: Any = None) -> None:
@@ -39,29 +39,41 @@ class Server(uvicorn.Server):
 
 
 def serve(on_ready: Callable[[], None] | None = None) -> int:
-    """Serves until a signal, and ends the process, within the grace, open streams or not; 1 if it could not begin."""
+    """Serve until a signal, then end the process within the grace, even with open streams. Return 1 if it could not
+    listen."""
     application = import_string(settings.ASGI_APPLICATION)
     config = uvicorn.Config(
-        application, host=settings.HOST, port=settings.PORT, http=Connection, ws="none", lifespan="on",
-        log_config=None, access_log=False, proxy_headers=False, server_header=False, backlog=4096,
-        timeout_graceful_shutdown=2, timeout_keep_alive=settings.A2A_KEEP_ALIVE_SECONDS, loop="uvloop",
-    )  # fmt: skip
+        application,
+        host=settings.HOST,
+        port=settings.PORT,
+        http=Connection,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=4096,
+        timeout_graceful_shutdown=2,
+        timeout_keep_alive=settings.A2A_KEEP_ALIVE_SECONDS,
+        loop="uvloop",
+    )
     server = Server(config)
     server.on_ready = on_ready
-    # uvicorn exits when it cannot listen; the command says why.
+    # uvicorn calls sys.exit() when it cannot listen. The command that called us reports why.
     with contextlib.suppress(SystemExit), asyncio.Runner(loop_factory=config.get_loop_factory()) as loop:
         loop.run(_serve(server))
     services.stop()
     if not server.started:
         return 1
-    # A sync agent's thread cannot be stopped, and Python would wait for it. Everything is written by now.
+    # A normal exit would wait for the threads of sync agents, which cannot be stopped. All data is written by now.
     sys.stdout.flush()
     logging.shutdown()
     os._exit(runner.exit_code)
 
 
-def cut_silent(server: uvicorn.Server) -> None:
-    """Ends the connections of clients that do not read: their streams cannot even be told to end."""
+def cut_slow_readers(server: uvicorn.Server) -> None:
+    """End the connections of clients that do not read: the end of their stream cannot be sent to them."""
     for connection in list(server.server_state.connections):
         transport: Any = getattr(connection, "transport", None)
         if transport is not None and transport.get_write_buffer_size():
@@ -79,11 +91,11 @@ async def _serve(server: Server) -> None:
         log.info("%s: no new work; streams end now, running agents have %g s", name, settings.A2A_GRACE_SECONDS)
         services.drain()
         server.should_exit = True
-        loop.call_later(SILENCE_SECONDS, cut_silent, server)
+        loop.call_later(SILENCE_SECONDS, cut_slow_readers, server)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, signal.Signals(number).name)
     await server.serve()
     for number in (signal.SIGINT, signal.SIGTERM):
-        # Until the process has ended, a further signal means: at once.
+        # From here on the loop handles no signals. A further one ends the process at once.
         signal.signal(number, lambda *_: os._exit(1))

@@ -1,5 +1,7 @@
-"""The background work of a process: who runs agents, who wakes whom, the sweeper, the sender. Started once, stopped in
-order."""
+"""The background services of a process, such as the runner, the dispatcher, the sweeper and the sender.
+
+They are started once, and stopped in order.
+"""
 
 import atexit
 import gc
@@ -29,11 +31,11 @@ from tasks_app.webhooks import sender
 
 log = logging.getLogger(__name__)
 Role = Literal["web", "worker", "child"]
-"""With doors; a Celery worker with slots of its own; the forked child of one, which runs one task at a time."""
+"""A process with doors; a Celery worker; or the forked child of a worker, which runs one task at a time."""
 
 
-class Part(Protocol):
-    """Something that runs beside the doors."""
+class Service(Protocol):
+    """Background work that starts and stops with the process."""
 
     def start(self) -> None: ...
 
@@ -41,58 +43,60 @@ class Part(Protocol):
 
 
 local, celery = LocalDispatcher(), CeleryDispatcher()
-_running: list[Part] = []
+_running: list[Service] = []
 _starting = threading.Lock()
 
 
-def parts_of(role: Role) -> list[Part]:
-    """Return the parts that run in a process, in the order of their start, the reverse of the order of their end."""
-    joined: list[Part] = [broadcast] if settings.REDIS_URL else []
+def services_of(role: Role) -> list[Service]:
+    """Return the services of a process in the order of their start. They stop in the reverse order."""
+    shared: list[Service] = [broadcast] if settings.REDIS_URL else []
     match role:
         case "web" if settings.CELERY_BROKER_URL:
-            return [*joined, celery, census, sender, sweeper, retention_loop, doors]
+            return [*shared, celery, census, sender, sweeper, retention_loop, doors]
         case "web":
-            return [*joined, runner, local, census, sender, sweeper, retention_loop, doors]
+            return [*shared, runner, local, census, sender, sweeper, retention_loop, doors]
         case "worker":
-            # Its own offers it takes up itself: without a broker it still finds what there is to do.
-            return [*joined, celery, runner, local, sender, sweeper, retention_loop]
+            # With the local dispatcher its own offers reach it even while the broker is away.
+            return [*shared, celery, runner, local, sender, sweeper, retention_loop]
         case "child":
-            # What it has to deliver or to delete, others see to when they look.
-            return [*joined, celery, runner, local, sweeper]
+            # Its deliveries are sent, and old rows deleted, by the other processes.
+            return [*shared, celery, runner, local, sweeper]
         case _:
             assert_never(role)
 
 
 def start(role: Role = "web") -> None:
-    """Starts what is not running yet; cheap when all is."""
+    """Start the services of this process, unless they are running. A further call is cheap."""
     if _running:
         return
     with _starting:
         if _running:
             return
         return_large_blocks()
-        parts = parts_of(role)
+        services = services_of(role)
         sweeper.renew = runner.renew
         process_row.begin(role)
         _announce()
-        for part in parts:
-            part.start()
+        for service in services:
+            service.start()
         atexit.register(stop)
-        _running.extend(parts)
-    # What is loaded by now stays, and collections need not look at it: each full one stopped all threads for 60 ms.
+        _running.extend(services)
+    # Objects loaded by now stay for good. Frozen, they are left out of garbage collections; with them each full
+    # collection stopped all threads for 60 ms.
     gc.collect()
     gc.freeze()
 
 
 def take_over() -> None:
-    """Take up interrupted tasks at the start of the only process: no other one can hold a lease."""
+    """Release all leases and reclaim their tasks. Call it at the start of the only process of an installation: a lease
+    in the database can then only be that of a process that has ended."""
     if bridge.do(Do(release_all)):
         log.info("%d interrupted tasks are taken up again", reclaim_tasks())
     bridge.do(Do(webhooks.release_all))
 
 
 def troubles() -> list[str]:
-    """Return sentences about troubles that make things late, without keeping the process from its work."""
+    """Return sentences about delays that do not keep the process from its work."""
     hints = [trouble for trouble in (celery.trouble, broadcast.trouble, broadcast.deaf) if trouble]
     return [*hints, *runner.troubles(), *doors.troubles()]
 
@@ -101,36 +105,35 @@ trouble_sources.extend((troubles, recorder.troubles))
 
 
 def _announce(*, ended: bool = False) -> None:
-    """Writes the row of this process, and sets its clock by the database's before anything has a time from it."""
+    """Write the row of this process. At the start this also sets its clock by the database's, before its first use."""
     try:
         process_row.write(recorder.lost, ended=ended)
     except Exception:
-        log.exception("the row of this process could not be written; the sweeper writes it")
+        log.exception("the row of this process could not be written; the sweeper tries again")
 
 
 def drain() -> None:
-    """On the loop of the doors: no new work, and every stream and waiting call is answered now."""
+    """Accept no new work, and answer every stream and waiting call now. Call it on the loop of the doors."""
     readers.drain()
 
 
 def stop() -> None:
-    """Ends the background work: no more claims, a grace for what runs, then everything that waits is written, and
-    told."""
+    """Stop the services: no more claims, a grace for running agents, then all waiting writes and their hints."""
     with _starting:
         if not _running:
             return
-        parts = list(_running)
+        services = list(_running)
         _running.clear()
     atexit.unregister(stop)
-    early = [part for part in parts if part not in (broadcast, celery)]
-    for part in reversed(early):
-        part.stop()
+    # Hints go out until the end: released tasks are offered to other workers, and followers elsewhere hear of them.
+    late = [service for service in services if service in (broadcast, celery)]
+    for service in reversed(services):
+        if service not in late:
+            service.stop()
     recorder.offer()
     if not recorder.drain(settings.A2A_GRACE_SECONDS + settings.A2A_CALL_SECONDS):
         log.error("the process ends before all exchanges are recorded")
     _announce(ended=True)
     bridge.stop()
-    # What was given back is offered to other workers, and followers elsewhere hear of it.
-    for part in reversed(parts):
-        if part not in early:
-            part.stop()
+    for service in reversed(late):
+        service.stop()

@@ -8,7 +8,7 @@ from typing import Any
 
 log = logging.getLogger("tasks_app.calls")
 refused = logging.getLogger("tasks_app.calls.refused")
-"""Calls that were refused, of which strangers may cause as many as they like: see tasks_app.process.sparing."""
+"""The logger of refused calls. Strangers can cause any number of them, so tasks_app.process.log_throttle limits it."""
 _METHOD = re.compile(rb'"method"\s*:\s*"([A-Za-z0-9_./]{1,64})"')
 _CONTROL = re.compile(r"[^\x21-\x7e]")
 PATH = 200

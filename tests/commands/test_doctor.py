@@ -78,10 +78,10 @@ def _ends_twice(task_id: str) -> None:
         (_loses(3), "events 3 of 5 are missing"),
         (_loses(5), "events 5 of 5 are missing"),
         (_loses(1), "events 1 of 5 are missing"),
-        (_says(last_seq=4), "event 5 is beyond the last one that the row knows, 4"),
+        (_says(last_seq=4), "there is an event 5, but by the row event 4 is the last"),
         (_says(state="completed"), "it ends in the state working, the row says completed"),
         (_says(status="{}"), "its last status is not that of the row"),
-        (_says(snapshot_seq=2, artifacts="[]"), "folded, it is another task than the snapshot"),
+        (_says(snapshot_seq=2, artifacts="[]"), "all its events make another task than the snapshot"),
         (_ends_twice, "it ended with event 4, and has 5 events"),
     ],
     ids=["gap", "end", "beginning", "beyond", "state", "status", "snapshot", "two ends"],
@@ -91,7 +91,7 @@ def test_a_log_that_is_not_what_the_row_says_is_found(
 ) -> None:
     worked_on(owner, key="whole")
     task_id = worked_on(owner, key="damaged")
-    if problem.startswith("folded"):
+    if problem.startswith("all its events"):
         Task.objects.filter(pk=task_id).update(snapshot_status=Task.objects.get(pk=task_id).status)
     damage(task_id)
     findings, end, code = doctor()

@@ -34,7 +34,7 @@ from tasks_app.hints import hints
 from tasks_app.ids import uuid7_at
 from tasks_app.models import Delivery, Event, IdempotencyKey, PushConfig, Task
 from tasks_app.operations import Context, perform_now
-from tasks_app.process.health import problems
+from tasks_app.process.health import find_problems
 from tasks_app.upkeep.sweeper import Sweeper
 from tasks_app.webhooks import disable, turns
 from tasks_app.webhooks.schedule import TryResult
@@ -373,7 +373,7 @@ def test_a_row_that_somebody_else_holds_delays_no_list_and_no_readiness(
         until(told, "it is told to ask again")
         assert page(ask(owner, ListTasks())) == [task_id]
         assert waiting_for_locks() == 0
-        assert not [reason for reason in async_to_sync(problems)() if reason.startswith("database")]
+        assert not [reason for reason in async_to_sync(find_problems)() if reason.startswith("database")]
         assert results == []
         let_go()
     assert results == [Appended(2, False)]

@@ -9,7 +9,7 @@ from asgiref.sync import async_to_sync
 from a2a.requests import DeletePushConfig
 from tasks_app.ids import uuid7_at
 from tasks_app.models import Delivery, DeliveryTry, File, PushConfig, Task, Turn
-from tasks_app.process.health import lags
+from tasks_app.process.health import find_lags
 from tasks_app.upkeep import deletion
 from tasks_app.webhooks import ActRefused, disable, enable, give_up, oldest_due, send_again
 from tests.conftest import Person
@@ -87,7 +87,7 @@ def test_what_is_overdue_is_known(lanes: None, owner: Person, hand: Hand) -> Non
     assert oldest_due(timedelta(seconds=60)) is None
     hand.on(seconds=61)
     assert oldest_due(timedelta(seconds=60)) is not None
-    (sentence,) = async_to_sync(lags)()
+    (sentence,) = async_to_sync(find_lags)()
     assert "61 s" in sentence
 
 

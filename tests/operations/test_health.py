@@ -13,7 +13,7 @@ from tasks_app import clock
 from tasks_app.database.schema import lacking
 from tasks_app.event_log import create_many
 from tasks_app.models import Process
-from tasks_app.process.health import Reports, lags, problems
+from tasks_app.process.health import Reports, find_lags, find_problems
 from tasks_app.runner.watchdog import Watchdog
 from tasks_app.upkeep.processes import process_row
 from tests.conftest import Person
@@ -24,7 +24,7 @@ MISSING = "database: migrations are missing, run manage.py migrate"
 
 
 def said() -> list[str]:
-    return [reason for reason in async_to_sync(problems)() if reason.startswith("database: ")]
+    return [reason for reason in async_to_sync(find_problems)() if reason.startswith("database: ")]
 
 
 def test_a_database_that_has_had_all_migrations_is_ready() -> None:
@@ -52,11 +52,11 @@ def test_migrations_of_a_newer_release_do_no_harm() -> None:
 
 def test_a_task_that_nobody_runs_makes_things_late(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     create_many([creation(owner, "k", agent="of-another-release")])
-    assert async_to_sync(lags)() == []
+    assert async_to_sync(find_lags)() == []
     later = clock.now() + timedelta(seconds=61)
     monkeypatch.setattr(clock, "now", lambda: later)
-    (sentence,) = async_to_sync(lags)()
-    assert "agent of-another-release waits for more than 60 s" in sentence
+    (sentence,) = async_to_sync(find_lags)()
+    assert "agent of-another-release has waited to be run for more than 60 s" in sentence
     assert "queue default" in sentence
 
 
@@ -68,10 +68,10 @@ def test_a_process_beyond_help_says_so_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_process_that_cannot_write_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_row, "last_written", time.monotonic() - 60)
-    (reason,) = [reason for reason in async_to_sync(problems)() if reason.startswith("writes")]
+    (reason,) = [reason for reason in async_to_sync(find_problems)() if reason.startswith("writes")]
     assert reason == "writes: the sweeper last wrote 60 s ago, one is due every 0.5 s; see the log"
     monkeypatch.setattr(process_row, "last_written", time.monotonic())
-    assert not [reason for reason in async_to_sync(problems)() if reason.startswith("writes")]
+    assert not [reason for reason in async_to_sync(find_problems)() if reason.startswith("writes")]
 
 
 def test_readiness_tries_a_write_that_must_succeed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,6 +84,6 @@ def test_readiness_tries_a_write_that_must_succeed(monkeypatch: pytest.MonkeyPat
         full.setattr(Process.objects, "bulk_create", refused)
         with pytest.raises(OperationalError):
             process_row.write()
-        assert [reason for reason in async_to_sync(problems)() if reason.startswith("writes")]
+        assert [reason for reason in async_to_sync(find_problems)() if reason.startswith("writes")]
     process_row.write()
-    assert not [reason for reason in async_to_sync(problems)() if reason.startswith("writes")]
+    assert not [reason for reason in async_to_sync(find_problems)() if reason.startswith("writes")]

@@ -22,7 +22,7 @@ from tasks_app.database.waits import Left, Ticket
 from tasks_app.database.work import LOCKED, Do, DoApart, DoSlowly, Work
 from tasks_app.event_log import create_many
 from tasks_app.models import Task
-from tasks_app.process.health import lags, problems, reports
+from tasks_app.process.health import find_lags, find_problems, reports
 from tests.conftest import PATIENCE, Person, on_postgres, until
 from tests.operations.rows import creation
 
@@ -253,14 +253,14 @@ def test_a_slow_read_ends_at_its_time_and_other_lanes_have_none(settings: Any) -
 
 def test_readiness_waits_for_no_callers_work(settings: Any) -> None:
     with busy(Do), busy(DoSlowly, settings.A2A_READ_CONNECTIONS):
-        assert not [reason for reason in async_to_sync(problems)() if reason.startswith("database")]
+        assert not [reason for reason in async_to_sync(find_problems)() if reason.startswith("database")]
 
 
 def test_a_lane_in_which_work_hangs_is_named(settings: Any) -> None:
     settings.A2A_CALL_SECONDS = 0.05
     with busy(Do):
         until(lambda: bridge.troubles(0.05), "it is noticed")
-        (reason,) = [reason for reason in async_to_sync(problems)() if reason.startswith("lane")]
+        (reason,) = [reason for reason in async_to_sync(find_problems)() if reason.startswith("lane")]
         assert reason.startswith("lane write: the oldest work in it waits for")
 
 
@@ -268,8 +268,8 @@ def test_long_reads_of_callers_that_wait_make_no_process_unready(settings: Any) 
     settings.A2A_CALL_SECONDS = 0.05
     with busy(DoSlowly, settings.A2A_READ_CONNECTIONS):
         until(lambda: bridge.lags(0.05), "it is noticed")
-        assert not [reason for reason in async_to_sync(problems)() if reason.startswith("lane")]
-        assert [lag for lag in async_to_sync(lags)() if lag.startswith("lane slow: the oldest work in it waits for")]
+        assert not [reason for reason in async_to_sync(find_problems)() if reason.startswith("lane")]
+        assert [lag for lag in async_to_sync(find_lags)() if lag.startswith("lane slow: the oldest work in it waits")]
 
 
 def test_a_lane_whose_thread_has_ended_is_named() -> None:
@@ -281,7 +281,7 @@ def test_a_lane_whose_thread_has_ended_is_named() -> None:
     try:
         sentence = "lane write: a thread of it has ended; restart the process"
         assert bridge.troubles(PATIENCE) == [sentence]
-        assert sentence in async_to_sync(problems)(), "the process is not ready"
+        assert sentence in async_to_sync(find_problems)(), "the process is not ready"
     finally:
         del bridge.lanes["write"]
 
@@ -305,7 +305,7 @@ def test_many_who_ask_for_readiness_cost_one_look(monkeypatch: pytest.MonkeyPatc
         looks.append(1)
         return []
 
-    monkeypatch.setattr("tasks_app.process.health.problems", counted)
+    monkeypatch.setattr("tasks_app.process.health.find_problems", counted)
 
     async def flood() -> None:
         await asyncio.gather(*(reports.latest() for _ in range(100)))

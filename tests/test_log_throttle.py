@@ -1,4 +1,4 @@
-"""The log of what strangers can cause: few lines, short ones, and no fault of ours among those left out."""
+"""Log lines that strangers can cause are short and few; our own faults are always logged in full."""
 
 import logging
 import sys
@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from tasks_app.process import sparing
-from tasks_app.process.sparing import BURST, LONGEST, Sparing
+from tasks_app.process import log_throttle
+from tasks_app.process.log_throttle import BURST, MAX_CHARACTERS, LogThrottle
 
 
 def line(name: str = "django.request", level: int = logging.WARNING, **more: object) -> logging.LogRecord:
@@ -18,12 +18,12 @@ def line(name: str = "django.request", level: int = logging.WARNING, **more: obj
 
 def test_lines_of_refused_requests_are_few_short_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic()
-    monkeypatch.setattr(sparing.time, "monotonic", lambda: now)
-    filtering = Sparing()
+    monkeypatch.setattr(log_throttle.time, "monotonic", lambda: now)
+    filtering = LogThrottle()
     lines = [line(name) for name in ("django.request", "django.security.DisallowedHost", "uvicorn.error") * 50]
     passed = [record for record in lines if filtering.filter(record)]
     assert len(passed) == BURST
-    assert all(len(record.getMessage()) == LONGEST for record in passed)
+    assert all(len(record.getMessage()) == MAX_CHARACTERS for record in passed)
     now += 1
     assert filtering.filter(later := line())
     assert later.getMessage().endswith(" (100 such lines were left out before this one)")
@@ -35,14 +35,14 @@ def test_a_traceback_that_a_stranger_causes_is_left_out() -> None:
         raise ValueError("of the host")
     except ValueError:
         record = line("django.security.DisallowedHost", logging.ERROR, exc_info=sys.exc_info())
-    assert Sparing().filter(record)
+    assert LogThrottle().filter(record)
     assert record.exc_info is None
 
 
 def test_faults_of_ours_and_lines_of_others_always_pass() -> None:
-    filtering = Sparing()
+    filtering = LogThrottle()
     for _ in range(2 * BURST):
         assert filtering.filter(fault := line(level=logging.ERROR, status_code=500))
         assert filtering.filter(line("uvicorn.error", logging.ERROR))
         assert filtering.filter(line("tasks_app.runner"))
-    assert len(fault.getMessage()) > LONGEST
+    assert len(fault.getMessage()) > MAX_CHARACTERS

@@ -1,4 +1,4 @@
-"""Findings about the processes, from their own rows: clocks that are apart, troubles, deleting that is behind."""
+"""Findings about processes, from the rows that they write: wrong clocks, deleting that is behind, other troubles."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -11,11 +11,11 @@ from tasks_app.doctor.finding import Finding
 from tasks_app.models import Process
 
 BEHIND = 3600.0
-"""Seconds by which deleting may be behind: it is done in the quiet moments of writers."""
+"""Seconds by which deleting may be behind. It gives way to writers, so some delay is normal."""
 
 
-def examine_machines(now: datetime) -> Iterator[Finding]:
-    """Yield what processes that are alive at that time, by the clock of the database, have written about themselves."""
+def examine_processes(now: datetime) -> Iterator[Finding]:
+    """Yield findings about the live processes. `now` is the time by the database's clock."""
     alive = now - timedelta(seconds=60 + 3 * settings.A2A_SWEEP_SECONDS)
     for row in Process.objects.filter(ended_at=None, seen_at__gt=alive).order_by("name"):
         yield from _examine(row)
@@ -39,7 +39,7 @@ def _examine(row: Process) -> Iterator[Finding]:
         )
     for sentence in orjson.loads(row.troubles):
         if sentence.startswith("clock:") and abs(row.clock_off) > clock.APART:
-            continue  # It has been said.
+            continue  # The finding above says it.
         yield Finding(
             kind="process", subject=row.name, problem=f"{who}: {sentence}.", remedy="The log of that process says more."
         )
