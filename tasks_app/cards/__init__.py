@@ -1,1 +1,1 @@
-"""Our own cards, and the addresses at which we are reached."""
+"""The cards of this server, and the addresses at which it is reached."""

@@ -1,4 +1,4 @@
-"""Where this server is reached: absolute addresses for cards, and which of them are ours beyond doubt."""
+"""The addresses of this server for cards and links, and which of them a caller cannot have made up."""
 
 import re
 from functools import lru_cache
@@ -12,40 +12,42 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Values of HOST that only this machine reaches."""
 MAX_HOST = 255
 _URL = re.compile(r"[!#-;=?-\[\]_a-z~]+")
-"""Characters that RFC 3986 allows."""
+"""The characters that a URL may have (RFC 3986, 2)."""
 _PAIR = re.compile(r'([A-Za-z]+)=(?:"([^"\\,;]*)"|([^\s",;]*))')
 
 
 def address_of(request: HttpRequest) -> str:
-    """The address of the server as it was asked, without a slash at the end; empty if that is no name of ours."""
+    """Return the address to which the request was sent, without a slash at the end; empty if it is not ours."""
     if settings.A2A_PUBLIC_URL:
         return str(settings.A2A_PUBLIC_URL)
-    scheme, host = _asked(request)
+    scheme, host = _read_host(request)
     address = f"{scheme}://{host}"
-    if address in own() or _allowed(host):
+    if address in own() or _is_allowed(host):
         return address
     return ""
 
 
 def listening() -> str:
-    """Where this process listens."""
+    """Return the address at which this process listens."""
     host = f"[{settings.HOST}]" if ":" in settings.HOST else settings.HOST
     return f"http://{host}:{settings.PORT}"
 
 
 def public() -> str:
-    """Return the base URL used where no request supplies one: the public one, or where this process listens."""
+    """Return the base URL where no request supplies one, as for links in webhooks."""
     return str(settings.A2A_PUBLIC_URL) or listening()
 
 
 def own() -> frozenset[str]:
-    """The addresses that no header can make up: the public one, or else the names in ALLOWED_HOSTS that are no
-    patterns, at the usual port or the one that is listened on. Cards are signed for these alone."""
+    """Return the addresses that no caller can make up by a header. Cards are signed for these alone.
+
+    They are the public URL, or else the full names in ALLOWED_HOSTS, at the default port and at PORT.
+    """
     return _own(settings.A2A_PUBLIC_URL, tuple(settings.ALLOWED_HOSTS), settings.PORT)
 
 
 def varying() -> str:
-    """The headers that the address depends on, for Vary; the Host is part of every URL."""
+    """Return the value of Vary: the headers that the address depends on. Caches always know the Host."""
     if settings.A2A_PUBLIC_URL:
         return ""
     return {"": "", "x-forwarded": "X-Forwarded-Host, X-Forwarded-Proto", "forwarded": "Forwarded"}[
@@ -54,13 +56,13 @@ def varying() -> str:
 
 
 def is_absolute(url: str) -> bool:
-    """Whether it is http or https, with a host, no user, and nothing that a URL cannot hold."""
+    """Return whether this is an http or https URL with a host, without a user, of legal characters only."""
     try:
         parts = urlsplit(url)
-        known = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        has_host = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         return False
-    return known and "@" not in parts.netloc and _URL.fullmatch(url) is not None
+    return has_host and "@" not in parts.netloc and _URL.fullmatch(url) is not None
 
 
 @lru_cache(maxsize=8)
@@ -73,35 +75,35 @@ def _own(public: str, names: tuple[str, ...], port: int) -> frozenset[str]:
     )
 
 
-def _allowed(host: str) -> bool:
+def _is_allowed(host: str) -> bool:
     name, port = split_domain_port(host) if len(host) <= MAX_HOST else ("", "")
     return bool(name) and validate_host(name, settings.ALLOWED_HOSTS) and (not port or 0 < int(port) < 65_536)
 
 
-def _asked(request: HttpRequest) -> tuple[str, str]:
-    """The scheme and host by the trusted headers, as far as they say something, else by the request itself."""
-    scheme, host = request.scheme or "http", request.META.get("HTTP_HOST") or _listening(request)
+def _read_host(request: HttpRequest) -> tuple[str, str]:
+    """Return the scheme and host of a request: from trusted headers of a proxy if present, else from the request."""
+    scheme, host = request.scheme or "http", request.META.get("HTTP_HOST") or _own_host(request)
     match settings.A2A_TRUST_FORWARDED:
         case "x-forwarded":
-            said = {
+            forwarded = {
                 "proto": _last(request.META.get("HTTP_X_FORWARDED_PROTO", "")),
                 "host": _last(request.META.get("HTTP_X_FORWARDED_HOST", "")),
             }
         case "forwarded":
             pairs = _PAIR.finditer(_last(request.META.get("HTTP_FORWARDED", "")))
-            said = {pair[1].lower(): pair[2] or pair[3] or "" for pair in pairs}
+            forwarded = {pair[1].lower(): pair[2] or pair[3] or "" for pair in pairs}
         case _:
-            said = {}
-    proto = said.get("proto", "").lower()
-    return proto if proto in {"http", "https"} else scheme, (said.get("host") or host).lower()
+            forwarded = {}
+    proto = forwarded.get("proto", "").lower()
+    return proto if proto in {"http", "https"} else scheme, (forwarded.get("host") or host).lower()
 
 
-def _listening(request: HttpRequest) -> str:
-    """For clients so old that they send no Host."""
+def _own_host(request: HttpRequest) -> str:
+    """Return the host of this server, for requests of HTTP/1.0 without a Host header."""
     name, port = request.META["SERVER_NAME"], request.get_port()
     return name if port in {"80", "443"} else f"{name}:{port}"
 
 
 def _last(header: str) -> str:
-    """Return the value of the nearest proxy: everything before it may be the caller's invention."""
+    """Return the last value of a header, which the nearest proxy added. A caller may have made up the others."""
     return header.rpartition(",")[2].strip()

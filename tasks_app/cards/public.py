@@ -1,4 +1,4 @@
-"""The cards, the catalogue and the keys of this process, kept as bytes: agents do not change while it lives."""
+"""Cards, the catalogue of agents, and keys, cached as bytes: agents do not change while the process runs."""
 
 import hashlib
 from collections.abc import Callable
@@ -24,52 +24,52 @@ from tasks_app.cards.addresses import own
 EncodeCard = Callable[[Card], Json]
 KEY_SET = "/.well-known/jwks.json"
 OWN, FOREIGN = 1024, 64
-"""Cached cards for our own addresses. Made-up Host headers have a cache of their own, and evict only such cards."""
+"""Sizes of the caches. Cards for made-up Host headers have a small cache of their own, and so evict no real card."""
 STARTED = clock.now().replace(microsecond=0)
-"""When everything here is as old as."""
+"""The time of last change of all cards and keys."""
 
 
 class Page(Struct, frozen=True):
-    """Bytes for everybody."""
+    """A public document."""
 
     body: bytes
     etag: str
-    """Weak: the same for all processes with the same key, whose signatures of one card differ."""
+    """A weak tag, equal in all processes with the same key, although their signatures of a card differ."""
 
 
 def public_card(name: str, address: str, encode: EncodeCard, *, whole: bool) -> Page | None:
-    """The card of an agent, or of the whole server; None if there is none for everybody."""
-    if registry.get(name) is None:  # The caches are no place for names that callers make up.
+    """Return the public card of an agent or of the whole server; None if there is none."""
+    if registry.get(name) is None:  # Keep names that callers make up out of the caches.
         return None
     return (_own_card if address in own() else _foreign_card)(name, address, encode, whole)
 
 
 def extended_card(agent: Agent, address: str, caller: Caller, *, whole: bool) -> CardAnswer:
-    """The card of an agent, or of the whole server, with all that this caller may use."""
+    """Return the card of an agent or of the whole server, with all agents and skills that this caller may use."""
     usable = [other for other in registry if has_scopes(caller, other.scopes)] if whole else []
     card = _completed(describe(agent, _url(agent, address, whole), usable, scopes=SCOPES, unlisted=True))
     return CardAnswer(card=card, sign=partial(_signed, address=address))
 
 
 def catalogue(address: str) -> Page:
-    """Which agents there are, for everybody."""
+    """Return the public list of agents."""
     return (_own_catalogue if address in own() else _foreign_catalogue)(address)
 
 
 def key_set() -> Page:
-    """The public halves of the keys."""
+    """Return the public keys, as a JSON Web Key Set."""
     return _key_set(settings.A2A_CARD_KEY)
 
 
 def card_keys() -> tuple[CardKey, ...]:
-    """The keys that are set; the first signs. Raises UnusableKey."""
+    """Return the keys of A2A_CARD_KEY; the first one signs. Raises UnusableKey."""
     return _card_keys(settings.A2A_CARD_KEY)
 
 
 def forget() -> None:
-    """For tests, in which settings and agents do change."""
-    for kept in (_own_card, _foreign_card, _own_catalogue, _foreign_catalogue, _key_set, _card_keys, _signature):
-        kept.cache_clear()
+    """Empty the caches, after a change of settings or agents."""
+    for cache in (_own_card, _foreign_card, _own_catalogue, _foreign_catalogue, _key_set, _card_keys, _signature):
+        cache.cache_clear()
 
 
 # ------------------------------------------------------------------- bytes
@@ -112,11 +112,11 @@ def _key_set(pem: str) -> Page:
     return _page(signatures.key_set(_card_keys(pem)))
 
 
-def _page(shown: Json) -> Page:
-    """The bytes. Of a signature the tag knows the key only: a signature differs each time it is made."""
-    signed_by = [entry["protected"] for entry in shown.get("signatures", ())]
-    tag = hashlib.sha256(orjson.dumps(shown | {"signatures": signed_by})).hexdigest()[:32]
-    return Page(orjson.dumps(shown), f'W/"{tag}"')
+def _page(document: Json) -> Page:
+    """Encode a document. Its tag depends on the keys of signatures only: each signing makes another signature."""
+    keys = [signature["protected"] for signature in document.get("signatures", ())]
+    tag = hashlib.sha256(orjson.dumps(document | {"signatures": keys})).hexdigest()[:32]
+    return Page(orjson.dumps(document), f'W/"{tag}"')
 
 
 def _url(agent: Agent, address: str, whole: bool) -> str:
@@ -124,7 +124,7 @@ def _url(agent: Agent, address: str, whole: bool) -> str:
 
 
 def _completed(card: Card) -> Card:
-    """Return the card with what the operator says about the deployment."""
+    """Return the card with what the settings say about the installation."""
     provider = None
     if settings.A2A_PROVIDER and settings.A2A_PROVIDER_URL:
         provider = Provider(organization=settings.A2A_PROVIDER, url=settings.A2A_PROVIDER_URL)
@@ -148,7 +148,7 @@ def _card_keys(pem: str) -> tuple[CardKey, ...]:
 
 
 def _signed(card: Json, *, address: str) -> Json:
-    """Return the card with its signatures, if there is a key; never with an address that a caller may have made up."""
+    """Return the card with its signatures if there is a key. A card with a made-up address is never signed."""
     if not settings.A2A_CARD_KEY or address not in own():
         return card
     key_set_url, pem = address + KEY_SET, settings.A2A_CARD_KEY
@@ -157,5 +157,5 @@ def _signed(card: Json, *, address: str) -> Json:
 
 @lru_cache(maxsize=256)
 def _signature(payload: bytes, jku: str, pem: str) -> Json:
-    """By content, so that it is never that of another card."""
+    """Sign a card. The cache key is the card's content, so a signature never belongs to another card."""
     return signatures.signature(payload, _card_keys(pem)[0], jku)

@@ -8,6 +8,6 @@ from tasks_app.hints import Reached, hints
 def notify(news: Sequence[Reached]) -> None:
     """Pass on how far tasks have come, after the commit and only then: followers look, dispatchers claim."""
     if news:
-        hints.reached(list(news))
+        hints.publish(list(news))
         if any(item.state == "submitted" for item in news):
             hints.offer()

@@ -1,27 +1,27 @@
-"""The bytes of large parts: kept in a Django storage, a folder by default, apart from the rows that refer to them.
+"""Files: the bytes of large parts, in a Django storage (by default a folder), apart from the rows that refer to them.
 
-A file is stored first; its row comes with the event that shows it, in the same transaction. What has no row after a
-day belongs to a transaction that never was, and is deleted.
+The bytes are stored first. The file's row is written later, in the transaction of the event that refers to it. Bytes
+without a row after a day belong to a transaction that was never committed, and are deleted.
 """
 
-from tasks_app.files.forgetting import sweep
-from tasks_app.files.links import link_to, problem_of, with_links
+from tasks_app.files.deleting import sweep
+from tasks_app.files.links import find_problem, link_to, with_links
 from tasks_app.files.storage import FindFile, path_of, run_files, storage
-from tasks_app.files.storing import Kept, TooLarge, any_large, dropping, keeping, kept
+from tasks_app.files.storing import StoredParts, TooLarge, deletion_of, has_large, store_action, storing_of
 
 __all__ = [
     "FindFile",
-    "Kept",
+    "StoredParts",
     "TooLarge",
-    "any_large",
-    "dropping",
-    "keeping",
-    "kept",
+    "deletion_of",
+    "find_problem",
+    "has_large",
     "link_to",
     "path_of",
-    "problem_of",
     "run_files",
     "storage",
+    "store_action",
+    "storing_of",
     "sweep",
     "with_links",
 ]

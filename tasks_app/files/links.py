@@ -1,4 +1,4 @@
-"""Links to files: signed, for a while, and good for their bearer."""
+"""Signed links to files. A link is valid for a while, and for every client that has it."""
 
 from functools import partial
 
@@ -12,17 +12,18 @@ _SALT = "tasks_app.files"
 
 
 def with_links(payload: bytes, base: str) -> bytes:
-    """JSON for a caller who may see the task: its files are links, which hold for a while."""
+    """Return JSON for a caller who may see the task: references to files become links."""
     return linked(payload, partial(_link, signing.Signer(salt=_SALT), base, _until()))
 
 
 def link_to(url: str) -> str:
-    """Return a link to one reference, within this server, for operators."""
+    """Return a link for one reference, relative to this server, for operators."""
     return _link(signing.Signer(salt=_SALT), "", _until(), id_of(url), url.rpartition("/")[2])
 
 
 def _until() -> int:
-    """When a link of now ends. Rounded, so that answers within a while are the same bytes."""
+    """Return the time at which a link made now expires. It is rounded, so that answers soon after each other are the
+    same bytes."""
     step = max(1, int(settings.A2A_FILE_URL_SECONDS / 2))
     return (int(clock.now().timestamp()) // step + 2) * step
 
@@ -31,8 +32,8 @@ def _link(signer: signing.Signer, base: str, until: int, file_id: str, name: str
     return f"{base}/files/{file_id}/{name}?until={until}&signature={signer.signature(f'{file_id}.{until}')}"
 
 
-def problem_of(file_id: str, until: str, signature: str) -> str:
-    """Why a link does not hold, in a sentence; empty if it does."""
+def find_problem(file_id: str, until: str, signature: str) -> str:
+    """Return a sentence that says why a link is not valid; empty if it is."""
     try:
         signing.Signer(salt=_SALT).unsign(f"{file_id}.{until}:{signature}")
     except signing.BadSignature:

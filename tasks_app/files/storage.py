@@ -1,4 +1,4 @@
-"""Where the bytes are, and reading them."""
+"""The storage of files, and reading from it."""
 
 from collections.abc import Sequence
 from typing import Generic, Self
@@ -13,14 +13,17 @@ from tasks_app.models import File
 
 
 class DoWithFiles(Do[R], Generic[R], frozen=True):
-    """Any function that reads or writes stored bytes, in a lane of its own: a slow disk holds up nothing else."""
+    """A function that reads or writes stored bytes, in a lane of its own, so that a slow disk delays no other work."""
 
     lane = "files"
     patient = True
-    """A large file takes its time."""
+    """A large file may take long."""
 
     def unique(self) -> None:
-        """Make all items equal, for groups of one: no call waits for the files of others, nor are all in memory."""
+        """Make all items equal, so that each is a group of its own.
+
+        In a larger group an item would wait for the files of others, and all of them would be in memory together.
+        """
 
 
 def storage() -> Storage:
@@ -28,18 +31,18 @@ def storage() -> Storage:
 
 
 def path_of(file_id: str) -> str:
-    """Where its bytes are: a folder a day, so that what is too old to be on its way can be told by the folder."""
+    """Return the path of a file in the storage. Each day has a folder, so that only old folders are searched."""
     return file_id.replace("-", "/", 1)
 
 
 def load(url: str) -> bytes:
-    """All bytes behind a reference."""
+    """Return the bytes of the file that a reference names."""
     with storage().open(path_of(id_of(url))) as file:
         return bytes(file.read())
 
 
 class RunFiles:
-    """The reader of files that runs are given."""
+    """The reader of files that agents get with their run."""
 
     async def read(self, url: str) -> bytes:
         return await bridge.ask(DoWithFiles(lambda: load(url)))
@@ -49,11 +52,11 @@ class RunFiles:
 
 
 run_files = RunFiles()
-"""One reader for all runs."""
+"""The reader for all runs."""
 
 
 class FindFile(Work[File | None], Struct, frozen=True):
-    """The row of a file that has not been forgotten."""
+    """Finds the row of a file, unless its task has been deleted."""
 
     lane = "read"
     repeatable = True
@@ -66,5 +69,5 @@ class FindFile(Work[File | None], Struct, frozen=True):
 
 
 def find_many(items: Sequence[FindFile]) -> list[File | None]:
-    found = {row.id: row for row in File.objects.filter(pk__in={item.id for item in items}).exclude(holder="")}
-    return [found.get(item.id) for item in items]
+    rows = {row.id: row for row in File.objects.filter(pk__in={item.id for item in items}).exclude(holder="")}
+    return [rows.get(item.id) for item in items]

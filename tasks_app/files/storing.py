@@ -1,4 +1,4 @@
-"""Taking large parts out of messages and actions, within the limits."""
+"""Storing the large parts of messages and actions as files, within the limits."""
 
 import hashlib
 import secrets
@@ -23,7 +23,7 @@ from tasks_app.models import File
 
 
 class TooLarge(ValueError):
-    """More than may be kept; the place is that of the part."""
+    """Raised for a part beyond the limits; `place` is its index."""
 
     def __init__(self, place: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -31,31 +31,37 @@ class TooLarge(ValueError):
         self.sentence = sentence
 
 
-class Kept(Struct, frozen=True):
-    """Parts as they are stored, and the rows of the files that some of them refer to."""
+class StoredParts(Struct, frozen=True):
+    """Parts as a task stores them, and the rows of the files that some of them refer to."""
 
     parts: tuple[Part, ...]
     rows: list[FileRow]
 
 
-def any_large(parts: Sequence[Part]) -> bool:
-    """Whether there are bytes that do not stay in the rows."""
+def has_large(parts: Sequence[Part]) -> bool:
+    """Return whether a part is too large to be stored inline."""
     return any(part.raw is not None and len(part.raw) > settings.A2A_INLINE_BYTES for part in parts)
 
 
-def keeping(parts: tuple[Part, ...], task_id: str = "", besides: int = 0) -> DoWithFiles[Kept]:
-    """An item that stores what is large. Its result is Kept; the bytes besides are of files without a row yet."""
-    return DoWithFiles(lambda: keep(parts, task_id, besides))
+def storing_of(parts: tuple[Part, ...], task_id: str = "", besides: int = 0) -> DoWithFiles[StoredParts]:
+    """Return the work item that runs `store_large_parts`."""
+    return DoWithFiles(lambda: store_large_parts(parts, task_id, besides))
 
 
-async def kept(action: Action, task_id: str, waiting: Sequence[FileRow]) -> tuple[Action, list[FileRow]]:
-    """An agent's action with its large parts stored. Raises TooLarge."""
-    done = await bridge.ask(keeping(action.parts, task_id, sum(row.size for row in waiting)))
-    return replace(action, parts=done.parts), done.rows
+async def store_action(action: Action, task_id: str, waiting: Sequence[FileRow]) -> tuple[Action, list[FileRow]]:
+    """Store the large parts of an agent's action; return the action that refers to them, and their rows.
+
+    `waiting` are rows of the same task that are not written yet. Raises TooLarge.
+    """
+    stored = await bridge.ask(storing_of(action.parts, task_id, sum(row.size for row in waiting)))
+    return replace(action, parts=stored.parts), stored.rows
 
 
-def keep(parts: tuple[Part, ...], task_id: str = "", besides: int = 0) -> Kept:
-    """Stores what is large. Raises TooLarge, before anything is stored."""
+def store_large_parts(parts: tuple[Part, ...], task_id: str = "", besides: int = 0) -> StoredParts:
+    """Store the large parts as files. Raises TooLarge before anything is stored.
+
+    `besides` is the size of files that count towards the task's limit but have no row yet.
+    """
     limit = settings.A2A_INLINE_BYTES
     sizes = {place: len(part.raw) for place, part in enumerate(parts) if part.raw and len(part.raw) > limit}
     _check_sizes(sizes, task_id, besides)
@@ -63,28 +69,28 @@ def keep(parts: tuple[Part, ...], task_id: str = "", besides: int = 0) -> Kept:
     out = list(parts)
     try:
         for place in sizes:
-            out[place], row = _stored(parts[place], task_id)
+            out[place], row = _store(parts[place], task_id)
             rows.append(row)
     except BaseException:
         _delete(rows)
         raise
-    return Kept(tuple(out), rows)
+    return StoredParts(tuple(out), rows)
 
 
 def _check_sizes(sizes: dict[int, int], task_id: str, besides: int) -> None:
     most = settings.A2A_FILE_BYTES
     for place, size in sizes.items():
         if size > most:
-            raise TooLarge(place, f"a file may have {most} bytes at most; this one has {size}")
+            raise TooLarge(place, f"a file may have at most {most} bytes; this one has {size}")
     total = besides + sum(sizes.values())
     if task_id:
         total += File.objects.filter(holder=task_id).aggregate(total=Sum("size"))["total"] or 0
     if total > settings.A2A_TASK_FILE_BYTES:
-        sentence = f"the files of a task may have {settings.A2A_TASK_FILE_BYTES} bytes in all"
+        sentence = f"all files of a task together may have at most {settings.A2A_TASK_FILE_BYTES} bytes"
         raise TooLarge(next(iter(sizes)), sentence)
 
 
-def _stored(part: Part, task_id: str) -> tuple[Part, FileRow]:
+def _store(part: Part, task_id: str) -> tuple[Part, FileRow]:
     now, raw = clock.now(), part.raw or b""
     name, kind = safe_name(part.filename), safe_type(media_type_of(part))
     url = reference(f"{now:%Y%m%d}", secrets.token_hex(16), name)
@@ -92,20 +98,25 @@ def _stored(part: Part, task_id: str) -> tuple[Part, FileRow]:
     saved = storage().save(path, ContentFile(raw))
     if saved != path:
         storage().delete(saved)
-        raise OSError("the storage of files gives names of its own: it cannot be used")
+        raise OSError("the storage of files changes names: Taskdesk cannot use it; see A2A_FILE_STORAGE")
     row = FileRow(
-        id=id_of(url), holder=task_id, name=name, media_type=kind, size=len(raw),
-        digest=hashlib.sha256(raw).hexdigest(), created_at=now,
-    )  # fmt: skip
+        id=id_of(url),
+        holder=task_id,
+        name=name,
+        media_type=kind,
+        size=len(raw),
+        digest=hashlib.sha256(raw).hexdigest(),
+        created_at=now,
+    )
     return replace(part, raw=None, url=url), row
 
 
-def dropping(rows: Sequence[FileRow]) -> DoWithFiles[None]:
-    """An item that deletes files whose rows were not written."""
+def deletion_of(rows: Sequence[FileRow]) -> DoWithFiles[None]:
+    """Return the work item that deletes files whose rows were not written."""
     return DoWithFiles(lambda: _delete(rows))
 
 
 def _delete(rows: Sequence[FileRow]) -> None:
     for row in rows:
-        with suppress(Exception):  # The sweep of orphans finds it.
+        with suppress(Exception):  # The search for orphans deletes it later.
             storage().delete(path_of(row.id))

@@ -1,6 +1,6 @@
-"""Hints: "task X reached N" and "there is something to run". Losing one costs latency, never truth.
+"""Hints: "task X reached event N" and "look for work". A lost hint costs latency and nothing else.
 
-`local` is the port and its adapter for one process, `broadcast` joins the processes over Redis.
+`local` passes hints on within the process, `broadcast` to other processes over Redis, `dispatch` to runners of agents.
 """
 
 from tasks_app.hints.local import ANY, Hints, Reached, hints

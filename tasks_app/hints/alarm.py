@@ -1,4 +1,4 @@
-"""Offers for later: a task that pauses between two attempts is looked for when its pause is over, not a sweep later."""
+"""Offers at a later time, so that a task that pauses between two attempts runs when its pause is over."""
 
 import threading
 import time
@@ -6,24 +6,24 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 MOST = 10_000
-"""Moments that are kept."""
+"""Times that may be set at once."""
 
 
 class Alarm:
-    """Rings once for each time it is set to. Its thread begins with the first and lives as long as the process."""
+    """Calls a function at each time that is set. Its thread starts with the first and lives as long as the process."""
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self.ring = ring
         self.changed = threading.Condition()
         self.due: list[float] = []
-        """A heap of moments on the monotonic clock."""
+        """The times, on the monotonic clock, as a heap."""
         self.thread: threading.Thread | None = None
 
     def set(self, seconds: float) -> None:
-        """Rings after that time."""
+        """Call the function after that many seconds."""
         with self.changed:
             if len(self.due) >= MOST:
-                return  # The sweeper offers too, a little later.
+                return  # The next sweep offers the task, a little later.
             heappush(self.due, time.monotonic() + seconds)
             if self.thread is None:
                 self.thread = threading.Thread(target=self._run, name="alarm", daemon=True)
@@ -36,7 +36,7 @@ class Alarm:
             self.ring()
 
     def _wait(self) -> None:
-        """Returns when at least one moment has come; all that have come are one."""
+        """Wait for the next time. Times that have passed together cause one call."""
         with self.changed:
             while not self.due or self.due[0] > time.monotonic():
                 self.changed.wait(self.due[0] - time.monotonic() if self.due else None)

@@ -1,7 +1,8 @@
-"""Hints between processes: one group of the channels_redis pubsub layer, which every web and worker joins.
+"""Hints between processes, over one group of the channels_redis pubsub layer that every web and worker process joins.
 
-Two threads. One publishes from a kept Redis client, in the layer's own format: the layer itself publishes from event
-loops only, and bridging to one costs thirty times as much. The other has the loop on which the layer receives.
+There are two threads. One publishes with a Redis client of its own, in the layer's format: the layer can publish from
+an event loop only, and handing each message to a loop costs thirty times as much. The other runs the event loop on
+which the layer receives.
 """
 
 import asyncio
@@ -25,39 +26,39 @@ GROUP = "hints"
 NEWS = 200
 """The most (task, sequence) pairs in one message."""
 WAITING = 10_000
-"""The most that wait to be published; older ones are dropped, and found by the poll."""
+"""Pairs that may wait to be published. More push out the oldest, which readers find by their poll."""
 PATIENCE = 2.0
-"""Seconds for Redis to answer, and between attempts when it does not."""
+"""Seconds that Redis may take to answer, and the pause after it did not."""
 PAUSE = 0.02
-"""Seconds that the news of a task that is worked on now may wait for others."""
-LOOK = 5.0
-"""Seconds without news after which an empty message is published: readiness should know whether Redis is there."""
-AGAIN = 0.1
-"""Seconds after which the threads are told again to end."""
-SILENCE = 3 * LOOK
-"""Seconds without any message, also of our own, after which the group is joined again."""
+"""Seconds that a hint of state "working" may wait to be sent together with the next one."""
+PROBE_SECONDS = 5.0
+"""Seconds without a hint after which an empty message is published, so that /readyz knows whether Redis answers."""
+STOP_SECONDS = 0.1
+"""Seconds between two attempts to stop the threads."""
+SILENCE = 3 * PROBE_SECONDS
+"""Seconds without any message, even our own, after which the group is joined again."""
 
 _news = msgspec.msgpack.Decoder(list[Reached])
 
 
 def message(sender: str, news: list[Reached]) -> dict[str, Any]:
-    """Return hints in the form that the layer carries."""
+    """Return the layer's message for these hints."""
     return {"type": GROUP, "from": sender, "news": msgspec.msgpack.encode(news)}
 
 
 def news_of(received: dict[str, Any], me: str) -> list[Reached]:
-    """Return the hints of a message, none for a message of this process. Raises for a message of another form."""
+    """Return the hints in a message, or nothing for a message from this process. Raises for any other message."""
     return [] if received["from"] == me else _news.decode(received["news"])
 
 
-def published(layer: Any, sent: dict[str, Any]) -> tuple[str, bytes]:
-    """The Redis channel and the bytes that `layer.group_send(GROUP, sent)` would publish."""
+def encode_message(layer: Any, sent: dict[str, Any]) -> tuple[str, bytes]:
+    """Return the Redis channel and the bytes that `layer.group_send(GROUP, sent)` would publish."""
     prefix = settings.CHANNEL_LAYERS["default"]["CONFIG"]["prefix"]
     return f"{prefix}__group__{GROUP}", layer.serialize(sent)
 
 
 class Broadcast:
-    """This process's part in the group."""
+    """The membership of this process in the group: it publishes its own hints and receives those of others."""
 
     def __init__(self) -> None:
         self.me = secrets.token_hex(6)
@@ -66,9 +67,9 @@ class Broadcast:
         self.urgent = threading.Event()
         self.stopping = threading.Event()
         self.trouble = ""
-        """Why hints do not leave this process, while they do not."""
+        """Why hints cannot be published at the moment; empty if they can."""
         self.deaf = ""
-        """Why those of others do not come in."""
+        """Why hints of other processes cannot be received at the moment; empty if they can."""
         self.threads: list[threading.Thread] = []
         self.loop: asyncio.AbstractEventLoop | None = None
         self.listening: asyncio.Task[None] | None = None
@@ -78,7 +79,7 @@ class Broadcast:
             return
         self.stopping.clear()
         self.loop = asyncio.new_event_loop()
-        # Made here, so that even who stops at once has something to end.
+        # Made here and not on the thread, so that stop() can cancel it even before the thread runs.
         self.listening = self.loop.create_task(self._listen())
         self.threads = [
             threading.Thread(target=self._publish_all, name="hints-out", daemon=True),
@@ -89,7 +90,7 @@ class Broadcast:
         hints.relay(self.put)
 
     def stop(self) -> None:
-        """Publishes what waits, and leaves the group."""
+        """Publish all waiting hints, and leave the group."""
         if not self.threads or self.loop is None:
             return
         hints.forget_relay(self.put)
@@ -98,17 +99,17 @@ class Broadcast:
         self.wanted.set()
         deadline = time.monotonic() + 2 * PATIENCE
         while any(thread.is_alive() for thread in self.threads) and time.monotonic() < deadline:
-            # Not once: what connects to Redis swallows being cancelled.
-            with contextlib.suppress(RuntimeError):  # its loop has ended
+            # Cancel repeatedly, because the code that connects to Redis may swallow a cancellation.
+            with contextlib.suppress(RuntimeError):  # the loop has ended
                 self.loop.call_soon_threadsafe(self._leave)
             for thread in self.threads:
-                thread.join(AGAIN)
+                thread.join(STOP_SECONDS)
         self.threads = []
 
     # -------------------------------------------------------------------- out
 
     def put(self, news: list[Reached]) -> None:
-        """On the thread that committed: hands over, and never waits for Redis."""
+        """Queue hints for publishing. Called on the thread that committed, which must not wait for Redis."""
         self.waiting.extend(news)
         if any(item.message or item.state != "working" for item in news):
             self.urgent.set()
@@ -120,33 +121,33 @@ class Broadcast:
             settings.REDIS_URL, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE, socket_keepalive=True
         )
         while not self.stopping.is_set() or self.waiting:
-            told = self.wanted.wait(LOOK)
+            has_news = self.wanted.wait(PROBE_SECONDS)
             self.wanted.clear()
-            # A "working" hint is soon followed by the outcome: one message instead of two.
+            # "Working" is often followed soon by the result. A short pause makes one message of the two.
             self.urgent.wait(PAUSE if self.waiting else 0)
             self.urgent.clear()
-            if told and not self.waiting:
-                continue  # It went with what was told before.
+            if has_news and not self.waiting:
+                continue  # The last round has published these hints.
             try:
-                if not told:
-                    client.publish(*published(layer, message(self.me, [])))
+                if not has_news:
+                    client.publish(*encode_message(layer, message(self.me, [])))
                 while self.waiting:
                     news = [self.waiting.popleft() for _ in range(min(NEWS, len(self.waiting)))]
-                    client.publish(*published(layer, message(self.me, news)))
-            except Exception as error:  # noqa: BLE001  # whatever it is, it may pass
-                self._failed(error)
+                    client.publish(*encode_message(layer, message(self.me, news)))
+            except Exception as error:  # noqa: BLE001  # any error may be gone at the next attempt
+                self._report_failure(error)
                 self.waiting.clear()
                 self.stopping.wait(PATIENCE)
             else:
-                self._worked()
+                self._report_success()
         client.close()
 
-    def _failed(self, error: Exception) -> None:
+    def _report_failure(self, error: Exception) -> None:
         if not self.trouble:
             log.warning("Redis does not answer; hints for other processes are lost, and their streams lag: %s", error)
         self.trouble = f"hints: Redis does not answer, streams of other processes lag {settings.A2A_POLL_SECONDS:g} s"
 
-    def _worked(self) -> None:
+    def _report_success(self) -> None:
         if self.trouble:
             log.warning("Redis answers again: hints reach other processes")
             self.trouble = ""
@@ -168,8 +169,11 @@ class Broadcast:
             self.listening.cancel()
 
     async def _listen(self) -> None:
-        """The layer finds its way back by itself when Redis was away, but not to its first subscription, nor when a
-        connection went silent: then not even what this process says of itself comes back."""
+        """Receive hints, and join the group again after a silence.
+
+        The layer reconnects by itself after a break, but not if its first subscription failed or if its connection
+        went silent. In both cases not even the messages of this process come back: that is the silence.
+        """
         layer = get_channel_layer()
         channel = await self._join(layer)
         while True:
@@ -182,20 +186,20 @@ class Broadcast:
                 channel = await self._join(layer)
                 continue
             except (msgspec.MsgspecError, LookupError, TypeError, ValueError) as error:
-                log.warning("a message in the group of hints is none: %s", error)
+                log.warning("a message in the group of hints is not a hint: %s", error)
                 continue
             if news:
-                hints.heard(news)
+                hints.notify(news)
 
     async def _join(self, layer: Any) -> str:
         while True:
             try:
                 channel: str = await layer.new_channel()
                 await layer.group_add(GROUP, channel)
-            except Exception as error:  # noqa: BLE001  # whatever it is, it may pass
+            except Exception as error:  # noqa: BLE001  # any error may be gone at the next attempt
                 log.warning("the group of hints cannot be joined, trying again: %s", error)
-                self.deaf = "hints: those of other processes are not heard, streams lag"
-                await layer.flush()  # Or the channel that was left behind would collect messages for ever.
+                self.deaf = "hints: those of other processes do not arrive, streams lag"
+                await layer.flush()  # Otherwise the abandoned channel would collect messages for ever.
                 await asyncio.sleep(PATIENCE)
             else:
                 self.deaf = ""
@@ -203,4 +207,4 @@ class Broadcast:
 
 
 broadcast = Broadcast()
-"""The one of this process."""
+"""The membership of this process."""

@@ -1,6 +1,6 @@
-"""Offering runnable tasks to runners: a port, and its adapters for one process and for Celery workers.
+"""Dispatchers, which pass "look for work" on to the runner of this process or to Celery workers.
 
-The rows are the queue. An offer only says "look": a lost or doubled one costs latency and nothing else.
+The rows are the queue. An offer is a hint: a lost or doubled one costs latency and nothing else.
 """
 
 import logging
@@ -21,17 +21,19 @@ if TYPE_CHECKING:  # commands that only look start in half the time without it
 
 log = logging.getLogger(__name__)
 WAKE = "tasks_app.wake"
-"""The Celery task that claims what is runnable, started by name: what it runs is above this layer."""
+"""The job that claims runnable tasks. It is started by name, because its code is in a layer above this one."""
 PAUSE = 0.01
-"""Seconds after a message before the next: offers of that time are one."""
+"""Seconds between two messages. Offers within that time become one message."""
 ENOUGH = 32
-"""A queue in which so many messages wait needs no more: every worker of it will look. Asked after as many."""
+"""Messages in a queue that wake all of its workers, so that more are not needed. The length is asked for once in as
+many messages."""
 PATIENCE = 2.0
-"""Seconds for the broker to answer, and between attempts when it does not."""
+"""Seconds that the broker may take to answer, and the pause after it did not."""
 
 
 class Dispatcher(Protocol):
-    """Passes offers on. Must return at once and never fail: it is called on the thread that committed."""
+    """A service that passes offers on. It is called on the thread that committed, so it must return at once and never
+    fail."""
 
     def start(self) -> None: ...
 
@@ -39,7 +41,7 @@ class Dispatcher(Protocol):
 
 
 class LocalDispatcher:
-    """Runs the Celery task in a thread of this process, through .apply(): no broker is dialled."""
+    """Runs the job in a thread of this process through .apply(), without a broker."""
 
     def __init__(self) -> None:
         self.wanted = threading.Event()
@@ -53,10 +55,10 @@ class LocalDispatcher:
         celery_app()
         self.thread = threading.Thread(target=self._run, name="dispatch", daemon=True)
         self.thread.start()
-        hints.on_offer(self._offered)
+        hints.on_offer(self._on_offer)
         self.wanted.set()
 
-    def _offered(self, queues: frozenset[str]) -> None:
+    def _on_offer(self, queues: frozenset[str]) -> None:
         self.wanted.set()
 
     def _run(self) -> None:
@@ -65,11 +67,11 @@ class LocalDispatcher:
             self.wanted.wait()
             self.wanted.clear()
             if not self.stopping and (result := wake.apply()).failed():
-                log.error("the offer was not taken up; the sweeper offers again: %s", result.traceback)
+                log.error("looking for work failed; the next sweep offers again: %s", result.traceback)
 
     def stop(self) -> None:
-        """Takes up no more offers."""
-        hints.forget_offer(self._offered)
+        """Accept no more offers."""
+        hints.forget_offer(self._on_offer)
         self.stopping = True
         self.wanted.set()
         if self.thread is not None:
@@ -78,7 +80,7 @@ class LocalDispatcher:
 
 
 class CeleryDispatcher:
-    """Wakes workers through the broker, from a thread of its own: no commit waits for the broker."""
+    """Wakes workers through the broker, from a thread of its own, so that no commit waits for the broker."""
 
     def __init__(self) -> None:
         self.wanted = threading.Event()
@@ -86,7 +88,7 @@ class CeleryDispatcher:
         self.queues: set[str] = set()
         self.stopping = threading.Event()
         self.trouble = ""
-        """Why workers are not woken, while they are not."""
+        """Why workers cannot be woken at the moment; empty if they can."""
         self.thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -96,16 +98,16 @@ class CeleryDispatcher:
         celery_app()
         self.thread = threading.Thread(target=self._run, name="dispatch-celery", daemon=True)
         self.thread.start()
-        hints.on_offer(self._offered)
+        hints.on_offer(self._on_offer)
 
-    def _offered(self, queues: frozenset[str]) -> None:
+    def _on_offer(self, queues: frozenset[str]) -> None:
         with self.lock:
             self.queues |= queues or queues_of_agents()
         self.wanted.set()
 
     def stop(self) -> None:
-        """Passes on what was offered, if the broker lets it, and ends."""
-        hints.forget_offer(self._offered)
+        """Pass on the last offers, if the broker answers, and end."""
+        hints.forget_offer(self._on_offer)
         self.stopping.set()
         self.wanted.set()
         if self.thread is not None:
@@ -119,11 +121,11 @@ class CeleryDispatcher:
                 try:
                     self._publish_all(app, connection)
                 except Exception as error:  # noqa: BLE001  # whatever it is, the sweeper offers again
-                    self._failed(error)
+                    self._report_failure(error)
                     self.stopping.wait(PATIENCE)
 
     def _publish_all(self, app: "Celery", connection: "Connection") -> None:
-        """Until it is time to stop. Raises when the broker cannot be reached."""
+        """Publish offers until stop() is called. Raises if the broker cannot be reached."""
         producer = app.amqp.Producer(connection)
         sent = dict.fromkeys(queues_of_agents(), 0)
         while True:
@@ -143,7 +145,7 @@ class CeleryDispatcher:
             if self.stopping.wait(PAUSE) and not self.queues:
                 return
 
-    def _failed(self, error: Exception) -> None:
+    def _report_failure(self, error: Exception) -> None:
         if not self.trouble:
             log.warning("the broker does not answer; workers find tasks in their own sweeps: %s", error)
         self.trouble = "broker: it does not answer, tasks start late"
@@ -158,20 +160,18 @@ def celery_app() -> "Celery":
 
 
 def connection_of(app: "Celery") -> "Connection":
-    """To the broker, with an end to its patience: by itself kombu waits for ever."""
-    return app.connection_for_write(
-        connect_timeout=PATIENCE,
-        transport_options={
-            "max_retries": 0, "connect_retries_timeout": PATIENCE,
-            "socket_timeout": PATIENCE, "socket_connect_timeout": PATIENCE,  # Redis
-            "read_timeout": PATIENCE, "write_timeout": PATIENCE,  # AMQP
-        },
-    )  # fmt: skip
+    """Return a connection to the broker with time limits. By default kombu waits for ever."""
+    redis = {"socket_timeout": PATIENCE, "socket_connect_timeout": PATIENCE}
+    amqp = {"read_timeout": PATIENCE, "write_timeout": PATIENCE}
+    retries = {"max_retries": 0, "connect_retries_timeout": PATIENCE}
+    return app.connection_for_write(connect_timeout=PATIENCE, transport_options={**retries, **redis, **amqp})
 
 
 def publish(app: "Celery", producer: "Producer", queue: str) -> None:
-    """A message to a queue that is declared. What send_task does besides (routes, signals, options) takes half a
-    millisecond of every task that waits alone."""
+    """Send a wake message to a declared queue.
+
+    Not by send_task(): its routes, signals and options would add half a millisecond to each task that waits alone.
+    """
     message = app.amqp.create_task_message(str(uuid4()), WAKE, (), {}, ignore_result=True)
     producer.publish(
         message.body, exchange="", routing_key=queue, headers=message.headers, serializer="json", **message.properties
@@ -179,11 +179,11 @@ def publish(app: "Celery", producer: "Producer", queue: str) -> None:
 
 
 def waiting(app: "Celery", producer: "Producer", queue: str) -> int:
-    """How many messages wait in a queue, which is declared by that."""
+    """Declare a queue, and return the number of messages that wait in it."""
     declared: Any = app.amqp.queues[queue].bind(producer.channel).queue_declare()  # type: ignore[arg-type]  # it has one
     return int(declared.message_count)
 
 
 def queues_of_agents() -> frozenset[str]:
-    """Every queue in which a task can wait."""
+    """Return every queue in which a task can wait."""
     return frozenset(agent.queue for agent in registry)

@@ -1,6 +1,6 @@
-"""Who wants to know, in this process, and where to pass on what others want to know.
+"""The listeners for hints in this process, and the relays that pass its hints on.
 
-Listeners are called on the thread that committed and must only hand over (call_soon_threadsafe, an Event), never work.
+They are called on the thread that committed. They must return at once: hand over by call_soon_threadsafe or an Event.
 """
 
 from collections.abc import Callable
@@ -11,19 +11,19 @@ from tasks_app.hints.alarm import Alarm
 
 
 class Reached(Struct, frozen=True, array_like=True):
-    """A task has a new last event."""
+    """The hint that a task has a new last event."""
 
     task_id: str
     seq: int
     state: str | None
-    """The state the event set, if any; from a poll, the state there is."""
+    """The state that the event set, if any. In a hint that comes from a poll, the task's state."""
     message: bool = False
-    """A message of the caller is among the events."""
+    """Whether a message from the caller is among the events."""
 
 
 Listener = Callable[[list[Reached]], None]
 Offer = Callable[[frozenset[str]], None]
-"""Is given the queues in which something became runnable; none of them: it may be any."""
+"""A function that is called with the queues that have a runnable task; ANY if the queue is not known."""
 Due = Callable[[], None]
 ANY: frozenset[str] = frozenset()
 
@@ -39,53 +39,55 @@ class Hints:
         self._alarm = Alarm(self.offer)
 
     def listen(self, listener: Listener) -> None:
-        """Calls the listener for every committed group from now on, of this process and of others."""
+        """Call the listener for every group of commits from now on, of this process and of others."""
         self._listeners = (*self._listeners, listener)
 
     def forget(self, listener: Listener) -> None:
-        self._listeners = tuple(known for known in self._listeners if known != listener)
+        self._listeners = tuple(other for other in self._listeners if other != listener)
 
     def relay(self, relay: Listener) -> None:
-        """Calls this for the groups committed in this process alone: to tell other processes."""
+        """Call the relay for every group of commits of this process, to pass it on to others."""
         self._relays = (*self._relays, relay)
 
     def forget_relay(self, relay: Listener) -> None:
-        self._relays = tuple(known for known in self._relays if known != relay)
+        self._relays = tuple(other for other in self._relays if other != relay)
 
     def on_offer(self, offer: Offer) -> None:
-        """Calls this whenever a task became runnable."""
+        """Call this whenever a task has become runnable."""
         self._offers = (*self._offers, offer)
 
     def forget_offer(self, offer: Offer) -> None:
-        self._offers = tuple(known for known in self._offers if known != offer)
+        self._offers = tuple(other for other in self._offers if other != offer)
 
-    def reached(self, news: list[Reached]) -> None:
-        """Committed here."""
-        self.heard(news)
+    def publish(self, news: list[Reached]) -> None:
+        """Pass hints on that this process has committed, to its listeners and to other processes."""
+        self.notify(news)
         for relay in self._relays:
             relay(news)
 
-    def heard(self, news: list[Reached]) -> None:
-        """Committed somewhere."""
+    def notify(self, news: list[Reached]) -> None:
+        """Pass hints on to the listeners of this process."""
         for listener in self._listeners:
             listener(news)
 
     def offer(self, queues: frozenset[str] = ANY) -> None:
+        """Say that these queues have a runnable task."""
         for offer in self._offers:
             offer(queues)
 
     def offer_in(self, seconds: float) -> None:
-        """Offers then: a task may be claimed when its pause is over."""
+        """Offer after that many seconds, when the pause of a task is over."""
         self._alarm.set(seconds)
 
     def on_due(self, due: Due) -> None:
-        """Calls this whenever this process has written a delivery; others find it when they look."""
+        """Call this whenever this process has written a delivery. Other processes find deliveries when they poll."""
         self._dues = (*self._dues, due)
 
     def forget_due(self, due: Due) -> None:
-        self._dues = tuple(known for known in self._dues if known != due)
+        self._dues = tuple(other for other in self._dues if other != due)
 
     def due(self) -> None:
+        """Say that a delivery has been written."""
         for due in self._dues:
             due()
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from a2a.errors import InvalidParams, Unavailable
 from a2a.files import SCHEME
 from a2a.types import Message, Part
-from tasks_app.files import Kept, TooLarge, any_large, dropping, keeping
+from tasks_app.files import StoredParts, TooLarge, deletion_of, has_large, storing_of
 from tasks_app.operations.creation import Plan
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ def _digested(part: Part) -> Part:
 
 def keep_files(plan: Plan):  # type: ignore[no-untyped-def]  # a part of a generator
     """Stores the large parts of the message that begins a conversation; from here on it refers to them."""
-    kept: Kept = yield from kept_of(plan.request.message)
+    kept: StoredParts = yield from kept_of(plan.request.message)
     plan.files = list(kept.rows)
     plan.request = replace(plan.request, message=replace(plan.request.message, parts=kept.parts))
     plan.run.message = replace(plan.run.message, parts=kept.parts)
@@ -44,10 +44,10 @@ def keep_files(plan: Plan):  # type: ignore[no-untyped-def]  # a part of a gener
 def kept_of(message: Message, task_id: str = ""):  # type: ignore[no-untyped-def]  # a part of a generator
     """The parts as they are to be stored. Raises InvalidParams for more than may be kept, Unavailable if the storage
     does not take it."""
-    if not any_large(message.parts):
-        return Kept(message.parts, [])
+    if not has_large(message.parts):
+        return StoredParts(message.parts, [])
     try:
-        return (yield keeping(message.parts, task_id))
+        return (yield storing_of(message.parts, task_id))
     except TooLarge as error:
         raise InvalidParams((f"message.parts[{error.place}]", error.sentence)) from None
     except Exception as error:  # a storage of anybody's may raise anything
@@ -55,7 +55,7 @@ def kept_of(message: Message, task_id: str = ""):  # type: ignore[no-untyped-def
         raise Unavailable from error
 
 
-def drop(kept: Kept | None):  # type: ignore[no-untyped-def]  # a part of a generator
+def drop(kept: StoredParts | None):  # type: ignore[no-untyped-def]  # a part of a generator
     """The message was known: what was stored for it is not needed."""
     if kept is not None and kept.rows:
-        yield dropping(kept.rows)
+        yield deletion_of(kept.rows)

@@ -26,7 +26,7 @@ from tasks_app.database.rows import KeyRow
 from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import Append, Appended, FindKey, Full, Head, Known, ReadTask, TaskRead, change, seq_of_message
 from tasks_app.event_log.conversation import conversation_of
-from tasks_app.files import Kept, any_large, dropping, run_files
+from tasks_app.files import StoredParts, deletion_of, has_large, run_files
 from tasks_app.ids import own_context, uuid7
 from tasks_app.models import Turn
 from tasks_app.operations.attachments import check_references, digested, drop, keep_files, kept_of
@@ -64,7 +64,7 @@ def send(request: SendMessage, context: Context) -> Steps:
             raise
     if isinstance(made, Known):
         if plan.files:
-            yield dropping(plan.files)
+            yield deletion_of(plan.files)
         return (yield from _again(request, context, made, plan.key.fingerprint))
     return _outcome(request, plan, made)
 
@@ -72,7 +72,7 @@ def send(request: SendMessage, context: Context) -> Steps:
 def _made(plan: Plan):  # type: ignore[no-untyped-def]  # a part of a generator
     """Stores what the message makes; the answer, or Known if the message is not new."""
     request = plan.request
-    if request.push_config or any_large(request.message.parts):
+    if request.push_config or has_large(request.message.parts):
         known = yield FindKey(owner_id=plan.key.owner_id, key=plan.key.key)
         if known is not None:
             return known
@@ -246,7 +246,7 @@ def _continue(request: SendMessage, context: Context, task_id: str) -> Steps:
     """The next message of a task: an interrupted one becomes runnable again, a working one hears it in its inbox."""
     caller, message = context.caller, request.message
     key = key_of(message.message_id)
-    kept: Kept | None = None
+    kept: StoredParts | None = None
     while True:
         head: Head = yield from find(context, task_id, request.tenant)
         agent = registry.get(head.agent)

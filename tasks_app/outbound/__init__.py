@@ -1,1 +1,1 @@
-"""Calls to addresses that callers choose: which are allowed, and the client that makes only those."""
+"""Calls to addresses that callers choose, such as webhooks: which are allowed, and a client that makes no others."""

@@ -1,7 +1,8 @@
-"""Calls to addresses that callers chose: which may be made, and the client that makes only those.
+"""Calls to URLs that callers choose: the policy, and an HTTP client that enforces it at the moment of dialling.
 
-An address is checked twice: as written, and at the moment of dialling, where its name is looked up once, every answer
-must be allowed, and one of those very answers is dialled. So a name that changes its mind reaches nothing.
+A URL is checked twice: as it is written, and when it is dialled. Then its name is looked up once, every address in the
+answer must be allowed, and one of exactly these addresses is dialled. So a name whose addresses change between check
+and call (DNS rebinding) reaches nothing.
 """
 
 import asyncio
@@ -17,62 +18,62 @@ import httpcore
 import httpx
 from django.conf import settings
 
-from tasks_app.outbound.resolving import Found, Lookups, registering, sending
+from tasks_app.outbound.resolving import Answers, Lookups, registering, sending
 
 LOOKUP_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
 MOST_READ = 131_072
-"""Bytes read from one connection. Informational answers, for one, may go on for ever, and no time limit sees them."""
+"""Bytes read from one connection. An endless row of informational answers (1xx) would run into no time limit."""
 PORTS_FROM = 1_024
-"""Lower ports are other protocols' own, apart from those of HTTP."""
+"""The lowest port that may be called, besides those of HTTP: lower ports belong to other protocols."""
 _URL = re.compile(
     r"(?P<scheme>[a-z]+)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?(?:[/?#][\x21-\x7e]*)?",
     re.IGNORECASE,
 )
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?", re.IGNORECASE)
 _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*", re.IGNORECASE)
-"""The last label of what some resolvers read as an IPv4 address in another spelling."""
+"""The last label of a host that some resolvers read as an unusual spelling of an IPv4 address, such as 0x7f.1."""
 _NEVER = tuple(
     map(
         ip_network,
         (
-            "192.0.0.0/24",  # protocol assignments, among them a cloud's metadata; not all of it is "private" to Python
+            "192.0.0.0/24",  # protocol assignments, one of them a cloud's metadata; Python calls some of them global
             "192.88.99.0/24",  # relays into 6to4
-            "168.63.129.16/32",  # a cloud's metadata on a public address
+            "168.63.129.16/32",  # a cloud's metadata at a public address
             "3fff::/20",  # documentation
-            # IPv6 that carries an IPv4 address, which would have to be checked as well.
+            # IPv6 addresses that contain an IPv4 address, which would have to be checked as well
             *("2001::/32", "2002::/16"),
         ),
     )
 )
 _GIVEN_OUT = ip_network("2000::/3")
-"""All of IPv6 that is given out for the public network; to Python the rest of it counts as public too."""
+"""The part of IPv6 that is assigned to the public network. Python calls the unassigned rest global as well."""
 
 Address = IPv4Address | IPv6Address
 
 
 class Blocked(Exception):
-    """The address must not be called. The sentence says why, and may be shown to the caller."""
+    """Raised for a URL that must not be called. The sentence says why, and may be shown to the caller who chose it."""
 
 
 class Inside(Blocked):
-    """The name leads to an address that must not be called."""
+    """Raised for a name that leads to an address that must not be called."""
 
 
 class Unknown(Exception):
-    """The name leads nowhere at the moment."""
+    """Raised for a name that cannot be resolved at the moment."""
 
 
 class Crowded(Exception):
     """Raised when every address of a name has as many calls under way as it may have."""
 
 
-def _anybody(number: str) -> None:
-    """Let every call in."""
+def _admit_all(number: str) -> None:
+    """Admit every call."""
 
 
-arrival: ContextVar[Callable[[str], None]] = ContextVar("arrival", default=_anybody)
-"""Called in the caller's own context with an address before it is dialled; it may raise Crowded."""
+arrival: ContextVar[Callable[[str], None]] = ContextVar("arrival", default=_admit_all)
+"""A function that is called with an address before it is dialled. It raises Crowded to refuse the call."""
 
 
 class Target(NamedTuple):
@@ -83,22 +84,22 @@ class Target(NamedTuple):
 
 
 def target(url: str) -> Target:
-    """Where the URL leads, if it may be called as it is written. Raises Blocked."""
+    """Return the host and port of a URL, if it may be called as it is written. Raises Blocked."""
     if not url.isascii():
         raise Blocked("must be written in ASCII: names as xn--…, other characters as %XX")
-    found = _URL.fullmatch(url)
-    if found is None:
+    match = _URL.fullmatch(url)
+    if match is None:
         raise Blocked("must be an absolute https URL without user name, spaces or backslashes")
-    scheme, host = found["scheme"].lower(), found["host"].strip("[]").lower()
-    _check_host(host, bracketed=found["host"].startswith("["))
-    listed = _listed(host)
+    scheme, host = match["scheme"].lower(), match["host"].strip("[]").lower()
+    _check_host(host, bracketed=match["host"].startswith("["))
+    listed = _is_listed(host)
     if scheme != "https" and not (scheme == "http" and (listed or settings.A2A_OUTBOUND_LOOPBACK)):
         raise Blocked("must begin with https://")
     usual = 443 if scheme == "https" else 80
-    port = int(found["port"] or usual)
+    port = int(match["port"] or usual)
     if not 0 < port <= 65_535 or not (listed or port == usual or port >= PORTS_FROM):
         raise Blocked(f"must have port 443 or one from {PORTS_FROM} to 65535")
-    # One reader of the address for the check and for the call: the two must not see different hosts.
+    # httpx parses the URL again for the call. Its host must be the one that was checked here.
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL:
@@ -109,7 +110,7 @@ def target(url: str) -> Target:
 
 
 def _check_host(host: str, *, bracketed: bool) -> None:
-    """Raises Blocked for what is neither a name nor an address in its usual form."""
+    """Refuse a host that is neither a name nor an IP address in its usual form. Raises Blocked."""
     literal = _literal(host)
     if literal is not None:
         if bracketed != (literal.version == 6):
@@ -129,8 +130,8 @@ def _literal(host: str) -> Address | None:
         return None
 
 
-def _listed(host: str) -> bool:
-    """Whether the operator named this host."""
+def _is_listed(host: str) -> bool:
+    """Return whether A2A_OUTBOUND_HOSTS has this host."""
     return host in _names(tuple(settings.A2A_OUTBOUND_HOSTS))[0] or (
         (literal := _literal(host)) is not None and _in_listed_network(literal)
     )
@@ -141,10 +142,10 @@ def _in_listed_network(address: Address) -> bool:
 
 
 @cache
-def _names(listed: tuple[str, ...]) -> tuple[frozenset[str], tuple[Any, ...]]:
-    """The names and the networks of the setting."""
+def _names(items: tuple[str, ...]) -> tuple[frozenset[str], tuple[Any, ...]]:
+    """Return the names and the networks in the value of A2A_OUTBOUND_HOSTS."""
     names, networks = set(), []
-    for item in listed:
+    for item in items:
         try:
             networks.append(ip_network(item))
         except ValueError:
@@ -152,15 +153,15 @@ def _names(listed: tuple[str, ...]) -> tuple[frozenset[str], tuple[Any, ...]]:
     return frozenset(names), tuple(networks)
 
 
-def allowed(address: Address) -> bool:
-    """Whether the address is one of the public network, or was allowed by the operator."""
+def is_allowed(address: Address) -> bool:
+    """Return whether the address is in the public network, or allowed by the settings."""
     if _in_listed_network(address):
         return True
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
             return False
         if address.ipv4_mapped is not None:
-            return allowed(address.ipv4_mapped)
+            return is_allowed(address.ipv4_mapped)
     if settings.A2A_OUTBOUND_LOOPBACK and address.is_loopback:
         return True
     if address.is_multicast or not address.is_global or (address.version == 6 and address not in _GIVEN_OUT):
@@ -169,30 +170,30 @@ def allowed(address: Address) -> bool:
 
 
 async def check(url: str) -> None:
-    """Looks the address up, as a delivery would. Raises Blocked and Unknown."""
-    where = target(url)
-    if not _listed(where.host):
-        await addresses(where.host, where.port, registering)
+    """Check a URL as a delivery would, with a look-up of its name. Raises Blocked and Unknown."""
+    place = target(url)
+    if not _is_listed(place.host):
+        await resolve(place.host, place.port, registering)
 
 
-async def addresses(host: str, port: int, lookups: Lookups) -> list[str]:
-    """Return the addresses of the name now, all of them allowed. Raises Blocked and Unknown."""
-    numbers = [host] if _literal(host) else await _numbers(host, port, lookups)
-    # One answer that is not allowed is enough: which of them is dialled must not be up to chance.
-    if not _listed(host) and not all(map(_may_dial, numbers)):
+async def resolve(host: str, port: int, lookups: Lookups) -> list[str]:
+    """Return the present addresses of a name, all of them allowed. Raises Blocked and Unknown."""
+    numbers = [host] if _literal(host) else await _look_up(host, port, lookups)
+    # One address that is not allowed blocks the name: otherwise chance would decide whether a call goes through.
+    if not _is_listed(host) and not all(map(_may_dial, numbers)):
         raise (Blocked if _literal(host) else Inside)("leads to an address that is not of the public network")
     return numbers
 
 
-async def _numbers(host: str, port: int, lookups: Lookups) -> list[str]:
+async def _look_up(host: str, port: int, lookups: Lookups) -> list[str]:
     try:
         async with asyncio.timeout(LOOKUP_SECONDS):
-            found = await lookup(host, port, lookups)
+            answers = await lookup(host, port, lookups)
     except TimeoutError:
         raise Unknown(f"the name was not resolved within {LOOKUP_SECONDS:g} s") from None
     except (OSError, UnicodeError):
         raise Unknown("the name cannot be resolved") from None
-    numbers = list(dict.fromkeys(str(answer[4][0]) for answer in found))
+    numbers = list(dict.fromkeys(str(answer[4][0]) for answer in answers))
     if not numbers:
         raise Unknown("the name cannot be resolved")
     return numbers
@@ -200,16 +201,16 @@ async def _numbers(host: str, port: int, lookups: Lookups) -> list[str]:
 
 def _may_dial(number: str) -> bool:
     literal = _literal(number)
-    return literal is not None and allowed(literal)
+    return literal is not None and is_allowed(literal)
 
 
-async def lookup(host: str, port: int, lookups: Lookups) -> Found:
-    """The system's resolver."""
+async def lookup(host: str, port: int, lookups: Lookups) -> Answers:
+    """Look a name up with the system's resolver."""
     return await lookups.find(host, port)
 
 
 class Bounded(httpcore.AsyncNetworkStream):
-    """A connection of which only so much is read."""
+    """A connection with a limit of bytes to read."""
 
     def __init__(self, inner: httpcore.AsyncNetworkStream, left: int = MOST_READ) -> None:
         self.inner = inner
@@ -238,7 +239,7 @@ class Bounded(httpcore.AsyncNetworkStream):
 
 
 class Dialler(httpcore.AsyncNetworkBackend):
-    """Connects to checked addresses only. TLS is still about the name: that is not the dialler's business."""
+    """A network backend that connects to checked addresses only. TLS still verifies the name: httpcore does that."""
 
     def __init__(self) -> None:
         self.inner = httpcore.AnyIOBackend()
@@ -251,14 +252,14 @@ class Dialler(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        failed: Exception | None = None
-        for number in await addresses(host, port, sending):
+        last_error: Exception | None = None
+        for number in await resolve(host, port, sending):
             try:
                 arrival.get()(number)
                 return Bounded(await self.inner.connect_tcp(number, port, timeout, local_address, socket_options))
             except (httpcore.ConnectError, httpcore.ConnectTimeout, Crowded) as error:
-                failed = error
-        raise failed or httpcore.ConnectError("nothing to connect to")
+                last_error = error
+        raise last_error or httpcore.ConnectError("the name has no address")
 
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
@@ -270,11 +271,14 @@ class Dialler(httpcore.AsyncNetworkBackend):
 
 
 def client(*, seconds: float, verify: ssl.SSLContext | None = None) -> httpx.AsyncClient:
-    """A client whose every connection is dialled anew and checked. No redirects, and no proxies from the environment,
-    which would do the dialling. Call target() on the URL first; the time limit is that of the whole call's parts."""
+    """Return a client that checks and dials anew for every call.
+
+    It follows no redirects and uses no proxies from the environment, since a proxy would do the dialling. Call target()
+    on the URL first. The time limit holds for each part of a call, not for all of it.
+    """
     context = verify or ssl.create_default_context()
     transport = httpx.AsyncHTTPTransport(verify=context, trust_env=False)
-    # httpx has no argument for it; tests/transports/test_outbound.py counts what is connected to.
+    # httpx has no argument for a network backend. tests/transports/test_outbound.py checks that this one is used.
     transport._pool = httpcore.AsyncConnectionPool(
         ssl_context=context, max_connections=None, max_keepalive_connections=0, network_backend=Dialler()
     )

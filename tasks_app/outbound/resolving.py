@@ -1,7 +1,8 @@
-"""Looking names up, in threads of their own, which the end of the process does not wait for.
+"""Look-ups of names, each in a daemon thread of its own.
 
-A name server that does not answer holds a thread for as long as the system is patient, which may be a minute. The
-threads of a loop are few and for everybody; those of an executor are joined when the process ends.
+A name server that does not answer blocks a thread until the system gives up, which may take a minute. The default
+executor of an event loop has few threads, which other work needs too; and Python waits for an executor's threads when
+the process ends.
 """
 
 import asyncio
@@ -11,25 +12,25 @@ from contextlib import suppress
 from typing import Any
 
 AT_ONCE = 256
-"""Look-ups under way in one place; more than senders need while each of their names hangs for half a minute."""
+"""Look-ups under way in one place. The senders need fewer, even while each of their names hangs for half a minute."""
 
-Found = list[tuple[Any, Any, Any, Any, tuple[Any, ...]]]
-"""The result of getaddrinfo."""
+Answers = list[tuple[Any, Any, Any, Any, tuple[Any, ...]]]
+"""The result of socket.getaddrinfo()."""
 
 
 class Lookups:
-    """Look-ups of one kind, each in a thread of its own."""
+    """Look-ups for one purpose, limited in number."""
 
     def __init__(self, name: str, at_once: int = AT_ONCE) -> None:
         self.name = name
         self.room = threading.BoundedSemaphore(at_once)
 
-    async def find(self, host: str, port: int) -> Found:
-        """Ask the system's resolver. Raises OSError, also when there is no room for another look-up."""
+    async def find(self, host: str, port: int) -> Answers:
+        """Look a name up with the system's resolver. Raises OSError, also if too many look-ups are under way."""
         if not self.room.acquire(blocking=False):
             raise OSError("too many names are being looked up")
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Found] = loop.create_future()
+        answer: asyncio.Future[Answers] = loop.create_future()
         thread = threading.Thread(target=self._look, args=(host, port, loop, answer), name=self.name, daemon=True)
         try:
             thread.start()
@@ -38,24 +39,25 @@ class Lookups:
             raise OSError("no thread can be started") from error
         return await answer
 
-    def _look(self, host: str, port: int, loop: asyncio.AbstractEventLoop, answer: "asyncio.Future[Found]") -> None:
+    def _look(self, host: str, port: int, loop: asyncio.AbstractEventLoop, answer: "asyncio.Future[Answers]") -> None:
+        result: Answers | Exception
         try:
-            found: Found | Exception = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+            result = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         except (OSError, UnicodeError) as error:
-            found = error
+            result = error
         finally:
             self.room.release()
         with suppress(RuntimeError):  # The loop has ended.
-            loop.call_soon_threadsafe(_tell, answer, found)
+            loop.call_soon_threadsafe(_settle, answer, result)
 
 
-def _tell(answer: "asyncio.Future[Found]", found: Found | Exception) -> None:
-    if answer.done():  # The caller lost its patience.
+def _settle(answer: "asyncio.Future[Answers]", result: Answers | Exception) -> None:
+    if answer.done():  # The caller's time limit has cancelled it.
         return
-    if isinstance(found, Exception):
-        answer.set_exception(found)
+    if isinstance(result, Exception):
+        answer.set_exception(result)
     else:
-        answer.set_result(found)
+        answer.set_result(result)
 
 
 registering = Lookups("lookup-registering")

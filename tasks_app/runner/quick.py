@@ -20,7 +20,7 @@ from a2a.states import TaskState
 from a2a.types import Message
 from tasks_app import clock
 from tasks_app.database.rows import FileRow, RunRow
-from tasks_app.files import any_large, kept
+from tasks_app.files import has_large, store_action
 from tasks_app.ids import uuid7
 from tasks_app.runner.isolation import ProcessCrashed
 from tasks_app.runner.play import Accept, play
@@ -82,8 +82,8 @@ async def play_quickly(run: Run) -> Played:
     limit = asyncio.timeout(LIMIT)
 
     async def accept(action: Action) -> None:
-        if any_large(action.parts):
-            action, rows = await kept(action, "", played.files)
+        if has_large(action.parts):
+            action, rows = await store_action(action, "", played.files)
             played.files += rows
         if limit.expired():
             return  # A thread that says more than anybody waited for.

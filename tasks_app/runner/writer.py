@@ -20,7 +20,7 @@ from a2a.types import Task
 from tasks_app import clock
 from tasks_app.database.rows import FileRow, RunRow
 from tasks_app.event_log import TaskRead, change, last_status
-from tasks_app.files import any_large, kept
+from tasks_app.files import has_large, store_action
 from tasks_app.runner.stopped import LostLease, MessageWaits, WriteFailed
 from tasks_app.runner.store import store
 
@@ -91,8 +91,8 @@ class Writer:
 
     async def accept(self, action: Action) -> None:
         """Takes an action of the agent. Raises LostLease, WriteFailed, TooLarge and Failure."""
-        if any_large(action.parts):
-            action, rows = await kept(action, self.read.document.id, self.files)
+        if has_large(action.parts):
+            action, rows = await store_action(action, self.read.document.id, self.files)
             self.files += rows
         event = self.scribe.event(action, clock.now())
         encodable(event)

@@ -13,7 +13,7 @@ from django.utils.http import content_disposition_header
 
 from a2a.files import ID
 from tasks_app.database.bridge import bridge
-from tasks_app.files import FindFile, path_of, problem_of, storage
+from tasks_app.files import FindFile, find_problem, path_of, storage
 from tasks_app.models import File
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ async def download(request: HttpRequest, file: str, name: str = "") -> HttpRespo
     if request.method not in {"GET", "HEAD"}:
         return HttpResponse(status=405, headers={"Allow": "GET, HEAD"})
     until, signature = request.GET.get("until", ""), request.GET.get("signature", "")
-    if sentence := problem_of(file, until, signature):
+    if sentence := find_problem(file, until, signature):
         return _refused(403, sentence)
     row: File | None = await bridge.ask(FindFile(file)) if _ID.fullmatch(file) else None
     if row is None:

@@ -11,7 +11,7 @@ from channels.layers import channel_layers
 
 from tasks_app.hints import Hints, Reached
 from tasks_app.hints import hints as ours
-from tasks_app.hints.broadcast import GROUP, WAITING, Broadcast, message, news_of, published
+from tasks_app.hints.broadcast import GROUP, WAITING, Broadcast, encode_message, message, news_of
 from tests import servers
 from tests.conftest import until
 
@@ -41,7 +41,7 @@ def layer(redis: str, settings: Any) -> Iterator[Any]:
 
 async def test_what_we_publish_is_what_the_layer_itself_publishes(redis: str, layer: Any) -> None:
     sent = message("somebody", NEWS)
-    channel, data = published(layer, sent)
+    channel, data = encode_message(layer, sent)
     with redis_client.Redis.from_url(redis) as client, client.pubsub() as listening:
         listening.subscribe(channel)
         await layer.group_send(GROUP, sent)
@@ -55,7 +55,7 @@ def first_message(listening: Any) -> bytes:
         found = listening.get_message(timeout=0.1)
         if found and found["type"] == "message":
             return bytes(found["data"])
-    raise AssertionError("nothing was published")
+    raise AssertionError("nothing was encode_message")
 
 
 def test_news_survive_the_journey_and_our_own_are_dropped() -> None:
@@ -81,8 +81,8 @@ def test_only_what_was_committed_here_is_passed_on() -> None:
     hints, heard, relayed = Hints(), [], []
     hints.listen(heard.append)
     hints.relay(relayed.append)
-    hints.reached(NEWS[:1])
-    hints.heard(NEWS[1:])
+    hints.publish(NEWS[:1])
+    hints.notify(NEWS[1:])
     assert (heard, relayed) == ([NEWS[:1], NEWS[1:]], [NEWS[:1]])
 
 
@@ -90,7 +90,7 @@ def test_news_that_come_in_quick_succession_are_told_without_a_message_that_says
     redis: str, layer: Any
 ) -> None:
     broadcast = Broadcast()
-    channel, empty = published(layer, message(broadcast.me, []))
+    channel, empty = encode_message(layer, message(broadcast.me, []))
     with redis_client.Redis.from_url(redis) as client, client.pubsub() as listening:
         listening.subscribe(channel)
         broadcast.start()
@@ -115,11 +115,11 @@ def test_two_processes_hear_of_each_other_whatever_else_is_said_in_their_group(r
     here.start()
     try:
         with redis_client.Redis.from_url(redis) as client:
-            channel, _ = published(layer, message("x", []))
+            channel, _ = encode_message(layer, message("x", []))
             until(lambda: client.pubsub_numsub(channel)[0][1], "the group is joined")
             for nonsense in (b"", b"\xc1", layer.serialize({"type": GROUP}), layer.serialize({"from": 1, "news": 2})):
                 client.publish(channel, nonsense)
-            client.publish(*published(layer, message(there.me, NEWS)))
+            client.publish(*encode_message(layer, message(there.me, NEWS)))
         until(lambda: heard == NEWS, "the news are heard")
     finally:
         here.stop()

@@ -74,7 +74,7 @@ def names(there: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Na
         settings.A2A_OUTBOUND_HOSTS = [name.format(number) for number in range(12)]
         numbers = {name.format(number): address.format(number + 1) for number in range(12)}
 
-        async def lookup(host: str, port: int, _: Any) -> outbound.Found:
+        async def lookup(host: str, port: int, _: Any) -> outbound.Answers:
             return [(2, 1, 6, "", (numbers[host], port))]
 
         monkeypatch.setattr(outbound, "lookup", lookup)

@@ -21,7 +21,7 @@ from tasks_app import clock, event_log
 from tasks_app.admin.timeline import build_lines
 from tasks_app.database.bridge import bridge
 from tasks_app.files import path_of, sweep
-from tasks_app.files.forgetting import OWNER, Orphans, forget_gone
+from tasks_app.files.deleting import OWNER, Orphans, delete_unused
 from tasks_app.files.storage import DoWithFiles, load
 from tasks_app.files.storing import keep
 from tasks_app.models import Event as EventRow
@@ -285,7 +285,7 @@ def test_files_go_when_their_task_goes(owner: Person, monkeypatch: pytest.Monkey
     forget()
     assert File.objects.filter(holder="").count() == 3
     assert len(stored()) == 4
-    while forget_gone():
+    while delete_unused():
         pass
     assert stored() == rows() == kept
     assert shown(ask(owner, GetTask(id=open_task.id))).history
@@ -296,7 +296,7 @@ def test_a_delete_that_broke_off_is_done_again(owner: Person, monkeypatch: pytes
     sweeper.sweeper.stop()
     File.objects.update(holder="")
     storages["files"].delete(path_of(File.objects.get().id))  # and then the process died
-    forget_gone()
+    delete_unused()
     assert not File.objects.exists()
 
 
@@ -400,4 +400,4 @@ def test_the_log_says_why_a_file_could_not_be_kept(owner: Person, settings: Any,
     settings.A2A_FILE_BYTES = 20_000
     with caplog.at_level(logging.ERROR):
         sent(owner, data({"sizes": [20_001]}), "files")
-    assert "a file may have 20000 bytes at most; this one has 20001" in caplog.text
+    assert "a file may have at most 20000 bytes; this one has 20001" in caplog.text

@@ -135,7 +135,7 @@ class Story(Callers):
         """Twice, late, and for nothing: hints change no row, and a claim finds no more than there is."""
         self.hinted = sum(task.last for task in self.tasks)
         for task in self.tasks:
-            hints.heard([Reached(task.id, task.last, task.state.value)] * 2)
+            hints.notify([Reached(task.id, task.last, task.state.value)] * 2)
         hints.offer()
         hints.due()
         if not self.among(waits=True):

@@ -304,7 +304,7 @@ def test_a_wait_that_begins_just_after_the_end_is_over_at_once(owner: Person, se
 def test_a_hint_that_is_not_true_ends_no_run(owner: Person) -> None:
     task = sent(owner, "hello", "waits", return_immediately=True)
     until(lambda: task.id in runner.running, "it is worked on")
-    hints.heard([Reached(task.id, 9, "completed")])
+    hints.notify([Reached(task.id, 9, "completed")])
     until(lambda: bridge.do(DoSlowly(lambda: True)), "the lanes answer")
     assert task.id in runner.running
     ask(owner, CancelTask(id=task.id))

@@ -102,7 +102,7 @@ def test_a_hostile_address_is_refused_and_nothing_is_connected_to(
 
     resolved = outbound.lookup
 
-    async def lookup(name: str, at: int, lookups: outbound.Lookups) -> outbound.Found:
+    async def lookup(name: str, at: int, lookups: outbound.Lookups) -> outbound.Answers:
         # Offline: names that are not of this machine do not exist.
         if name in {"example.org", "a", "-"}:
             raise OSError
@@ -144,7 +144,7 @@ def test_an_address_of_the_public_network_may_be_called(url: str, host: str, por
     assert outbound.target(url) == (host, port)
 
 
-def answers(*numbers: str) -> outbound.Found:
+def answers(*numbers: str) -> outbound.Answers:
     return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (number, 0)) for number in numbers]
 
 
@@ -154,7 +154,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[list[str]]], list[s
     asked: list[str] = []
 
     def set_to(looks: list[list[str]]) -> list[str]:
-        async def lookup(host: str, port: int, _: Any) -> outbound.Found:
+        async def lookup(host: str, port: int, _: Any) -> outbound.Answers:
             asked.append(host)
             return answers(*(looks.pop(0) if len(looks) > 1 else looks[0]))
 
@@ -246,10 +246,10 @@ def test_operators_open_names_and_networks(names: Any, settings: Any) -> None:
 
 
 def test_a_name_that_leads_nowhere_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nothing(host: str, port: int, _: Any) -> outbound.Found:
+    async def nothing(host: str, port: int, _: Any) -> outbound.Answers:
         raise socket.gaierror
 
-    async def silence(host: str, port: int, _: Any) -> outbound.Found:
+    async def silence(host: str, port: int, _: Any) -> outbound.Answers:
         await asyncio.Event().wait()
         return []
 
@@ -285,7 +285,7 @@ def test_names_that_hang_hold_up_no_other_name(
 
     async def story() -> None:
         slow = [
-            asyncio.create_task(outbound.addresses(f"{number}.hangs.example", 443, pool))
+            asyncio.create_task(outbound.resolve(f"{number}.hangs.example", 443, pool))
             for pool in (outbound.registering, outbound.sending)
             for number in range(40)
         ]
@@ -293,7 +293,7 @@ def test_names_that_hang_hold_up_no_other_name(
             assert await asyncio.to_thread(hanging.acquire, timeout=20)
         # While all of them wait.
         await outbound.check("https://localhost:1024/")
-        assert await outbound.addresses("localhost", 443, outbound.sending)
+        assert await outbound.resolve("localhost", 443, outbound.sending)
         assert not any(task.done() for task in slow)
         for task in slow:
             task.cancel()
@@ -306,12 +306,12 @@ def test_there_is_a_bound_to_names_that_are_looked_up_and_none_to_addresses(hang
     lookups = outbound.Lookups("few", at_once=2)
 
     async def story() -> None:
-        slow = [asyncio.create_task(outbound.addresses("hangs.example", 443, lookups)) for _ in range(2)]
+        slow = [asyncio.create_task(outbound.resolve("hangs.example", 443, lookups)) for _ in range(2)]
         for _ in slow:
             assert await asyncio.to_thread(hanging.acquire, timeout=20)
         with pytest.raises(Unknown):
-            await outbound.addresses("localhost", 443, lookups)
-        assert await outbound.addresses(PUBLIC, 443, lookups) == [PUBLIC]
+            await outbound.resolve("localhost", 443, lookups)
+        assert await outbound.resolve(PUBLIC, 443, lookups) == [PUBLIC]
         for task in slow:
             task.cancel()
 

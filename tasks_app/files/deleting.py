@@ -1,0 +1,133 @@
+"""Deletion of bytes: those of deleted tasks, and orphans, whose transaction was never committed."""
+
+import logging
+import time
+from contextlib import suppress
+from datetime import timedelta
+
+from django.core.files.base import ContentFile
+from django.db.migrations.recorder import MigrationRecorder
+
+from tasks_app import clock
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do
+from tasks_app.files.storage import DoWithFiles, path_of, storage
+from tasks_app.models import File
+
+log = logging.getLogger(__name__)
+BATCH = 200
+"""Files deleted together."""
+OWNER = "database"
+"""The file in the storage that names the database with the rows of all others."""
+BETWEEN = 3600.0
+"""Seconds between two searches for orphans."""
+
+
+def sweep() -> None:
+    """Delete a batch of unused files and a folder of orphans. Never raises: a storage that fails may work next time."""
+    try:
+        delete_unused()
+        orphans.sweep()
+    except Exception:
+        log.exception("files could not be deleted; trying again")
+
+
+def delete_unused() -> bool:
+    """Delete files of deleted tasks; return whether there may be more.
+
+    The bytes go before the row: after a crash between the two, the row is still there to try again.
+    """
+    deleted = bridge.do(DoWithFiles(_delete_unused_bytes))
+    if deleted:
+        bridge.do(Do(lambda: File.objects.filter(id__in=deleted, holder="").delete()))
+    return len(deleted) == BATCH
+
+
+def _delete_unused_bytes() -> list[str]:
+    """Delete the bytes of unused files; return the ids of those that could be deleted."""
+    deleted = []
+    for file_id in File.objects.filter(holder="").values_list("id", flat=True)[:BATCH]:
+        try:
+            storage().delete(path_of(file_id))
+        except Exception as error:  # noqa: BLE001  # a storage that an operator chose may raise anything
+            log.warning("file %s cannot be deleted; trying again: %r", file_id, error)
+        else:
+            deleted.append(file_id)
+    return deleted
+
+
+class Orphans:
+    """Bytes without a row: their transaction was rolled back, or the process died before it."""
+
+    def __init__(self) -> None:
+        self.examined: set[str] = set()
+        """Days whose folder has been examined. No file is added to a folder after its day."""
+        self.due = 0.0
+        """When to list the folders again, on the monotonic clock. It is rare, since some storages are remote."""
+
+    def sweep(self) -> int:
+        """Delete the orphans of one folder that is more than a day old; return their number."""
+        if time.monotonic() < self.due:
+            return 0
+        self.due = time.monotonic() + BETWEEN
+        deleted = bridge.do(DoWithFiles(self._sweep))
+        if deleted is not None:
+            self.due = 0.0
+            log.info("%d files without a task deleted", deleted)
+        return deleted or 0
+
+    def _sweep(self) -> int | None:
+        """Delete the orphans of one folder; return their number, or None if no folder is left to examine."""
+        if not _is_ours():
+            log.warning(
+                "the files belong to another database (see %s in their storage): none of them is deleted", OWNER
+            )
+            return None
+        young = f"{clock.now() - timedelta(days=1):%Y%m%d}"
+        day = next((day for day in _list_days() if day < young and day not in self.examined), None)
+        if day is None:
+            return None
+        names = storage().listdir(day)[1]
+        batches = (names[start : start + BATCH] for start in range(0, len(names), BATCH))
+        found = [name for batch in batches for name in _find_orphans(day, batch)]
+        for name in found:
+            storage().delete(f"{day}/{name}")
+        self.examined.add(day)
+        if len(found) == len(names):
+            with suppress(OSError):  # Some storages have no folders to delete.
+                storage().delete(day)
+        return len(found)
+
+
+orphans = Orphans()
+"""The search for orphans of this process."""
+
+
+def _is_ours() -> bool:
+    """Return whether the files belong to this database.
+
+    To another database, such as an empty one that was set by mistake, every file would be an orphan. So the first
+    search writes the name of its database into the storage: the time of its first migration, which a backup restores.
+    """
+    name = MigrationRecorder.Migration.objects.earliest("id").applied.isoformat()
+    if storage().exists(OWNER):
+        with storage().open(OWNER) as file:
+            owner = file.read().decode().strip()
+        if owner:
+            return bool(owner == name)
+        storage().delete(OWNER)  # An empty file: its writer was killed.
+    storage().save(OWNER, ContentFile(name.encode()))
+    return True
+
+
+def _list_days() -> list[str]:
+    try:
+        return sorted(name for name in storage().listdir("")[0] if name.isdigit() and len(name) == 8)
+    except FileNotFoundError:  # No file was ever stored.
+        return []
+
+
+def _find_orphans(day: str, names: list[str]) -> list[str]:
+    """Return the names without a row."""
+    ids = set(File.objects.filter(pk__in=[f"{day}-{name}" for name in names]).values_list("id", flat=True))
+    return [name for name in names if f"{day}-{name}" not in ids]
