@@ -63,7 +63,7 @@ def check_llm(**_: Any) -> list[CheckMessage]:
     """
     from tasks_app.agents import llm  # as everything heavy here: each command imports this module, few run its checks
 
-    sentence = llm.misconfigured()
+    sentence = llm.find_problem()
     return [Error(sentence, hint="Without address and model there is no llm agent.", id="a2a.E003")] if sentence else []
 
 

@@ -96,7 +96,7 @@ class Person(NamedTuple):
 
 def person(name: str, tenant: str, scopes: str = "*") -> Person:
     key = access.new_key(name, tenant=tenant, scopes=scopes)
-    (caller,) = access.callers_many([FindCaller(access.digests(key))])
+    (caller,) = access.find_callers([FindCaller(access.digests(key))])
     assert caller
     return Person(key, caller)
 

@@ -147,11 +147,11 @@ def test_a_holding_shrinks_and_is_given_back_once(account: Account) -> None:
     held = account.hold(1, "bodies", 1_000)
     held.shrink(300)
     held.shrink(400)
-    assert (account.held["bodies", 1], account.totals["bodies"]) == (300, 300)
+    assert (account.amounts["bodies", 1], account.totals["bodies"]) == (300, 300)
     held.release()
     held.shrink(0)
     held.release()
-    assert (account.held["bodies", 1], account.totals["bodies"]) == (0, 0)
+    assert (account.amounts["bodies", 1], account.totals["bodies"]) == (0, 0)
 
 
 def test_an_old_count_refuses_nobody(account: Account, shift: Callable[[float], None]) -> None:

@@ -1,3 +1,3 @@
-"""The agents we ship."""
+"""The agents that Taskdesk ships."""
 
 from tasks_app.agents import examples as examples  # registers them

@@ -1,4 +1,4 @@
-"""The agents we ship."""
+"""The agents that Taskdesk ships. Their docstrings are their descriptions on cards."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -50,31 +50,35 @@ async def interview(run: Run) -> AsyncIterator[Any]:
 
 
 BACKOFF = 2.0
-"""Seconds until a model that was overloaded or away is asked again, doubled after that."""
+"""Seconds before a second attempt at a model that was overloaded or away; each further pause is twice as long."""
 
 
 async def llm(run: Run) -> AsyncIterator[Any]:
     """Answers with a language model, which knows what was said in the context before."""
-    from tasks_app.agents.llm import answer, dialogue, words  # its HTTP client takes as long to load as all of Django
+    from tasks_app.agents.llm import answer, dialogue, words  # imported late: httpx takes as long to load as Django
 
     if not words(run.message).strip():
         yield run.reject("A language model reads text and data; there is none in this message.")
         return
-    # What comes after the message in the task's history are notices of ours, such as that of an interruption.
-    asked = run.history[: run.history.index(run.message) + 1]
-    async with aclosing(answer(dialogue((*run.conversation, *asked)))) as texts:
+    # Messages after it in the task's history are notices from the server, such as that of an interruption.
+    history = run.history[: run.history.index(run.message) + 1]
+    async with aclosing(answer(dialogue((*run.conversation, *history)))) as texts:
         async for text in texts:
             yield text
 
 
 def offer_llm() -> None:
-    """Registers the llm agent if there is a model to ask."""
+    """Register the llm agent if the settings name a model."""
     if settings.LLM_BASE_URL and settings.LLM_MODEL:
-        takes = ["text/*", "application/json"]
-        offer = agent(
-            skills=["chat"], timeout=600, attempts=3, backoff=BACKOFF, input_modes=takes, output_modes=["text/plain"]
-        )  # fmt: skip
-        offer(llm)
+        register = agent(
+            skills=["chat"],
+            timeout=600,
+            attempts=3,
+            backoff=BACKOFF,
+            input_modes=["text/*", "application/json"],
+            output_modes=["text/plain"],
+        )
+        register(llm)
 
 
 offer_llm()

@@ -1,7 +1,7 @@
-"""The streaming client of a chat endpoint that speaks the OpenAI wire format. The agent that uses it is in agents.py.
+"""A streaming client for a chat endpoint that speaks the OpenAI wire format. The agent `llm` in examples.py uses it.
 
-What goes wrong is a Failure, or a Retry if it passes, in words that tell nothing of the endpoint's address, its
-answers, or the key.
+An error is raised as a Failure, or as a Retry if it may pass. Its sentence never contains the endpoint's address, its
+answer, or the key.
 """
 
 import functools
@@ -23,11 +23,11 @@ from a2a.types import Json, Message, Role
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
-"""Between two pieces of an answer."""
+"""The longest pause between two pieces of an answer."""
 LINE_BYTES = 1_000_000
-"""The longest line of an honest endpoint."""
+"""The limit for a line of the answer. No honest endpoint sends a longer one."""
 _FIELDS = (b":", b"event:", b"id:", b"retry:")
-"""Fields that a stream of events may hold besides data."""
+"""Fields that an event stream may have besides data."""
 _REFUSALS = {
     401: "refused this server's credentials",
     403: "refused this server's credentials",
@@ -42,43 +42,38 @@ _PASSING = {408, 409, 425, 429}
 
 
 class Delta(Struct):
-    """The news of a piece of an answer."""
+    """The new text in a piece of an answer."""
 
     content: str | None = None
 
 
 class Choice(Struct):
-    """One of the answers that a model makes; it is asked for one."""
+    """One of the answers of a model. We ask for one only."""
 
     delta: Delta | None = None
     finish_reason: str | None = None
 
 
 class Piece(Struct):
-    """The value of a data line."""
+    """The JSON value of a data line."""
 
     choices: list[Choice] | None = None
     error: Any = None
 
 
-def configured() -> bool:
-    """There is a model to ask."""
-    return bool(settings.LLM_BASE_URL and settings.LLM_MODEL)
-
-
-def misconfigured() -> str:
-    """Say in a sentence, without their values, what is wrong with the settings; empty if nothing is."""
+def find_problem() -> str:
+    """Return a sentence that says what is wrong with the settings, without their values; empty if they are right."""
     if bool(settings.LLM_BASE_URL) is not bool(settings.LLM_MODEL):
         name = "LLM_MODEL" if settings.LLM_BASE_URL else "LLM_BASE_URL"
         return f"The llm agent needs both LLM_BASE_URL and LLM_MODEL; {name} is not set."
-    if settings.LLM_BASE_URL and not _address(settings.LLM_BASE_URL):
+    if settings.LLM_BASE_URL and not _is_plain_url(settings.LLM_BASE_URL):
         return "LLM_BASE_URL must be like https://host/v1: no user, password, query or fragment."
     if not re.fullmatch(r"[\x21-\x7e]*", settings.LLM_API_KEY):
         return "LLM_API_KEY has characters that no HTTP header can carry."
     return ""
 
 
-def _address(url: str) -> bool:
+def _is_plain_url(url: str) -> bool:
     try:
         parts = httpx.URL(url)
     except httpx.InvalidURL:
@@ -91,23 +86,28 @@ def _address(url: str) -> bool:
 
 
 def dialogue(messages: Iterable[Message]) -> list[Json]:
-    """Messages as the endpoint wants them: who and what, without two in a row by the same, which some models refuse.
-    A message of white space alone is left out; in all others each character stays."""
-    said = [("user" if item.role is Role.USER else "assistant", words(item)) for item in messages]
-    turns = groupby((pair for pair in said if pair[1].strip()), key=lambda pair: pair[0])
+    """Return messages in the endpoint's form.
+
+    Consecutive messages of one role are joined, because some models refuse them. A message of white space alone is left
+    out; in all others each character stays.
+    """
+    pairs = [("user" if item.role is Role.USER else "assistant", words(item)) for item in messages]
+    turns = groupby((pair for pair in pairs if pair[1].strip()), key=lambda pair: pair[0])
     return [{"role": role, "content": "\n\n".join(text for _, text in pairs)} for role, pairs in turns]
 
 
 def words(message: Message) -> str:
-    """Return what a model can read of a message, part by part: text as it is, and data as JSON."""
+    """Return the parts of a message that a model can read: text as it is, and data as JSON."""
     pieces = [orjson.dumps(part.data).decode() if part.data is not UNSET else part.text for part in message.parts]
     return "\n".join(piece for piece in pieces if piece)
 
 
 async def answer(messages: list[Json]) -> AsyncGenerator[str, None]:
-    """The model's answer as it comes. Closing this, or canceling who waits for it, closes the connection.
-    Raises Failure and Retry, also after some of the answer has been given."""
-    if misconfigured():
+    """Yield the model's answer piece by piece. Closing the generator, or cancelling its reader, closes the connection.
+
+    Raises Failure and Retry, even after part of the answer.
+    """
+    if find_problem():
         raise Failure("The language model is not configured properly on this server.")
     begun = False
     try:
@@ -125,14 +125,14 @@ async def answer(messages: list[Json]) -> AsyncGenerator[str, None]:
 
 
 def _client() -> httpx.AsyncClient:
-    """One for each answer: closing it leaves nothing of the call behind."""
+    """Return an HTTP client for one answer. Closing it closes the connection."""
     timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
     return httpx.AsyncClient(verify=_certificates(), trust_env=False, timeout=timeout)
 
 
 @functools.cache
 def _certificates() -> ssl.SSLContext:
-    """Loading them takes 30 ms, which all runs of the process would wait for each time."""
+    """Return the certificates of trusted authorities. They are cached: loading them blocks the event loop for 30 ms."""
     return httpx.create_ssl_context(trust_env=False)
 
 
@@ -154,7 +154,7 @@ def _question(messages: list[Json]) -> dict[str, Any]:
 
 
 async def _texts(response: httpx.Response) -> AsyncGenerator[str, None]:
-    """The text of each piece, until the endpoint says that the answer is complete."""
+    """Yield the text of each piece until the answer is complete. Raises Retry if it breaks off."""
     finished = False
     async with aclosing(_data(response)) as lines:
         async for line in lines:
@@ -164,34 +164,34 @@ async def _texts(response: httpx.Response) -> AsyncGenerator[str, None]:
             finished = finished or reason is not None
             if text:
                 yield text
-    if not finished:  # Some endpoints say no [DONE], but all give a reason for the end.
+    if not finished:  # Some endpoints send no [DONE], but all give a finish_reason.
         raise Retry("The language model's answer broke off.")
 
 
 def _read(line: bytes) -> tuple[str | None, str | None]:
-    """The new text, and why the answer ends if it does."""
+    """Return the new text in a piece, and the reason for the end of the answer if this is its last piece."""
     try:
         piece = msgspec.json.decode(line, type=Piece)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise _senseless() from None
+        raise _not_a_stream() from None
     if piece.error is not None:
         raise Failure("The language model reported an error.")
     if piece.choices is None:
-        raise _senseless()
-    if not piece.choices:  # It counts tokens.
+        raise _not_a_stream()
+    if not piece.choices:  # A piece with the count of tokens.
         return None, None
     first = piece.choices[0]
     return first.delta.content if first.delta else None, first.finish_reason
 
 
 async def _data(response: httpx.Response) -> AsyncGenerator[bytes, None]:
-    """The value of each data line. (Not httpx's aiter_lines: it also splits at U+2028, which JSON may hold.)"""
+    """Yield the value of each data line. httpx's aiter_lines would also split at U+2028, which JSON may contain."""
     rest = b""
     async with aclosing(response.aiter_bytes()) as blocks:  # type: ignore[type-var]  # it is a generator
         async for block in blocks:
             *lines, rest = (rest + block).split(b"\n")
             if len(rest) > LINE_BYTES:
-                raise _senseless()
+                raise _not_a_stream()
             for line in lines:
                 if (value := _value(line)) is not None:
                     yield value
@@ -204,19 +204,19 @@ def _value(line: bytes) -> bytes | None:
     if line.startswith(b"data:"):
         return line[5:].strip()
     if line and not line.startswith(_FIELDS):
-        raise _senseless()
+        raise _not_a_stream()
     return None
 
 
-# ----------------------------------------------------------- what went wrong
+# ------------------------------------------------------------------ errors
 
 
-def _senseless() -> Failure:
+def _not_a_stream() -> Failure:
     return Failure("The language model's endpoint answered with something that is not a stream of text.")
 
 
 def _refusal(response: httpx.Response) -> Failure:
-    """Return the failure for a status other than 200; for one that passes, a Retry with the endpoint's own time."""
+    """Return the error for a status other than 200: a Retry if it may pass, after the time that the endpoint names."""
     status = response.status_code
     words = _REFUSALS.get(status) or ("is out of order" if status >= 500 else "did not accept the request")
     sentence = f"The language model's endpoint {words} (HTTP {status})."

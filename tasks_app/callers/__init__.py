@@ -1,1 +1,1 @@
-"""Who asks: keys, scopes, ownership, what an owner has in flight, limits, reserved paths."""
+"""Callers: API keys, scopes, ownership, limits for each owner, network addresses, reserved paths."""

@@ -1,4 +1,4 @@
-"""Who asks: callers from API keys, their scopes, and what they may see. The only place that knows about ownership."""
+"""Callers from API keys, their scopes, and the tasks that they may see. No other module knows about ownership."""
 
 import hashlib
 import hmac
@@ -22,11 +22,11 @@ from tasks_app.models import ApiKey, Principal, Task, Tenant
 PREFIX = "tdk_"
 SCOPES = READ, WRITE, CANCEL = "tasks:read", "tasks:write", "tasks:cancel"
 DEVELOPER, DEVELOPMENT = "developer", "development"
-"""The principal and the name of the keys that development servers make; no other key has both."""
+"""The principal and the name of keys that development servers make. No other key has both."""
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """An authenticated principal and what the key it came with may do."""
+    """An authenticated principal with the scopes of its key."""
 
     tenant_id: int
     tenant: str
@@ -34,16 +34,16 @@ class Caller(Struct, frozen=True, kw_only=True):
     name: str
     scopes: frozenset[str]
     key_id: int | None = None
-    """The key that it came with; None for an operator who acts in its name."""
+    """The key of the call; None for an operator who acts for the principal."""
 
 
 def for_agents(caller: Caller) -> AgentsCaller:
-    """Return the caller as agents see it."""
+    """Return the view of the caller that agents get."""
     return AgentsCaller(name=caller.name, tenant=caller.tenant, scopes=caller.scopes)
 
 
 def owner_for_agents(owner_id: int) -> AgentsCaller:
-    """Return the sender of a message that an earlier version stored, as agents see it: its scopes are not known."""
+    """Return the view of an owner that agents get, for messages stored by an earlier version without scopes."""
     name, tenant = Principal.objects.values_list("name", "tenant__name").get(pk=owner_id)
     return AgentsCaller(name=name, tenant=tenant)
 
@@ -54,7 +54,7 @@ def sight(caller: Caller, task_id: str) -> str:
 
 
 def visible(caller: Caller) -> QuerySet[Task]:
-    """The tasks that the caller may see: their own."""
+    """Return the tasks that the caller may see, which are its own."""
     return Task.objects.filter(tenant_id=caller.tenant_id, owner_id=caller.owner_id)
 
 
@@ -63,26 +63,29 @@ def has_scopes(caller: Caller, scopes: Iterable[str]) -> bool:
 
 
 def check_scope(caller: Caller, scope: str) -> None:
-    """Raises MissingScope."""
+    """Check that the caller has the scope. Raises MissingScope."""
     if "*" not in caller.scopes and scope not in caller.scopes:
         raise MissingScope(required=scope, provided=" ".join(sorted(caller.scopes)))
 
 
 def check_tenant(caller: Caller, tenant: str | None, task_id: str = "") -> None:
-    """A tenant that is not the caller's own is as unknown as a task that is not theirs (docs/protocol.md#tenants)."""
+    """Check that a tenant is the caller's own. Raises TaskNotFound, as for other callers' tasks
+    (docs/protocol.md#tenants)."""
     if tenant is not None and tenant != caller.tenant:
         raise TaskNotFound(**({"taskId": task_id} if task_id else {}))
 
 
 def digests(key: str) -> tuple[str, ...]:
-    """The HMACs under which a key may be stored, by the present SECRET_KEY first; fast on purpose, for keys are
-    random."""
-    secrets_of_ours = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    return tuple(hmac.digest(secret.encode(), key.encode(), hashlib.sha256).hex() for secret in secrets_of_ours)
+    """Return the HMACs under which a key may be stored, that of the present SECRET_KEY first.
+
+    A slow password hash is not needed, because keys are random.
+    """
+    server_secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return tuple(hmac.digest(secret.encode(), key.encode(), hashlib.sha256).hex() for secret in server_secrets)
 
 
 class FindCaller(Work[Caller | None], Struct, frozen=True):
-    """Find the caller of a key by its digests."""
+    """Finds the caller that a key belongs to, by the key's digests."""
 
     lane = "read"
     repeatable = True
@@ -91,19 +94,22 @@ class FindCaller(Work[Caller | None], Struct, frozen=True):
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[Caller | None]:
-        return callers_many(items)
+        return find_callers(items)
 
 
-def callers_many(items: Sequence[FindCaller]) -> list[Caller | None]:
-    """The callers; None for a key that is unknown, revoked or expired."""
+def find_callers(items: Sequence[FindCaller]) -> list[Caller | None]:
+    """Return the callers; None for a key that is unknown, revoked or expired."""
     wanted = {digest for item in items for digest in item.digests}
     keys = ApiKey.objects.select_related("principal__tenant").filter(digest__in=wanted)
-    found = {key.digest: key for key in keys}
-    return [_found([found[digest] for digest in item.digests if digest in found]) for item in items]
+    rows = {key.digest: key for key in keys}
+    return [_caller_of([rows[digest] for digest in item.digests if digest in rows]) for item in items]
 
 
-def _found(keys: Sequence[ApiKey]) -> Caller | None:
-    """The caller behind one key, which may be stored under several secrets: revoked once, it is revoked."""
+def _caller_of(keys: Sequence[ApiKey]) -> Caller | None:
+    """Return the caller behind the rows of one key.
+
+    A key has several rows if it was stored under several secrets. If one of them is revoked, the key is revoked.
+    """
     if not keys or any(key.revoked_at for key in keys):
         return None
     expires_at = keys[0].expires_at
@@ -130,22 +136,22 @@ def new_key(
     scopes: str = "*",
     expires_at: datetime | None = None,
 ) -> str:
-    """Make a key for the principal, which is made too if new, and return it: it cannot be read again."""
+    """Make a key for the principal, and return it: it cannot be read again. A new principal is made as well."""
     check_tenant_name(tenant)
     key = key or PREFIX + secrets.token_urlsafe(32)
     home, _ = Tenant.objects.get_or_create(name=tenant)
     owner, _ = Principal.objects.get_or_create(tenant=home, name=principal)
-    known = digests(key)
-    stored = set(ApiKey.objects.filter(digest__in=known).values_list("digest", flat=True))
-    # Under several secrets it may be there more than once: one row stays, which is all that there is to revoke.
-    ApiKey.objects.filter(digest__in=[digest for digest in known if digest in stored][1:]).delete()
+    possible = digests(key)
+    stored = set(ApiKey.objects.filter(digest__in=possible).values_list("digest", flat=True))
+    # The key may be stored under several secrets. One row stays, so that revoking it revokes the key.
+    ApiKey.objects.filter(digest__in=[digest for digest in possible if digest in stored][1:]).delete()
     ApiKey.objects.update_or_create(
-        digest__in=known,
+        digest__in=possible,
         defaults={
-            "digest": known[0],
+            "digest": possible[0],
             "principal": owner,
             "name": name or principal,
-            # Of a short key, which only people choose, the beginning would be too much.
+            # At most a quarter of the key: a person may have chosen a short one, and eight characters would reveal it.
             "prefix": key[: min(8, len(key) // 4)],
             "scopes": scopes,
             "expires_at": expires_at,
@@ -156,11 +162,11 @@ def new_key(
 
 
 def revoke(keys: QuerySet[ApiKey]) -> int:
-    """Ends the keys from now on; how many were not ended before."""
+    """Revoke the keys from now on; return how many were not revoked before."""
     return keys.filter(revoked_at=None).update(revoked_at=clock.now())
 
 
 def development_keys() -> QuerySet[ApiKey]:
-    """Return the keys that development servers have made and that were not revoked."""
+    """Return the keys that development servers made, without revoked ones."""
     keys = ApiKey.objects.filter(principal__tenant__name="default", principal__name=DEVELOPER)
     return keys.filter(name=DEVELOPMENT, revoked_at=None)

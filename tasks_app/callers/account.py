@@ -1,8 +1,8 @@
-"""The one account of what owners have in flight, asked before anything is begun for them: what this process holds
-open, which it counts itself, and their unfinished tasks in all processes, which the census counts.
+"""The account of what each owner has in flight, which limits it before new work begins.
 
-A cap of one owner is refused as RateLimited, a cap of all together as Unavailable; both at once, with the time after
-which another try makes sense. It never asks the database: the numbers are told to it.
+It counts what this process holds open, such as streams. The unfinished tasks of all processes come from the census, so
+that no call asks the database. At an owner's limit a call is refused with RateLimited, at the limit of all owners with
+Unavailable; both name the time after which another attempt may succeed.
 """
 
 import math
@@ -18,28 +18,28 @@ from msgspec import Struct
 from a2a.errors import RateLimited, Unavailable
 
 SHORTEST, LONGEST = 1, 60
-"""Seconds that a Retry-After may say."""
+"""The bounds of Retry-After, in seconds."""
 FRESH = 10.0
-"""Seconds for which a count of tasks is believed: an older one refuses no task."""
+"""Seconds for which a count of tasks is used. An older one refuses no task."""
 WEIGHT = 0.3
-"""Share of the newest measurement in a rate."""
+"""The weight of the newest measurement in a rate."""
 
 
 class Kind(Struct, frozen=True, kw_only=True):
-    """Something that a process holds for callers, and the settings that bound it."""
+    """A kind of resource that a process holds for callers, and the settings that limit it."""
 
     noun: str
     of_owner: str
-    """The setting with the most of one owner."""
+    """The setting with the limit for one owner."""
     of_all: str
-    """The setting with the most in a process."""
+    """The setting with the limit for all owners in a process."""
     retry_after: int = 1
-    """Seconds after which some of it is likely to be free again."""
+    """Seconds after which some of the resource is likely to be free again."""
 
 
 KINDS = {
     "streams": Kind(noun="open streams", of_owner="A2A_OWNER_STREAMS", of_all="A2A_STREAMS", retry_after=5),
-    # Each for a task that is not finished; beyond that an owner waits for the same tasks again and again.
+    # A call waits for an unfinished task. With more waiting calls than tasks an owner waits for a task twice.
     "waits": Kind(noun="calls that wait", of_owner="A2A_OWNER_TASKS", of_all="A2A_TASKS", retry_after=5),
     "bodies": Kind(noun="bytes of requests and answers", of_owner="A2A_OWNER_BODY_BYTES", of_all="A2A_BODIES_BYTES"),
 }
@@ -52,21 +52,21 @@ class Count(Struct, frozen=True, kw_only=True):
     older: int
     """Unfinished tasks that were created before this count began."""
     before: int
-    """Unfinished tasks that were created before the count before this one; the others it saw have ended since."""
+    """Unfinished tasks that were created before the last count. The others of that count have ended since."""
 
 
 NOTHING = Count(unfinished=0, older=0, before=0)
 
 
 class Rates:
-    """How many tasks end in a second, by group, from one count to the next."""
+    """The number of tasks that end in a second, by group, measured from one count to the next."""
 
     def __init__(self) -> None:
         self.last: Counter[str] = Counter()
         self.rates: dict[str, float] = {}
 
     def learn(self, older: Counter[str], before: Counter[str], seconds: float) -> None:
-        """Takes up a count that was made so many seconds after the last one; of a long pause nothing is measured."""
+        """Learn from a count that was made some seconds after the last one. A long pause measures nothing."""
         last, self.last = self.last, older
         if seconds > FRESH:
             return
@@ -78,66 +78,68 @@ class Rates:
         }
 
     def seconds_for(self, group: str, tasks: int) -> int:
-        """Whole seconds in which so many tasks of the group are likely to end."""
+        """Return the seconds in which this number of tasks of the group is likely to end, as a whole number."""
         rate = self.rates.get(group, 0.0)
         return min(max(math.ceil(tasks / rate), SHORTEST), LONGEST) if rate else LONGEST
 
 
 class Account:
-    """The account of one process; any thread may ask."""
+    """The account of one process. Any thread may use it."""
 
     def __init__(self) -> None:
-        # A collection of garbage may release something in the midst of anything.
+        # Reentrant, because a garbage collection inside a locked block may release a Holding.
         self.lock = threading.RLock()
-        self.held: Counter[tuple[str, int | None]] = Counter()
-        """The amount that each owner has of each kind."""
+        self.amounts: Counter[tuple[str, int | None]] = Counter()
+        """The amount of each kind that each owner has."""
         self.totals: Counter[str] = Counter()
-        """The amount that all owners have of each kind."""
+        """The amount of each kind that all owners have."""
         self.wanted = threading.Event()
-        """Set when a task was asked for since the last count, or a cap was reached then."""
+        """Set when the census should count: a task was sent since the last count, or that count reached a limit."""
         self.rates = Rates()
         self.counted: Counter[str] = Counter()
         """Unfinished tasks by group, as of the last count."""
         self.counted_at = float("-inf")
         self.pending: Counter[str] = Counter()
-        """Tasks that were admitted and are being stored."""
+        """Tasks that are admitted but not yet stored."""
         self.since: Counter[str] = Counter()
-        """Tasks that were stored here after the last count was begun."""
+        """Tasks that this process stored after the last count began."""
         self.refused: Counter[str] = Counter()
-        """Tasks that were refused since then: who comes again competes with them."""
+        """Tasks refused since the last count. Their callers come again, so a new caller has to wait behind them."""
 
     # ------------------------------------------------- what a process holds
 
     def take(self, owner_id: int | None, kind: str, amount: int = 1) -> None:
-        """Notes that the owner has so much more of the kind; without an owner only the total is looked at. Raises
-        RateLimited and Unavailable, and then notes nothing."""
+        """Add an amount to what the owner has. Without an owner only the total is limited.
+
+        Raises RateLimited and Unavailable; then nothing is added.
+        """
         limits = KINDS[kind]
         with self.lock:
             most = getattr(settings, limits.of_owner)
-            if owner_id is not None and self.held[kind, owner_id] + amount > most:
+            if owner_id is not None and self.amounts[kind, owner_id] + amount > most:
                 raise RateLimited(limits.retry_after, limit=limits.noun, most=str(most))
             most = getattr(settings, limits.of_all)
             if self.totals[kind] + amount > most:
                 raise Unavailable(limits.retry_after, limit=f"{limits.noun} of all callers", most=str(most))
             self.totals[kind] += amount
-            self.held[kind, owner_id] += amount
+            self.amounts[kind, owner_id] += amount
 
     def give(self, owner_id: int | None, kind: str, amount: int = 1) -> None:
-        """Takes back what was noted by take()."""
+        """Give an amount back that take() added."""
         with self.lock:
             self.totals[kind] -= amount
-            self.held[kind, owner_id] -= amount
-            if not self.held[kind, owner_id]:
-                del self.held[kind, owner_id]
+            self.amounts[kind, owner_id] -= amount
+            if not self.amounts[kind, owner_id]:
+                del self.amounts[kind, owner_id]
 
     def hold(self, owner_id: int | None, kind: str, amount: int = 1) -> "Holding":
-        """Take an amount that may be given back in more than one place. Raises RateLimited and Unavailable."""
+        """Take an amount that any of several places may give back. Raises RateLimited and Unavailable."""
         self.take(owner_id, kind, amount)
         return Holding(self, owner_id, kind, amount)
 
     @contextmanager
     def using(self, owner_id: int | None, kind: str, amount: int = 1) -> Iterator[None]:
-        """Holds so much of the kind for the length of the block. Raises RateLimited and Unavailable."""
+        """Take an amount for the length of the block. Raises RateLimited and Unavailable."""
         self.take(owner_id, kind, amount)
         try:
             yield
@@ -145,15 +147,15 @@ class Account:
             self.give(owner_id, kind, amount)
 
     def holdings(self) -> list[tuple[str, int | None, int]]:
-        """Kind, owner and amount of all that is held, for operators."""
+        """Return the kind, owner and amount of everything in use, for operators."""
         with self.lock:
-            return sorted(((kind, owner, much) for (kind, owner), much in self.held.items()), key=str)
+            return sorted(((kind, owner, amount) for (kind, owner), amount in self.amounts.items()), key=str)
 
     # ------------------------------------------------------ unfinished tasks
 
     @contextmanager
     def new_work(self, owner_id: int, agent: str) -> Iterator[None]:
-        """Admits one more task to be run, which the block stores. Raises RateLimited and Unavailable."""
+        """Admit one more task, which the block stores. Raises RateLimited and Unavailable."""
         groups = groups_of(owner_id, agent)
         if not self.wanted.is_set():
             self.wanted.set()
@@ -178,20 +180,20 @@ class Account:
         self._check_one(of_all, Unavailable, "unfinished tasks of all callers")
 
     def _check_one(self, group: str, error: type[RateLimited | Unavailable], limit: str) -> None:
-        most = cap_of(group)
+        most = limit_of(group)
         if self.counted[group] + self.pending[group] + self.since[group] < most:
             return
         self.refused[group] += 1
         raise error(self.rates.seconds_for(group, self.refused[group]), limit=limit, most=str(most))
 
     def begin_count(self) -> Counter[str]:
-        """Says that unfinished tasks are about to be counted; end_count() takes what this returns."""
+        """Prepare for a count of unfinished tasks. Pass the result to end_count()."""
         with self.lock:
             self.wanted.clear()
             return self.since.copy()
 
     def end_count(self, begun: Counter[str], counts: Mapping[tuple[int, str], Count]) -> None:
-        """Learns the unfinished tasks by owner and agent."""
+        """Take in a count of unfinished tasks by owner and agent."""
         unfinished: Counter[str] = Counter()
         older: Counter[str] = Counter()
         before: Counter[str] = Counter()
@@ -207,31 +209,31 @@ class Account:
             self.since.subtract(begun)
             self.since, self.pending = +self.since, +self.pending
             self.refused.clear()
-            if any(number >= cap_of(group) for group, number in unfinished.items()):
-                # A caller who comes back when its Retry-After is over must not be refused by a count from before.
+            if any(number >= limit_of(group) for group, number in unfinished.items()):
+                # At a limit count again: a caller who returns after Retry-After must not be refused by an old count.
                 self.wanted.set()
 
     def unfinished(self) -> dict[str, int]:
-        """Unfinished tasks by group, as far as they are known, for operators."""
+        """Return the unfinished tasks by group as of the last count, for operators."""
         with self.lock:
             return dict(self.counted)
 
 
 class Holding:
-    """A share that was taken. It is given back when it is released, or when nothing refers to it any more."""
+    """An amount in use. It is given back by release(), or when this object is garbage."""
 
     def __init__(self, account: Account, owner_id: int | None, kind: str, amount: int) -> None:
         self.account = account
         self.taken: tuple[int | None, str, int] | None = (owner_id, kind, amount)
 
     def release(self) -> None:
-        """Gives it back, once."""
+        """Give the amount back. A second call does nothing."""
         if (taken := self.taken) is not None:
             self.taken = None
             self.account.give(*taken)
 
     def shrink(self, amount: int) -> None:
-        """Give back what is more than this amount, which is all that is left."""
+        """Give back all but this amount."""
         if self.taken is not None and (more := self.taken[2] - amount) > 0:
             self.taken = (*self.taken[:2], amount)
             self.account.give(*self.taken[:2], more)
@@ -241,17 +243,17 @@ class Holding:
 
 
 def groups_of(owner_id: int, agent: str) -> tuple[str, str, str]:
-    """The groups that a task counts in, each of which has a cap."""
+    """Return the groups in which a task counts. Each of them has a limit."""
     return f"owner:{owner_id}", f"agent:{agent}", "all"
 
 
-CAPS = {"owner": "A2A_OWNER_TASKS", "agent": "A2A_AGENT_TASKS", "all": "A2A_TASKS"}
-"""The setting with the most unfinished tasks of a group, by its kind."""
+LIMITS = {"owner": "A2A_OWNER_TASKS", "agent": "A2A_AGENT_TASKS", "all": "A2A_TASKS"}
+"""The setting with the limit of unfinished tasks, by kind of group."""
 
 
-def cap_of(group: str) -> int:
-    """Return the most unfinished tasks that a group may have."""
-    most: int = getattr(settings, CAPS[group.partition(":")[0]])
+def limit_of(group: str) -> int:
+    """Return the limit of unfinished tasks of a group."""
+    most: int = getattr(settings, LIMITS[group.partition(":")[0]])
     return most
 
 

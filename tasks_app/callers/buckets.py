@@ -1,17 +1,18 @@
-"""Limits of an owner for a minute: a bucket each, which fills evenly."""
+"""Limits of owners for a minute: a token bucket for each owner, which fills evenly."""
 
 import threading
 from collections.abc import Callable
 from datetime import datetime
 
-MOST_KEPT = 10_000
-"""Owners whose buckets are kept; those that have filled up go first."""
+MAX_OWNERS = 10_000
+"""Owners with a bucket. At this number full buckets are dropped: a missing bucket counts as full."""
 
 
 class Buckets:
-    """The buckets of one kind of use. Any thread may ask.
+    """The buckets for one kind of use. Any thread may use them.
 
-    A use is allowed while a bucket is not empty, whatever its size: the next one waits until the debt is paid.
+    A use of any size is allowed while the bucket is not empty. It may leave a debt; the next use waits until that is
+    paid.
     """
 
     def __init__(self, per_minute: Callable[[], float]) -> None:
@@ -27,18 +28,18 @@ class Buckets:
         return 0.0 if level > 0 else max(-level * 60 / self.per_minute(), 0.1)
 
     def use(self, owner_id: int, amount: float, now: datetime) -> bool:
-        """Take so much out of the bucket; False, and nothing is taken, if it is empty."""
+        """Take an amount out of the bucket. Return false, and take nothing, if the bucket is empty."""
         with self.lock:
             if (level := self._level(owner_id, now)) <= 0:
                 return False
-            if len(self.levels) >= MOST_KEPT:
-                most = self.per_minute()
-                self.levels = {owner: kept for owner, kept in self.levels.items() if self._level(owner, now) < most}
+            if len(self.levels) >= MAX_OWNERS:
+                full = self.per_minute()
+                self.levels = {owner: entry for owner, entry in self.levels.items() if self._level(owner, now) < full}
             self.levels[owner_id] = level - amount, now
             return True
 
     def give_back(self, owner_id: int, amount: float, now: datetime) -> None:
-        """Put back what was taken and not used."""
+        """Return an amount to the bucket that was taken but not used."""
         with self.lock:
             self.levels[owner_id] = self._level(owner_id, now) + amount, now
 

@@ -1,4 +1,4 @@
-"""Where a call comes from: the address of the peer, or what proxies that are trusted say of it."""
+"""The network address that a call came from, behind trusted proxies if there are any."""
 
 import re
 from functools import lru_cache
@@ -9,50 +9,51 @@ from django.conf import settings
 from django.http import HttpRequest
 
 LONGEST = 45
-"""Characters of the longest IP address: an IPv4 address inside of IPv6."""
+"""Characters of the longest IP address, which is an IPv4 address within IPv6."""
 MOST_HOPS = 32
-"""Entries of a header that are looked at, from its end."""
+"""Entries of a header that are read, from its end."""
 _FOR = re.compile(r'(?:^|;)\s*for=(?:"([^"\\,;]*)"|([^\s",;]*))', re.IGNORECASE)
 _WITH_PORT = re.compile(r"\[([0-9a-fA-F:.]+)\](?::\d{1,5})?|([0-9.]+):\d{1,5}")
 
 
 def peer_of(request: HttpRequest) -> str | None:
-    """Return the address that the call came from; None if the server does not know, as behind a socket of this machine.
+    """Return the address that the call came from; None if the server does not know it, as with a Unix socket.
 
-    A header counts only as far as proxies of A2A_TRUSTED_PROXIES have written it: it is read from its end, and the
-    first address that is no such proxy is the caller. What stands before that is the caller's invention.
+    Only entries that a proxy of A2A_TRUSTED_PROXIES wrote count. Each proxy adds its peer at the end of the header, so
+    the header is read backwards, and the first address that is not such a proxy is the caller. The caller may have made
+    up all entries before that.
     """
     meta = request.META
     address: str | None = meta.get("REMOTE_ADDR") or None
     proxies = settings.A2A_TRUSTED_PROXIES
     if not proxies or address is None:
         return _plain(address) if address and ":" in address else address
-    known = _address(address)
+    peer = _address(address)
     for hop in _hops(meta):
-        if known is None or not _is_proxy(known, tuple(proxies)):
+        if peer is None or not _is_proxy(peer, tuple(proxies)):
             break
         if (before := _address(hop)) is None:
             break
-        known = before
-    return known or address[:LONGEST]
+        peer = before
+    return peer or address[:LONGEST]
 
 
 def _hops(meta: Any) -> list[str]:
-    """Return what the proxies say, the nearest first."""
+    """Return the entries of the proxies' header, the nearest proxy's first."""
     if settings.A2A_TRUST_FORWARDED == "forwarded":
         entries = meta.get("HTTP_FORWARDED", "").rsplit(",", MOST_HOPS)[-MOST_HOPS:]
-        found = [_FOR.search(entry) for entry in reversed(entries)]
-        return [(hop[1] or hop[2] or "") if hop else "" for hop in found]
+        matches = [_FOR.search(entry) for entry in reversed(entries)]
+        return [(match[1] or match[2] or "") if match else "" for match in matches]
     entries = meta.get("HTTP_X_FORWARDED_FOR", "").rsplit(",", MOST_HOPS)[-MOST_HOPS:]
     return list(reversed(entries))
 
 
 @lru_cache(maxsize=4096)
 def _address(text: str) -> str | None:
-    """Return the address in its usual form, without a port; None for what is none."""
+    """Return an IP address in its usual form, without a port; None if the text is not an IP address."""
     text = text.strip()[: LONGEST + 20]
-    if found := _WITH_PORT.fullmatch(text):
-        text = found[1] or found[2]
+    if match := _WITH_PORT.fullmatch(text):
+        text = match[1] or match[2]
     try:
         return _plain(str(ip_address(text.partition("%")[0])))
     except ValueError:
@@ -61,7 +62,7 @@ def _address(text: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _plain(address: str) -> str:
-    """Return an address of IPv4 that came over a socket of IPv6 as what it is."""
+    """Return an address; one of IPv4 that came over an IPv6 socket in the form of IPv4."""
     try:
         literal = ip_address(address)
     except ValueError:

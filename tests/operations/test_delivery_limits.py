@@ -300,7 +300,7 @@ def test_a_bucket_fills_evenly_and_its_debt_is_paid_first() -> None:
 
 
 def test_buckets_that_are_full_again_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks_app.callers.buckets.MOST_KEPT", 3)
+    monkeypatch.setattr("tasks_app.callers.buckets.MAX_OWNERS", 3)
     buckets, now = Buckets(lambda: 60.0), clock.now()
     for owner_id in range(3):
         assert buckets.use(owner_id, 60 * owner_id + 1, now)

@@ -26,7 +26,7 @@ def folder(settings: Any, tmp_path: Path) -> Path:
 
 def may_call(key: str) -> bool:
     """Whether a call with the key is let in."""
-    return access.callers_many([FindCaller(access.digests(key))]) != [None]
+    return access.find_callers([FindCaller(access.digests(key))]) != [None]
 
 
 def user(**values: Any) -> Any:
@@ -102,7 +102,7 @@ def test_a_chosen_key_that_is_another_persons_stays_theirs(settings: Any) -> Non
     assert development.prepare_key() == CHOSEN
     settings.DEV_KEY = ""
     development.prepare_key()
-    (caller,) = access.callers_many([FindCaller(access.digests(CHOSEN))])
+    (caller,) = access.find_callers([FindCaller(access.digests(CHOSEN))])
     assert caller is not None
     assert (caller.name, caller.scopes) == ("ann", {"tasks:read"})
 

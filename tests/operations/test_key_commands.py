@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError
 
-from tasks_app.callers.access import FindCaller, callers_many, digests
+from tasks_app.callers.access import FindCaller, find_callers, digests
 from tasks_app.management.arguments import find_account
 from tasks_app.management.nouns import keys as keys_noun
 from tasks_app.models import Act, ApiKey, Principal, Tenant
@@ -23,14 +23,14 @@ def keys(*words: str) -> list[dict[str, Any]]:
 
 
 def works(key: str) -> bool:
-    return callers_many([FindCaller(digests(key))]) != [None]
+    return find_callers([FindCaller(digests(key))]) != [None]
 
 
 def test_a_key_is_shown_once_and_works() -> None:
     (made,) = keys("create", "worker", "--tenant", "acme", "--scopes", "tasks:read", "--name", "laptop")
     assert made["key"].startswith("tdk_")
     assert len(made["key"]) > 40
-    (caller,) = callers_many([FindCaller(digests(made["key"]))])
+    (caller,) = find_callers([FindCaller(digests(made["key"]))])
     assert caller is not None
     assert (caller.tenant, caller.name, caller.scopes) == ("acme", "worker", frozenset({"tasks:read"}))
     (listed,) = keys("list")
@@ -66,7 +66,7 @@ def test_a_key_that_is_not_there_is_named() -> None:
 
 
 def test_a_tenant_with_the_name_of_a_path_is_refused() -> None:
-    with pytest.raises(CommandError, match="'v1': it would be taken for another path"):
+    with pytest.raises(CommandError, match="'v1': its paths would be mistaken for others"):
         keys("create", "worker", "--tenant", "v1")
     assert not ApiKey.objects.exists()
 

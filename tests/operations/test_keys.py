@@ -25,7 +25,7 @@ from a2a.requests import (
     SubscribeToTask,
 )
 from tasks_app.callers import access
-from tasks_app.callers.access import FindCaller, callers_many, digests, new_key
+from tasks_app.callers.access import FindCaller, digests, find_callers, new_key
 from tasks_app.exchanges.recording import recorder
 from tasks_app.models import ApiKey, Principal, Tenant
 from tasks_app.operations import OPERATIONS, Context, perform_now
@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
 
 def found(key: str) -> access.Caller | None:
-    return callers_many([FindCaller(digests(key))])[0]
+    return find_callers([FindCaller(digests(key))])[0]
 
 
 def test_only_the_digest_of_a_key_is_kept(db: None) -> None:
@@ -133,7 +133,7 @@ def test_a_key_that_expires_later_is_good_until_then(db: None) -> None:
 
 def test_a_group_of_keys_is_told_apart(owner: Person, stranger: Person) -> None:
     keys = [owner.key, "tdk_nobody", stranger.key, owner.key, ""]
-    asked = callers_many([FindCaller(digests(key)) for key in keys])
+    asked = find_callers([FindCaller(digests(key)) for key in keys])
     assert asked == [owner.caller, None, stranger.caller, owner.caller, None]
 
 

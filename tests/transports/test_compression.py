@@ -20,7 +20,7 @@ def test_the_place_of_an_answer_in_the_account_shrinks_with_it(size: int) -> Non
     held, response = account.hold(1, "bodies", size), HttpResponse(body)
     asyncio.run(compressed(REQUESTS.get("/", headers={"Accept-Encoding": "gzip"}), response, held))
     assert gzip.decompress(response.content) == body
-    assert account.held["bodies", 1] == account.totals["bodies"] == len(response.content) < size / 10
+    assert account.amounts["bodies", 1] == account.totals["bodies"] == len(response.content) < size / 10
     held.release()
     assert account.totals["bodies"] == 0
 
@@ -30,7 +30,7 @@ def test_an_answer_that_stays_as_it_is_keeps_its_place() -> None:
     held, response = account.hold(1, "bodies", len(body)), HttpResponse(body, headers={"Vary": "Authorization"})
     asyncio.run(compressed(REQUESTS.get("/"), response, held))
     assert (response.content, response["Vary"]) == (body, "Authorization, Accept-Encoding")
-    assert account.held["bodies", 1] == len(body)
+    assert account.amounts["bodies", 1] == len(body)
 
 
 def test_small_answers_and_streams_are_not_touched() -> None:

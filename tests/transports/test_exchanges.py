@@ -329,7 +329,7 @@ def test_what_was_read_counts_in_the_account_of_its_caller_until_it_is_sent(
     assert sorted("result" in answer for answer in (first, second)) == [False, True]
     assert [answer["error"]["code"] for answer in (first, second) if "error" in answer] == [-38008]
     assert len(weighed) == 5
-    assert not account.held["bodies", owner.caller.owner_id]
+    assert not account.amounts["bodies", owner.caller.owner_id]
 
 
 def test_a_large_answer_that_was_refused_is_not_kept_by_its_error(
