@@ -1,4 +1,4 @@
-"""The files of agents that a person edits: those of A2A_AGENTS_DIR and A2A_AGENT_MODULES, to import and to watch."""
+"""The files of A2A_AGENTS_DIR and A2A_AGENT_MODULES: which modules to import, and which files to watch for edits."""
 
 import sys
 from importlib.util import find_spec
@@ -9,11 +9,11 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 NOT_AGENTS = ("_", "test_", "conftest")
-"""Beginnings of the names of modules that are for others: helpers, tests."""
+"""Prefixes of modules that define no agents: helpers and tests."""
 
 
-def modules() -> list[str]:
-    """Return the names of the modules in A2A_AGENTS_DIR, which can be imported from now on."""
+def find_modules() -> list[str]:
+    """Return the names of the modules in A2A_AGENTS_DIR, and make them importable."""
     if not settings.A2A_AGENTS_DIR:
         return []
     folder = _folder()
@@ -22,7 +22,7 @@ def modules() -> list[str]:
     except OSError as error:
         raise ImproperlyConfigured(f"A2A_AGENTS_DIR: cannot read the folder {folder}: {error.strerror}") from None
     if str(folder) not in sys.path:
-        sys.path.append(str(folder))  # last: a file of this folder hides no module of others
+        sys.path.append(str(folder))  # Last, so that no file of this folder hides another module.
     names = [name for path in paths if (name := _name(path))]
     for name in names:
         _check(name, folder)
@@ -30,7 +30,7 @@ def modules() -> list[str]:
 
 
 def watch(sender: Any, **_: Any) -> None:
-    """Let Django's reloader look at agents whose import failed too, and at new files of the folder."""
+    """Let Django's reloader watch new files of the folder, and agents whose import failed."""
     if settings.A2A_AGENTS_DIR:
         sender.watch_dir(_folder(), "**/*.py")
     for module in settings.A2A_AGENT_MODULES:
@@ -45,13 +45,13 @@ def _folder() -> Path:
 
 
 def _name(path: Path) -> str:
-    """Return the name of the module; empty for what is none, or not for agents."""
+    """Return the name of the module at a path; empty if it is no module, or not one for agents."""
     is_module = path.suffix == ".py" or (path / "__init__.py").exists()
     return path.stem if is_module and not path.name.startswith(NOT_AGENTS) else ""
 
 
 def _check(name: str, folder: Path) -> None:
-    """Raise ImproperlyConfigured for a file that Python would not import by its name."""
+    """Check that Python imports this file by its name. Raises ImproperlyConfigured."""
     if not name.isidentifier():
         raise ImproperlyConfigured(f"A2A_AGENTS_DIR: {folder / name}.py cannot be imported; rename it, as my_agents.py")
     spec = find_spec(name)

@@ -1,4 +1,4 @@
-"""The application: finds the agents of all others, as Django finds their models."""
+"""The Django application. At the start it finds the agents of all applications, as Django finds their models."""
 
 from functools import partial
 from importlib import import_module
@@ -17,12 +17,12 @@ class TasksAppConfig(AppConfig):
     verbose_name = "Taskdesk"
 
     def ready(self) -> None:
-        """Imports agents.py of every installed app, and the modules of A2A_AGENT_MODULES and A2A_AGENTS_DIR."""
-        from tasks_app import checks  # noqa: F401  # registers; needs the apps
+        """Import agents.py of every installed application, A2A_AGENT_MODULES, and the modules of A2A_AGENTS_DIR."""
+        from tasks_app import checks  # noqa: F401  # registers the checks; it needs the models
 
         autoreload_started.connect(agent_files.watch)
         discover(partial(autodiscover_modules, "agents"))
         for module in settings.A2A_AGENT_MODULES:
             import_agents(module)
-        for module in agent_files.modules():
+        for module in agent_files.find_modules():
             discover(partial(import_module, module))

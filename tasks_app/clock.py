@@ -1,8 +1,8 @@
-"""The one place that reads the time of day, and it is the database's: all processes of a database share one time.
+"""The time of day, which is that of the database: all processes of a database share it. No other module reads a clock.
 
-`now` counts from a measured moment with a clock that is never set. The moment is measured against the database's clock
-whenever a connection opens and with every sweep. So a machine whose clock is wrong, or is set while a process runs,
-writes the same times and ids as its neighbours.
+`now` is a steady clock of this machine plus a shift. The shift is measured against the database's clock whenever a
+connection opens, and with every sweep. So a machine whose clock is wrong, or is set while a process runs, still writes
+the same times and ids as its neighbours.
 """
 
 import time
@@ -13,11 +13,11 @@ from django.db import connection
 from django.db.backends.signals import connection_created
 
 APART = 60.0
-"""Seconds between this machine's clock and the database's from which this machine's counts as wrong."""
+"""The difference in seconds between the clocks of this machine and of the database from which one of them is wrong."""
 SETTLING = 3600.0
-"""Seconds for which a clock that was set by more than that is not trusted to delete by."""
+"""Seconds for which nothing is deleted after a clock was set by more than APART."""
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""A clock that is never set, and that goes on while the machine sleeps."""
+"""A clock that is never set, and goes on while the machine sleeps."""
 _SECOND = 1_000_000_000
 _read = time.clock_gettime_ns
 
@@ -27,17 +27,17 @@ def _ticks() -> int:
 
 
 class Anchor:
-    """The distance, in nanoseconds, from the steady clock to the time of day, as it was measured last."""
+    """The last measurement: the nanoseconds from the steady clock to the time of day."""
 
     def __init__(self) -> None:
         self.shift = time.time_ns() - _ticks()
-        """To the database's time of day."""
+        """From the steady clock to the database's time of day."""
         self.wall = self.shift
-        """To this machine's time of day."""
+        """From the steady clock to this machine's time of day."""
         self.jump = 0.0
-        """Seconds by which this machine's clock was set, when it was set last by more than APART."""
+        """Seconds by which this machine's clock was last set, if by more than APART."""
         self.jumped: int | None = None
-        """When that was noticed, on the steady clock."""
+        """The time at which that was noticed, on the steady clock."""
 
     @property
     def off(self) -> float:
@@ -45,12 +45,13 @@ class Anchor:
         return (self.wall - self.shift) / _SECOND
 
     def measure(self, over: Any = connection) -> None:
-        """Read both clocks, over this thread's connection unless another one is given."""
+        """Read both clocks, over this thread's connection or over the one that is given."""
         began = _ticks()
         database = _database_ns(over)
         ended, wall = _ticks(), time.time_ns()
         shift = (wall if database is None else database) - (began + ended) // 2
-        # The answer is from some moment in between: a difference of less than half of that proves nothing.
+        # The database read its clock at some moment of the round trip. A difference of less than half a round trip may
+        # come from that alone, and is ignored.
         if abs(shift - self.shift) > (ended - began) // 2:
             self.shift = shift
         jump = (wall - ended - self.wall) / _SECOND
@@ -59,19 +60,19 @@ class Anchor:
         self.wall = wall - ended
 
     def doubts(self) -> list[str]:
-        """Return sentences that say why this process must not delete by its clock; empty when it may."""
-        found = []
+        """Return sentences that say why this process must not delete by its clock; none when it may."""
+        sentences = []
         if abs(self.off) > APART:
-            found.append(
+            sentences.append(
                 f"clock: this machine's clock is {_distance(self.off)} the database's, so this process "
-                "deletes nothing; set the clock of the one that is wrong"
+                "deletes nothing; set the clock that is wrong"
             )
         if self.jumped is not None and _ticks() - self.jumped < SETTLING * _SECOND:
-            found.append(
+            sentences.append(
                 f"clock: this machine's clock was set by {self.jump:+.0f} s, so this process deletes nothing for "
                 f"{SETTLING / 60:.0f} minutes"
             )
-        return found
+        return sentences
 
 
 def _distance(seconds: float) -> str:
@@ -79,38 +80,38 @@ def _distance(seconds: float) -> str:
 
 
 anchor = Anchor()
-"""This process's."""
+"""The measurement of this process."""
 
 
 def now() -> datetime:
     """Return the database's time of day, aware, in UTC, without asking the database."""
-    # Called five times a send: what _ticks() does is here itself.
+    # This runs five times for each send, so the body of _ticks() is repeated here.
     return datetime.fromtimestamp((_read(_STEADY) + anchor.shift) / _SECOND, UTC)
 
 
 def milliseconds() -> int:
-    """Return the same time in milliseconds since 1970, for ids."""
+    """Return the time of `now` in milliseconds since 1970, for ids."""
     return (_read(_STEADY) + anchor.shift) // 1_000_000
 
 
 def shared() -> datetime:
-    """Return the time of day as the database says it now. On SQLite that is the time of the only machine there is."""
-    found = _database_ns(connection)
-    return now() if found is None else datetime.fromtimestamp(found / _SECOND, UTC)
+    """Ask the database for the time of day. On SQLite that is the clock of the only machine there is."""
+    time_ns = _database_ns(connection)
+    return now() if time_ns is None else datetime.fromtimestamp(time_ns / _SECOND, UTC)
 
 
 def _database_ns(over: Any) -> int | None:
-    """Return nanoseconds since 1970 by PostgreSQL's clock; None on SQLite, which has none of its own."""
+    """Return nanoseconds since 1970 by PostgreSQL's clock; None on SQLite, which has no clock of its own."""
     if over.vendor != "postgresql":
         return None
     with over.cursor() as cursor:
         cursor.execute("select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
-        found: int = cursor.fetchone()[0]
-    return found * 1000
+        microseconds: int = cursor.fetchone()[0]
+    return microseconds * 1000
 
 
 def _measure(connection: Any, **_: Any) -> None:
-    """Set the time right before anything is written over a new connection."""
+    """Measure the clock before anything is written over a new connection."""
     if connection.vendor == "postgresql":
         anchor.measure(connection)
 

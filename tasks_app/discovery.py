@@ -1,4 +1,4 @@
-"""Importing the modules that define agents. What is wrong with one is a sentence with its file and line."""
+"""Imports of the modules that define agents. An error in one becomes a sentence with its file and line."""
 
 import sys
 import traceback
@@ -13,34 +13,36 @@ from django.utils import module_loading
 from a2a.agents import AgentDefinitionError, registry
 
 _MACHINERY = ("<frozen importlib", import_module.__code__.co_filename, module_loading.__file__, __file__)
-"""Files, or how their names begin, that stand in every traceback of an import."""
+"""Prefixes of the files that are in every traceback of an import."""
 ELSEWHERE = ("site-packages", "dist-packages", "<frozen")
-"""Parts of file names that are no author's."""
+"""Parts of file names that do not belong to the author of an agent."""
 
 
 def import_agents(module: str) -> None:
-    """Import a module that A2A_AGENT_MODULES names. Raises ImproperlyConfigured and AgentDefinitionError."""
+    """Import a module of A2A_AGENT_MODULES. Raises ImproperlyConfigured and AgentDefinitionError."""
     if module.startswith("."):
-        raise _missing(module)  # a path; import_module would ask for a package
+        raise _missing(module)  # A path such as ./agents.py, for which import_module would want a package.
     before = registry.names()
     try:
-        with told_in_a_sentence():
+        with explaining_errors():
             import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise failed(error) from error  # The module is there; what it imports is not.
+            raise failure_of(error) from error  # The module exists, but it imports one that does not.
         raise _missing(module) from None
     if registry.names() == before and not _has_agents(module):
         file = getattr(sys.modules[module], "__file__", None) or "a folder without __init__.py"
         raise ImproperlyConfigured(
-            f"A2A_AGENT_MODULES: the module {module} ({file}) defines no agent: write @agent, which is imported from "
-            "a2a, before a function"
+            f"A2A_AGENT_MODULES: the module {module} ({file}) defines no agent: import agent from a2a, and write "
+            "@agent before a function"
         )
 
 
 def _has_agents(module: str) -> bool:
-    """Whether registered agents are defined in the module or one inside it, or imported there: that may have happened
-    before."""
+    """Return whether a registered agent is defined or imported in the module or in one inside it.
+
+    A module that was imported earlier adds no agent to the registry, but still has its own.
+    """
     imported = [value for value in vars(sys.modules[module]).values() if callable(value)]
     return any(
         f"{agent.function.__module__}.".startswith(f"{module}.") or agent.function in imported for agent in registry
@@ -48,17 +50,17 @@ def _has_agents(module: str) -> bool:
 
 
 def discover(find: Callable[[], object]) -> None:
-    """Let Django find and import modules. Raises as above."""
+    """Let Django find and import modules. Raises ImproperlyConfigured and AgentDefinitionError."""
     try:
-        with told_in_a_sentence():
+        with explaining_errors():
             find()
     except ModuleNotFoundError as error:
-        raise failed(error) from error
+        raise failure_of(error) from error
 
 
 @contextmanager
-def told_in_a_sentence() -> Iterator[None]:
-    """Turn whatever an import raises into ImproperlyConfigured, but for a module that is not there: some are sought."""
+def explaining_errors() -> Iterator[None]:
+    """Turn any error of an import into ImproperlyConfigured, except ModuleNotFoundError, which callers handle."""
     try:
         yield
     except (AgentDefinitionError, ImproperlyConfigured, ModuleNotFoundError):
@@ -66,21 +68,22 @@ def told_in_a_sentence() -> Iterator[None]:
     except SyntaxError as error:
         raise ImproperlyConfigured(f"{error.filename}:{error.lineno}: {error.msg}") from error
     except Exception as error:  # a module may raise anything
-        raise failed(error) from error
+        raise failure_of(error) from error
 
 
-def failed(error: Exception) -> ImproperlyConfigured:
-    """The sentence for an error that ended an import: the author's line, the error, and where else it was raised."""
+def failure_of(error: Exception) -> ImproperlyConfigured:
+    """Describe an error that ended an import: the last line of the agent's author, the error, and where it was raised
+    if that is another line."""
     calls = [call for call in traceback.extract_tb(error.__traceback__) if not call.filename.startswith(_MACHINERY)]
-    said = f"{type(error).__name__}: {error}".rstrip(": ")
+    sentence = f"{type(error).__name__}: {error}".rstrip(": ")
     if not calls:
-        return ImproperlyConfigured(f"an import ended with {said}")
+        return ImproperlyConfigured(f"an import ended with {sentence}")
     folder, last = Path(calls[0].filename).parent, calls[-1]
     own = [call for call in calls if _is_own(Path(call.filename), folder)][-1:] or calls[:1]
     place = f"{own[0].filename}:{own[0].lineno}"
     raised = f"{last.filename}:{last.lineno}"
     within = "" if raised == place else f" (raised at {raised})"
-    return ImproperlyConfigured(f"{place}: the import ended with {said}{within}")
+    return ImproperlyConfigured(f"{place}: the import ended with {sentence}{within}")
 
 
 def _is_own(file: Path, folder: Path) -> bool:
@@ -90,5 +93,5 @@ def _is_own(file: Path, folder: Path) -> bool:
 def _missing(module: str) -> ImproperlyConfigured:
     hint = "; write it without .py" if module.endswith(".py") else ""
     return ImproperlyConfigured(
-        f"A2A_AGENT_MODULES: there is no module {module}; looked for beside manage.py and in PYTHONPATH{hint}"
+        f"A2A_AGENT_MODULES: there is no module {module} beside manage.py or in PYTHONPATH{hint}"
     )

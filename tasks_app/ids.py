@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from tasks_app.clock import milliseconds
 
 _DIGITS = 20
-"""Random hexadecimal digits an id."""
+"""Random hexadecimal digits in an id."""
 _BLOCK = 256
-"""Ids' worth of randomness taken from the system at once: asking it costs more than all else here."""
+"""Ids for which randomness is taken from the system at once: the system call costs more than all else here."""
 _random: deque[str] = deque()
 os.register_at_fork(after_in_child=_random.clear)
 
 
 def uuid7() -> str:
-    """Ordered by the millisecond, random below it; a help for indexes, never a secret."""
+    """Return a new id. Ids are ordered by the millisecond and random within it; they are not secrets."""
     try:
         random = _random.pop()
     except IndexError:
@@ -31,7 +31,7 @@ _VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
 def uuid7_at(time_: datetime) -> str:
-    """The lowest id of that millisecond: ids below it are older."""
+    """Return the lowest id of a millisecond. All ids below it are older."""
     head = f"{max(0, int(time_.timestamp() * 1000)):012x}"
     return f"{head[:8]}-{head[8:]}-7000-8000-000000000000"
 
@@ -45,5 +45,5 @@ def time_of(id: str) -> datetime | None:
 
 
 def own_context(task_id: str) -> str:
-    """The context of a task whose caller named none: nothing was said in it before."""
+    """Return the context id of a task whose caller named none. Such a context has no earlier messages."""
     return f"ctx-{task_id}"

@@ -1,6 +1,6 @@
-"""Celery's door: ids in, nothing out. And a worker's life: what Celery's signals start and end.
+"""The job that wakes workers, and the life of a worker: Celery's signals start and stop our services.
 
-Celery knows nothing of the runs: a message only wakes, the leases are ours, and so is the drain at the end.
+Celery knows nothing of runs. A message only wakes a worker; leases and the drain at the end are our own.
 """
 
 import logging
@@ -28,32 +28,33 @@ from tasks_app.runner.runner import runner
 
 log = logging.getLogger(__name__)
 LONGER = 3600.0
-"""Seconds beyond the longest timeout after which Redis hands a message out again."""
-LOOK = 0.2
-"""Seconds after which a child that is at work looks whether its worker goes down."""
+"""Seconds beyond the longest timeout of an agent after which Redis delivers a message again."""
+POLL_SECONDS = 0.2
+"""Seconds between two looks of a working child at whether its worker stops."""
 
 
 class Life:
-    """Facts that a parent tells its forked children."""
+    """State that a worker shares with its forked children."""
 
     forked = False
-    """This process is such a child."""
+    """Whether this process is a child."""
     going_down = mmap.mmap(-1, 1)
-    """A byte that is not 0 when the worker goes down; no Event, whose lock a killed child could keep for ever."""
+    """A byte of shared memory that is not 0 when the worker stops. An Event would not do: a child that is killed could
+    leave its lock taken for ever."""
 
 
 @shared_task(name=WAKE, ignore_result=True)
 def wake() -> None:
-    """Claims runnable tasks until there are none or the slots are full. One message does not mean one task.
+    """Claim runnable tasks until there are none or the slots are full. One message does not mean one task.
 
-    A forked child is at work until its run ends, so that Celery gives the next message to another one.
+    In a forked child the job lasts until the run ends, so that Celery gives the next message to another child.
     """
     runner.claim_all()
     if not Life.forked:
         return
     if runner.hungry:
         hints.offer()
-    while not runner.quiet.wait(LOOK):
+    while not runner.quiet.wait(POLL_SECONDS):
         if Life.going_down[0]:
             return
 
@@ -65,12 +66,12 @@ def keep_logging(**_: Any) -> None:
 
 @signals.celeryd_init.connect
 def prepare(conf: Any = None, **_: Any) -> None:
-    """Refuses what cannot work, and takes from the agents what Celery must know: their queues, and the longest run."""
+    """Check the settings, and configure what depends on the agents: the queues and the visibility timeout."""
     errors = [str(error) for error in checks.run_checks() if error.is_serious()]
     if not settings.CELERY_BROKER_URL:
         errors.append("CELERY_BROKER_URL is not set: a worker needs the broker that the web processes publish to.")
     if errors:
-        # Celery only logs what a receiver raises, except for this.
+        # Celery logs any other exception of a receiver and goes on.
         sys.exit("\n".join(errors))
     conf.task_queues = [Queue(name) for name in sorted(queues_of_agents())]
     longest = max((agent.timeout for agent in registry), default=0.0)
@@ -78,24 +79,24 @@ def prepare(conf: Any = None, **_: Any) -> None:
 
 
 @signals.worker_init.connect
-def begin(sender: Any = None, **_: Any) -> None:
-    """Before the pool exists: with threads the work begins here, whether the broker answers or not."""
+def start_worker(sender: Any = None, **_: Any) -> None:
+    """Check the pool and, unless it forks, start the services, even if the broker does not answer."""
     pool = concurrency.get_implementation(sender.pool_cls)
     if not issubclass(pool, Prefork | Solo | Threads):
-        sys.exit(f"The pool {sender.pool_cls} cannot run agents: use threads, or prefork for what needs a core.")
+        sys.exit(f"The pool {sender.pool_cls} cannot run agents: use threads, or prefork for agents that need a core.")
     Life.going_down[0] = 0
     if not issubclass(pool, Prefork):
         _start("worker")
 
 
 @signals.worker_ready.connect
-def tell(**_: Any) -> None:
-    """From now on Celery's own handlers take the signals."""
+def report_ready(**_: Any) -> None:
+    """Log that the worker is ready. From now on Celery's own handlers take its process signals."""
     log.info("the worker is ready")
 
 
 @signals.worker_process_init.connect
-def begin_child(**_: Any) -> None:
+def start_child(**_: Any) -> None:
     Life.forked, runner.alone = True, True
     runner.quiet.set()
     _start("child")
@@ -108,7 +109,10 @@ def _start(role: services.Role) -> None:
 
 @signals.worker_shutting_down.connect
 def close(**_: Any) -> None:
-    """In a signal handler. The second leaves at once, with its children."""
+    """Claim no more tasks. A second signal kills the children and ends the worker at once.
+
+    This runs in a signal handler.
+    """
     if runner.stopping:
         for child in active_children():
             if child.pid:
@@ -119,13 +123,16 @@ def close(**_: Any) -> None:
 
 
 @signals.worker_process_shutdown.connect
-def end_child(**_: Any) -> None:
+def stop_child(**_: Any) -> None:
     services.stop()
 
 
 @signals.worker_shutdown.connect
-def end(sender: Any = None, **_: Any) -> None:
-    """A sync agent's thread cannot be stopped, and Python would wait for it: everything is written by now."""
+def stop_worker(sender: Any = None, **_: Any) -> None:
+    """Stop the services, and end the process even if agents still run.
+
+    The thread of a sync agent cannot be stopped, and a normal exit would wait for it. All data is written by now.
+    """
     services.stop()
     if runner.exit_code or any(thread.name.startswith("agent") for thread in threading.enumerate()):
         log.warning("agents do not end: leaving without them")

@@ -1,7 +1,7 @@
-"""Secrets in names and texts: which names have secrets for values, and which texts are secrets wherever they stand.
+"""Secrets in names and texts: names whose values are secrets, and texts that are secrets anywhere.
 
-Every search here is linear in the length of the text: an unbounded repetition is possessive, and begins at a place that
-no other match can begin inside of.
+Callers choose these texts, so every search is linear in their length: an unbounded repetition is possessive, and no
+other match can begin inside of it.
 """
 
 import logging
@@ -9,15 +9,15 @@ import re
 from functools import lru_cache
 
 MASK = "[redacted]"
-LONGEST_NAME = 96
-"""Characters of a name that are looked at, from its end."""
+MAX_NAME = 96
+"""Characters of a name that are examined, from its end."""
 TRACE_CHARACTERS = 65_536
-"""Characters that are kept of a traceback, or of a line of the log: its beginning and its end."""
+"""Characters of a traceback, or of a line of the log, that are kept: half at its beginning, half at its end."""
 
 # -------------------------------------------------------------------- names
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-"""The words of camelCase, snake_case and kebab-case; digits belong to none."""
+"""The words of a name in camelCase, snake_case or kebab-case. Digits separate words."""
 _TRAILING = frozenset(
     {
         "again",
@@ -35,22 +35,22 @@ _TRAILING = frozenset(
         "value",
     }
 )
-"""Words behind the one that says what a value is: passwordConfirmation, private_key_pem."""
+"""Last words that are ignored, so that the one before them decides: passwordConfirmation, private_key_pem."""
 _ENDINGS = (
-    "token", "secret", "secrets", "password", "passwords", "passwd", "passwds", "passphrase", "passcode", "pwd",
-    "credential", "credentials", "authorization", "cookie", "cookies", "jwt", "apikey", "apikeys", "accesskey",
-    "authkey", "encryptionkey", "masterkey", "privatekey", "secretkey", "sessionkey", "sharedkey", "signingkey",
-)  # fmt: skip
-"""Ends of a last word, for names that are written in one: accesstoken, dbpassword."""
+    *("token", "secret", "secrets", "password", "passwords", "passwd", "passwds", "passphrase", "passcode", "pwd"),
+    *("credential", "credentials", "authorization", "cookie", "cookies", "jwt", "apikey", "apikeys", "accesskey"),
+    *("authkey", "encryptionkey", "masterkey", "privatekey", "secretkey", "sessionkey", "sharedkey", "signingkey"),
+)
+"""Endings of a last word, for names without separators: accesstoken, dbpassword."""
 _WORDS = frozenset({"auth", "authentication", "otp"})
-"""Last words that mean a secret only as whole words."""
+"""Last words that mean a secret as whole words only."""
 _NO_TOKEN = frozenset(
     {
         *("bos", "cached", "completion", "continuation", "cursor", "eos", "input", "max", "min", "next", "output"),
         *("pad", "page", "prompt", "reasoning", "special", "stop", "sync", "total", "unk", "used"),
     }
 )
-"""Words before `token` in the names of what pages a list, marks a text or counts its pieces."""
+"""Words before `token` in names that are not secret: tokens of paging, of language models, and counts of them."""
 _NO_KEY = frozenset(
     {
         *(
@@ -71,13 +71,13 @@ _NO_KEY = frozenset(
         *("search", "shard", "sort", "state", "storage", "surrogate", "tag", "task", "translation", "unique"),
     }
 )
-"""Words before `key` in the names of what tells rows, members and messages apart. A key of another kind is a secret."""
+"""Words before `key` in names that are not secret, such as keys of rows and messages. Any other key is a secret."""
 
 
 @lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
-    """Return whether members of this name have secrets for values, by the end of the name in any case style."""
-    words = [word.lower() for word in _WORD.findall(name[-LONGEST_NAME:])]
+    """Return whether members of this name have secrets for values. The end of the name decides, in any case style."""
+    words = [word.lower() for word in _WORD.findall(name[-MAX_NAME:])]
     while len(words) > 1 and words[-1] in _TRAILING:
         words.pop()
     if not words:
@@ -91,8 +91,11 @@ def is_secret_name(name: str) -> bool:
 
 
 def is_secret(name: str, value: object) -> bool:
-    """Return whether the value of a member is to be masked. A number under `key` or `tokens` is a count; how a caller
-    proves who they are may be an object, whose own members are looked at."""
+    """Return whether the value of a member must be masked.
+
+    A number under `key` or `tokens` is a count. An object under `auth`, `authentication` or `keys` is not masked as a
+    whole: its own members are examined.
+    """
     if value is None or isinstance(value, bool) or not is_secret_name(name):
         return False
     end = name.lower().rstrip("_-0123456789")
@@ -117,41 +120,42 @@ _VALUES = (
     r"AIza[\w-]{30,}+",
 )
 _BEARER = r"(?i:bearer)[ \t]{1,9}(?:[\w.~+/=-]{24,}+|(?=[A-Za-z_.~+/=-]{0,23}[0-9])[\w.~+/=-]{8,}+)"
-"""A word after `Bearer` that is none of a language: it has a digit, or 24 characters."""
+"""A text after `Bearer` that is not a word of a language: it has a digit, or at least 24 characters."""
 _KEY_BLOCK = r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY-----[^-]*+(?:-----END [A-Z0-9 ]{0,30}PRIVATE KEY-----)?"
 _USER = r"(?<=://)[^\s/?#\"]+(?=@)"
 _BY_VALUE = re.compile(rf"(?<![\w-])(?:{'|'.join(_VALUES)}|{_BEARER})|{_KEY_BLOCK}|{_USER}")
-# Possessive, and the name is looked at apart: to try all names at all places of a long text takes the time of others.
+# The pattern matches any name, and code decides whether it is secret. A pattern with all secret names would be tried at
+# every place of a long text, and delay other callers.
 _IN_QUERY = re.compile(r"[?&]([\w-]{1,96}+)=(?=[^&#\s\"])")
 _QUERY_VALUE = re.compile(r"[^&#\s\"]*+")
 _QUERY_NAMES = frozenset({"key", "sig", "signature"})
-"""Last words of the names of secrets in a query, besides those that are secrets anywhere."""
+"""Last words of names that are secret in a query, besides those that are secret anywhere."""
 
 
-def masked_values(text: str) -> str:
-    """Return the text without what is a secret wherever it stands: keys, and what a URL says of its user and in its
-    query."""
-    return _query_masked(_BY_VALUE.sub(MASK, text))
+def mask_values(text: str) -> str:
+    """Mask the parts of a text that are secrets anywhere: keys and tokens, and the user and secret query values of
+    URLs."""
+    return _mask_query(_BY_VALUE.sub(MASK, text))
 
 
 _ORDINARY_ID = re.compile(r"(?:ctx-)?[0-9a-f]{8}-[0-9a-f-]{27}")
 SHORTEST = 16
-"""Characters that every secret by value has at least, whatever stands around it."""
+"""Characters of the shortest text that can contain a secret of these kinds."""
 
 
-def masked_id(text: str) -> str:
-    """Return an id that a caller chose without what is a secret by value; most are UUIDs, or short."""
-    return text if len(text) < SHORTEST or _ORDINARY_ID.fullmatch(text) else masked_values(text)
+def mask_id(text: str) -> str:
+    """Mask secrets in an id that a caller chose. Most ids are short or UUIDs, and need no search."""
+    return text if len(text) < SHORTEST or _ORDINARY_ID.fullmatch(text) else mask_values(text)
 
 
-def _query_masked(text: str) -> str:
-    """Without the values of secret names in queries; a query may stand in the value of another."""
+def _mask_query(text: str) -> str:
+    """Mask the values of secret names in queries. A query may contain another one in a value."""
     parts, place = [], 0
-    for found in _IN_QUERY.finditer(text):
-        if found.start() >= place and _is_secret_in_query(found[1]):
-            parts += [text[place : found.end()], MASK]
-            value = _QUERY_VALUE.match(text, found.end())
-            place = value.end() if value else found.end()
+    for name in _IN_QUERY.finditer(text):
+        if name.start() >= place and _is_secret_in_query(name[1]):
+            parts += [text[place : name.end()], MASK]
+            value = _QUERY_VALUE.match(text, name.end())
+            place = value.end() if value else name.end()
     return "".join(parts) + text[place:] if parts else text
 
 
@@ -168,29 +172,31 @@ _SCHEME = r"(?:(?i:basic|bearer|digest|token|apikey)[ \t]{1,9})?+"
 _ASSIGNED_VALUE = re.compile(rf"{_SCHEME}(?:\"[^\"\n]*+\"?|'[^'\n]*+'?|[^\s,;&(){{}}\[\]\"']++)")
 
 
-def masked_text(text: str) -> str:
-    """Return a text that people read, a traceback or a line of the log, without secrets: by value, and what follows a
-    secret name and a colon or an equals sign."""
+def mask_text(text: str) -> str:
+    """Mask secrets in a text that people read, such as a traceback or a line of the log.
+
+    Secrets are what `mask_values` masks, and the text after a secret name with a colon or an equals sign.
+    """
     parts, place = [], 0
-    for found in _ASSIGNED.finditer(text):
-        if found.start() >= place and is_secret_name(found[1]):
-            value = _ASSIGNED_VALUE.match(text, found.end())
+    for name in _ASSIGNED.finditer(text):
+        if name.start() >= place and is_secret_name(name[1]):
+            value = _ASSIGNED_VALUE.match(text, name.end())
             if value:
-                parts += [text[place : found.end()], MASK]
+                parts += [text[place : name.end()], MASK]
                 place = value.end()
-    return masked_values("".join(parts) + text[place:] if parts else text)
+    return mask_values("".join(parts) + text[place:] if parts else text)
 
 
-def masked_trace(text: str) -> str:
-    """Return a traceback without secrets; of a very long one its beginning and its end."""
+def mask_trace(text: str) -> str:
+    """Mask secrets in a traceback, and shorten a very long one to its beginning and its end."""
     if len(text) > TRACE_CHARACTERS:
         half = TRACE_CHARACTERS // 2
         text = f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
-    return masked_text(text)
+    return mask_text(text)
 
 
 def site(url: str) -> str:
-    """Return the scheme and the host of an address: its path and its query may be secrets of its receiver."""
+    """Return the scheme and host of an address. Its path and query may be secrets of the receiver."""
     scheme, _, rest = url.partition("://")
     host = re.split(r"[/?#\\]", rest, maxsplit=1)[0]
     more = "/…" if rest.removeprefix(host) not in {"", "/"} else rest.removeprefix(host)
@@ -198,8 +204,8 @@ def site(url: str) -> str:
 
 
 class Line(logging.Formatter):
-    """A line of the log, with its traceback, without secrets."""
+    """A formatter that masks secrets in lines of the log and in their tracebacks."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the whole line."""
-        return masked_trace(super().format(record))
+        """Return the line with its traceback, without secrets."""
+        return mask_trace(super().format(record))

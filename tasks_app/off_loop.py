@@ -1,4 +1,4 @@
-"""Work of Python that takes long enough to be noticed by others: done in threads of its own, off the event loop."""
+"""Python code that runs long enough to delay other callers, in threads of its own instead of the event loop."""
 
 import asyncio
 import sys
@@ -12,27 +12,28 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LARGE = 16_384
-"""Bytes above which JSON is read, understood and redacted off the loop."""
+"""Bytes above which JSON is parsed, decoded and redacted off the loop."""
 SWITCH_SECONDS = 0.0005
-"""How long a thread has the interpreter, while something large is done and others wait for it. An event loop gives it
-up with each thing that it does, and waits as long to get it back: with Python's 5 ms, several times in each call. At
-other times so many turns would cost more than they give."""
+"""How long a thread keeps the interpreter lock during large work while other threads wait for it.
+
+An event loop gives up the lock with each system call, and waits this long to get it back, several times in each call.
+Python's 5 ms would delay all callers. Without large work so many switches would cost more than they gain."""
 _threads = ThreadPoolExecutor(2, thread_name_prefix="large")
-"""Not asyncio's own: agents may block those."""
+"""The threads. Those of asyncio's default executor would not do, because agents may block them."""
 
 
 class Switches:
-    """How often the threads of this process take turns at the interpreter."""
+    """The switch interval of this process, which is short while large work is under way."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.large = 0
-        """Large works that are under way."""
+        """Blocks of large work under way."""
         self.usual = 0.0
 
     @contextmanager
     def often(self) -> Iterator[None]:
-        """Let threads take turns often for the length of the block, in which something large is done."""
+        """Switch threads often for the length of the block, which does large work."""
         with self.lock:
             self.large += 1
             if self.large == 1:
@@ -48,14 +49,14 @@ class Switches:
 
 
 switches = Switches()
-"""The switches of this process."""
+"""The switch interval of this process."""
 
 
 async def off_loop(function: Callable[..., T], *arguments: object) -> T:
-    """Return what the function returns, or raise what it raises."""
-    return await asyncio.get_running_loop().run_in_executor(_threads, partial(_largely, function, *arguments))
+    """Call the function in a thread; return its result or raise its error."""
+    return await asyncio.get_running_loop().run_in_executor(_threads, partial(_run_large, function, *arguments))
 
 
-def _largely(function: Callable[..., T], *arguments: object) -> T:
+def _run_large(function: Callable[..., T], *arguments: object) -> T:
     with switches.often():
         return function(*arguments)

@@ -1,4 +1,4 @@
-"""Secrets that must be read again are stored sealed, so that a copy of the database alone is worth nothing."""
+"""Encryption of stored secrets that must be read again, so that a copy of the database alone reveals none of them."""
 
 import hashlib
 import hmac
@@ -11,38 +11,40 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 
 _PURPOSES = (b"taskdesk: webhooks with sealed addresses", b"taskdesk: secrets of webhooks")
-"""The first seals, all of them open. What is sealed for the first cannot be read by processes of the version that kept
-addresses in clear: they try a delivery again later, instead of sending it to the part of the address that they see."""
+"""Purposes, each with a key of its own. The first one seals; a text sealed for any of them can be unsealed.
+
+A process of the version that stored addresses in clear does not know the first purpose. It finds a sealed secret
+unreadable and tries the delivery again later; otherwise it would send to the part of the address that it can see."""
 
 
 class Unreadable(Exception):
-    """Sealed under a key that is not among SECRET_KEY and SECRET_KEY_FALLBACKS."""
+    """Raised for a text that was sealed under a key that is not among SECRET_KEY and SECRET_KEY_FALLBACKS."""
 
 
 def seal(text: str) -> str:
-    """The text as it may be stored."""
+    """Encrypt a text for storage."""
     return _fernet().encrypt(text.encode()).decode()
 
 
-def opened(sealed: str) -> str:
-    """The text. Raises Unreadable."""
+def unseal(sealed: str) -> str:
+    """Decrypt a sealed text. Raises Unreadable."""
     try:
         return _fernet().decrypt(sealed.encode()).decode()
     except InvalidToken:
         raise Unreadable from None
 
 
-def readable(sealed: str) -> bool:
-    """Whether it can be opened."""
+def is_readable(sealed: str) -> bool:
+    """Return whether a sealed text can be decrypted."""
     try:
-        opened(sealed)
+        unseal(sealed)
     except Unreadable:
         return False
     return True
 
 
 class Addressed(Protocol):
-    """The row of a webhook, or what was read of it."""
+    """The address columns of a webhook."""
 
     @property
     def url(self) -> str: ...
@@ -54,18 +56,18 @@ class Addressed(Protocol):
 def url_of(webhook: Addressed) -> str:
     """Return the whole address of a webhook. Raises Unreadable.
 
-    A process of the version before writes the whole address into `url`, and leaves what is sealed as it was: that
-    counts only where `url` is its site.
+    A process of the version before writes a new address into `url` and leaves the sealed one as it was. So the sealed
+    address counts only if `url` is its site.
     """
     if webhook.address:
-        url = opened(webhook.address)
+        url = unseal(webhook.address)
         if site_of(url) == webhook.url:
             return url
     return webhook.url
 
 
-def leads_alike(one: Addressed, other: Addressed) -> bool:
-    """Return whether two webhooks have the same address. One that cannot be read is like no other."""
+def has_same_url(one: Addressed, other: Addressed) -> bool:
+    """Return whether two webhooks have the same address. An unreadable address equals no other."""
     try:
         return url_of(one) == url_of(other)
     except Unreadable:
@@ -73,7 +75,7 @@ def leads_alike(one: Addressed, other: Addressed) -> bool:
 
 
 def site_of(url: str) -> str:
-    """Return scheme, host and port of an address, which are no secret."""
+    """Return the scheme, host and port of an address, which are not secret."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{re.split('[/?#]', rest, maxsplit=1)[0]}/"
 
@@ -84,6 +86,6 @@ def _fernet() -> MultiFernet:
 
 @cache
 def _of(keys: tuple[str, ...]) -> MultiFernet:
-    """The first key seals, all of them open. Each purpose has keys of its own, derived from the one secret."""
+    """Return the cipher: its first key seals, and all keys unseal. Each purpose has keys derived from each secret."""
     digests = [hmac.digest(key.encode(), purpose, hashlib.sha256) for purpose in _PURPOSES for key in keys]
     return MultiFernet([Fernet(urlsafe_b64encode(digest)) for digest in digests])

@@ -1,4 +1,4 @@
-"""The doors. The order matters: the first pattern is the hot one."""
+"""The URLs of the HTTP doors. Django tries patterns in this order, so the busiest path comes first."""
 
 import re
 

@@ -8,8 +8,8 @@ import pytest
 
 from tasks_app.database.rows import RunRow
 from tasks_app.exchanges.redaction import redacted
-from tasks_app.masking import MASK, TRACE_CHARACTERS, Line, is_secret_name, masked_id, masked_text, masked_trace, site
-from tasks_app.masking import masked_values as masked
+from tasks_app.masking import MASK, TRACE_CHARACTERS, Line, is_secret_name, mask_id, mask_text, mask_trace, site
+from tasks_app.masking import mask_values as masked
 
 SECRETS = [
     "token", "Token", "TOKEN", "access_token", "sessionToken", "session_token", "session-token", "bearerToken",
@@ -100,8 +100,8 @@ def test_numbers_and_objects_are_masked_only_where_a_secret_may_be_one() -> None
     ],
 )
 def test_a_traceback_loses_what_is_assigned_to_a_secret_name(text: str, shown: str) -> None:
-    assert masked_text(text) == shown
-    assert masked_trace(shown) == shown, "masked twice is masked once"
+    assert mask_text(text) == shown
+    assert mask_trace(shown) == shown, "masked twice is masked once"
 
 
 def test_the_traceback_of_a_run_and_a_line_of_the_log_are_masked() -> None:
@@ -121,7 +121,7 @@ def test_the_traceback_of_a_run_and_a_line_of_the_log_are_masked() -> None:
 
 
 def test_a_long_traceback_keeps_its_beginning_and_its_end() -> None:
-    kept = masked_trace("begin " + "x" * 5_000_000 + " end")
+    kept = mask_trace("begin " + "x" * 5_000_000 + " end")
     assert len(kept) < TRACE_CHARACTERS + 100
     assert kept.startswith("begin ")
     assert kept.endswith(" end")
@@ -131,8 +131,8 @@ def test_a_long_traceback_keeps_its_beginning_and_its_end() -> None:
 def test_ids_are_masked_by_value() -> None:
     uuid = "01a1fc21-9ab7-709b-9efd-49ea78a09a97"
     for plain in (uuid, f"ctx-{uuid}", "1", "my-context", "task-1234567890-abcdefghij"):
-        assert masked_id(plain) == plain
-    assert masked_id(f"tdk_{ROOM}") == MASK
+        assert mask_id(plain) == plain
+    assert mask_id(f"tdk_{ROOM}") == MASK
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_the_time_grows_with_the_length_and_not_with_its_square(motif: str) -> N
         seconds = []
         for _ in range(times):
             began = time.process_time()
-            masked_text(text)
+            mask_text(text)
             redacted(body)
             redacted(text.encode())
             seconds.append(time.process_time() - began)

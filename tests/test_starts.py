@@ -71,7 +71,7 @@ def test_the_modules_of_a_folder_are_found(folder: Path) -> None:
         path.touch()
     (folder / "team_of_mine").mkdir()
     (folder / "team_of_mine" / "__init__.py").touch()
-    assert agent_files.modules() == ["greeter_of_mine", "team_of_mine"]
+    assert agent_files.find_modules() == ["greeter_of_mine", "team_of_mine"]
     assert sys.path[-1] == str(folder)
 
 
@@ -79,18 +79,18 @@ def test_the_modules_of_a_folder_are_found(folder: Path) -> None:
 def test_a_file_with_the_name_of_another_module_is_refused(folder: Path, name: str) -> None:
     (folder / f"{name}.py").touch()
     with pytest.raises(ImproperlyConfigured, match=f"{name}.py has the name of another module .*; rename it"):
-        agent_files.modules()
+        agent_files.find_modules()
 
 
 def test_a_file_that_cannot_be_imported_is_named(folder: Path) -> None:
     (folder / "my-agents.py").touch()
     with pytest.raises(ImproperlyConfigured, match=r"my-agents\.py cannot be imported; rename it"):
-        agent_files.modules()
+        agent_files.find_modules()
 
 
 def test_a_folder_that_is_not_there_is_named(folder: Path, settings: Any) -> None:
     settings.A2A_AGENTS_DIR = str(folder / "nowhere")
     with pytest.raises(ImproperlyConfigured, match="A2A_AGENTS_DIR: cannot read the folder"):
-        agent_files.modules()
+        agent_files.find_modules()
     settings.A2A_AGENTS_DIR = ""
-    assert agent_files.modules() == []
+    assert agent_files.find_modules() == []

@@ -1,1 +1,1 @@
-"""The ASGI application: the handler of the hot paths, and static files."""
+"""The ASGI application, its fast handler for the protocol's paths, and static files."""

@@ -1,4 +1,4 @@
-"""The ASGI application: the protocol's paths through the lean handler, all else through Django's own."""
+"""The ASGI application. The protocol's paths go through the lean handler, all others through Django's own."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -16,7 +16,7 @@ App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
 
 class Application:
-    """Chooses the handler, and starts the background work with whatever server it finds itself in."""
+    """Chooses the handler of a request, and starts the background services under any ASGI server."""
 
     def __init__(self, lean: App, stock: App) -> None:
         self.lean = lean
@@ -26,18 +26,21 @@ class Application:
         if scope["type"] == "lifespan":
             await lifespan(receive, send)
             return
-        # Daphne has no lifespan; after the first call this is one look at a boolean.
+        # Daphne has no lifespan messages. After the first call this costs next to nothing.
         services.start()
-        await (self.lean if is_lean(scope["path"]) else self._people)(scope, receive, send)
+        await (self.lean if is_lean(scope["path"]) else self._serve_page)(scope, receive, send)
 
-    async def _people(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Give Django's own handler a body that is whole: it would write one of any size to a file before it asks."""
+    async def _serve_page(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Read the body within the limits, then call Django's own handler.
+
+        That handler alone would write a body of any size to a file before it authenticates the caller.
+        """
         intake = Intake(scope, receive, settings.A2A_BODY_BYTES, settings.A2A_BODY_SECONDS, strangers)
         try:
             if _is_multipart(scope):
                 raise Refusal(415, "forms of these pages are application/x-www-form-urlencoded")
             body = await intake.read()
-            await self.stock(scope, _again(body, receive), send)
+            await self.stock(scope, _replay(body, receive), send)
         except Gone:
             return
         except Refusal as refusal:
@@ -48,19 +51,21 @@ class Application:
 
 
 def _is_multipart(scope: dict[str, Any]) -> bool:
-    """Return whether the body is of a kind that none of the pages takes: a megabyte of it would be taken to pieces in
-    Python before anybody is asked who they are."""
+    """Return whether the body is multipart, which no page accepts.
+
+    Django would parse a megabyte of it in Python before it authenticates the caller.
+    """
     return any(name == b"content-type" and b"multipart" in value.lower() for name, value in scope["headers"])
 
 
-def _again(body: bytes, receive: Any) -> Any:
-    """Return a `receive` that begins with a body that was read already."""
+def _replay(body: bytes, receive: Any) -> Any:
+    """Return a `receive` that first returns a body that has been read already."""
     first = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def received() -> Any:
+    async def receive_again() -> Any:
         return first.pop() if first else await receive()
 
-    return received
+    return receive_again
 
 
 async def lifespan(receive: Any, send: Any) -> None:

@@ -1,7 +1,7 @@
-"""Django's ASGI handler for the protocol's paths: the same request, URLs and views, without a thread, a spooled file
-and signals for each call.
+"""Django's ASGI handler for the protocol's paths, with its requests, URLs and views, but without a thread, a temporary
+file and signals for each call.
 
-Nothing synchronous may be on these paths: it would share one thread with everything else of its kind.
+Code on these paths must be async: all synchronous views and middleware of a process share one thread.
 """
 
 import asyncio
@@ -31,20 +31,20 @@ from tasks_app.transports.waiting import Unfinished
 log = logging.getLogger(__name__)
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 LINGER_BYTES, LINGER_SECONDS = 16_000_000, 1.0
-"""The rest that a refused client may still send before the connection is closed: it reads the answer only then."""
+"""What a refused client may still send before its connection is closed. Many clients read the answer only then."""
 LINGER_PAUSE = 0.05
-"""Seconds between two reads of what is thrown away: whoever sends it again and again is slowed down."""
+"""Seconds between two reads of dropped bytes, to slow down a client that sends large bodies again and again."""
 PIECE = 65_536
 """Bytes of an answer that are sent at once."""
-LONGEST_KNOWN = 128
-"""Characters of a path that is remembered."""
+MAX_CACHED_PATH = 128
+"""Characters of a path whose view is cached."""
 
 
 class LeanHandler(ASGIHandler):
-    """An ASGI application. Limits act while the body is read."""
+    """An ASGI application that enforces limits while it reads the body."""
 
     def load_middleware(self, is_async: bool = False) -> None:
-        """Only settings.LEAN_MIDDLEWARE, which must be async-native."""
+        """Load settings.LEAN_MIDDLEWARE only. All of it must be async."""
         self._view_middleware: list[Any] = []
         self._template_response_middleware: list[Any] = []
         self._exception_middleware: list[Any] = []
@@ -55,19 +55,21 @@ class LeanHandler(ASGIHandler):
 
     def __init__(self) -> None:
         super().__init__()
-        # Read once: a look at Django's settings costs as much as a small statement.
+        # Read once, because reading a Django setting costs as much as a small statement.
         self.limit, self.seconds = settings.A2A_BODY_BYTES, settings.A2A_BODY_SECONDS
 
     def resolve_request(self, request: HttpRequest) -> ResolverMatch:
-        """The view of the path, from the one URLconf; found once for each path."""
-        request.resolver_match = _resolved(request.path_info)
+        """Return the view of the path from the URLconf, cached for each path."""
+        request.resolver_match = _resolve(request.path_info)
         return request.resolver_match
 
     async def _get_response_async(self, request: HttpRequest) -> HttpResponseBase:
-        """Call the view. The views of these paths are async, and no middleware looks at views, so that what Django does
-        for others is left out."""
-        view, arguments, named = self.resolve_request(request)
-        response: HttpResponseBase = await view(request, *arguments, **named)
+        """Call the view.
+
+        The views of these paths are async, and no middleware handles views, so Django's code for both is left out.
+        """
+        view, arguments, keywords = self.resolve_request(request)
+        response: HttpResponseBase = await view(request, *arguments, **keywords)
         return response
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -77,18 +79,18 @@ class LeanHandler(ASGIHandler):
         try:
             body = await intake.read()
             request: Any = ASGIRequest(scope, BytesIO(body))
-            request._body = body  # As Django keeps a body that it has read: this one is within its limit.
-            request.left = partial(_disconnected, receive)  # For views that wait.
+            request._body = body  # Where Django keeps a body that it has read. This one is within the limit.
+            request.left = partial(_wait_for_disconnect, receive)  # For views that wait.
             response = await self._middleware_chain(request)
         except Gone:
             return
         except Refusal as refusal:
-            await send_refusal(_refused(ASGIRequest(scope, BytesIO()), refusal), receive, send)
+            await send_refusal(_encode_refusal(ASGIRequest(scope, BytesIO()), refusal), receive, send)
             return
         finally:
             intake.release()
         if isinstance(response, StreamingHttpResponse):
-            # It may take long, and the account has its body no more.
+            # The stream may last long, and intake.release() has ended the accounting for the body. Free it.
             del body, request
             await _send_stream(response, scope, receive, send)
         elif isinstance(response, HttpResponse):
@@ -99,7 +101,7 @@ class LeanHandler(ASGIHandler):
 
 
 async def _owner_of(scope: dict[str, Any], must_be_known: bool) -> int:
-    """Return who sends a request, by its head alone. Raises Refusal."""
+    """Authenticate a request by its head, and return its owner. Raises Refusal."""
     try:
         return (await authenticate(key_of(ASGIRequest(scope, BytesIO())))).owner_id
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
@@ -109,7 +111,10 @@ async def _owner_of(scope: dict[str, Any], must_be_known: bool) -> int:
 
 
 async def send_refusal(response: HttpResponse, receive: Receive, send: Send) -> None:
-    """Send the answer at once, and end it when the client has stopped sending: else it sees a reset instead."""
+    """Send the answer at once, but end it only when the client has stopped sending.
+
+    If the connection were closed earlier, the client would see a reset instead of the answer.
+    """
     response["Connection"] = "close"
     await send(_start(response))
     await send({"type": "http.response.body", "body": response.content, "more_body": True})
@@ -126,25 +131,25 @@ async def send_refusal(response: HttpResponse, receive: Receive, send: Send) -> 
 
 
 @lru_cache(maxsize=512)
-def _known(path: str) -> ResolverMatch:
+def _resolve_cached(path: str) -> ResolverMatch:
     return resolve(path)
 
 
-def _resolved(path: str) -> ResolverMatch:
-    """Only short paths are remembered: long ones are made up."""
-    return _known(path) if len(path) <= LONGEST_KNOWN else resolve(path)
+def _resolve(path: str) -> ResolverMatch:
+    """Return the view of a path. Long paths, which callers may make up, are not cached."""
+    return _resolve_cached(path) if len(path) <= MAX_CACHED_PATH else resolve(path)
 
 
-def _refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
-    """Return the refusal in the words of the endpoint that the path leads to."""
+def _encode_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+    """Return the refusal in the form of the endpoint that the path belongs to."""
     name = "rpc"
     with contextlib.suppress(Resolver404):
-        name = getattr(_resolved(request.path_info).func, "endpoint", name)
+        name = getattr(_resolve(request.path_info).func, "endpoint", name)
     return refuse(request, refusal, languages.SPOKEN.endpoints[name])
 
 
 def _start(response: HttpResponseBase) -> dict[str, Any]:
-    # By their names in lower case, as Django keeps them: its own way to list them takes a call or two for each.
+    # Django's store of headers has their names in lower case. Its public methods take several calls for each header.
     store = response.headers._store
     headers = [(name.encode("ascii"), value.encode("latin1")) for name, (_, value) in store.items()]
     headers += [(b"set-cookie", morsel.output(header="").encode("ascii")) for morsel in response.cookies.values()]
@@ -162,8 +167,10 @@ async def _send_whole(response: HttpResponse, send: Send) -> None:
 
 
 async def _send_pieces(body: bytes, send: Send, *, more: bool) -> None:
-    """In pieces, each of which waits until the one before is on its way: else an answer is copied as a whole into the
-    buffer of a client who may not read it."""
+    """Send a body in pieces, each after the one before has left the buffer.
+
+    At once, a whole large answer would be copied into the write buffer of a client that may never read it.
+    """
     place = 0
     while len(body) - place > PIECE:
         await send({"type": "http.response.body", "body": body[place : place + PIECE], "more_body": True})
@@ -172,15 +179,16 @@ async def _send_pieces(body: bytes, send: Send, *, more: bool) -> None:
 
 
 def _release(response: HttpResponse) -> None:
-    """Do what Django's close() does, but for the signal, at which every thread looks after its connections."""
+    """Close the resources of a response. Django's close() also sends a signal, on which it checks all database
+    connections."""
     for close in response._resource_closers:  # type: ignore[attr-defined]  # Django has it
         close()
 
 
 async def _send_stream(response: StreamingHttpResponse, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """Sends chunks until the generator ends or the client leaves; either way the generator is closed at once."""
+    """Send chunks until the generator ends or the client leaves. In both cases the generator is closed at once."""
     sending = asyncio.ensure_future(_send_chunks(response, scope, send))
-    leaving = asyncio.ensure_future(_disconnected(receive))
+    leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -201,7 +209,7 @@ async def _send_chunks(response: StreamingHttpResponse, scope: dict[str, Any], s
         if cut := scope.get("extensions", {}).get(CUT):
             cut()
             return
-        # Another server cannot be told to. The spaces that were sent are no JSON either.
+        # Under another server the connection cannot be cut. The answer is still not valid JSON, so the client notices.
     except Exception:
         log.exception("a stream broke")
     finally:
@@ -209,6 +217,6 @@ async def _send_chunks(response: StreamingHttpResponse, scope: dict[str, Any], s
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

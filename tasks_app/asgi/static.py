@@ -1,4 +1,5 @@
-"""The admin's own files, whole: under ASGI a file read bit by bit, as WhiteNoise does it, is read in full anyway."""
+"""The admin's static files, each sent as a whole: under ASGI Django would read WhiteNoise's streamed files completely
+anyway."""
 
 from django.http import HttpRequest, HttpResponse
 from whitenoise.middleware import WhiteNoiseMiddleware
@@ -6,17 +7,17 @@ from whitenoise.responders import StaticFile
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # it has no types
-    """WhiteNoise with plain answers, of which Django has nothing to warn."""
+    """WhiteNoise with plain responses, since Django warns of synchronous streams under ASGI."""
 
     @staticmethod
     def serve(static_file: StaticFile, request: HttpRequest) -> HttpResponse:
-        found = static_file.get_response(request.method, request.META)
+        static_response = static_file.get_response(request.method, request.META)
         content = b""
-        if found.file is not None:
-            with found.file as file:
+        if static_response.file is not None:
+            with static_response.file as file:
                 content = file.read()
-        response = HttpResponse(content, status=int(found.status))
+        response = HttpResponse(content, status=int(static_response.status))
         del response["content-type"]
-        for name, value in found.headers:
+        for name, value in static_response.headers:
             response[name] = value
         return response

@@ -13,7 +13,7 @@ from django.db import connection, models
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
-from tasks_app.masking import masked_trace
+from tasks_app.masking import mask_trace
 from tasks_app.models import (
     Delivery,
     Event,
@@ -111,7 +111,7 @@ class RunRow(Row, kw_only=True, gc=False):
     def __post_init__(self) -> None:
         # The one place that every traceback passes on its way to the database.
         if self.traceback:
-            self.traceback = masked_trace(self.traceback)
+            self.traceback = mask_trace(self.traceback)
 
 
 class ExchangeRow(Row, kw_only=True, gc=False):

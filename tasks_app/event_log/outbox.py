@@ -26,7 +26,7 @@ from tasks_app.hints import hints
 from tasks_app.ids import uuid7
 from tasks_app.models import Delivery, DeliveryTry, Event, PushConfig
 from tasks_app.models.webhooks import LANGUAGE, language_of
-from tasks_app.sealing import leads_alike
+from tasks_app.sealing import has_same_url
 
 GROWTH = 4
 """A whole body is sent for an interim event once the log has grown by one in so many of the bytes of the last body.
@@ -175,7 +175,7 @@ def _has_heard(task_id: str, seq: int, webhook: WebhookRow) -> bool:
     same = {"version": webhook.version} if webhook.version else {"language": webhook.language}
     others = Delivery.objects.filter(task_id=task_id, seq=seq, config__host=webhook.host, **same)
     removed = others.filter(state__in=["waiting", "delivered"], config__state="removed").exclude(config_id=webhook.id)
-    return any(leads_alike(other.config, webhook) for other in removed.select_related("config"))
+    return any(has_same_url(other.config, webhook) for other in removed.select_related("config"))
 
 
 def _tellings(known: QuerySet[Delivery]) -> int:

@@ -14,7 +14,7 @@ from tasks_app.database.rows import VISIBLE, WEBHOOKS, WebhookRow
 from tasks_app.database.work import ItemRefused
 from tasks_app.event_log.outbox import write_end
 from tasks_app.models import Delivery, PushConfig, Task
-from tasks_app.sealing import leads_alike, opened, readable, seal, site_of
+from tasks_app.sealing import has_same_url, is_readable, seal, site_of, unseal
 
 MOST = 10
 """Webhooks a task."""
@@ -72,7 +72,7 @@ def register(wish: Register) -> bool:
         known = put(cursor, wish.row)
         state, last = found
         if TaskState(state) in TERMINAL:
-            write_end(cursor, wish.row, last, moved=known is not None and not leads_alike(known, wish.row))
+            write_end(cursor, wish.row, last, moved=known is not None and not has_same_url(known, wish.row))
     return True
 
 
@@ -100,7 +100,7 @@ def put(cursor: CursorWrapper, row: WebhookRow) -> PushConfig | None:
     if _is_the_same(known, row):
         # Its operator may have handed out the secret that this server made.
         # Sealed anew: a process of the version before must not be able to use it with a part of the address.
-        row.secret = seal(opened(known.secret))
+        row.secret = seal(unseal(known.secret))
     # What waits goes to the new address, at once.
     waiting = Delivery.objects.filter(config_id=known.pk, state="waiting").exists()
     row.id, row.created_at, row.due_at = known.pk, known.created_at, clock.shared() if waiting else None
@@ -118,8 +118,8 @@ def seal_addresses() -> int:
         rows = list(clear.select_for_update(skip_locked=True, no_key=True)[:SEALED_AT_ONCE])
         for row in rows:
             row.address, row.url = seal(row.url), site_of(row.url)
-            if row.secret and readable(row.secret):
-                row.secret = seal(opened(row.secret))
+            if row.secret and is_readable(row.secret):
+                row.secret = seal(unseal(row.secret))
         PushConfig.objects.bulk_update(rows, ["address", "url", "secret"])
     return len(rows)
 
@@ -127,7 +127,7 @@ def seal_addresses() -> int:
 def _is_the_same(known: PushConfig, row: WebhookRow) -> bool:
     """Tell whether it is the same address again, without a secret of its owner before or now."""
     brought = any(schemes.partition(" ")[0].lower() == SIGNED for schemes in (known.schemes, row.schemes))
-    return known.state != "removed" and leads_alike(known, row) and not brought and readable(known.secret)
+    return known.state != "removed" and has_same_url(known, row) and not brought and is_readable(known.secret)
 
 
 def remove(wish: Remove) -> UnderWay | None:

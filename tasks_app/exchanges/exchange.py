@@ -13,7 +13,7 @@ from tasks_app.callers.access import Caller
 from tasks_app.database.rows import BodyRow, ExchangeRow
 from tasks_app.exchanges.redaction import redacted, without_files
 from tasks_app.ids import uuid7
-from tasks_app.masking import masked_id
+from tasks_app.masking import mask_id
 
 BARE = "rest"
 """The door whose calls have no envelope: their params are recorded, and their answers as they are."""
@@ -79,7 +79,7 @@ class OpenExchange:
         if task_id is not None:
             self.row.task_id = task_id[:36]
         if context_id is not None:
-            self.row.context_id = masked_id(context_id[:255])
+            self.row.context_id = mask_id(context_id[:255])
         if seq is not None:
             self.row.last_seq = seq
 
@@ -137,5 +137,5 @@ def _id_text(rpc_id: Id | UnsetType) -> str | None:
     if rpc_id is UNSET or rpc_id is None:
         return None
     if isinstance(rpc_id, str):
-        return masked_id(rpc_id[:255]).replace("\0", "\N{REPLACEMENT CHARACTER}")
+        return mask_id(rpc_id[:255]).replace("\0", "\N{REPLACEMENT CHARACTER}")
     return str(rpc_id)[:255]

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from a2a.dialects.params import file_bytes
 from a2a.errors import InvalidParams
-from tasks_app.masking import MASK, is_secret, is_secret_name, masked_values, site
+from tasks_app.masking import MASK, is_secret, is_secret_name, mask_values, site
 
 # What is not JSON cannot be walked: everything after such a name goes, and no more than this is kept.
 _IN_TEXT = re.compile(r"([\w-]{1,96}+)[\"']?\s{0,9}[:=]")
@@ -91,7 +91,7 @@ def _masked(body: bytes, *, webhooks: bool = False) -> str:
         return orjson.dumps(_walk(orjson.loads(body), webhooks)).decode()
     except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
         # No JSON, or so deep that it is refused: orjson reads 1,024 levels, and writes 254.
-        return masked_values(_cut(body[:TEXT_BYTES].decode("utf-8", "replace")))
+        return mask_values(_cut(body[:TEXT_BYTES].decode("utf-8", "replace")))
 
 
 def _cut(text: str) -> str:
@@ -109,7 +109,7 @@ def _walk(value: Any, webhook: bool = False) -> Any:
         return {name: _member(name, child, webhook) for name, child in value.items()}
     if isinstance(value, list):
         return [_walk(child, webhook) for child in value]
-    return masked_values(value) if isinstance(value, str) else value
+    return mask_values(value) if isinstance(value, str) else value
 
 
 def _member(name: str, value: Any, webhook: bool) -> Any:

@@ -1,6 +1,6 @@
-"""The rows. Only event_log writes tasks and events, only exchanges writes exchanges; everything else reads.
+"""The tables. Only event_log writes tasks and events, and only exchanges writes exchanges.
 
-Ids are UUIDs as text, so that stored JSON and columns agree byte for byte; JSON columns are text, sent as they are.
+Ids are UUIDs as text, so that columns and stored JSON agree byte for byte. JSON columns are text, sent as they are.
 """
 
 from tasks_app.models.acts import Act

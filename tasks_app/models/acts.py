@@ -1,12 +1,12 @@
-"""The table of what operators did. Rows are added by audit.py, and by nothing changed or deleted."""
+"""The table of operators' acts. Only audit.py adds rows. They are never changed or deleted."""
 
 from typing import Any, ClassVar, NoReturn
 
 from django.db import models
 
 
-class Kept(models.QuerySet["Act"]):
-    """Rows that stay as they are."""
+class AppendOnly(models.QuerySet["Act"]):
+    """Rows that can be added, but not changed or deleted."""
 
     def update(self, **values: Any) -> NoReturn:
         raise TypeError("acts of operators are not changed")
@@ -16,7 +16,7 @@ class Kept(models.QuerySet["Act"]):
 
 
 class Act(models.Model):
-    """One act of an operator on one row. It names operator and row as they were, and outlives both."""
+    """One act of an operator on one row. It has the names of both as text, and so outlives them."""
 
     at = models.DateTimeField()
     operator = models.CharField(max_length=150, help_text="The name, not the user: it stays when the user goes.")
@@ -29,10 +29,10 @@ class Act(models.Model):
     after = models.TextField(default="{}", db_default="{}", help_text="JSON: what was changed, as it became.")
     reason = models.CharField(max_length=255, default="", db_default="", help_text="As the operator gave it.")
 
-    objects = Kept.as_manager()
+    objects = AppendOnly.as_manager()
 
     class Meta:
-        # No permission to add, change or delete: there is no such form.
+        # There are no permissions to add, change or delete, because there are no forms for it.
         default_permissions = ("view",)
         indexes: ClassVar = [
             models.Index(fields=["kind", "object_id", "id"], name="act_of_row"),

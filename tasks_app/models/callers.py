@@ -1,4 +1,4 @@
-"""Who may call: tenants, principals and their keys."""
+"""The tables of callers: tenants, principals and API keys."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Tenant(models.Model):
-    """A customer: the outer wall."""
+    """A group of principals that shares nothing with other groups."""
 
     name = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -16,7 +16,7 @@ class Tenant(models.Model):
 
 
 class Principal(models.Model):
-    """A party that may call, and that owns the tasks made by all of its keys."""
+    """An identity with API keys. It owns the tasks that are made with any of them."""
 
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="principals")
     name = models.CharField(max_length=64)
@@ -30,7 +30,7 @@ class Principal(models.Model):
 
 
 class ApiKey(models.Model):
-    """A secret that speaks for a principal. Only its digest is kept."""
+    """The secret by which a principal is recognised. Only its digest is stored."""
 
     principal = models.ForeignKey(Principal, models.CASCADE, related_name="keys")
     name = models.CharField(max_length=64)

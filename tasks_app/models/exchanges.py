@@ -1,4 +1,4 @@
-"""Calls next to their answers. Only exchanges writes them."""
+"""The tables of calls and their answers. Only the room exchanges writes them."""
 
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ from tasks_app.models.callers import Principal, Tenant
 
 
 class Exchange(models.Model):
-    """One call and how it was answered. Ordered by its id, which begins with the time."""
+    """One call and its answer. Ids begin with the time, so the order of ids is that of the calls."""
 
     OUTCOMES: ClassVar = ("result", "error", "stream", "notified", "refused", "left", "broken")
 
@@ -64,7 +64,7 @@ class Exchange(models.Model):
 
 
 class ExchangeBody(models.Model):
-    """The redacted bodies of a call, apart from the index so that lists never load them."""
+    """The redacted bodies of a call, in a table of their own so that lists never load them."""
 
     exchange = models.OneToOneField(
         Exchange, models.CASCADE, primary_key=True, db_constraint=False, related_name="body"

@@ -1,10 +1,10 @@
-"""The processes that run now."""
+"""The table of processes that run, or have ended recently."""
 
 from django.db import models
 
 
 class Process(models.Model):
-    """A process of this platform, as of its last sweep. Written by processes.py."""
+    """A server or worker process as of its last sweep. Only upkeep/processes.py writes it."""
 
     name = models.CharField(max_length=64, primary_key=True, help_text="Machine, process id, and a random part.")
     role = models.CharField(max_length=16, help_text="web, worker, child of a worker, or operator.")

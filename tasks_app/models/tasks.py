@@ -1,4 +1,4 @@
-"""Tasks, their log, and what belongs to them. Only event_log writes tasks and events."""
+"""The tables of tasks: their events, files, runs, bare replies and message ids. Only event_log writes tasks and events."""
 
 from typing import ClassVar
 
@@ -12,10 +12,10 @@ STATES = [(state.value, state.value.replace("_", " ")) for state in TaskState]
 
 
 class Task(models.Model):
-    """A task as of its last event, and the snapshot of its artifacts and history as of snapshot_seq."""
+    """A task as of its last event, with a snapshot of its artifacts and history as of snapshot_seq."""
 
     id = models.CharField(max_length=36, primary_key=True)
-    # No constraint in the database: its trigger would look the owner up, and lock the row, for every task.
+    # Without a constraint in the database: its trigger would look up and lock the owner's row for every new task.
     tenant = models.ForeignKey(Tenant, models.PROTECT, db_constraint=False, db_index=False)
     owner = models.ForeignKey(Principal, models.PROTECT, db_constraint=False, db_index=False, related_name="tasks")
     context_id = models.CharField(max_length=255)
@@ -59,7 +59,8 @@ class Task(models.Model):
             models.Index(fields=["owner", "state", "-status_at", "id"], name="task_by_state"),
             models.Index(fields=["owner", "context_id", "state", "-status_at", "id"], name="task_by_context"),
             models.Index(fields=["owner", "agent", "state", "-status_at", "id"], name="task_by_agent"),
-            # By owner, for claims take turns; after what a worker asks for, so that no claim reads what it cannot take.
+            # The queue and agent of a worker come first, so that a claim reads no task that it cannot take. Then comes
+            # the owner, because claims take turns between owners.
             models.Index(
                 fields=["queue", "agent", "owner", "-priority", "created_at", "not_before"],
                 name="task_turn",
@@ -78,7 +79,7 @@ class Task(models.Model):
 
 
 class Event(models.Model):
-    """One change of one task; (task, seq) is gapless. The payload is 1.0 JSON without taskId and contextId."""
+    """One change of one task, numbered without gaps. The payload is A2A 1.0 JSON without taskId and contextId."""
 
     pk = models.CompositePrimaryKey("task_id", "seq")
     task = models.ForeignKey(Task, models.CASCADE, db_constraint=False, db_index=False, related_name="events")
@@ -97,7 +98,7 @@ class Event(models.Model):
 
 
 class File(models.Model):
-    """The bytes of a large part, which are in the storage; see files/."""
+    """A large part of a message or artifact. Its bytes are in the storage; see files/."""
 
     id = models.CharField(max_length=41, primary_key=True, help_text="The day, which is their folder, and a digest.")
     holder = models.CharField(max_length=36, help_text="The task or turn it belongs to; empty when that is gone.")
@@ -115,7 +116,7 @@ class File(models.Model):
 
 
 class Run(models.Model):
-    """One finished try of an agent at a task; a try under way is the task's lease."""
+    """One finished run of an agent. A run under way has no row; the task's lease stands for it."""
 
     task = models.ForeignKey(Task, models.CASCADE, db_constraint=False, related_name="runs")
     number = models.PositiveIntegerField(help_text="The attempt.")
@@ -136,7 +137,7 @@ class Run(models.Model):
 
 
 class Turn(models.Model):
-    """A message that was answered by a bare message, without a task: kept for the conversation."""
+    """A bare reply: a message and its answer without a task, kept for the conversation."""
 
     id = models.CharField(max_length=36, primary_key=True)
     owner = models.ForeignKey(Principal, models.CASCADE, db_constraint=False, db_index=False, related_name="+")
@@ -153,7 +154,7 @@ class Turn(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """A message that was accepted: the same again gets the same outcome."""
+    """The id of an accepted message. The same message sent again gets the same outcome."""
 
     pk = models.CompositePrimaryKey("owner_id", "key")
     owner = models.ForeignKey(Principal, models.CASCADE, db_constraint=False, db_index=False, related_name="+")

@@ -1,4 +1,4 @@
-"""The tables of webhooks: where a task's events go, what is to be sent, and each try."""
+"""The tables of webhooks, their deliveries, and the attempts at each delivery."""
 
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ def language_of(version: str, language: str | None) -> str:
 
 
 class PushConfig(models.Model):
-    """A webhook of a task, and its turn: one delivery of it is under way at a time, the oldest that waits."""
+    """A webhook of a task, with its lease: one delivery is under way at a time, the oldest that waits."""
 
     STATES: ClassVar = [("active", "active"), ("disabled", "disabled"), ("removed", "removed")]
 
@@ -29,9 +29,14 @@ class PushConfig(models.Model):
     url = models.TextField(help_text="Scheme and host; of a row that is not sealed yet, the whole address.")
     address = models.TextField(null=True, help_text="Sealed: the whole address.")
     key = models.ForeignKey(
-        "ApiKey", models.SET_NULL, null=True, db_constraint=False, db_index=False, related_name="webhooks",
+        "ApiKey",
+        models.SET_NULL,
+        null=True,
+        db_constraint=False,
+        db_index=False,
+        related_name="webhooks",
         help_text="The key that registered it: without it nothing is sent.",
-    )  # fmt: skip
+    )
     host = models.CharField(max_length=255, help_text="Of the address: a host has a bounded number of tries at once.")
     schemes = models.TextField(default="", help_text="Separated by spaces; the first is used.")
     token = models.TextField(default="", help_text="Sealed.")
@@ -73,7 +78,7 @@ class PushConfig(models.Model):
 
 
 class Delivery(models.Model):
-    """One event for one webhook. Its body is made from the log when it is tried, the same with every try."""
+    """One event for one webhook. Each attempt makes the same body from the event log."""
 
     STATES: ClassVar = [(state, state) for state in ("waiting", "delivered", "dead", "dropped", "superseded")]
 
@@ -119,7 +124,7 @@ class Delivery(models.Model):
 
 
 class DeliveryTry(models.Model):
-    """One POST of a delivery, or what kept it from being made."""
+    """One attempt at a delivery: a POST, or the reason why it could not be made."""
 
     delivery = models.ForeignKey(Delivery, models.CASCADE, db_constraint=False, db_index=False, related_name="log")
     number = models.PositiveIntegerField()

@@ -1,4 +1,4 @@
-"""The table of wrong logins of operators. Rows are written by logins.py."""
+"""The table of operators' wrong logins. Only logins.py writes it."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class WrongLogins(models.Model):
-    """Wrong logins as one user, or from one address, with the wait that follows."""
+    """The count of wrong logins as one user or from one address, and the wait that follows from it."""
 
     KINDS: ClassVar = [("user", "user"), ("address", "address")]
 

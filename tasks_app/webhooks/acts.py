@@ -15,7 +15,7 @@ from tasks_app.event_log import MakeBody, body_of
 from tasks_app.hints import hints
 from tasks_app.models import Delivery, PushConfig
 from tasks_app.operators.audit import Change, Operator, record_acts, state_changes
-from tasks_app.sealing import Unreadable, opened
+from tasks_app.sealing import Unreadable, unseal
 from tasks_app.webhooks.again import Answer, no_delivery
 from tasks_app.webhooks.keys import is_without_key
 from tasks_app.webhooks.posting import with_files
@@ -63,7 +63,7 @@ def secret_of(config_id: str, by: Operator) -> str:
     if config is None or not config.secret:
         raise _no_webhook(config_id)
     try:
-        secret = opened(config.secret)
+        secret = unseal(config.secret)
     except Unreadable:
         raise ActRefused("It was sealed under a SECRET_KEY that is not among SECRET_KEY_FALLBACKS.") from None
     bridge.do(Do(partial(record_acts, by, "show secret", Change(config))))

@@ -15,7 +15,7 @@ from a2a.languages import push_of
 from tasks_app.cards.addresses import public
 from tasks_app.files import with_links
 from tasks_app.outbound import dialling as outbound
-from tasks_app.sealing import Unreadable, opened, url_of
+from tasks_app.sealing import Unreadable, unseal, url_of
 from tasks_app.webhooks.schedule import TryResult
 from tasks_app.webhooks.turns import Turn
 
@@ -44,14 +44,14 @@ def headers(turn: Turn, body: str, now: datetime) -> dict[str, str]:
         # Standard Webhooks 1.0: the id stays, the time and with it the signature are those of the try.
         "webhook-id": turn.delivery,
         "webhook-timestamp": str(int(now.timestamp())),
-        "webhook-signature": Webhook(opened(turn.secret)).sign(turn.delivery, now, body),
+        "webhook-signature": Webhook(unseal(turn.secret)).sign(turn.delivery, now, body),
     }
     scheme = turn.schemes.partition(" ")[0]
     if turn.credentials and scheme.lower() != SIGNED:
-        found["Authorization"] = f"{scheme} {opened(turn.credentials)}"
+        found["Authorization"] = f"{scheme} {unseal(turn.credentials)}"
     if turn.token:
         # Upstream's implementations disagree about the name (docs/protocol.md#deliveries).
-        found["X-A2A-Notification-Token"] = found["A2A-Notification-Token"] = opened(turn.token)
+        found["X-A2A-Notification-Token"] = found["A2A-Notification-Token"] = unseal(turn.token)
     return found
 
 

@@ -77,7 +77,7 @@ def test_an_import_that_fails_in_a_module_of_agents_is_one_line(tmp_path: Path) 
 
 def test_a_module_of_agents_that_is_not_there_is_named(tmp_path: Path) -> None:
     sentence = refusal(manage(tmp_path, "run", A2A_AGENT_MODULES="nowhere.agents"))
-    assert sentence.startswith("A2A_AGENT_MODULES: there is no module nowhere.agents; looked for beside manage.py")
+    assert sentence.startswith("A2A_AGENT_MODULES: there is no module nowhere.agents beside manage.py")
     assert not sentence.endswith(".py")
     for path in ("hello.py", "./hello.py"):
         sentence = refusal(manage(tmp_path, "run", A2A_AGENT_MODULES=path))

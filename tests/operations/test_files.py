@@ -23,7 +23,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.files import path_of, sweep
 from tasks_app.files.deleting import OWNER, Orphans, delete_unused
 from tasks_app.files.storage import DoWithFiles, load
-from tasks_app.files.storing import keep
+from tasks_app.files.storing import store_large_parts
 from tasks_app.models import Event as EventRow
 from tasks_app.models import File, Turn
 from tasks_app.models import Task as TaskRow
@@ -371,7 +371,7 @@ def test_a_transaction_that_is_undone_leaves_bytes_for_a_day(owner: Person, monk
 
 def test_the_files_of_another_database_are_left_alone(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     storages["files"].save(OWNER, ContentFile(b"the first migration of another database"))
-    keep((PDF,))
+    store_large_parts((PDF,))
     later(monkeypatch, 2)
     assert Orphans().sweep() == 0
     assert len(stored()) == 1
@@ -384,7 +384,7 @@ def test_the_files_of_another_database_are_left_alone(owner: Person, monkeypatch
 
 
 def test_a_folder_of_which_nothing_is_left_goes_too(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep((PDF,))
+    store_large_parts((PDF,))
     later(monkeypatch, 2)
     assert Orphans().sweep() == 1
     if isinstance(storages["files"], FileSystemStorage):

@@ -21,7 +21,7 @@ from tasks_app.database.work import Do
 from tasks_app.event_log import seal_addresses
 from tasks_app.models import ApiKey, Delivery, PushConfig
 from tasks_app.outbound import dialling as outbound
-from tasks_app.sealing import leads_alike, opened, site_of, url_of
+from tasks_app.sealing import has_same_url, site_of, unseal, url_of
 from tasks_app.webhooks import ActRefused, enable, end_webhooks_of, secret_of
 from tasks_app.webhooks.keys import EXPIRED, REVOKED, UNSENT, end_webhooks_without_key
 from tasks_app.webhooks.sender import Sender
@@ -54,7 +54,7 @@ def of_former_version(task_id: str, url: str) -> None:
     """Make the row what the version before has written: the address in clear, secrets sealed as they were then."""
     former = Fernet(former_key())
     row = PushConfig.objects.get(task_id=task_id)
-    secret = former.encrypt(opened(row.secret).encode()).decode()
+    secret = former.encrypt(unseal(row.secret).encode()).decode()
     PushConfig.objects.filter(pk=row.pk).update(url=url, address=None, key=None, secret=secret)
 
 
@@ -131,8 +131,8 @@ def test_an_address_that_the_version_before_has_written_over_a_sealed_one_counts
     PushConfig.objects.update(url="http://127.0.0.1:65001/newer")
     row = PushConfig.objects.get()
     assert url_of(row) == "http://127.0.0.1:65001/newer"
-    assert leads_alike(row, PushConfig(url="http://127.0.0.1:65001/newer"))
-    assert not leads_alike(row, PushConfig(url="http://127.0.0.1:65001/former"))
+    assert has_same_url(row, PushConfig(url="http://127.0.0.1:65001/newer"))
+    assert not has_same_url(row, PushConfig(url="http://127.0.0.1:65001/former"))
 
 
 @pytest.mark.parametrize(
