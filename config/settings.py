@@ -9,22 +9,20 @@ from urllib.parse import quote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from config.data_folder import make_folder, make_private_file, read_or_make_secret
 from config.databases import postgres_options, sqlite_options
 from config.environment import (
     address,
     database,
     flag,
-    given,
     hosts,
-    kept_secret,
     level,
     long_secret,
-    make_folder,
     members,
     names,
     networks,
     number,
-    private_file,
+    path,
     read_env_file,
     text,
     whole,
@@ -36,7 +34,7 @@ PROJECT = ROOT if (ROOT / "manage.py").exists() else Path.cwd()
 
 # ---------------------------------------------------------------- The process
 
-A2A_ENV_FILE = given("A2A_ENV_FILE", str(PROJECT / ".env"))
+A2A_ENV_FILE = path("A2A_ENV_FILE", str(PROJECT / ".env"))
 """A file with settings of a development server. Empty: none. With `SECRET_KEY` no file is read."""
 if A2A_ENV_FILE:
     read_env_file(Path(A2A_ENV_FILE))
@@ -62,7 +60,7 @@ code 1 and the usual grace, so that a supervisor starts it again. 0: it only say
 
 # ------------------------------------------------------- Secrets and addresses
 
-SECRET_KEY = long_secret("SECRET_KEY") or kept_secret(make_folder(DATA_DIR) / "secret.key")
+SECRET_KEY = long_secret("SECRET_KEY") or read_or_make_secret(make_folder(DATA_DIR) / "secret.key")
 """The secret that signs sessions and links, seals stored secrets and digests API keys, of 32 characters at least.
 With it the server is a production; without it, a development server with a secret made up in `DATA_DIR`, on loopback
 only."""
@@ -273,8 +271,8 @@ if not text("DATABASE_URL") or DATA_DIR.is_dir():
 DATABASES: dict[str, Any] = {"default": _DATABASE}
 if _DATABASE["ENGINE"].endswith("sqlite3"):
     _DATABASE["OPTIONS"] = sqlite_options()
-    private_file(str(_DATABASE["NAME"]))
-    # Lanes and servers of the tests are threads and processes of their own: they need a file.
+    make_private_file(str(_DATABASE["NAME"]))
+    # A file and not memory: lanes are threads, and servers in tests are processes of their own.
     _DATABASE["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
 else:
     _DATABASE["OPTIONS"] = postgres_options(_DATABASE.get("OPTIONS", {}), A2A_LEASE_SECONDS)
@@ -282,7 +280,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CHANNEL_LAYERS: dict[str, Any] = {}
 if REDIS_URL:
     CHANNEL_LAYERS["default"] = {
-        # Not the core layer: after a flush of Redis that one hears nothing for ever, and does not say so.
+        # Not the core layer: after a flush of Redis it receives nothing any more, without an error.
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
         "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_keepalive": True}], "prefix": "taskdesk"},
     }
@@ -312,11 +310,11 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 LEAN_MIDDLEWARE: list[str] = []
-"""Middleware of the protocol's paths; async-native only."""
+"""Middleware of the protocol's paths. All of it must be async."""
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
 CELERY_APPLICATION = "config.celery.app"
-"""Imported where agents are run or workers woken: no other command needs it."""
+"""The Celery application. Only processes that run agents or wake workers import it, so that commands start fast."""
 APPEND_SLASH = False
 TEMPLATES = [
     {
@@ -343,7 +341,7 @@ SESSION_COOKIE_AGE = int(A2A_SESSION_HOURS * 3600)
 STATIC_URL = "static/"
 STATICFILES_DIRS = [ROOT / "templates" / "static"]
 WHITENOISE_USE_FINDERS = True
-"""The admin's files are served from where they are installed: there is no collectstatic to forget."""
+"""Static files are served from the installed packages, so collectstatic is not needed."""
 USE_TZ = True
 TIME_ZONE = "UTC"
 USE_I18N = False
@@ -355,16 +353,16 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Strict"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not DEVELOPMENT
 CSRF_TRUSTED_ORIGINS = ["://".join(urlsplit(A2A_PUBLIC_URL)[:2])] if A2A_PUBLIC_URL else []
-"""Behind a proxy that speaks TLS forms come from https, while we are asked over http."""
+"""Origins of forms. Behind a proxy with TLS a form comes from https, although the request arrives over http."""
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_HSTS_SECONDS = 31_536_000 if A2A_PUBLIC_URL.startswith("https:") else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if A2A_TRUST_FORWARDED == "x-forwarded" else None
 SECURE_SSL_REDIRECT = bool(SECURE_HSTS_SECONDS and SECURE_PROXY_SSL_HEADER)
 SILENCED_SYSTEM_CHECKS = [
-    # Other names of the domain are not ours to decide about: no includeSubDomains, no preload.
+    # No includeSubDomains and no preload: other names of the domain may belong to other servers.
     "security.W005",
     "security.W021",
-    # Only a proxy whose X-Forwarded-Proto is trusted tells us about TLS; any other redirects by itself.
+    # Only with a trusted X-Forwarded-Proto do we know about TLS. Any other proxy has to redirect by itself.
     *([] if SECURE_SSL_REDIRECT or not SECURE_HSTS_SECONDS else ["security.W008"]),
 ]
 LOGGING = {
@@ -376,7 +374,7 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         **{name: {"level": "WARNING"} for name in ("asyncio", "celery", "httpcore", "httpx", "uvicorn")},
-        # A traceback a second while Redis is away; tasks_app.hints says it once.
+        # It would log a traceback each second while Redis is away. tasks_app.hints logs that once.
         "channels_redis": {"level": "CRITICAL"},
     },
 }

@@ -37,7 +37,7 @@ def check_file_storage(**_: Any) -> list[CheckMessage]:
     """
     try:
         storages["files"]
-    except Exception as error:  # noqa: BLE001  # a storage of anybody's may raise anything
+    except Exception as error:  # noqa: BLE001  # a storage that an operator chose may raise anything
         hint = "See A2A_FILE_STORAGE and A2A_FILE_STORAGE_OPTIONS."
         return [Error(f"The storage of files cannot be used: {error}", hint=hint, id="a2a.E020")]
     return []
@@ -61,7 +61,7 @@ def check_llm(**_: Any) -> list[CheckMessage]:
 
     a2a.E003: only one of `LLM_BASE_URL` and `LLM_MODEL` is set, or an address or a key cannot be one.
     """
-    from tasks_app.agents import llm  # as everything heavy here: each command imports this module, few run its checks
+    from tasks_app.agents import llm  # imported late: every command imports this module, but few run its checks
 
     sentence = llm.find_problem()
     return [Error(sentence, hint="Without address and model there is no llm agent.", id="a2a.E003")] if sentence else []
@@ -78,16 +78,16 @@ def check_broker(**_: Any) -> list[CheckMessage]:
     a2a.E004: `CELERY_BROKER_URL` is an address of another kind than Redis or AMQP.
     a2a.E005: SQLite with a broker. SQLite is for one process: workers cannot share it.
     """
-    found: list[CheckMessage] = []
+    messages: list[CheckMessage] = []
     url = settings.CELERY_BROKER_URL
     if url and not _fits(url, BROKERS):
         hint = "Use redis://host:6379/0 or amqp://user:password@host//; in a password, / and # are %2F and %23."
-        sentence = f"CELERY_BROKER_URL must be an address that begins with one of {_begins(BROKERS)}."
-        found.append(Error(sentence, hint=hint, id="a2a.E004"))
+        sentence = f"CELERY_BROKER_URL must be an address that begins with one of {_list_schemes(BROKERS)}."
+        messages.append(Error(sentence, hint=hint, id="a2a.E004"))
     if url and _sqlite():
         hint = "Set DATABASE_URL to PostgreSQL, or unset CELERY_BROKER_URL: then the server runs agents itself."
-        found.append(Error("SQLite is for one process: workers cannot share it.", hint=hint, id="a2a.E005"))
-    return found
+        messages.append(Error("SQLite is for one process: workers cannot share it.", hint=hint, id="a2a.E005"))
+    return messages
 
 
 @register()
@@ -99,9 +99,9 @@ def check_hints(**_: Any) -> list[CheckMessage]:
     a2a.W002: PostgreSQL without Redis. Streams of tasks that run in another process lag.
     """
     url = settings.REDIS_URL
-    if url and not (_fits(url, HINTS) and _usable(url)):
+    if url and not (_fits(url, HINTS) and _has_valid_options(url)):
         hint = "Use redis://host:6379/1; in a password, / and # are %2F and %23."
-        sentence = f"REDIS_URL must be an address that begins with one of {_begins(HINTS)}."
+        sentence = f"REDIS_URL must be an address that begins with one of {_list_schemes(HINTS)}."
         return [Error(sentence, hint=hint, id="a2a.E006")]
     if url and _sqlite():
         hint = "Unset REDIS_URL, or set DATABASE_URL to PostgreSQL to run several processes."
@@ -274,7 +274,7 @@ def check_data_folder(**_: Any) -> list[CheckMessage]:
 
 
 def is_guessable(secret: str) -> bool:
-    """Return whether it is a placeholder, or made of few characters or of one piece again and again."""
+    """Return whether a secret is short, a placeholder, of few different characters, or one piece repeated."""
     repeated = (secret * 2).find(secret, 1) < len(secret)
     return len(secret) < 32 or len(set(secret)) < 10 or repeated or secret.startswith("django-insecure-")
 
@@ -287,14 +287,14 @@ def _fits(url: str, schemes: tuple[str, ...]) -> bool:
     try:
         parts = urlsplit(url)
         place = parts.path if parts.scheme == "unix" else parts.hostname
-        # Reading the port fails on the rest that a secret with a slash leaves of the address.
+        # A slash in a password ends the host early, and then the port is not a number: reading it raises ValueError.
         return parts.scheme in schemes and bool(place) and (parts.port or 1) > 0
     except ValueError:
         return False
 
 
-def _usable(url: str) -> bool:
-    """Return whether the client takes every option in the address."""
+def _has_valid_options(url: str) -> bool:
+    """Return whether redis-py accepts every option in the URL."""
     import redis
 
     try:
@@ -305,5 +305,5 @@ def _usable(url: str) -> bool:
     return True
 
 
-def _begins(schemes: tuple[str, ...]) -> str:
+def _list_schemes(schemes: tuple[str, ...]) -> str:
     return ", ".join(f"{scheme}://" for scheme in schemes)

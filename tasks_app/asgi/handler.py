@@ -31,7 +31,7 @@ from tasks_app.transports.waiting import Unfinished
 log = logging.getLogger(__name__)
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 LINGER_BYTES, LINGER_SECONDS = 16_000_000, 1.0
-"""What a refused client may still send before its connection is closed. Many clients read the answer only then."""
+"""The rest that a refused client may still send. Many clients read the answer only when they have sent all."""
 LINGER_PAUSE = 0.05
 """Seconds between two reads of dropped bytes, to slow down a client that sends large bodies again and again."""
 PIECE = 65_536

@@ -7,7 +7,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     """One thing that is wrong, and what to do about it."""
 
     kind: str
-    """What is wrong, in a word: `log`, `lease`, `task`, `delivery`, `clock`, `retention` or `process`."""
+    """The kind of fault: `log`, `lease`, `task`, `delivery`, `clock`, `retention` or `process`."""
     subject: str
     """The id of the task, webhook or process."""
     problem: str

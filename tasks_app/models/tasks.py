@@ -1,4 +1,4 @@
-"""The tables of tasks: their events, files, runs, bare replies and message ids. Only event_log writes tasks and events."""
+"""The tables of tasks, with their events, runs and files. Only event_log writes tasks and events."""
 
 from typing import ClassVar
 

@@ -25,7 +25,7 @@ TINY_BYTES, MAX_TINY = 16, 1_024
 MIN_PROGRESS = 16_384
 """Bytes that a reader must take within A2A_WRITE_SECONDS while more wait for it."""
 LINGER_BYTES, LINGER_SECONDS = 1_000_000, 1.0
-"""What a refused client may still send before its connection is closed. Many clients read the answer only then."""
+"""The rest that a refused client may still send. Many clients read the answer only when they have sent all."""
 DESCRIPTORS = 0.8
 """The part of the process's file descriptors that connections may take. Agents and the database need the rest."""
 RECEIVE_BUFFER = 32_768

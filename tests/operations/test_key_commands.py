@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError
 
-from tasks_app.callers.access import FindCaller, find_callers, digests
+from tasks_app.callers.access import FindCaller, digests, find_callers
 from tasks_app.management.arguments import find_account
 from tasks_app.management.nouns import keys as keys_noun
 from tasks_app.models import Act, ApiKey, Principal, Tenant

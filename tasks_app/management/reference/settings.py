@@ -20,7 +20,6 @@ KINDS = {
     "address": "address",
     "database": "URL",
     "flag": "true or false",
-    "given": "path",
     "hosts": "list of hosts",
     "level": "level",
     "long_secret": "text",
@@ -28,6 +27,7 @@ KINDS = {
     "names": "list",
     "networks": "list of networks",
     "number": "number",
+    "path": "path",
     "text": "text",
     "whole": "whole number",
 }
