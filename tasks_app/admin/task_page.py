@@ -74,8 +74,8 @@ def build_facts(task: Task) -> list[Fact]:
         Fact("Context", reveal(task.context_id)),
         Fact("Queue", reveal(task.queue)),
         Fact("Priority", str(task.priority)),
-        Fact("Attempt", str(task.attempt)),
-        Fact("Tries", describe_tries(task)),
+        Fact("Fence", str(task.attempt)),
+        Fact("Attempts", describe_attempts(task)),
         Fact("Not before (UTC)", format_time(task.not_before)),
         Fact("Lease (UTC)", lease),
         Fact("Deadline (UTC)", format_time(task.deadline)),
@@ -84,10 +84,10 @@ def build_facts(task: Task) -> list[Fact]:
     ]
 
 
-def describe_tries(task: Task) -> str:
+def describe_attempts(task: Task) -> str:
     """Return how often the agent was called for the present message, and how often it may be."""
-    tries = f"{task.tries} of at most {task.max_attempts}"
-    return f"{tries}; the task has ended, so there will be no more" if task.state in TERMINAL else tries
+    attempts = f"{task.tries} of at most {task.max_attempts}"
+    return f"{attempts}; the task has ended, so there will be no more" if task.state in TERMINAL else attempts
 
 
 def read_status_text(task: Task) -> str:
@@ -183,7 +183,7 @@ def build_part(part: Part, pane: Pane) -> dict[str, str]:
 
 def build_run(run: Run, traces: Pane) -> dict[str, Any]:
     return {
-        "number": run.number,
+        "fence": run.number,
         "worker": reveal(run.worker),
         "started": format_time(run.started_at),
         "ended": format_time(run.ended_at),

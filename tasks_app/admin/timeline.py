@@ -47,7 +47,7 @@ def build_line(row: Mapping[str, Any], task: Task, pane: Pane, exchanges: bool) 
     return {
         "seq": row["seq"],
         "time": format_time(row["created_at"]),
-        "attempt": row["attempt"],
+        "fence": row["attempt"],
         "actor": reveal(row["actor"]),
         "kind": reveal(row["kind"]),
         "description": describe_row(row, task) if is_whole else describe_columns(row),

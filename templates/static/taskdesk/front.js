@@ -1,4 +1,4 @@
-/* The box on the page at /: one message, its answer as it comes. Nothing is sent anywhere but to this server. */
+/* The form on the page at /: it sends a message and shows the answer as it arrives. It talks to this server only. */
 "use strict";
 
 (() => {
@@ -6,12 +6,13 @@
     const box = at("box"), agent = at("agent"), key = at("key"), text = at("text"), answer = at("answer");
     const buttons = { send: at("send"), stop: at("stop"), anew: at("anew") };
     const KEY = "taskdesk.key";
-    let task = null, context = null, artifacts = new Map(), words = "", reading = false;
+    let task = null, context = null, artifacts = new Map(), replyText = "", reading = false;
 
-    // The key comes behind the # of the printed address, and leaves the address bar at once.
-    const given = new URLSearchParams(location.hash.slice(1)).get("key");
-    if (given) {
-        sessionStorage.setItem(KEY, given);
+    // The printed address has the key after its #, which browsers never send. It is moved out of the address bar and
+    // the history into the storage of this tab.
+    const keyInAddress = new URLSearchParams(location.hash.slice(1)).get("key");
+    if (keyInAddress) {
+        sessionStorage.setItem(KEY, keyInAddress);
         history.replaceState(null, "", location.pathname);
     }
     key.value = sessionStorage.getItem(KEY) || "";
@@ -20,28 +21,28 @@
     text.value = example();
     box.hidden = false;
 
-    agent.addEventListener("change", () => { begin(); text.value = example(); });
-    buttons.anew.addEventListener("click", () => { begin(); text.focus(); });
+    agent.addEventListener("change", () => { reset(); text.value = example(); });
+    buttons.anew.addEventListener("click", () => { reset(); text.focus(); });
     buttons.stop.addEventListener("click", cancel);
     box.addEventListener("submit", (event) => { event.preventDefault(); send(); });
     text.addEventListener("keydown", (event) => {
         if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { box.requestSubmit(); }
     });
 
-    function begin() {
+    function reset() {
         task = context = null;
-        forget();
+        clearAnswer();
         buttons.anew.hidden = answer.hidden = at("wire").hidden = true;
-        say("");
+        showStatus("");
     }
 
-    function forget() {
+    function clearAnswer() {
         artifacts = new Map();
-        words = "";
+        replyText = "";
         at("frames").textContent = answer.textContent = "";
     }
 
-    function say(sentence, wrong = false) {
+    function showStatus(sentence, wrong = false) {
         at("state").textContent = sentence;
         at("state").classList.toggle("wrong", wrong);
     }
@@ -58,26 +59,26 @@
         });
     }
 
-    const fresh = () => `page-${Date.now()}-${Math.random().toString(36).slice(2)}`;
+    const makeId = () => `page-${Date.now()}-${Math.random().toString(36).slice(2)}`;
 
     async function send() {
         if (reading) { return; }
         sessionStorage.setItem(KEY, key.value.trim());
-        const message = { messageId: fresh(), role: "ROLE_USER", parts: [{ text: text.value }] };
+        const message = { messageId: makeId(), role: "ROLE_USER", parts: [{ text: text.value }] };
         if (task) { Object.assign(message, { taskId: task, contextId: context }); }
-        forget();
+        clearAnswer();
         answer.hidden = at("wire").hidden = false;
-        working(true);
-        say("sending");
+        setBusy(true);
+        showStatus("sending");
         try {
             await read(await post("SendStreamingMessage", { message }));
         } catch (error) {
-            say(`The connection broke: ${error.message}. The task goes on.`, true);
+            showStatus(`The connection broke: ${error.message}. The task continues on the server.`, true);
         }
-        working(false);
+        setBusy(false);
     }
 
-    function working(now) {
+    function setBusy(now) {
         reading = now;
         buttons.send.disabled = now;
         buttons.stop.disabled = !now;
@@ -87,12 +88,12 @@
     async function cancel() {
         if (!task) { return; }
         const refused = (await (await post("CancelTask", { id: task })).json()).error;
-        if (refused) { say(refused.message, true); }
+        if (refused) { showStatus(refused.message, true); }
     }
 
     async function read(response) {
         if (!(response.headers.get("Content-Type") || "").startsWith("text/event-stream")) {
-            take(await response.text());
+            applyPayload(await response.text());
             return;
         }
         const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -104,41 +105,41 @@
             rest = events.pop();
             for (const event of events) {
                 const data = event.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5).trimStart());
-                if (data.length) { take(data.join("\n")); }
+                if (data.length) { applyPayload(data.join("\n")); }
             }
         }
     }
 
-    function take(payload) {
+    function applyPayload(payload) {
         at("frames").textContent += `${payload}\n`;
         let reply;
-        try { reply = JSON.parse(payload); } catch { say("The answer is no JSON.", true); return; }
-        if (reply.error) { say(reply.error.message, true); return; }
+        try { reply = JSON.parse(payload); } catch { showStatus("The answer is not JSON.", true); return; }
+        if (reply.error) { showStatus(reply.error.message, true); return; }
         const { task: whole, message, statusUpdate, artifactUpdate } = reply.result || {};
         if (whole) {
             [task, context] = [whole.id, whole.contextId];
             for (const artifact of whole.artifacts || []) { artifacts.set(artifact.artifactId, textOf(artifact.parts)); }
-            follow(whole.status);
+            applyStatus(whole.status);
         }
-        if (statusUpdate) { follow(statusUpdate.status); }
+        if (statusUpdate) { applyStatus(statusUpdate.status); }
         if (artifactUpdate) {
             const { artifact, append } = artifactUpdate, former = append ? artifacts.get(artifact.artifactId) || "" : "";
             artifacts.set(artifact.artifactId, former + textOf(artifact.parts));
         }
-        if (message) { words = textOf(message.parts); say("answered without a task"); }
-        answer.textContent = [...artifacts.values(), words].filter(Boolean).join("\n\n");
+        if (message) { replyText = textOf(message.parts); showStatus("answered, without a task"); }
+        answer.textContent = [...artifacts.values(), replyText].filter(Boolean).join("\n\n");
     }
 
-    function follow(status) {
+    function applyStatus(status) {
         const state = (status.state || "").replace("TASK_STATE_", "").toLowerCase().replaceAll("_", " ");
-        const asks = state === "input required" || state === "auth required";
-        const ended = ["completed", "failed", "canceled", "rejected"].includes(state);
-        words = status.message && (asks || ended) ? textOf(status.message.parts) : "";
-        const note = status.message && !words ? `: ${textOf(status.message.parts)}` : "";
-        say(asks ? "it asks back: answer in the box" : state + note, state === "failed" || state === "rejected");
-        buttons.anew.hidden = !asks;
-        if (asks) { text.value = ""; text.focus(); }
-        if (ended) { task = context = null; }
+        const isQuestion = state === "input required" || state === "auth required";
+        const isEnded = ["completed", "failed", "canceled", "rejected"].includes(state);
+        replyText = status.message && (isQuestion || isEnded) ? textOf(status.message.parts) : "";
+        const note = status.message && !replyText ? `: ${textOf(status.message.parts)}` : "";
+        showStatus(isQuestion ? "The agent asks a question: answer it in the message field." : state + note, state === "failed" || state === "rejected");
+        buttons.anew.hidden = !isQuestion;
+        if (isQuestion) { text.value = ""; text.focus(); }
+        if (isEnded) { task = context = null; }
     }
 
     function textOf(parts) {
