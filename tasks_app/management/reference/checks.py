@@ -17,6 +17,6 @@ ROW = re.compile(r"^(a2a\.[EW]\d+): (.+?)(?=^a2a\.|\Z)", re.MULTILINE | re.DOTAL
 def make() -> str:
     """Return the page."""
     functions = [node for node in ast.parse(inspect.getsource(checks)).body if isinstance(node, ast.FunctionDef)]
-    found = {id: sentence(text) for node in functions for id, text in ROW.findall(ast.get_docstring(node) or "")}
-    rows = [(code(id), text[:1].upper() + text[1:]) for id, text in sorted(found.items())]
+    texts = {id: sentence(text) for node in functions for id, text in ROW.findall(ast.get_docstring(node) or "")}
+    rows = [(code(id), text[:1].upper() + text[1:]) for id, text in sorted(texts.items())]
     return page("Checks", INTRODUCTION, table(("Check", "What is wrong"), rows))

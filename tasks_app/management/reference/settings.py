@@ -53,22 +53,22 @@ def make() -> str:
 
 def page_of(source: str) -> str:
     """Return the page for the source of a settings module."""
-    titles = {number: found[1] for number, line in enumerate(source.splitlines(), 1) if (found := SECTION.match(line))}
+    titles = {number: match[1] for number, line in enumerate(source.splitlines(), 1) if (match := SECTION.match(line))}
     sections: dict[str, list[Setting]] = {title: [] for title in titles.values()}
     for statement, below in pairwise(ast.parse(source).body):
         for setting in _settings(statement, below):
             sections[titles[max(line for line in titles if line < statement.lineno)]].append(setting)
-    return page("Settings", INTRODUCTION, *(_section(title, found) for title, found in sections.items() if found))
+    return page("Settings", INTRODUCTION, *(_section(title, rows) for title, rows in sections.items() if rows))
 
 
-def _section(title: str, found: list[Setting]) -> str:
-    rows = [(code(setting.name), setting.kind, setting.default, setting.text) for setting in found]
+def _section(title: str, entries: list[Setting]) -> str:
+    rows = [(code(setting.name), setting.kind, setting.default, setting.text) for setting in entries]
     return f"## {title}\n\n" + table(("Name", "Value", "Default", "What it is"), rows)
 
 
 def _settings(statement: ast.stmt, below: ast.stmt) -> list[Setting]:
     """Return the settings that an assignment reads into the variable named like them, each with the docstring below."""
-    found: list[Setting] = []
+    result: list[Setting] = []
     match statement, below:
         case ast.Assign(targets=[ast.Name(id=variable)]), ast.Expr(value=ast.Constant(value=str(text))):
             for call in ast.walk(statement.value):
@@ -76,8 +76,8 @@ def _settings(statement: ast.stmt, below: ast.stmt) -> list[Setting]:
                     case ast.Call(func=ast.Name(id=reader), args=[ast.Constant(value=str(name)), *rest]):
                         if reader in KINDS and name.startswith(variable.lstrip("_")):
                             kind, default = _kind(reader, rest[1:]), _default(reader, rest[:1])
-                            found.append(Setting(name, kind, default, sentence(text)))
-    return found
+                            result.append(Setting(name, kind, default, sentence(text)))
+    return result
 
 
 def _kind(reader: str, bounds: list[ast.expr]) -> str:
@@ -86,9 +86,9 @@ def _kind(reader: str, bounds: list[ast.expr]) -> str:
     return " ".join([KINDS[reader], *limits])
 
 
-def _default(reader: str, given: list[ast.expr]) -> str:
+def _default(reader: str, arguments: list[ast.expr]) -> str:
     """Return the default value. If production and development differ, production comes first."""
-    match given:
+    match arguments:
         case []:
             return "false" if reader == "flag" else ""
         case [ast.IfExp(body=development, orelse=production)]:
@@ -96,7 +96,7 @@ def _default(reader: str, given: list[ast.expr]) -> str:
         case [ast.Name(id="DEVELOPMENT")]:
             return "false; in development true"
         case _:
-            return _plain(given[0])
+            return _plain(arguments[0])
 
 
 def _plain(node: ast.expr) -> str:
