@@ -31,7 +31,7 @@ dev: $(RUN_STAMP) ## the same for whoever writes agents: it reloads what is edit
 	@exec $(PY) manage.py runserver
 
 install: $(RUN_STAMP) ## install what a production needs into .venv
-	@echo "Installed in .venv: now manage.py migrate, and what the README says under In production"
+	@echo "Installed in .venv: now manage.py migrate, and the rest of docs/operations.md, Production"
 
 # The kits send different messages under one id, and look for a task that is open.
 conformance: $(RUN_STAMP) ## start it with the agent and the settings that the public conformance kits need

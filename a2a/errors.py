@@ -138,7 +138,7 @@ class InvalidAgentResponse(Error):
 
 class ExtendedCardNotConfigured(Error):
     """The card was asked for by a name that is not in `ALLOWED_HOSTS`, without `A2A_PUBLIC_URL`, so that no address can
-    be given out. In 0.x also: the extended card is switched off.
+    be given out (0.2: 404). In 0.x also: the extended card is switched off.
     """
 
     reason = "EXTENDED_AGENT_CARD_NOT_CONFIGURED"
@@ -174,7 +174,9 @@ class IdempotencyConflict(Error):
 
 
 class Unauthenticated(Error):
-    """There is no API key. The answer is 401 with a challenge."""
+    """There is no API key, or one that is unknown, revoked or expired. The answer is 401 with a challenge, which says
+    `error="invalid_token"` if there was a key.
+    """
 
     reason = "UNAUTHENTICATED"
     sentence = "Authentication is required: send an API key as Authorization: Bearer or X-API-Key"

@@ -10,7 +10,10 @@ from django.core.management import CommandError, call_command
 
 import a2a
 from a2a.agents import registry
+from a2a.dialects import rest_0_x, v1_0
+from a2a.envelopes.bare import form
 from a2a.errors import ALL
+from a2a.language import Dialect
 from a2a.languages import DIALECTS
 from a2a.options import OPTIONS
 from config import settings
@@ -18,7 +21,8 @@ from tasks_app.management.reference import PAGES
 from tasks_app.management.reference.settings import KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+TEXTS = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in DOCUMENTS}
 REFERENCE = ROOT / "docs" / "reference"
 COMMANDS = ROOT / "tasks_app" / "management" / "commands"
 SOURCE = (ROOT / "config" / "settings.py").read_text(encoding="utf-8")
@@ -28,53 +32,65 @@ READERS = rf'\b(?:{"|".join(KINDS)})\("([A-Z0-9_]+)"'
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(READERS, SOURCE))))
 def test_every_setting_is_documented(name: str) -> None:
-    assert f"`{name}`" in README
+    assert f"\n| `{name}` | " in TEXTS["docs/reference/settings.md"]
     assert name in {"DATABASE_URL", "SECRET_KEY"} or hasattr(settings, name)
 
 
-@pytest.mark.parametrize("name", sorted({name for dialect in DIALECTS for name in dialect.methods}))
-def test_every_method_is_documented(name: str) -> None:
-    short = "…/" + name.rpartition("/")[2]
-    assert f"`{name}`" in README or ("pushNotificationConfig" in name and f"`{short}`" in README)
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_every_method_is_documented(dialect: Dialect) -> None:
+    page = TEXTS["docs/reference/methods.md"]
+    assert dialect.methods
+    assert [name for name in dialect.methods if f"| {dialect.version} | `{name}` |" not in page] == []
+
+
+@pytest.mark.parametrize(("prefix", "language"), [("", v1_0.DIALECT), ("/v1", rest_0_x.PROTO)], ids=["1.0", "0.x"])
+def test_every_route_is_documented(prefix: str, language: Dialect) -> None:
+    page, routes = TEXTS["docs/reference/methods.md"], form(language).routes
+    assert len(routes) > 10
+    assert [route.path for route in routes if f"`{route.verb} {prefix}{route.path}`" not in page] == []
 
 
 @pytest.mark.parametrize("error", ALL, ids=lambda error: error.reason)
 def test_every_error_is_documented_with_its_code(error: type) -> None:
-    (line,) = [line for line in README.splitlines() if line.startswith("| -") and error.reason in line]
-    assert line.startswith(f"| {DIALECTS[0].codes[error]} |")
+    lines = TEXTS["docs/reference/errors.md"].splitlines()
+    (line,) = [line for line in lines if line.startswith("| -") and f"| {error.reason} |" in line]
+    for dialect in DIALECTS:
+        assert str(dialect.codes[error]) in line.split("|")[1]
 
 
 def test_every_check_is_documented() -> None:
     ids = set(re.findall(r'id="(a2a\.[EW]\d+)"', (ROOT / "tasks_app" / "checks.py").read_text(encoding="utf-8")))
     assert ids
-    assert ids == set(re.findall(r"`(a2a\.[EW]\d+)`", README))
+    assert ids == set(re.findall(r"\| `(a2a\.[EW]\d+)` \|", TEXTS["docs/reference/checks.md"]))
 
 
 @pytest.mark.parametrize("name", sorted(OPTIONS))
 def test_every_option_of_an_agent_is_documented(name: str) -> None:
-    assert f"`{name}`" in README or f"`{name}=" in README
+    assert f"\n| `{name}` | " in TEXTS["docs/agents.md"]
 
 
 def test_every_shipped_agent_is_documented() -> None:
     shipped = [agent.name for agent in registry if agent.function.__module__ == "tasks_app.agents.examples"]
     assert shipped
-    assert all(f"`{name}`" in README for name in shipped)
+    assert all(f"`{name}`" in TEXTS["docs/agents.md"] for name in shipped)
 
 
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "tasks_app" / "management" / "commands").glob("[a-z]*.py")), ids=lambda path: path.stem
 )
 def test_every_command_is_documented(path: Path) -> None:
-    assert re.search(rf"(manage\.py|make) {path.stem}\b", README)
+    assert f"\n## {path.stem}\n" in TEXTS["docs/reference/commands.md"]
+    written = "".join(text for name, text in TEXTS.items() if not name.startswith("docs/reference/"))
+    assert re.search(rf"(manage\.py|manage|make) {path.stem}\b", written)
 
 
 ORDINARY = {"__init__", "__pycache__", "apps", "urls", "checks", "migrations"}
-"""What a package or an application of Django has anyway."""
+"""Modules that each package or application of Django has."""
 
 
 def on_the_map(package: str) -> set[str]:
     """The names in the left column of the package's part of the map."""
-    whole = README.partition("## Map of rooms")[2].partition("Imports go one way")[0]
+    whole = TEXTS["docs/architecture.md"].partition("## The map")[2].partition("Imports go one way")[0]
     part = re.split(r"^(?=\S)", whole.partition(f"\n{package}/ ")[2], maxsplit=1, flags=re.MULTILINE)[0]
     columns = re.findall(r"^ {2,4}(\S+(?: \S+)*)(?:  |$)", part, re.MULTILINE)
     return {name.rstrip("/") for column in columns for name in column.split(" ")}
@@ -94,7 +110,7 @@ def test_every_make_target_is_a_rule_and_explained() -> None:
     phony = set(re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split())
     rules = set(re.findall(r"^([a-z]+):.*\n\t", makefile, re.MULTILINE))
     explained = set(re.findall(r"^([a-z]+):.* ## .", makefile, re.MULTILINE)) | {"help"}
-    named = set(re.findall(r"(?:`|^)(?:\S+=\S+ )*make ([a-z]+)", README, re.MULTILINE))
+    named = set(re.findall(r"(?:`|^)(?:\S+=\S+ )*make ([a-z]+)", "".join(TEXTS.values()), re.MULTILINE))
     assert phony == rules == explained >= named >= {"run", "test", "bench", "check"}
 
 
@@ -108,7 +124,7 @@ def test_every_promise_names_tests_that_exist() -> None:
         named = set(re.findall(r"`(test_\w+)`", " ".join(proof)))
         assert named, f"{promise}: no test proves it"
         assert named <= there, f"{promise}: no such test as {named - there}"
-    assert "](docs/promises.md)" in README
+    assert "](docs/promises.md)" in TEXTS["README.md"]
 
 
 def test_every_citation_of_the_protocol_page_names_a_section_that_is_there() -> None:
@@ -221,3 +237,44 @@ def test_every_docstring_begins_by_naming_something(room: str) -> None:
     texts = {path.relative_to(ROOT).as_posix(): docstrings(path.read_text("utf-8")) for path in paths}
     assert sum(map(len, texts.values())) > 5
     assert [(path, text) for path, found in texts.items() for text in found if DARK.match(text)] == []
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors of a page's headings, as they are made where repositories are shown."""
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_link_and_path_of_a_document_leads_somewhere(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not re.match(r"https?:", link):
+            place, _, anchor = link.partition("#")
+            target = (path.parent / place).resolve() if place else path
+            assert target.exists(), link
+            assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), link
+    named = re.findall(r"`((?:a2a|tasks_app|config|tests|docs|templates)/[\w./-]*)`", text)
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+STOPS = re.findall(r"`([\w/]+\.py)`,\s+((?:`\w+`(?: or )?)+)", TEXTS["docs/architecture.md"])
+
+
+@pytest.mark.parametrize(("path", "names"), STOPS, ids=[" ".join(stop).replace("`", "") for stop in STOPS])
+def test_every_stop_of_the_walk_is_defined_where_it_says(path: str, names: str) -> None:
+    source = (ROOT / path).read_text(encoding="utf-8")
+    for name in re.findall(r"`(\w+)`", names):
+        assert re.search(rf"^(?:async )?(?:def|class) {name}\b", source, re.MULTILINE), name
+
+
+def test_the_walk_has_all_its_stops() -> None:
+    """Reading the page wrongly must not make its test easy."""
+    assert len(STOPS) >= 25
+
+
+def test_the_readme_is_short_and_leads_to_every_page() -> None:
+    readme = TEXTS["README.md"]
+    assert len(readme.splitlines()) <= 150
+    pages = {name for name in TEXTS if name.count("/") < 2 or name.startswith("docs/reference/")} - {"README.md"}
+    assert pages <= set(re.findall(r"\]\(([^)#]+)", readme))

@@ -40,7 +40,7 @@ def refuse_production(command: str) -> None:
         raise CommandError(
             f"HOST={settings.HOST} would open this server to the network. `{command}` is for this machine only, "
             "because it prints a login. To serve others, set SECRET_KEY (a long random text) and ALLOWED_HOSTS, and "
-            "use `manage.py serve`; see the README."
+            "use `manage.py serve`; see docs/operations.md."
         )
 
 

@@ -25,7 +25,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer a path at which there is nothing: a page for browsers, an error in the form of REST for all others."""
     if "text/html" in request.META.get("HTTP_ACCEPT", ""):
         return page_not_found(request, exception)
-    error = MethodNotFound(detail="there is nothing at this path; the README's Endpoints lists what there is")
+    error = MethodNotFound(detail="there is nothing at this path; docs/clients.md lists the paths")
     return JsonResponse(
         encode_rest_error(error, 404, "NOT_FOUND"), status=404, headers={"X-Content-Type-Options": "nosniff"}
     )

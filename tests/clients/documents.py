@@ -28,6 +28,7 @@ BLOCK = re.compile(
 )
 MARK = re.compile(r"<!-- ([a-z ]+): (.+?) -->")
 CONTINUES = re.compile(r"\A<!-- continues: (\S+) -->$", re.MULTILINE)
+LINK = re.compile(r"\]\(([\w/-]+\.md)\)")
 COMMAND = re.compile(r"^(\$ |make |export |curl |\.venv/|python3? |pip |(\S+/)?manage\.py )", re.MULTILINE)
 LIST = re.compile(r" *([-*]|\d+\.) ")
 
@@ -92,8 +93,12 @@ def blocks(root: Path, document: str) -> list[Block]:
 
 
 def documents(root: Path) -> list[str]:
-    """Return the paths of the documents, in the order in which they are read."""
-    return ["README.md", *sorted(path.relative_to(root).as_posix() for path in (root / "docs").rglob("*.md"))]
+    """Return the paths of the documents, in the order in which they are read: that of the README's links."""
+    linked = [
+        link for link in LINK.findall((root / "README.md").read_text(encoding="utf-8")) if (root / link).is_file()
+    ]
+    others = sorted(path.relative_to(root).as_posix() for path in (root / "docs").rglob("*.md"))
+    return list(dict.fromkeys(["README.md", *linked, *others]))
 
 
 def saved(root: Path, name: str) -> str:
