@@ -1,6 +1,7 @@
-"""Deliveries to webhooks: whose turn it is, the POST, what its answer means, and what operators may do about it.
+"""Deliveries to webhooks: leases, the POST, the meaning of its answer, and the acts of operators.
 
-The rows are written by event_log/outbox.py together with their events. Every process may send: a turn is a lease.
+event_log/outbox.py writes the rows of deliveries in the transactions of their events. Every process may send: a lease
+makes sure that one of them does.
 """
 
 from tasks_app.webhooks.acts import (

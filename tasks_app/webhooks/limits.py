@@ -1,4 +1,4 @@
-"""How many tries may be under way, of one owner and at one address, and how many bytes an owner may have sent."""
+"""Limits of tries under way, for one owner and for one address, and of the bytes that are sent for an owner."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,18 +11,19 @@ from tasks_app.callers.buckets import Buckets
 from tasks_app.outbound import dialling as outbound
 
 AT_A_HOST = 8
-"""Tries of one owner at one host, and at one address, at the same time: what is slow there leaves slots, and the host,
-to others."""
+"""Tries of one owner under way at one host, and at one address. So the slow webhooks of an owner leave slots, and their
+host, to other owners."""
 OF_SLOTS = 2
-"""One owner, who may know many slow hosts, gets one in so many slots; and so does one host, which many may know."""
+"""The part of all slots, as one in so many, that one owner may have with many slow hosts, and one host with many
+owners."""
 CROWDED_SECONDS = 1.0
-"""After about so long a try is made whose address had as many as it may have."""
+"""Seconds, more or less, until a try is made again whose address had too many tries under way."""
 _V6_PREFIX = 64
-"""Bits of an IPv6 address that name a network, in which one machine may have any number of addresses."""
+"""Bits of an IPv6 address that name a network. One machine may have any number of addresses within it."""
 
 
 class Postponed(Exception):
-    """The try was not made; it is due after so many seconds. The sentence is for operators."""
+    """Raised for a try that cannot be made now. It is due after `seconds`; the sentence is for operators."""
 
     def __init__(self, seconds: float, sentence: str) -> None:
         super().__init__(sentence)
@@ -30,7 +31,7 @@ class Postponed(Exception):
 
 
 class Try(Protocol):
-    """A turn, as far as limits go."""
+    """The attributes of a try that limits depend on."""
 
     @property
     def config(self) -> str: ...
@@ -40,8 +41,8 @@ class Try(Protocol):
     def host(self) -> str: ...
 
 
-def most_of_slots() -> int:
-    """Return how many tries one owner may have, and one host, and one address."""
+def max_tries() -> int:
+    """Return the limit of tries under way for one owner, one host, and one address."""
     return max(1, int(settings.A2A_DELIVERY_SLOTS) // OF_SLOTS)
 
 
@@ -53,7 +54,7 @@ class Busy:
         self.hosts: Counter[str] = Counter()
         self.owners: Counter[int] = Counter()
         self.sent = sent
-        """The bytes that owners have had sent; None: not counted."""
+        """The bytes sent for each owner; None: not counted."""
         for turn in running:
             self.add(turn)
 
@@ -63,8 +64,8 @@ class Busy:
         self.owners[turn.owner_id] += 1
 
     def full(self) -> tuple[list[tuple[int, str]], list[str], list[int]]:
-        """The owners at a host, the hosts and the owners with as many tries as they may have."""
-        most = most_of_slots()
+        """Return the pairs of owner and host, the hosts, and the owners that have reached their limit."""
+        most = max_tries()
         return (
             [pair for pair, tries in self.pairs.items() if tries >= AT_A_HOST],
             [host for host, tries in self.hosts.items() if tries >= most],
@@ -72,12 +73,12 @@ class Busy:
         )
 
     def has_room(self, owner_id: int, host: str) -> bool:
-        most = most_of_slots()
+        most = max_tries()
         return self.pairs[owner_id, host] < AT_A_HOST and max(self.hosts[host], self.owners[owner_id]) < most
 
 
 class Places:
-    """The addresses at which tries are under way: many names may lead to one, as those of a wildcard domain do."""
+    """The addresses at which tries are under way. Many names may lead to one address, as in a wildcard domain."""
 
     def __init__(self) -> None:
         self.tries: Counter[str] = Counter()
@@ -86,23 +87,23 @@ class Places:
         """The places of each try, by its webhook."""
 
     def enter(self, turn: Try, number: str) -> None:
-        """Count the try at the address that is about to be dialled. Raises Crowded."""
+        """Count a try at the address that it is about to dial. Raises Crowded."""
         place = place_of(number)
-        if self.of_owners[turn.owner_id, place] >= AT_A_HOST or self.tries[place] >= most_of_slots():
+        if self.of_owners[turn.owner_id, place] >= AT_A_HOST or self.tries[place] >= max_tries():
             raise outbound.Crowded
         self.tries[place] += 1
         self.of_owners[turn.owner_id, place] += 1
         self.entered.setdefault(turn.config, []).append(place)
 
     def leave(self, turn: Try) -> None:
-        """Count the try no more, wherever it was."""
+        """Stop counting a try at all of its addresses."""
         for place in self.entered.pop(turn.config, ()):
             self.tries -= Counter([place])
             self.of_owners -= Counter([(turn.owner_id, place)])
 
 
 def place_of(number: str) -> str:
-    """Return the key of an address: for IPv6 its network, whose addresses may all belong to one receiver."""
+    """Return the key under which an address is counted. For IPv6 that is its network, which one receiver may own."""
     address = ip_address(number.partition("%")[0])
     if not isinstance(address, IPv6Address):
         return str(address)

@@ -21,11 +21,11 @@ from tasks_app.webhooks.turns import Turn
 
 TRY_SECONDS = 10.0
 READ_BYTES = 4_096
-"""Bytes of the answer's body that are read, so that a receiver can finish writing a short one."""
+"""Bytes of the answer's body that are read, so that a receiver can finish a short answer without an error."""
 
 
 def with_files(body: str, base: str | None = None) -> str:
-    """The body with links to its files: they hold for a while from now on, so they are made with each try."""
+    """Return the body with links to its files. Links expire, so each try makes new ones."""
     content = body.encode()
     if MARK not in content:
         return body
@@ -33,50 +33,50 @@ def with_files(body: str, base: str | None = None) -> str:
 
 
 def headers(turn: Turn, body: str, now: datetime) -> dict[str, str]:
-    """Return headers that name the sender and the event, and sign the body. Raises Unreadable."""
-    found = {
+    """Return the headers, with the id of the delivery and the signature of the body. Raises Unreadable."""
+    result = {
         "Content-Type": push_of(turn.language)[0].media,
         "User-Agent": "Taskdesk",
         "Accept-Encoding": "identity",
         "Connection": "close",
         **languages.SPOKEN.by_name[turn.language].headers(),
         "A2A-Event-Sequence": str(turn.seq),
-        # Standard Webhooks 1.0: the id stays, the time and with it the signature are those of the try.
+        # Standard Webhooks 1.0: each try has the same id, but a time and a signature of its own.
         "webhook-id": turn.delivery,
         "webhook-timestamp": str(int(now.timestamp())),
         "webhook-signature": Webhook(unseal(turn.secret)).sign(turn.delivery, now, body),
     }
     scheme = turn.schemes.partition(" ")[0]
     if turn.credentials and scheme.lower() != SIGNED:
-        found["Authorization"] = f"{scheme} {unseal(turn.credentials)}"
+        result["Authorization"] = f"{scheme} {unseal(turn.credentials)}"
     if turn.token:
         # Upstream's implementations disagree about the name (docs/protocol.md#deliveries).
-        found["X-A2A-Notification-Token"] = found["A2A-Notification-Token"] = unseal(turn.token)
-    return found
+        result["X-A2A-Notification-Token"] = result["A2A-Notification-Token"] = unseal(turn.token)
+    return result
 
 
 async def post(client: httpx.AsyncClient, turn: Turn, body: str, now: datetime) -> TryResult:
-    """Make the try. Raises Crowded, and nothing else unless it is cancelled."""
+    """Make one try. Raises Crowded only; all other failures are in the result."""
     try:
         url = url_of(turn)
         outbound.target(url)
         body = with_files(body)
-        sent = headers(turn, body, now)
+        fields = headers(turn, body, now)
     except outbound.Blocked as blocked:
         return _blocked(blocked)
     except Unreadable:
-        sentence = "Its secrets cannot be read: SECRET_KEY was changed, and the former one is no fallback."
+        sentence = "Its secrets cannot be read: SECRET_KEY was changed, and SECRET_KEY_FALLBACKS lacks the former one."
         return TryResult(error=sentence)
     content = body.encode()
-    return replace(await _tried(client, url, content, sent), size=len(content))
+    return replace(await _send(client, url, content, fields), size=len(content))
 
 
-async def _tried(client: httpx.AsyncClient, url: str, content: bytes, sent: dict[str, str]) -> TryResult:
+async def _send(client: httpx.AsyncClient, url: str, content: bytes, fields: dict[str, str]) -> TryResult:
     result = TryResult(error=f"No answer within {TRY_SECONDS:g} s.")
     try:
         async with (
             asyncio.timeout(TRY_SECONDS),
-            client.stream("POST", url, content=content, headers=sent) as response,
+            client.stream("POST", url, content=content, headers=fields) as response,
         ):
             result = _read(response)
             await _drain(response)
@@ -91,7 +91,7 @@ async def _tried(client: httpx.AsyncClient, url: str, content: bytes, sent: dict
     except httpx.TransportError as error:
         return result if result.status else TryResult(error=f"The connection failed ({type(error).__name__})."[:255])
     except httpx.InvalidURL:
-        return TryResult(error="The address cannot be read.", hopeless=True)
+        return TryResult(error="The address is not a valid URL.", hopeless=True)
     return result
 
 
@@ -104,7 +104,7 @@ def _read(response: httpx.Response) -> TryResult:
 
 
 async def _drain(response: httpx.Response) -> None:
-    """Reads a little; the status is known, so nothing that happens now matters."""
+    """Read the beginning of the answer's body. The status has been read, so errors do not matter any more."""
     size = 0
     with contextlib.suppress(httpx.TransportError):
         async for piece in response.aiter_raw():

@@ -1,4 +1,4 @@
-"""The meaning of an answer for a delivery, and when the delivery is tried again."""
+"""The meaning of a receiver's answer, and the time of the next try."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -7,29 +7,33 @@ from typing import Literal
 from msgspec import Struct
 
 GAPS = (5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800)
-"""Seconds after the first try, the second, and so on; the last one repeats."""
+"""Seconds from the first try to the second, from that to the third, and so on. The last gap repeats."""
 JITTER = 0.2
-"""The part of a gap by which it is longer or shorter, so that what failed together does not come back together."""
+"""The part of a gap by which it may be longer or shorter, so that deliveries that failed together spread out."""
 LONGEST = timedelta(days=1)
-"""The most that a receiver may have us wait."""
+"""The longest wait that a receiver may ask for."""
 
 Verdict = Literal["delivered", "again", "dead", "gone"]
 
 
 class TryResult(Struct, frozen=True, kw_only=True):
-    """How a try ended: with an HTTP status, or with a sentence about what kept it from one."""
+    """The result of a try: an HTTP status, or a sentence that says why there is none."""
 
     status: int | None = None
     error: str = ""
     retry_after: str = ""
     hopeless: bool = False
-    """Another try would end the same way."""
+    """Whether another try would end the same way."""
     size: int = 0
     """Bytes of the body that was sent."""
 
 
 def verdict(result: TryResult) -> Verdict:
-    """Any 2xx is an acknowledgement; 408, 429 and 5xx are for later, as is no answer; 410 is for good."""
+    """Return what becomes of the delivery.
+
+    Any 2xx acknowledges it. After 408, 429, 5xx or no answer it is tried again. 410 ends the webhook; all other statuses
+    end the delivery.
+    """
     status = result.status
     if status is None:
         return "dead" if result.hopeless else "again"
@@ -41,7 +45,10 @@ def verdict(result: TryResult) -> Verdict:
 
 
 def next_try(result: TryResult, tries: int, now: datetime, chance: float) -> datetime:
-    """After so many tries; the chance is from 0 to 1. Not before the time that the receiver asked for."""
+    """Return the time of the next try after this number of tries, and not before the time that the receiver asked for.
+
+    `chance` is a random number from 0 to 1.
+    """
     gap = GAPS[min(max(tries, 1), len(GAPS)) - 1] * (1 - JITTER + 2 * JITTER * chance)
     wanted = retry_after(result.retry_after, now)
     return now + max(timedelta(seconds=gap), min(wanted, LONGEST))

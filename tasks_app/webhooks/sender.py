@@ -1,7 +1,7 @@
-"""The sender of a process: a thread with a loop of its own that takes turns and makes the tries.
+"""The sender of a process: a thread with an event loop of its own that leases webhooks and makes the tries.
 
-It is woken by a hint when this process has written a delivery, and looks by itself for retries and for what other
-processes left behind.
+A hint wakes it when this process has written a delivery. It also polls, for tries that have become due and for
+deliveries of other processes.
 """
 
 import asyncio
@@ -35,16 +35,16 @@ from tasks_app.webhooks.schedule import TryResult
 from tasks_app.webhooks.turns import Turn
 
 log = logging.getLogger(__name__)
-UNMADE_SECONDS = 5.0
-"""After so long a body is asked for again that the database did not give."""
+BODY_SECONDS = 5.0
+"""Seconds until the next try after the database failed to supply a body."""
 SEALINGS = 20
-"""Transactions in a row that seal addresses: all the time of the lane belongs to calls."""
+"""Transactions in a row that seal addresses. After them calls get the lane."""
 FAREWELL = 1.0
-"""Seconds that tries under way have when the process ends; they are made again by the next one."""
+"""Seconds that tries under way get when the process ends. Another process makes the others again."""
 
 
 class Sender:
-    """The tries of this process."""
+    """The thread that makes the tries of this process."""
 
     def __init__(self) -> None:
         self.worker = f"{socket.gethostname()}:{os.getpid()}"
@@ -56,12 +56,12 @@ class Sender:
         self.running: dict[asyncio.Task[None], Turn] = {}
         self.places = Places()
         self.tidied = 0.0
-        """When _tidy was begun last."""
+        """The time of the last _tidy(), on the monotonic clock."""
         self.sent = Buckets(lambda: settings.A2A_OWNER_DELIVERY_BYTES)
 
     @property
     def alive(self) -> bool:
-        """The thread has not ended by itself."""
+        """Whether the thread runs, or was never started; false if it died."""
         return self.thread is None or self.thread.is_alive()
 
     def start(self) -> None:
@@ -74,19 +74,19 @@ class Sender:
         hints.on_due(self.wake)
 
     def wake(self) -> None:
-        """From any thread: there may be something to send."""
+        """Say that there may be a delivery to send. Any thread may call this."""
         if self.loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self.loop.call_soon_threadsafe(self.woken.set)
 
     def drain(self) -> None:
-        """Takes no more turns."""
+        """Lease no more webhooks."""
         hints.forget_due(self.wake)
         self.stopping = True
         self.wake()
 
     def stop(self) -> None:
-        """Ends the thread; what is under way has a moment."""
+        """End the thread. Tries under way get FAREWELL seconds."""
         self.drain()
         if self.thread is not None:
             self.thread.join(FAREWELL + 5)
@@ -116,7 +116,7 @@ class Sender:
         await self._wind_down()
 
     async def _tidy(self) -> None:
-        """End webhooks whose key has ended, and seal addresses that are in clear, once in a while."""
+        """Now and then, end webhooks whose key has ended, and seal addresses that are stored in clear."""
         if monotonic() < self.tidied + settings.A2A_SWEEP_SECONDS:
             return
         self.tidied = monotonic()
@@ -126,15 +126,15 @@ class Sender:
                 break
 
     async def look(self) -> bool:
-        """Takes the turns that are due and free slots allow, and begins them; whether there may be more."""
+        """Lease due webhooks for the free slots, and begin their tries. Return whether there may be more."""
         free = settings.A2A_DELIVERY_SLOTS - len(self.running)
         if free <= 0:
-            return False  # The end of a try wakes.
+            return False  # The end of a try wakes this loop.
         busy = Busy(self.running.values(), self.sent)
-        # A look does not take the lane of the writers.
+        # Most looks find nothing, so the first statement is a read, outside the lane of the writers.
         if not await bridge.ask(DoApart(lambda: turns.due(clock.shared(), busy).exists())):
             return False
-        # A lease begins when it is written, however long that lane was busy.
+        # The lease begins when the lane runs the function, so a busy lane does not shorten it.
         taken: list[Turn] = await bridge.ask(Do(lambda: turns.take(self.worker, free, busy)), UNLIMITED)
         for turn in taken:
             task = asyncio.get_running_loop().create_task(self._send(turn))
@@ -146,12 +146,12 @@ class Sender:
         self.running.pop(task, None)
         self.woken.set()
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("what became of a delivery could not be written down; its lease runs out", exc_info=error)
+            log.error("the result of a try could not be recorded; it is made again after its lease", exc_info=error)
 
     async def _send(self, turn: Turn) -> None:
         began = clock.now()
         if began + timedelta(seconds=TRY_SECONDS) > turn.until:
-            # Another sender might begin before this one ends.
+            # Too little of the lease is left: another sender could begin before this try ends.
             await bridge.ask(Do(partial(turns.release, turn)), UNLIMITED)
             return
         try:
@@ -164,16 +164,14 @@ class Sender:
             raise
         finally:
             self.places.leave(turn)
-        ended, chance = clock.now(), random.random()  # noqa: S311  # it spreads load, it hides nothing
+        ended, chance = clock.now(), random.random()  # noqa: S311  # spreads load, protects nothing
         await bridge.ask(Do(partial(turns.settle, turn, result, began, ended, chance)), UNLIMITED)
         level = logging.INFO if result.status and result.status < 300 else logging.WARNING
-        log.log(
-            level, "delivery %s of event %s/%d, try %d: %s", turn.delivery, turn.task_id, turn.seq, turn.tries + 1,
-            result.error or result.status,
-        )  # fmt: skip
+        event, outcome = f"{turn.task_id}/{turn.seq}", result.error or result.status
+        log.log(level, "delivery %s of event %s, try %d: %s", turn.delivery, event, turn.tries + 1, outcome)
 
     async def _try(self, turn: Turn, began: datetime) -> TryResult:
-        """Raises Postponed."""
+        """Make the body, check the limits, and post. Raises Postponed."""
         try:
             body = await _body(turn)
         except NoBody as error:
@@ -182,14 +180,14 @@ class Sender:
         if not self.sent.use(turn.owner_id, size, began):
             raise Postponed(self.sent.wait(turn.owner_id, began), turns.too_much_sent())
         self.client = self.client or outbound.client(seconds=TRY_SECONDS)
-        # A task has a context of its own: what is set here is for this try.
+        # Each asyncio task has its own context variables, so this applies to this try only.
         outbound.arrival.set(partial(self.places.enter, turn))
         try:
             return await post(self.client, turn, body, began)
         except outbound.Crowded:
             self.sent.give_back(turn.owner_id, size, began)
-            seconds = CROWDED_SECONDS * (0.5 + random.random())  # noqa: S311  # it spreads load, it hides nothing
-            raise Postponed(seconds, "held back: as many tries as may be are under way at its address") from None
+            seconds = CROWDED_SECONDS * (0.5 + random.random())  # noqa: S311  # spreads load, protects nothing
+            raise Postponed(seconds, "held back: too many tries are under way at its address") from None
 
     async def _wind_down(self) -> None:
         if self.running:
@@ -204,16 +202,16 @@ class Sender:
 
 
 async def _body(turn: Turn) -> str:
-    """Return the body of the delivery. Raises NoBody, and Postponed while the database cannot give it."""
+    """Return the body of the delivery. Raises NoBody, and Postponed if the database fails."""
     if turn.body is not None:
         return turn.body
     item = MakeBody(task_id=turn.task_id, seq=turn.seq, language=turn.language)
     try:
-        made: bytes = await bridge.ask(item)
+        body = await bridge.ask(item)
     except (DatabaseError, InterfaceError) as error:
-        log.warning("the body of delivery %s was not made: %s", turn.delivery, error)
-        raise Postponed(UNMADE_SECONDS, "held back: the database did not give its body") from error
-    return made.decode()
+        log.warning("the body of delivery %s could not be made: %s", turn.delivery, error)
+        raise Postponed(BODY_SECONDS, "held back: the database could not supply its body") from error
+    return body.decode()
 
 
 sender = Sender()
