@@ -1,4 +1,4 @@
-"""The acts of operators on webhooks and deliveries, for the admin and the commands, and what an operator must know."""
+"""The acts of operators on webhooks and deliveries, for the admin and the commands."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 
 
 class ActRefused(Exception):
-    """It cannot be done; the sentence says why."""
+    """Raised for an act that cannot be done. The sentence says why."""
 
 
 def one_by_one(act: Callable[[str, Operator], None]) -> Callable[[Sequence[str], Operator], dict[str, Answer]]:
-    """Return the act on one row as an act on many, which gives an answer for each id; a refusal stops no other."""
+    """Turn an act on one row into an act on many rows. It returns an answer for each id; a refusal stops no other."""
 
     def answer(id: str, by: Operator) -> Answer:
         try:
@@ -42,36 +42,38 @@ def one_by_one(act: Callable[[str, Operator], None]) -> Callable[[Sequence[str],
 
 
 def give_up(delivery_id: str, by: Operator) -> None:
-    """No more tries of a delivery that waits; the next one of its webhook goes on. Raises ActRefused."""
+    """Give up a waiting delivery, so that the next one of its webhook is tried. Raises ActRefused."""
     bridge.do(Do(partial(_locked, _give_up, delivery_id, by)))
     hints.due()
 
 
 def disable(config_id: str, by: Operator) -> None:
-    """No more tries to a webhook, until its owner registers it again or it is enabled. Raises ActRefused."""
+    """Disable a webhook until its owner registers it again or an operator enables it. Raises ActRefused."""
     bridge.do(Do(partial(_disable, config_id, by)))
 
 
 def enable(config_id: str, by: Operator) -> None:
-    """Events from now on are delivered again. Raises ActRefused."""
+    """Enable a disabled webhook, for events from now on. Raises ActRefused."""
     bridge.do(Do(partial(_enable, config_id, by)))
 
 
 def secret_of(config_id: str, by: Operator) -> str:
-    """Return the secret that signs the deliveries of a webhook, and write down who was shown it. Raises ActRefused."""
+    """Return the secret that signs a webhook's deliveries, and record that the operator saw it. Raises ActRefused."""
     config = PushConfig.objects.filter(pk=config_id).first()
     if config is None or not config.secret:
         raise _no_webhook(config_id)
     try:
         secret = unseal(config.secret)
     except Unreadable:
-        raise ActRefused("It was sealed under a SECRET_KEY that is not among SECRET_KEY_FALLBACKS.") from None
+        raise ActRefused(
+            "Its secret was sealed under a former SECRET_KEY: add that one to SECRET_KEY_FALLBACKS."
+        ) from None
     bridge.do(Do(partial(record_acts, by, "show secret", Change(config))))
     return secret
 
 
 def shown_body(row: Delivery, base: str | None = None) -> str:
-    """Return the body as it is sent, with links to its files; empty if the log cannot give it."""
+    """Return the body as it is sent, with links to its files; empty if it cannot be made from the log."""
     if row.body is not None:
         return with_files(row.body, base)
     try:
@@ -85,13 +87,13 @@ def shown_body(row: Delivery, base: str | None = None) -> str:
 
 
 def oldest_due(patience: timedelta) -> datetime | None:
-    """Return since when a delivery has been due, if that is longer than the patience: no process sends."""
+    """Return the time at which the oldest due delivery became due, if that is longer ago than `patience`."""
     late = PushConfig.objects.filter(state="active", due_at__lt=clock.shared() - patience).order_by("due_at")
     return late.values_list("due_at", flat=True).first()
 
 
 def _locked(act: Any, delivery_id: str, by: Operator) -> None:
-    """Under the lock that a sender takes to write down what became of a try."""
+    """Run an act under the lock of the webhook, which a sender takes to record the result of a try."""
     with transaction.atomic():
         delivery = Delivery.objects.filter(pk=delivery_id).first()
         if delivery is None:
@@ -109,7 +111,7 @@ def _give_up(delivery: Delivery, config: PushConfig, by: Operator) -> None:
     head = waiting.values_list("pk", flat=True).first()
     end(waiting.filter(pk=delivery.pk), now, error=delivery.error or "An operator gave it up.")
     record_acts(by, "give up", *state_changes([delivery], {delivery.pk: "waiting"}, "dead"))
-    # Behind another one it had no turn: that one waits on, for as long as it should.
+    # If another delivery came before this one, that one keeps the time of its next try.
     if config.state == "active" and head == delivery.pk:
         PushConfig.objects.filter(pk=config.pk).update(due_at=now if waiting.exists() else None)
 
@@ -131,7 +133,7 @@ def _enable(config_id: str, by: Operator) -> None:
     with transaction.atomic():
         config = locked(config_id)
         if config and config.state == "disabled" and is_without_key(config, clock.shared()):
-            raise ActRefused("Its key has ended: its owner registers it again, with another key.")
+            raise ActRefused("Its key has ended: its owner must register it again with another key.")
         if not PushConfig.objects.filter(pk=config_id, state="disabled").update(
             state="active", reason="", updated_at=clock.now()
         ):
@@ -150,6 +152,6 @@ def _other_state(config_id: str, wanted: str) -> ActRefused:
 
 def _no_webhook(config_id: str) -> ActRefused:
     return ActRefused(
-        f"There is no webhook {config_id[:64]!r}, or it was removed: the webhook_id is meant that "
+        f"There is no webhook {config_id[:64]!r}, or it was removed. Use the webhook_id that "
         "`manage.py deliveries webhooks` prints, not the id that its owner gave it."
     )

@@ -1,7 +1,7 @@
 """Sending deliveries again, in the order of their events.
 
-Operators choose deliveries in any order, and a sender takes the oldest one that waits. So all that were chosen are set
-waiting in the one transaction that makes their webhooks due: no sender sees a part of the selection.
+An operator chooses deliveries in any order, and a sender takes the oldest one that waits. So one transaction sets all
+chosen deliveries waiting and makes their webhooks due: no sender sees a part of the selection.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ class Answer(Struct, frozen=True):
 
 
 def send_again(ids: Sequence[str], by: Operator) -> dict[str, Answer]:
-    """Put deliveries back to be tried, each webhook's in the order of its events. Return an answer for each id."""
+    """Set deliveries waiting again; each webhook gets its own in the order of events. Return an answer for each id."""
     answers: dict[str, Answer] = bridge.do(Do(partial(_send_again, list(dict.fromkeys(ids)), by)))
     hints.due()
     return answers
@@ -46,14 +46,14 @@ def no_delivery(delivery_id: str) -> str:
 
 def _send_again(ids: Sequence[str], by: Operator) -> dict[str, Answer]:
     with transaction.atomic():
-        # PostgreSQL refuses to look for U+0000.
+        # PostgreSQL raises an error for a text with U+0000.
         found = Delivery.objects.filter(pk__in=[id for id in ids if "\0" not in id])
         rows = {row.pk: row for row in found.defer("body")}
         webhook_of = {row.pk: row.config_id for row in rows.values()}
         webhooks = locked_all(webhook_of.values())
         refusals = {id: _refusal(id, webhook_of, webhooks) for id in ids}
         chosen = [id for id, refusal in refusals.items() if not refusal]
-        # They are wanted for themselves now: no later one supersedes them.
+        # The operator wants these very deliveries, so no later one may supersede them: they are not interim any more.
         Delivery.objects.filter(pk__in=chosen).update(state="waiting", done_at=None, interim=False)
         states = {id: rows[id].state for id in chosen}
         record_acts(by, "send again", *state_changes((rows[id] for id in chosen), states, "waiting"))
@@ -73,9 +73,9 @@ def _refusal(id: str, webhook_of: Mapping[str, str], webhooks: Mapping[str, Push
 
 
 def _make_due(chosen: Iterable[str], webhook_of: Mapping[str, PushConfig]) -> dict[str, str]:
-    """Make the webhooks due now whose next delivery was chosen; return a note for each delivery that has to wait.
+    """Make webhooks due now if their first waiting delivery was chosen; return a note for each delivery that must wait.
 
-    A delivery that was not chosen and comes first keeps the time of its next try, which its receiver may have named.
+    If another delivery comes first, it keeps the time of its next try, which its receiver may have asked for.
     """
     webhooks = {webhook.pk: webhook for webhook in webhook_of.values()}
     first, now = heads(list(webhooks.values())), clock.shared()

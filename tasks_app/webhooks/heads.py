@@ -1,8 +1,8 @@
-"""Which of the deliveries that wait for a webhook is tried, and when.
+"""The head of a webhook: which of its waiting deliveries is tried next, and when.
 
-A webhook of 1.0 gets every event in its turn. The body of 0.x is the whole task, so a later one says all that an
-earlier one says: step by step while the task is small, then only the newest of the interim ones, at gaps that keep the
-bytes on the wire linear in the size of the log.
+A webhook of A2A 1.0 gets every event in order. A body of 0.x is the whole task, so a later body contains all that an
+earlier one does. While the task is small, such a webhook gets a body for each change of status. After that it gets only
+the newest interim one, with pauses that keep the bytes sent linear in the size of the log.
 """
 
 from collections.abc import Sequence
@@ -18,19 +18,20 @@ from tasks_app.event_log import GROWTH
 from tasks_app.models import Delivery, PushConfig
 
 STEPS_BYTES = 1_048_576
-"""Bytes of whole bodies that a webhook gets with one for each change of status."""
+"""Bytes of whole bodies up to which a webhook gets one for each change of status."""
 REST_RATE = 4_096
-"""Bytes a second of the rest after a whole body: an interim one waits as long, unless the log has grown enough."""
+"""The rate that sets the rest after a whole body, in bytes a second. Interim deliveries wait for the end of the rest,
+unless the log has grown enough."""
 SUPERSEDED = "A later delivery of the webhook says all that this one would have said."
 
 
 class _Bounds(Struct, frozen=True):
-    """The numbers of the events whose deliveries wait for a webhook."""
+    """The events of a webhook's waiting deliveries, by number."""
 
     config: str
     first: int | None
     firm: int | None
-    """The first that may not be left out: no interim one, or one that was tried, which its receiver may have seen."""
+    """The first delivery that must not be left out: it is not interim, or was tried, so its receiver may know it."""
     newest: int | None
 
 
@@ -46,9 +47,9 @@ def step_by_step(config: PushConfig) -> bool:
 
 
 def heads(configs: Sequence[PushConfig]) -> dict[str, Delivery]:
-    """Return the delivery that is tried next for each webhook that has one, in two statements.
+    """Return the next delivery to try for each webhook that has one, in two statements.
 
-    The rows of the webhooks are locked: what is written for them from now on comes later.
+    The caller has locked the rows of the webhooks, so no delivery is added to them meanwhile.
     """
     bounds = {found.config: found for found in _bounds([config.pk for config in configs])}
     targets = {config.pk: seq for config in configs if (seq := _target(config, bounds[config.pk])) is not None}
@@ -74,7 +75,7 @@ def _target(config: PushConfig, bounds: _Bounds) -> int | None:
 
 
 def supersede(chosen: Sequence[Delivery], now: datetime) -> None:
-    """End the interim deliveries before these, of the same webhooks, in one statement."""
+    """End the interim deliveries that come before these in their webhooks, in one statement."""
     before = [Q(config_id=head.config_id, seq__lt=head.seq) for head in chosen if whole(head.spoken)]
     if not before:
         return
@@ -83,7 +84,7 @@ def supersede(chosen: Sequence[Delivery], now: datetime) -> None:
 
 
 def count_body(config: PushConfig, size: int, now: datetime, *, delivered: bool) -> None:
-    """Add what was sent to the columns of the webhook; after a whole body it rests for interim ones."""
+    """Count the bytes of a body in the webhook's columns. After a whole body, interim deliveries rest."""
     config.sent_bytes += size
     if delivered and whole(config.spoken):
         config.body_bytes = size
@@ -91,10 +92,10 @@ def count_body(config: PushConfig, size: int, now: datetime, *, delivered: bool)
 
 
 def due_after(config: PushConfig, waiting: QuerySet[Delivery], again: datetime, *, delivered: bool) -> datetime | None:
-    """Return when a try is due if the next may be made from then on; None if nothing waits."""
+    """Return the time of the next try, not before `again`; None if no delivery waits."""
     if not whole(config.spoken):
         return again if waiting.exists() else None
-    # False sorts first: one that is not interim.
+    # False sorts first, so this is false if any waiting delivery is not interim.
     interim = waiting.order_by("interim").values_list("interim", flat=True).first()
     if interim is None:
         return None

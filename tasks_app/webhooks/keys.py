@@ -1,6 +1,7 @@
-"""Webhooks end with the key that registered them: by a revocation at once, by its expiry when something is to be sent.
+"""The end of webhooks whose key has ended. Revoking a key ends its webhooks at once; after its expiry they end when a
+delivery is due.
 
-The webhook stays its owner's, who may register it again with another key.
+The owner may register such a webhook again with another key.
 """
 
 from collections.abc import Collection
@@ -22,8 +23,8 @@ UNSENT = "The key that registered its webhook has ended before this was delivere
 
 
 def revoke(key: ApiKey, by: Operator) -> int | None:
-    """End a key and the webhooks registered with it, and write it down. Return the number of webhooks, None if the key
-    was revoked before."""
+    """Revoke a key, disable the webhooks registered with it, and record the act. Return the number of webhooks, or None
+    if the key was revoked before."""
     with transaction.atomic():
         if not access.revoke(ApiKey.objects.filter(pk=key.pk)):
             return None
@@ -35,15 +36,17 @@ def revoke(key: ApiKey, by: Operator) -> int | None:
 
 
 def end_webhooks_of(keys: Collection[int]) -> int:
-    """Switch the webhooks off that revoked keys have registered, and give up what waits for them; how many."""
+    """Disable the webhooks of revoked keys, and give up their waiting deliveries. Return the number of webhooks."""
     with transaction.atomic():
         mine = PushConfig.objects.filter(key__in=keys, state="active")
         return _end(list(mine.order_by("pk").values_list("pk", flat=True)), REVOKED)
 
 
 def end_webhooks_without_key() -> int:
-    """Do so for webhooks that are due and whose key has ended by itself, or in another process; how many, AT_ONCE at
-    most."""
+    """Disable due webhooks whose key has expired, or was revoked by another process. Return their number.
+
+    At most AT_ONCE for each of the two reasons are disabled.
+    """
     now = clock.shared()
     with transaction.atomic():
         due = PushConfig.objects.filter(state="active", due_at__lte=now)

@@ -31,8 +31,8 @@ class TryResult(Struct, frozen=True, kw_only=True):
 def verdict(result: TryResult) -> Verdict:
     """Return what becomes of the delivery.
 
-    Any 2xx acknowledges it. After 408, 429, 5xx or no answer it is tried again. 410 ends the webhook; all other statuses
-    end the delivery.
+    Any 2xx acknowledges it. After 408, 429, 5xx or no answer it is tried again. 410 ends the webhook, and any other
+    status ends the delivery.
     """
     status = result.status
     if status is None:

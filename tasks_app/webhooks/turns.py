@@ -1,6 +1,6 @@
-"""Whose turn it is: a lease on a webhook for one try of its oldest delivery, and what is written after the try.
+"""Leases of deliveries: a sender leases a webhook for one try of its next delivery, and records the result.
 
-All of it is in transactions of the write lane. Leases, and when a delivery is due, are by the clock that all senders
+All of this runs in transactions of the write lane. Leases and due times are by the database's clock, which all senders
 share.
 """
 
@@ -20,7 +20,7 @@ from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import TryResult, next_try, verdict
 
 LEASE = timedelta(seconds=20)
-"""Longer than a try may take: after it the sender must be gone."""
+"""The length of a lease. It is longer than a try may take, so that a sender whose lease is over has ended."""
 WRITTEN = (
     "lease_owner", "lease_until", "state", "reason", "due_at", "updated_at", "rests_until", "body_bytes", "sent_bytes",
 )  # fmt: skip
@@ -28,7 +28,7 @@ WRITTEN = (
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """One try that is to be made now."""
+    """A lease of a webhook, with all that one try of its next delivery needs."""
 
     config: str
     owner_id: int
@@ -40,7 +40,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     seq: int
     language: str
     body: str | None
-    """The body of a row that was written with one; None: it is made from the log."""
+    """The stored body, in rows of an earlier version. None: the body is made from the log."""
     tries: int
     url: str
     address: str | None
@@ -50,17 +50,17 @@ class Turn(Struct, frozen=True, kw_only=True):
     credentials: str
     secret: str
     updated_at: datetime
-    """The version of the webhook's row that is tried."""
+    """The `updated_at` of the webhook when it was leased. If it has changed since, the webhook was registered again."""
 
 
 def has_key(now: datetime) -> Q:
-    """Return the condition of webhooks whose key is good still, or that were registered before keys were noted."""
+    """Return the condition of webhooks with a valid key, or registered before keys were stored with webhooks."""
     lasts = Q(key__expires_at=None) | Q(key__expires_at__gt=now)
     return Q(key=None) | (Q(key__revoked_at=None) & lasts)
 
 
 def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:
-    """The webhooks whose turn it is, longest due first; not those for which there is no room."""
+    """Return the webhooks that are due and within all limits, longest due first."""
     free = Q(lease_until=None) | Q(lease_until__lt=now)
     rows = PushConfig.objects.filter(free, has_key(now), state="active", due_at__lte=now).order_by("due_at")
     pairs, hosts, owners = busy.full()
@@ -74,12 +74,12 @@ def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:
 
 
 def take(worker: str, limit: int, busy: Busy) -> list[Turn]:
-    """Lease so many turns at most, and count them in busy.
+    """Lease due webhooks up to the limit, and count them in `busy`.
 
-    No other sender gets them until they are settled, or the lease is over. However many there are, the number of
-    statements is the same.
+    No other sender gets them until they are settled or the lease is over. The number of statements does not depend on
+    the number of webhooks.
     """
-    # This machine's clock first: the lease must not seem to last longer than it does.
+    # Read this machine's clock before the database's, so that the lease here never ends after the one in the row.
     lease, until = f"{worker[:48]}:{token_hex(6)}", clock.now() + LEASE
     with transaction.atomic():
         now = clock.shared()
@@ -103,25 +103,25 @@ def take(worker: str, limit: int, busy: Busy) -> list[Turn]:
 
 
 def _write(turns: list[Turn], idle: list[str], lease: str, now: datetime) -> None:
-    """Write the leases; webhooks for which nothing waits are due no more."""
+    """Write the leases. Webhooks without a waiting delivery are no longer due."""
     if idle:
         PushConfig.objects.filter(pk__in=idle).update(due_at=None)
     if turns:
-        # The log grows from the event of this body on.
+        # The next body is of the task as of now, so the growth of the log counts from here.
         PushConfig.objects.filter(pk__in=[turn.config for turn in turns]).update(
             lease_owner=lease, lease_until=now + LEASE, grown=0, reason=""
         )
 
 
 def _hold_back(times: dict[str, datetime]) -> None:
-    """Make webhooks due later whose owners have had too much sent."""
+    """Make webhooks due later whose owners have used up their bytes for this minute."""
     if times:
         later = Case(*(When(pk=pk, then=Value(at)) for pk, at in times.items()), output_field=DateTimeField())
         PushConfig.objects.filter(pk__in=times).update(due_at=later, reason=too_much_sent())
 
 
 def too_much_sent() -> str:
-    """Return what operators read of a webhook whose owner waits for the next minute."""
+    """Return the reason, for operators, why a webhook waits for the next minute."""
     return f"held back: its owner has had more than {settings.A2A_OWNER_DELIVERY_BYTES} bytes sent in a minute"
 
 
@@ -136,23 +136,26 @@ def _turn(config: PushConfig, owner_id: int, head: Delivery, lease: str, until: 
 
 
 def locked(config_id: str) -> PushConfig | None:
-    """Return the webhook, locked. A lock of another process is not waited for: all senders share the lane."""
+    """Lock a webhook and return it. The lock is not waited for, because all other work shares this lane."""
     return PushConfig.objects.select_for_update(no_key=True, nowait=True).filter(pk=config_id).first()
 
 
 def locked_all(config_ids: Iterable[str]) -> dict[str, PushConfig]:
-    """Return the webhooks by id, locked in the order of their ids. A row that is locked already is not waited for."""
+    """Lock webhooks in the order of their ids, without waiting, and return them by id."""
     rows = PushConfig.objects.select_for_update(no_key=True, nowait=True).filter(pk__in=set(config_ids))
     return {row.pk: row for row in rows.order_by("pk")}
 
 
 def settle(turn: Turn, result: TryResult, began: datetime, ended: datetime, chance: float) -> None:
-    """Write down the try and its verdict. After a lease has ended the new holder decides, not a late one."""
+    """Record a try. If the lease is still this one, also decide what becomes of the delivery and the webhook.
+
+    A late result, after another sender has leased the webhook, changes no state: the new lease decides.
+    """
     with transaction.atomic():
         config = locked(turn.config)
         delivery = Delivery.objects.defer("body").filter(pk=turn.delivery).first()
         if config is None or delivery is None:
-            return  # Forgotten together with its task.
+            return  # The task was deleted with its deliveries.
         DeliveryTry.objects.create(
             delivery_id=turn.delivery, number=delivery.tries + 1, at=began, status=result.status, error=result.error,
             duration_ms=max(0, int((ended - began).total_seconds() * 1_000)),
@@ -160,7 +163,7 @@ def settle(turn: Turn, result: TryResult, began: datetime, ended: datetime, chan
         mine, now = config.lease_owner == turn.lease, clock.shared()
         delivery.tries, delivery.status, delivery.error = delivery.tries + 1, result.status, result.error
         if mine and verdict(result) == "delivered":
-            # One that was dropped, or given up, while it was under way has arrived even so.
+            # Even if the delivery was dropped or given up during the try, it has arrived.
             delivery.state, delivery.done_at = "delivered", now
         delivery.save(update_fields=["tries", "status", "error", "state", "done_at"])
         if mine:
@@ -174,7 +177,7 @@ def _decide(
     decision = verdict(result)
     delivered = decision == "delivered"
     late = now - delivery.created_at >= timedelta(hours=settings.A2A_DELIVERY_HOURS)
-    # Registered again while this was under way: that something arrived is true, all else is about the former address.
+    # The webhook was registered again during the try. A success still counts; a failure was that of the former address.
     outdated = config.updated_at != turn.updated_at and not delivered
     again = now
     if not outdated and delivery.state == "waiting" and decision == "again" and not late:
@@ -192,21 +195,21 @@ def _decide(
 
 
 def end(waiting: QuerySet[Delivery], now: datetime, **error: str) -> None:
-    """No more tries of these: what was acknowledged once, and then sent again, has been delivered."""
+    """End waiting deliveries as dead, or as delivered if they were acknowledged before they were sent again."""
     acknowledged = DeliveryTry.objects.filter(delivery_id=OuterRef("pk"), status__gte=200, status__lt=300)
     waiting.filter(Exists(acknowledged)).update(state="delivered", done_at=now)
     waiting.update(state="dead", done_at=now, **error)
 
 
 def release(turn: Turn) -> None:
-    """Give the turn back: it was not made, or its answer is lost."""
+    """End a lease without a result: the try was not made, or its answer was lost."""
     with transaction.atomic():
         locked(turn.config)
         PushConfig.objects.filter(pk=turn.config, lease_owner=turn.lease).update(lease_owner=None, lease_until=None)
 
 
 def postpone(turn: Turn, seconds: float, sentence: str) -> None:
-    """Give the turn back, and make its webhook due after so many seconds. The sentence is for operators."""
+    """End a lease without a result, and make its webhook due after that many seconds. The sentence is for operators."""
     with transaction.atomic():
         locked(turn.config)
         due_at = clock.shared() + timedelta(seconds=seconds)
@@ -216,5 +219,5 @@ def postpone(turn: Turn, seconds: float, sentence: str) -> None:
 
 
 def release_all() -> int:
-    """Ends every lease: at the start of the only process that there is."""
+    """End every lease. Only the first process of an installation may call this, at its start."""
     return PushConfig.objects.filter(lease_until__isnull=False).update(lease_owner=None, lease_until=None)

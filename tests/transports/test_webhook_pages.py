@@ -182,7 +182,7 @@ def test_an_id_that_is_no_webhook_is_told_which_id_is_meant(webhook: PushConfig,
     line = orjson.loads(out.getvalue())
     assert line["webhook_id"] == webhook.config_id
     assert f"There is no webhook '{webhook.config_id}'" in line["refused"]
-    assert "the webhook_id is meant that `manage.py deliveries webhooks` prints" in line["refused"]
+    assert "Use the webhook_id that `manage.py deliveries webhooks` prints" in line["refused"]
 
 
 def test_an_id_that_is_no_delivery_is_told_where_the_ids_are(webhook: PushConfig) -> None:
