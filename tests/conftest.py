@@ -122,6 +122,12 @@ def stranger(db: None) -> Person:
 
 
 @pytest.fixture(autouse=True)
+def open_doors() -> None:
+    """The end of a service in an earlier test is not the end of the process."""
+    readers.draining = False
+
+
+@pytest.fixture(autouse=True)
 def inline_bridge(request: pytest.FixtureRequest) -> Iterator[None]:
     """No lane sees the open transaction of a test: work is done on the spot."""
     marker = request.node.get_closest_marker("django_db")

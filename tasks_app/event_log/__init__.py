@@ -19,6 +19,7 @@ from tasks_app.event_log.as_of import LONG, Long, ReadAsOf, read_as_of, read_as_
 from tasks_app.event_log.bodies import MakeBody, NoBody, body_of, make_bodies
 from tasks_app.event_log.claim import Claim, Renew, claim, leased, release_all, renew
 from tasks_app.event_log.create import Create, FindKey, Known, create_many, find_key_many
+from tasks_app.event_log.exchanges import record
 from tasks_app.event_log.news import notify
 from tasks_app.event_log.outbox import GROWTH, deliveries
 from tasks_app.event_log.queue import Want, count_unfinished, next_after
@@ -107,6 +108,7 @@ __all__ = [
     "read_many",
     "read_tails",
     "recent",
+    "record",
     "register",
     "release_all",
     "remove",

@@ -159,7 +159,7 @@ class Append(Work[Appended | Unheard | None], Struct, kw_only=True):
 
 def change(
     task_id: str, context_id: str, events: Sequence[Event], *, now: datetime, actor: str, attempt: int | None = None,
-    exchange: ExchangeRow | None = None, **more: Any,
+    **more: Any,
 ) -> Append:  # fmt: skip
     """An item that adds these events; further arguments are those of Append."""
     rows = []
@@ -168,12 +168,12 @@ def change(
         rows.append(
             EventRow(
                 task_id=task_id, seq=place, kind=stored.kind, payload=stored.payload, state=stored.state, actor=actor,
-                created_at=now, attempt=attempt or 0, exchange_id=exchange.id if exchange else None,
+                created_at=now, attempt=attempt or 0,
             )
         )  # fmt: skip
     status = last_status(events)
     return Append(
-        task_id=task_id, events=rows, attempt=attempt, exchange=exchange,
+        task_id=task_id, events=rows, attempt=attempt,
         # A run that lost its lease must not write between the loss and the next claim.
         sources=sources(events) if attempt is None else [TaskState.WORKING.value],
         state=status.state.value if status else None, status=dumps(encode_status(status)) if status else None,

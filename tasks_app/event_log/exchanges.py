@@ -13,6 +13,13 @@ class Recorded(Protocol):
     events: list[EventRow]
 
 
+def record(change: Recorded, exchange: ExchangeRow | None, body: BodyRow | None) -> None:
+    """Have the record of a call stored with a change."""
+    change.exchange, change.body = exchange, body
+    for event in change.events:
+        event.exchange_id = exchange.id if exchange else None
+
+
 def drop_exchange(change: Recorded) -> bool:
     """Take the record out of a change; tell whether there was one."""
     if change.exchange is None:

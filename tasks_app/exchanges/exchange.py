@@ -83,7 +83,12 @@ class OpenExchange:
         if seq is not None:
             self.row.last_seq = seq
 
-    def halves(self, result: Result | None) -> tuple[ExchangeRow, BodyRow]:
+    def about_reply(self, context_id: str) -> None:
+        """Note that it was about a bare reply, whatever task it seemed to be about."""
+        self.row.task_id = self.row.last_seq = None
+        self.about(None, context_id)
+
+    def halves(self, result: Result | None) -> tuple[ExchangeRow | None, BodyRow | None]:
         """Return the rows stored with a change: the request half, and the other if there is a result already."""
         self.written = True
         if result is not None and self.encode is not None:
@@ -118,6 +123,11 @@ class OpenExchange:
     def keep(self, answer: bytes) -> None:
         """Stores the answer as it is: it cannot be derived from the log."""
         self.body.response = redacted(answer, webhooks=self._is_about_webhooks)
+
+    def keep_result(self, result: Result) -> None:
+        """Store the whole answer of a result that the log cannot give again."""
+        if self.encode is not None:
+            self.keep(self.encode(result))
 
     def keep_list(self, answer: bytes, page: TaskPage) -> None:
         """Store the answer to a list; of a large one the ids of its tasks, which are stored themselves."""

@@ -15,39 +15,39 @@ log = logging.getLogger(__name__)
 
 
 def check_references(message: Message) -> None:
-    """Raises InvalidParams for a part that names a file of ours: only what we make refers to files."""
+    """Check that no part names a file of ours: only what we make refers to files. Raises InvalidParams."""
     for place, part in enumerate(message.parts):
         if part.url is not None and part.url.startswith(SCHEME):
             raise InvalidParams((f"message.parts[{place}]", f"must not be a {SCHEME} URL: these are the server's own"))
 
 
-def digested(message: Message) -> Message:
-    """The message with the digests of its files in their place."""
-    return replace(message, parts=tuple(_digested(part) for part in message.parts))
+def with_digests(message: Message) -> Message:
+    """Return the message with the digests of its files in their place."""
+    return replace(message, parts=tuple(_with_digest(part) for part in message.parts))
 
 
-def _digested(part: Part) -> Part:
+def _with_digest(part: Part) -> Part:
     if part.raw is None:
         return part
     return replace(part, raw=None, url=f"sha256:{hashlib.sha256(part.raw).hexdigest()}")
 
 
-def keep_files(plan: Plan):  # type: ignore[no-untyped-def]  # a part of a generator
-    """Stores the large parts of the message that begins a conversation; from here on it refers to them."""
-    kept: StoredParts = yield from kept_of(plan.request.message)
+async def store_files(plan: Plan) -> None:
+    """Store the large parts of the message that begins a conversation; from here on it refers to them."""
+    kept = await store_parts(plan.request.message)
     plan.files = list(kept.rows)
     plan.request = replace(plan.request, message=replace(plan.request.message, parts=kept.parts))
     plan.run.message = replace(plan.run.message, parts=kept.parts)
     plan.run.history = (plan.run.message,)
 
 
-def kept_of(message: Message, task_id: str = ""):  # type: ignore[no-untyped-def]  # a part of a generator
-    """The parts as they are to be stored. Raises InvalidParams for more than may be kept, Unavailable if the storage
-    does not take it."""
+async def store_parts(message: Message, task_id: str = "") -> StoredParts:
+    """Store the large parts of a message; return its parts, and the rows of the files. Raises InvalidParams for more
+    than may be kept, Unavailable if the storage does not take it."""
     if not has_large(message.parts):
         return StoredParts(message.parts, [])
     try:
-        return (yield storing_of(message.parts, task_id))
+        return await storing_of(message.parts, task_id)
     except TooLarge as error:
         raise InvalidParams((f"message.parts[{error.place}]", error.sentence)) from None
     except Exception as error:  # a storage of anybody's may raise anything
@@ -55,7 +55,7 @@ def kept_of(message: Message, task_id: str = ""):  # type: ignore[no-untyped-def
         raise Unavailable from error
 
 
-def drop(kept: StoredParts | None):  # type: ignore[no-untyped-def]  # a part of a generator
-    """The message was known: what was stored for it is not needed."""
+async def drop_files(kept: StoredParts | None) -> None:
+    """Delete the files of a message that turned out to be sent twice."""
     if kept is not None and kept.rows:
-        yield deletion_of(kept.rows)
+        await deletion_of(kept.rows)

@@ -7,10 +7,10 @@ from a2a.errors import ExtendedCardNotConfigured, UnknownAgent
 from a2a.requests import GetExtendedCard
 from tasks_app.callers.access import check_scope, check_tenant
 from tasks_app.cards import public as cards
-from tasks_app.operations.shape import Context, Done, Steps
+from tasks_app.operations.operation import Context, Done, Grant
 
 
-def extended_card(request: GetExtendedCard, context: Context) -> Steps:
+async def extended_card(request: GetExtendedCard, context: Context) -> Grant:
     """A2A 1.0, 3.1.11. Without an address of the server there is no card to give."""
     check_tenant(context.caller, request.tenant)
     name = context.agent or settings.A2A_DEFAULT_AGENT
@@ -22,4 +22,3 @@ def extended_card(request: GetExtendedCard, context: Context) -> Steps:
     if not request.address:
         raise ExtendedCardNotConfigured(detail="the server has no such name: see ALLOWED_HOSTS and A2A_PUBLIC_URL")
     return Done(cards.extended_card(agent, request.address, context.caller, whole=context.agent is None))
-    yield

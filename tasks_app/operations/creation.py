@@ -20,8 +20,8 @@ from tasks_app.database.rows import EventRow, FileRow, KeyRow, RunRow, TaskRow, 
 from tasks_app.event_log import Create, Known, deliveries
 from tasks_app.ids import uuid7
 from tasks_app.off_loop import LARGE, off_loop
+from tasks_app.operations.operation import Await, Context
 from tasks_app.operations.push_configs import webhook_row
-from tasks_app.operations.shape import Await, Context
 
 
 class Plan(Struct, kw_only=True):
@@ -42,8 +42,17 @@ class Plan(Struct, kw_only=True):
     """The task as of its first event, which a stream begins with."""
 
 
-def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None = None):  # type: ignore[no-untyped-def]  # a part of a generator
-    """Stores the task with its first event and these later ones; the answer, or Known if the message is not new."""
+def with_ids(message: Message, task_id: str, context_id: str) -> Message:
+    """Return the message with the ids of the task it belongs to."""
+    return Message(
+        message_id=message.message_id, role=message.role, parts=message.parts, context_id=context_id, task_id=task_id,
+        metadata=message.metadata, extensions=message.extensions, reference_task_ids=message.reference_task_ids,
+    )  # fmt: skip
+
+
+async def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None = None) -> Answer | Known:
+    """Store the task with its first event and these later ones; return the answer, or Known for a message that is not
+    new."""
     run, context = plan.run, plan.context
     task = Task(
         id=run.task_id, context_id=run.context_id, status=Status(state=TaskState.SUBMITTED, timestamp=plan.now),
@@ -53,13 +62,10 @@ def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None = Non
     task = fold(task, later)
     final = document(task, len(events))
     answer = Answer(task=final, history_length=plan.request.history_length)
-    exchange = body = None
-    if context.exchange:
-        context.exchange.about(task.id, task.context_id, final.seq)
-        # A waiting or streaming call of a queued agent is answered later; all others are answered by this.
-        known_now = plan.quick or plan.request.return_immediately
-        whole = known_now and not isinstance(plan.request, StreamMessage)
-        exchange, body = context.exchange.halves(answer if whole else None)
+    context.exchange.about(task.id, task.context_id, final.seq)
+    # A waiting or streaming call of a queued agent is answered later; all others are answered by this.
+    answered = (plan.quick or plan.request.return_immediately) and not isinstance(plan.request, StreamMessage)
+    exchange, body = context.exchange.halves(answer if answered else None)
     rows = [_event_row(plan, place, event, exchange.id if exchange else None) for place, event in enumerate(events, 1)]
     row = _task_row(plan, final, task.status.timestamp)
     row.size, row.messages = sum(event.size for event in rows), 1
@@ -69,7 +75,7 @@ def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None = Non
     )  # fmt: skip
     if plan.request.push_config:
         _push(plan.request.push_config, item, plan)
-    known: Known | None = yield item
+    known = await item
     if isinstance(plan.request, StreamMessage):
         plan.created = document(apply(None, events[0]), 1) if later else final
     return _stored(context, item, known, answer)
@@ -85,21 +91,19 @@ def _push(config: PushConfig, item: Create, plan: Plan) -> None:
         item.task.pushes = True
 
 
-def create_turn(plan: Plan, reply: Message):  # type: ignore[no-untyped-def]  # a part of a generator
-    """Stores a bare reply and what it answers; the answer, or Known if the message is not new."""
+async def create_turn(plan: Plan, reply: Message) -> Answer | Known:
+    """Store a bare reply and what it answers; return the answer, or Known if the message is not new."""
     context, turn_id = plan.context, uuid7()
     plan.key.task_id, plan.key.turn_id = None, turn_id
     answer = Answer(message=reply)
-    exchange = body = None
-    if context.exchange:
-        context.exchange.about(None, plan.run.context_id)
-        exchange, body = context.exchange.halves(None if isinstance(plan.request, StreamMessage) else answer)
-        if (whole := context.exchange.answer) is not None:
-            keep = partial(context.exchange.keep, whole)
-            if len(whole) > LARGE:
-                yield Await(lambda: off_loop(keep))
-            else:
-                keep()
+    context.exchange.about(None, plan.run.context_id)
+    exchange, body = context.exchange.halves(None if isinstance(plan.request, StreamMessage) else answer)
+    if (whole := context.exchange.answer) is not None:
+        keep = partial(context.exchange.keep, whole)
+        if len(whole) > LARGE:
+            await Await(lambda: off_loop(keep))
+        else:
+            keep()
     item = Create(
         key=plan.key, exchange=exchange, body=body, files=_held(plan, turn_id),
         turn=TurnRow(
@@ -107,7 +111,7 @@ def create_turn(plan: Plan, reply: Message):  # type: ignore[no-untyped-def]  # 
             message=dumps(encode_message(plan.request.message)), reply=dumps(encode_message(reply)),
         ),
     )  # fmt: skip
-    known: Known | None = yield item
+    known = await item
     return _stored(context, item, known, answer)
 
 
@@ -119,9 +123,8 @@ def _held(plan: Plan, holder: str) -> list[FileRow]:
 
 
 def _stored(context: Context, item: Create, known: Known | None, answer: Answer) -> Answer | Known:
-    if context.exchange:
-        # The rows of a message that is not new were left out, the exchange with them.
-        context.exchange.stored(item.exchange if known is None else None)
+    # The rows of a message that is not new were left out, the exchange with them.
+    context.exchange.stored(item.exchange if known is None else None)
     return answer if known is None else known
 
 

@@ -7,7 +7,7 @@ from a2a.media import media_type_of
 from a2a.requests import SendMessage
 from a2a.run import Wants
 from tasks_app.callers.access import check_scope, for_agents
-from tasks_app.operations.shape import Context
+from tasks_app.operations.operation import Context
 
 SHOWN = 100
 """Characters of what a caller sent that an error repeats."""

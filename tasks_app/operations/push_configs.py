@@ -22,10 +22,10 @@ from tasks_app.callers.access import sight
 from tasks_app.callers.buckets import Buckets
 from tasks_app.database.rows import WebhookRow
 from tasks_app.database.work import Do, DoSlowly
-from tasks_app.event_log import MOST, Full, Register, Remove, UnderWay, register, remove
+from tasks_app.event_log import MOST, Full, Register, Remove, register, remove
 from tasks_app.ids import uuid7
 from tasks_app.models import PushConfig as Row
-from tasks_app.operations.shape import Await, Context, Done, Steps
+from tasks_app.operations.operation import Await, Context, Done, Grant
 from tasks_app.operations.tasks import find
 from tasks_app.outbound import dialling as outbound
 from tasks_app.sealing import Unreadable, seal, site_of, url_of
@@ -39,24 +39,24 @@ registrations = Buckets(lambda: settings.A2A_OWNER_WEBHOOKS)
 """Registrations of each owner in this process."""
 
 
-def create(request: CreatePushConfig, context: Context) -> Steps:
+async def create(request: CreatePushConfig, context: Context) -> Grant:
     """The address is looked up now as it will be at each delivery: what must not be called is refused.
 
     What a task that has ended takes is undecided in A2A 1.0, 3.1.7: it takes webhooks, and they hear of its end.
     """
-    head = yield from find(context, request.task_id, request.tenant)
+    head = await find(context, request.task_id, request.tenant)
     _count_registration(context.caller.owner_id)
-    yield from check_address(request.config)
+    await check_address(request.config)
     row = webhook_row(request.config, head.task_id, clock.now(), context.caller.key_id)
     item = Register(row=row, sight=sight(context.caller, head.task_id))
     try:
-        stored = yield Do(lambda: register(item))
+        stored = await Do(lambda: register(item))
     except Full:
         raise InvalidParams(full(request.config)) from None
     if not stored:
         # It was forgotten since it was looked at.
         raise TaskNotFound(taskId=request.task_id)
-    return _told(context, _shown(row, request.config, token=request.config.token))
+    return _done(context, _shown(row, request.config, token=request.config.token))
 
 
 def _count_registration(owner_id: int) -> None:
@@ -67,10 +67,10 @@ def _count_registration(owner_id: int) -> None:
         raise RateLimited(seconds, limit="webhooks registered in a minute", most=str(settings.A2A_OWNER_WEBHOOKS))
 
 
-def check_address(config: PushConfig):  # type: ignore[no-untyped-def]  # a part of a generator
+async def check_address(config: PushConfig) -> None:
     """Raises InvalidParams for an address that must not be called."""
     try:
-        yield Await(lambda: outbound.check(config.url))
+        await Await(lambda: outbound.check(config.url))
     except (outbound.Unknown, outbound.Inside):
         # Either is taken, and looked at again before it is dialled: a caller who registers name after name must not
         # find out which of them lead to machines inside.
@@ -79,10 +79,10 @@ def check_address(config: PushConfig):  # type: ignore[no-untyped-def]  # a part
         raise InvalidParams((config.path, str(error))) from None
 
 
-def check_room(config: PushConfig, row: WebhookRow):  # type: ignore[no-untyped-def]  # a part of a generator
+async def check_room(config: PushConfig, row: WebhookRow) -> None:
     """Raises InvalidParams for one webhook too many."""
     others = Row.objects.filter(task_id=row.task_id).exclude(state="removed").exclude(config_id=row.config_id)
-    if (yield DoSlowly(others.count)) >= MOST:
+    if (await DoSlowly(others.count)) >= MOST:
         raise InvalidParams(full(config))
 
 
@@ -117,13 +117,13 @@ def _sealed(text: str | None) -> str:
     return seal(text) if text else ""
 
 
-def get(request: GetPushConfig, context: Context) -> Steps:
+async def get(request: GetPushConfig, context: Context) -> Grant:
     """A2A 1.0, 3.1.8. An unknown webhook is refused as an unknown task is (docs/protocol.md#webhook-methods)."""
-    head = yield from find(context, request.task_id, request.tenant)
-    found: Row | None = yield DoSlowly(lambda: _find(head.task_id, request))
+    head = await find(context, request.task_id, request.tenant)
+    found = await DoSlowly(lambda: _find(head.task_id, request))
     if found is None:
         raise TaskNotFound(taskId=request.task_id)
-    return _told(context, _stored(found))
+    return _done(context, _stored(found))
 
 
 def _find(task_id: str, request: GetPushConfig) -> Row | None:
@@ -136,19 +136,19 @@ def _find(task_id: str, request: GetPushConfig) -> Row | None:
     return found
 
 
-def list_configs(request: ListPushConfigs, context: Context) -> Steps:
+async def list_configs(request: ListPushConfigs, context: Context) -> Grant:
     """A2A 1.0, 3.1.9: oldest first."""
-    head = yield from find(context, request.task_id, request.tenant)
+    head = await find(context, request.task_id, request.tenant)
     rows = Row.objects.filter(task_id=head.task_id).exclude(state="removed").order_by("created_at", "id")
     if request.page_token:
         at, last_id = _place(request.page_token, head.task_id)
         rows = rows.filter(Q(created_at__gt=at) | Q(created_at=at, id__gt=last_id))
-    found: list[Row] = yield DoSlowly(lambda: list(rows[: request.page_size + 1]))
+    found = await DoSlowly(lambda: list(rows[: request.page_size + 1]))
     shown = found[: request.page_size]
     token = ""
     if len(found) > len(shown):
         token = signing.dumps([head.task_id, shown[-1].created_at.isoformat(), shown[-1].pk], salt=_SALT)
-    return _told(context, PushConfigPage(configs=tuple(map(_stored, shown)), next_page_token=token))
+    return _done(context, PushConfigPage(configs=tuple(map(_stored, shown)), next_page_token=token))
 
 
 def _place(token: str, task_id: str) -> tuple[datetime, str]:
@@ -162,26 +162,25 @@ def _place(token: str, task_id: str) -> tuple[datetime, str]:
     return datetime.fromisoformat(at), last_id
 
 
-def delete(request: DeletePushConfig, context: Context) -> Steps:
+async def delete(request: DeletePushConfig, context: Context) -> Grant:
     """A2A 1.0, 3.1.10. It is answered when no try is under way any more: nothing arrives after that."""
-    head = yield from find(context, request.task_id, request.tenant)
+    head = await find(context, request.task_id, request.tenant)
     if "\0" not in request.id:
         now, config_id = clock.now(), request.id
         named = Row.objects.filter(task_id=head.task_id, config_id=config_id).exclude(state="removed")
-        if request.or_default and not (yield DoSlowly(named.exists)):
+        if request.or_default and not (await DoSlowly(named.exists)):
             config_id = head.task_id
         # Once: whoever registers it again while this waits has another webhook.
-        tried: UnderWay | None = yield Do(lambda: remove(Remove(task_id=head.task_id, config_id=config_id, now=now)))
+        tried = await Do(lambda: remove(Remove(task_id=head.task_id, config_id=config_id, now=now)))
         ends = now + LONGEST_TRY
-        while tried is not None and clock.now() < ends and (yield DoSlowly(tried.lasts)):
-            yield Await(lambda: asyncio.sleep(LOOKS))
-    return _told(context, None)
+        while tried is not None and clock.now() < ends and (await DoSlowly(tried.lasts)):
+            await Await(lambda: asyncio.sleep(LOOKS))
+    return _done(context, None)
 
 
-def _told(context: Context, result: PushConfig | PushConfigPage | None) -> Done:
-    """The log cannot give these answers again, so they are kept (without what is secret)."""
-    if context.exchange and context.exchange.encode:
-        context.exchange.keep(context.exchange.encode(result))
+def _done(context: Context, result: PushConfig | PushConfigPage | None) -> Done:
+    """Answer, and store the answer without what is secret: the log cannot give it again."""
+    context.exchange.keep_result(result)
     return Done(result)
 
 

@@ -12,7 +12,7 @@ from tasks_app.callers import access
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log import ReadTask
 from tasks_app.event_log.readers import Reader, readers
-from tasks_app.operations.shape import Context, Left, Wait
+from tasks_app.operations.operation import Context, Left, Wait
 
 UNWATCHED = 1.0
 """Seconds before it is looked whether the caller is still there: by then most have their answer."""
@@ -67,6 +67,5 @@ async def _answer(wait: Wait, context: Context) -> Answer:
     read = await bridge.ask(look, left=context.left)
     if read is None:
         raise TaskNotFound(taskId=wait.task_id)
-    if context.exchange:
-        context.exchange.about(wait.task_id, wait.context_id, read.document.seq)
+    context.exchange.about(wait.task_id, wait.context_id, read.document.seq)
     return Answer(task=read.document, history_length=wait.history_length)

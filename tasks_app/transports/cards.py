@@ -25,7 +25,7 @@ from tasks_app.cards.addresses import address_of, own, varying
 from tasks_app.cards.public import STARTED, Page
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
-from tasks_app.operations import Context, check_may, perform
+from tasks_app.operations import Context, authorize, perform
 from tasks_app.transports.call import fault
 from tasks_app.transports.http import add_headers, call_of, version_of
 
@@ -138,7 +138,7 @@ async def extended_card(request: HttpRequest, agent: str | None = None) -> HttpR
             raise InvalidRequest(detail="use GET")
         await call.identify()
         exchange.asked_by(call.caller)
-        check_may(call.caller, GetExtendedCard)
+        authorize(GetExtendedCard, call.caller)
         wish = GetExtendedCard(address=call.address())
         answer = await perform(wish, Context(caller=call.caller, exchange=exchange, agent=agent))
     except Error as error:

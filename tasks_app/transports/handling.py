@@ -14,18 +14,17 @@ from a2a.answers import Answer, Result, TaskPage
 from a2a.choice import Refused
 from a2a.documents import TaskDocument
 from a2a.envelopes import Failure, Wrapping
-from a2a.errors import Error, InvalidRequest, Unauthenticated, Unavailable
+from a2a.errors import Error, InvalidRequest, Unauthenticated
 from a2a.files import MARK
 from a2a.language import Language, Method
 from a2a.requests import GetExtendedCard, Request, SendMessage, delivered_in
 from tasks_app.callers.access import Caller, digests
 from tasks_app.callers.account import Holding, account
-from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
-from tasks_app.operations import Context, Follow, Left, Wait, check_may, perform, wait_on
+from tasks_app.operations import Context, Follow, Left, Wait, authorize, perform, wait_on
 from tasks_app.transports.call import Call, Reply, fault
 from tasks_app.transports.streams import Stream, size_of_task
 from tasks_app.transports.waiting import LateAnswer
@@ -156,7 +155,7 @@ def _read(
     language, method, params = understand()
     meaning.language, meaning.method = language, method
     exchange.row.dialect = language.name
-    check_may(call.caller, method.request)
+    authorize(method.request, call.caller)
     return language, method, _request(call, language, method.request, method.decode(params))
 
 
@@ -164,8 +163,6 @@ def _request(call: Call, language: Language, kind: type[Request], request: Any) 
     """Complete a request by what came beside its params. Raises InvalidRequest and Unavailable."""
     if kind.streaming and call.batch:
         raise InvalidRequest(detail="a method that streams cannot be a member of a batch")
-    if kind.changes and readers.draining:
-        raise Unavailable(retry_after=2)
     if issubclass(kind, SendMessage) and (extensions := language.extensions(call.metadata)):
         request = replace(request, extensions=extensions)
     if kind.changes and language.push:
@@ -184,7 +181,7 @@ async def _performed(
     waits, it does so until its headers are due. Raises the errors of perform()."""
     try:
         result = await perform(request, context)
-        if isinstance(result, Wait) and waits and context.exchange:
+        if isinstance(result, Wait) and waits:
             context.patience = context.exchange.began + settings.A2A_PING_SECONDS
             result = await wait_on(result, context)
         if isinstance(result, Follow) and not request.changes:

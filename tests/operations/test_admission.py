@@ -19,8 +19,8 @@ from tasks_app.callers.account import Account
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.models import IdempotencyKey, Task
-from tasks_app.operations.perform import _drive
-from tasks_app.operations.shape import Await, Context, Left, Steps, Wait
+from tasks_app.operations.dispatcher import _drive
+from tasks_app.operations.operation import Await, Context, Grant, Left, Wait
 from tasks_app.process.census import census
 from tasks_app.transports.enveloped import jsonrpc
 from tests.conftest import PATIENCE, Person, until
@@ -42,7 +42,7 @@ def account(monkeypatch: pytest.MonkeyPatch, lanes: None, settings: Any) -> Iter
     """The account of a process that was just started, in which an owner may have three tasks and all five."""
     settings.A2A_OWNER_TASKS, settings.A2A_AGENT_TASKS, settings.A2A_TASKS = 3, 4, 5
     fresh = Account()
-    for place in ("process.census", "operations.messages", "transports.handling"):
+    for place in ("process.census", "operations.send", "operations.follow_up", "transports.handling"):
         monkeypatch.setattr(f"tasks_app.{place}.account", fresh)
     monkeypatch.setattr(census, "last", None)
     census.count()
@@ -71,13 +71,13 @@ def test_of_a_caller_who_left_nothing_counts_as_in_flight(account: Account, owne
     async def leave() -> None:
         raise Left
 
-    def steps() -> Steps:
+    async def operation() -> Grant:
         with account.new_work(owner.caller.owner_id, "gate"):
-            yield Await(leave)
+            await Await(leave)
         return Wait(task_id="", context_id="", after=0, history_length=None)
 
     with pytest.raises(Left) as error:  # which is kept, and with it all that it passed
-        asyncio.run(_drive(steps(), Context(caller=owner.caller, actor="caller")))
+        asyncio.run(_drive(operation(), Context(caller=owner.caller, actor="caller")))
     assert error.value.__traceback__
     assert not any(account.pending.values())
 

@@ -24,7 +24,7 @@ from tasks_app.event_log.readers import readers
 from tasks_app.hints import Reached, hints
 from tasks_app.models import Event, Exchange, Run, Task
 from tasks_app.operations import Context, perform, wait_on
-from tasks_app.operations.shape import Wait
+from tasks_app.operations.operation import Wait
 from tasks_app.runner import quick
 from tasks_app.runner.runner import Runner, runner
 from tasks_app.upkeep.leases import reclaim_tasks

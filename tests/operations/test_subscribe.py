@@ -1,7 +1,7 @@
 """Subscribe, and the streams of sends: which frame comes first, and what follows it."""
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -79,9 +79,9 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
     def arrange(act: Callable[[], object]) -> None:
         find = tasks.find
 
-        def overtaken(*args: Any) -> Generator[Any, Any, Head]:
-            head = yield from find(*args)
-            yield DoSlowly(act)
+        async def overtaken(*args: Any) -> Head:
+            head = await find(*args)
+            await DoSlowly(act)
             return head
 
         monkeypatch.setattr(tasks, "find", overtaken)

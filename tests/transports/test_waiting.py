@@ -301,6 +301,7 @@ def test_a_process_that_goes_down_breaks_off_calls_whose_headers_are_out(owner: 
     asyncio.run(story())
     row = recorded()
     assert (row.outcome, row.code) == ("broken", -38013)
+    readers.draining = False  # as in the next process
     ask(owner, CancelTask(id=Task.objects.get().id))
 
 
@@ -325,6 +326,7 @@ def test_a_process_that_goes_down_tells_a_call_without_headers_to_come_again(
     assert json.loads(body)["error"]["code"] == (-38013 if wire.method else 503)
     row = recorded()
     assert (row.outcome, row.code, row.http_status) == ("error", -38013, 503)
+    readers.draining = False  # as in the next process
     ask(owner, CancelTask(id=Task.objects.get().id))
 
 

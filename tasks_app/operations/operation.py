@@ -1,8 +1,8 @@
-"""The shape of an operation: what it is given, what it may yield, what it returns."""
+"""An operation: what it is given, what it may await besides work items, what it returns."""
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine
 from time import perf_counter
-from typing import Any
+from typing import Any, Generic
 
 from msgspec import Struct, field
 
@@ -12,17 +12,20 @@ from a2a.run import Run
 from a2a.types import Message
 from tasks_app.callers.access import Caller
 from tasks_app.database.waits import Left
+from tasks_app.database.work import R, Step
 from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.exchanges.none import NO_EXCHANGE
 from tasks_app.operations.capabilities import Capability
+from tasks_app.runner.quick import Played
 
-__all__ = ["Await", "Context", "Done", "Follow", "Left", "Operation", "RunQuick", "Steps", "Wait"]
+__all__ = ["Await", "Context", "Done", "Follow", "Grant", "Left", "Operation", "RunQuick", "Wait"]
 
 
 class Context(Struct, kw_only=True):
     """Around a request: who asks, at which agent's address, and the exchange under way."""
 
     caller: Caller
-    exchange: OpenExchange | None = None
+    exchange: OpenExchange = NO_EXCHANGE
     agent: str | None = None
     """The agent named by the address."""
     actor: str = "caller"
@@ -34,16 +37,16 @@ class Context(Struct, kw_only=True):
     """The time of perf_counter() at which a wait is handed back to the door."""
 
 
-class RunQuick(Struct, frozen=True):
-    """Yielded to let a quick agent run; the result is its events or its bare reply."""
+class RunQuick(Step[Played], Struct, frozen=True):
+    """A quick agent at work: its events or its bare reply."""
 
     run: Run
 
 
-class Await(Struct, frozen=True):
-    """Yielded to wait for something outside the database."""
+class Await(Step[R], Struct, Generic[R], frozen=True):
+    """Anything outside the database."""
 
-    start: Callable[[], Awaitable[Any]]
+    start: Callable[[], Awaitable[R]]
 
 
 class Done(Struct, frozen=True):
@@ -72,14 +75,14 @@ class Follow(Struct, frozen=True, kw_only=True):
     """Open through interruptions: a subscription, not the stream of a send (docs/protocol.md#following-a-task)."""
 
 
-Steps = Generator[Any, Any, Done | Wait | Follow]
-"""Yields items of the bridge (or RunQuick, or Await), is sent their results."""
+Grant = Done | Wait | Follow
+"""The return value of an operation."""
 
 
 class Operation(Struct, frozen=True):
-    """A row of the table."""
+    """A row of the table of operations."""
 
-    steps: Callable[[Any, Context], Steps]
+    function: Callable[[Any, Context], Coroutine[Any, Any, Grant]]
     scope: str
     capability: Capability | None = None
     """The optional capability that it belongs to."""

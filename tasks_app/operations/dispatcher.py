@@ -1,11 +1,11 @@
 """The table of operations and what drives them."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from functools import partial
 from typing import Any, assert_never
 
 from a2a.answers import Result
-from a2a.errors import TaskNotFound
+from a2a.errors import TaskNotFound, Unavailable
 from a2a.requests import (
     CancelTask,
     CreatePushConfig,
@@ -24,19 +24,20 @@ from a2a.states import TaskState
 from tasks_app.callers import access
 from tasks_app.callers.access import Caller, check_scope
 from tasks_app.database.bridge import bridge
-from tasks_app.database.work import Do, DoSlowly
+from tasks_app.database.work import Do, DoSlowly, Work
 from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
-from tasks_app.operations import cards, messages, push_configs, tasks
+from tasks_app.operations import cards, push_configs, tasks
 from tasks_app.operations.capabilities import EXTENDED_CARD, PUSH, STREAMING
-from tasks_app.operations.shape import Await, Context, Done, Follow, Left, Operation, RunQuick, Steps, Wait
-from tasks_app.operations.waiting import wait_on
+from tasks_app.operations.operation import Await, Context, Done, Follow, Grant, Left, Operation, RunQuick, Wait
+from tasks_app.operations.send import send
+from tasks_app.operations.waiting import RETRY_SECONDS, wait_on
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.runner.quick import play_quickly
 
 OPERATIONS: dict[type[Request], Operation] = {
-    SendMessage: Operation(messages.send, access.WRITE),
-    StreamMessage: Operation(messages.send, access.WRITE, STREAMING),
+    SendMessage: Operation(send, access.WRITE),
+    StreamMessage: Operation(send, access.WRITE, STREAMING),
     GetTask: Operation(tasks.get, access.READ),
     ListTasks: Operation(tasks.list_tasks, access.READ),
     CancelTask: Operation(tasks.cancel, access.CANCEL),
@@ -49,8 +50,11 @@ OPERATIONS: dict[type[Request], Operation] = {
 }
 
 
-def check_may(caller: Caller, kind: type[Request]) -> None:
-    """Raises MissingScope, and the error of a capability that is switched off."""
+def authorize(kind: type[Request], caller: Caller) -> None:
+    """Check that the caller may ask this here. Raises MissingScope, and the error of a capability that is switched off.
+
+    Doors call it before they decode params, so that a caller without the scope learns nothing else.
+    """
     operation = OPERATIONS[kind]
     check_scope(caller, operation.scope)
     if operation.capability:
@@ -58,67 +62,85 @@ def check_may(caller: Caller, kind: type[Request]) -> None:
 
 
 async def perform(request: Request, context: Context) -> Result | Follow | Wait:
-    """Grants a request; a wait that outlasts the context's patience is returned as it is. Raises the errors of
+    """Grant a request; a wait that outlasts the context's patience is returned as it is. Raises the errors of
     a2a/errors.py, and Left."""
+    kind = type(request)
+    authorize(kind, context.caller)
+    if kind.changes and readers.draining:
+        raise Unavailable(retry_after=RETRY_SECONDS)
     # Before the work: it may be done before anybody waits for it.
     readers.bind()
-    outcome = await _drive(OPERATIONS[type(request)].steps(request, context), context)
-    match outcome:
+    grant = await _drive(OPERATIONS[kind].function(request, context), context)
+    match grant:
         case Done(result):
             return result
         case Wait():
-            return await wait_on(outcome, context)
+            return await wait_on(grant, context)
         case Follow():
-            return outcome
+            return grant
         case _:
-            assert_never(outcome)
+            assert_never(grant)
 
 
-async def _drive(steps: Steps, context: Context) -> Done | Wait | Follow:
+async def _drive(operation: Coroutine[Any, Any, Grant], context: Context) -> Grant:
+    """Run an operation on a loop. Exceptions are thrown into it where it waits, but for Left."""
     try:
-        item = next(steps)
+        step = operation.send(None)
         while True:
             try:
-                value = await _result(item, context)
+                value = await _value_of(step, context)
             except Left:
                 raise
             except Exception as error:  # noqa: BLE001  # the operation decides
-                item = steps.throw(error)
+                step = operation.throw(error)
             else:
-                item = steps.send(value)
+                step = operation.send(value)
     except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]  # what the generator returned
+        grant: Grant = end.value
+        return grant
     finally:
-        steps.close()  # Of a caller who left nothing is counted as in flight, however long the error is kept.
+        operation.close()  # Of a caller who left nothing is counted as in flight, however long the error is kept.
 
 
-def _result(item: Any, context: Context) -> Awaitable[Any]:
-    match item:
+def _value_of(step: object, context: Context) -> Awaitable[Any]:
+    match step:
+        case Work():
+            return bridge.ask(step, left=context.left)
         case RunQuick(run):
             return play_quickly(run)
         case Await(start):
             return start()
         case _:
-            return bridge.ask(item, left=context.left)
+            raise TypeError(f"an operation awaits {step!r}: it may await work items, Await and RunQuick")
 
 
 def perform_now(request: Request, context: Context) -> Result:
-    """The synchronous half, for threads: the admin and commands. It neither waits nor follows."""
-    check_may(context.caller, type(request))
-    steps = OPERATIONS[type(request)].steps(request, context)
+    """Grant a request on a thread, for the admin and commands. It neither waits nor follows."""
+    authorize(type(request), context.caller)
+    grant = _drive_now(OPERATIONS[type(request)].function(request, context))
+    if isinstance(grant, Done):
+        return grant.result
+    raise TypeError(f"{type(request).__name__} waits or streams; use perform")
+
+
+def _drive_now(operation: Coroutine[Any, Any, Grant]) -> Grant:
+    """Run an operation on a thread without a loop: it may await work items only."""
     try:
-        item: Any = next(steps)
+        step = operation.send(None)
         while True:
             try:
-                value = bridge.do(item)
+                if not isinstance(step, Work):
+                    raise TypeError(f"an operation awaits {step!r}: on a thread it may await work items only")
+                value = bridge.do(step)
             except Exception as error:  # noqa: BLE001  # the operation decides
-                item = steps.throw(error)
+                step = operation.throw(error)
             else:
-                item = steps.send(value)
+                step = operation.send(value)
     except StopIteration as end:
-        if isinstance(end.value, Done):
-            return end.value.result
-        raise TypeError(f"{type(request).__name__} waits or streams; use perform") from None
+        grant: Grant = end.value
+        return grant
+    finally:
+        operation.close()
 
 
 def cancel_for_operator(task_id: str, by: Operator) -> None:

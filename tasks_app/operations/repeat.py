@@ -1,0 +1,82 @@
+"""A message that is sent twice is one: its key, its fingerprint, and the answer to the second."""
+
+import hashlib
+
+import orjson
+from django.conf import settings
+
+from a2a.answers import Answer
+from a2a.dialects.json.json_1_0 import decode_message, encode_message
+from a2a.errors import IdempotencyConflict, TaskNotFound
+from a2a.requests import SendMessage, StreamMessage
+from a2a.states import QUIET, TaskState
+from a2a.types import Message
+from tasks_app.callers.access import sight
+from tasks_app.database.work import DoSlowly
+from tasks_app.event_log import Known, ReadTask, TaskRead, seq_of_message
+from tasks_app.ids import uuid7
+from tasks_app.models import Turn
+from tasks_app.operations.attachments import with_digests
+from tasks_app.operations.operation import Context, Done, Follow, Grant, Wait
+from tasks_app.operations.tasks import as_of
+
+MAX_ID = 255
+"""Characters of a context id or message id that are stored as they are."""
+
+
+def key_of(message_id: str) -> str:
+    """Return the key that remembers the message id; where ids are not remembered, a key that nothing asks for again."""
+    if not settings.A2A_KEY_HOURS:
+        return uuid7()
+    return message_id if len(message_id) <= MAX_ID else "sha256:" + hashlib.sha256(message_id.encode()).hexdigest()
+
+
+def fingerprint(message: Message, agent: str | None) -> str:
+    """Return a digest that is equal for the same message to the same agent, in whatever dialect it came."""
+    if any(part.raw is not None for part in message.parts):
+        message = with_digests(message)
+    wire = orjson.dumps([agent, encode_message(message)], option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(wire).hexdigest()
+
+
+async def repeat(request: SendMessage, context: Context, known: Known, print_of: str) -> Grant:
+    """Answer a message whose id was used before: the same message gets the same outcome, another one is a conflict."""
+    if known.fingerprint != print_of:
+        raise IdempotencyConflict(messageId=request.message.message_id[:MAX_ID])
+    if known.turn_id is not None:
+        return await _repeat_reply(request, context, known.turn_id)
+    task_id = known.task_id or ""
+    context.exchange.about(task_id)
+    history = request.history_length != 0
+    read = await ReadTask(task_id=task_id, sight=sight(context.caller, task_id), history=history)
+    if read is None:
+        raise TaskNotFound(taskId=task_id)
+    context.exchange.about(task_id, read.document.context_id, read.document.seq)
+    if not isinstance(request, StreamMessage):
+        return wait_or_done(request, read)
+    # Its stream begins, as the first time, where the message was stored: not before an older question.
+    message_id = request.message.message_id
+    stored = await DoSlowly(lambda: seq_of_message(task_id, message_id), context.caller.owner_id)
+    seq = min(max(request.after or 1, stored), read.document.seq)
+    first = await as_of(task_id, read.document.context_id, seq)
+    return Follow(first=first or read.document, history_length=request.history_length)
+
+
+async def _repeat_reply(request: SendMessage, context: Context, turn_id: str) -> Done | Follow:
+    """Answer with the bare reply that the message got. Raises TaskNotFound if it was forgotten before its key."""
+    turn = await DoSlowly(lambda: Turn.objects.filter(pk=turn_id).first(), context.caller.owner_id)
+    if turn is None:
+        raise TaskNotFound
+    context.exchange.about_reply(turn.context_id)
+    reply = decode_message(orjson.loads(turn.reply))
+    return Follow(first=reply) if isinstance(request, StreamMessage) else Done(Answer(message=reply))
+
+
+def wait_or_done(request: SendMessage, read: TaskRead) -> Done | Wait:
+    """Answer with the task as it is, or once no agent works on it any more."""
+    document = read.document
+    if request.return_immediately or TaskState(document.state) in QUIET:
+        return Done(Answer(task=document, history_length=request.history_length))
+    return Wait(
+        task_id=document.id, context_id=document.context_id, after=document.seq, history_length=request.history_length
+    )
