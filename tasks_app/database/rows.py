@@ -245,9 +245,15 @@ class Table:
         return bool(cursor.rowcount)
 
 
-SNAPSHOT_SEQ = (
-    "case when t.joined_seq = t.snapshot_seq or t.artifacts not like '%%,_\"text\":%%' then t.snapshot_seq else 0 end"
-)
+def snapshot_seq(table: str = "t.") -> str:
+    """Return the SQL of SNAPSHOT_SEQ, for a statement that names the table so."""
+    return (
+        f"case when {table}joined_seq = {table}snapshot_seq or {table}artifacts not like '%%,_\"text\":%%' "
+        f"then {table}snapshot_seq else 0 end"
+    )
+
+
+SNAPSHOT_SEQ = snapshot_seq()
 """The SQL of the event up to which the snapshot of task t is what the log folds to; 0 if the snapshot is not to be
 used. A process of an earlier version leaves each appended text a part of its own: what it stored is folded anew from
 the log, unless no text stands behind another part."""

@@ -8,7 +8,7 @@ what was added since it last came.
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import orjson
 from msgspec import Struct
@@ -20,6 +20,7 @@ from a2a.events import fold as fold_events
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import SNAPSHOT_SEQ, on_postgres
 from tasks_app.database.work import Work
+from tasks_app.event_log.columns import SnapshotColumns, columns
 from tasks_app.event_log.read import event_row, fold
 from tasks_app.models import Event, Task
 
@@ -145,12 +146,12 @@ _BEGIN_POSTGRES = f"""
 select r.place - 1, t.last_seq, s.*
 from unnest(%s::text[], %s::bigint[], %s::bigint[]) with ordinality r(id, seq, known, place)
 join {_TASK} t on t.id = r.id
-left join lateral (select t.snapshot_seq, t.snapshot_status, t.metadata, t.artifacts, t.history
+left join lateral (select {columns(SnapshotColumns._fields)}
     where {SNAPSHOT_SEQ} > r.known and t.snapshot_seq <= r.seq) s on true
 where t.id = any(%s)
 """
 _BEGIN_SQLITE = f"""
-select t.last_seq, s.snapshot_seq, s.snapshot_status, s.metadata, s.artifacts, s.history from {_TASK} t
+select t.last_seq, {columns(SnapshotColumns._fields, "s.")} from {_TASK} t
 left join {_TASK} s on s.id = t.id and {SNAPSHOT_SEQ} > %s and s.snapshot_seq <= %s where t.id = %s
 """
 
@@ -162,24 +163,26 @@ def _beginnings(items: Sequence[ReadAsOf]) -> dict[int, tuple[TaskDocument | Non
         if on_postgres():
             ids = [item.task_id for item in items]
             cursor.execute(_BEGIN_POSTGRES, (ids, [item.seq for item in items], [_seq(one) for one in kept], ids))
-            rows = {place: rest for place, *rest in cursor.fetchall()}
+            rows = list(cursor.fetchall())
         else:
-            rows = {}
+            rows = []
             for place, item in enumerate(items):
                 cursor.execute(_BEGIN_SQLITE, (_seq(kept[place]), item.seq, item.task_id))
-                if row := cursor.fetchone():
-                    rows[place] = list(row)
+                rows += [(place, *row) for row in cursor.fetchall()]
     return {
-        place: (_stored(items[place], snapshot) if snapshot[0] else kept[place], min(items[place].seq, last))
-        for place, (last, *snapshot) in rows.items()
+        place: (_stored(items[place], SnapshotColumns._make(snapshot)) or kept[place], min(items[place].seq, last))
+        for place, last, *snapshot in rows
     }
 
 
-def _stored(item: ReadAsOf, snapshot: Sequence[Any]) -> TaskDocument:
-    seq, status, metadata, artifacts, history = snapshot
+def _stored(item: ReadAsOf, row: SnapshotColumns) -> TaskDocument | None:
+    """Return the snapshot, if there is one to begin with."""
+    if not row.snapshot_seq:
+        return None
     return TaskDocument(
-        id=item.task_id, context_id=item.context_id, seq=seq, state=decode_status(orjson.loads(status)).state.value,
-        status=status, metadata=metadata, artifacts=artifacts, history=history,
+        id=item.task_id, context_id=item.context_id, seq=row.snapshot_seq,
+        state=decode_status(orjson.loads(row.snapshot_status)).state.value, status=row.snapshot_status,
+        metadata=row.metadata, artifacts=row.artifacts, history=row.history,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from django.conf import settings
 from django.db import InterfaceError, NotSupportedError, OperationalError, connection, transaction
@@ -20,8 +20,9 @@ from a2a.types import Status
 from tasks_app import clock
 from tasks_app.database.locks import Held, refused
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import EVENTS, SNAPSHOT_SEQ, EventRow, as_json, on_postgres, sqlite_time
+from tasks_app.database.rows import EVENTS, EventRow, as_json, on_postgres, sqlite_time
 from tasks_app.database.work import GroupResult, Work
+from tasks_app.event_log.columns import OWN_COLUMNS, TaskColumns, columns, task_columns
 from tasks_app.event_log.news import notify
 from tasks_app.event_log.outbox import write_deliveries
 from tasks_app.event_log.queue import (
@@ -36,7 +37,7 @@ from tasks_app.event_log.queue import (
     wanted,
     working_of,
 )
-from tasks_app.event_log.read import COLUMNS, ReadTask, TaskRead, one_of, read_many, task_read
+from tasks_app.event_log.read import ReadTask, TaskRead, one_of, read_many, task_read
 from tasks_app.hints import Reached
 from tasks_app.models import Task
 
@@ -78,6 +79,17 @@ class Renew(Work[set[str]], Struct, frozen=True, kw_only=True):
         return [renew(item) for item in items]
 
 
+class _Chosen(NamedTuple):
+    """A row of the claim on PostgreSQL."""
+
+    task_id: str | None
+    """None in the one row of a claim that found no task."""
+    row: TaskColumns | None
+    """None for a task with webhooks, which is claimed by itself."""
+    more: bool
+    """There is more than could be chosen."""
+
+
 # The database's clock decides about leases, since workers' clocks may differ; SQLite is on the one machine.
 _THESE = f"""
 c as (select id, false as pushes from {_TASK} where state = 'submitted' and id = any(%s) for no key update skip locked)
@@ -89,11 +101,11 @@ u as (update {_TASK} t set attempt = attempt + 1, tries = tries + 1, state = 'wo
         last_seq = last_seq + 1, lease_owner = %s, lease_until = now() + make_interval(secs => %s),
         deadline = now() + make_interval(secs => timeout), not_before = null, run_seq = last_seq + 1,
         size = size + %s
-    from ({{all}}) c where t.id = c.id and not c.pushes returning {COLUMNS}),
+    from ({{all}}) c where t.id = c.id and not c.pushes returning {task_columns()}),
 e as (insert into {EVENTS.name} ({EVENTS.list})
     select t.id, t.last_seq, x.kind, x.payload, x.state, x.actor, x.created_at, x.exchange_id, t.attempt, x.size
     from u t, jsonb_to_recordset(%s::jsonb) as x({EVENTS.record}))
-select c.id, {COLUMNS.replace(SNAPSHOT_SEQ, "t.snapshot_seq")}, k.more
+select c.id, {columns(TaskColumns._fields)}, k.more
 from (select {{more}} as more) k left join ({{all}}) c on true left join u t on t.id = c.id
 """
 _CLAIM_SQLITE = f"""
@@ -102,7 +114,7 @@ update {_TASK} set attempt = attempt + 1, tries = tries + 1, state = 'working', 
     deadline = strftime('%%Y-%%m-%%d %%H:%%M:%%f000', 'now', '+' || timeout || ' seconds'),
     not_before = null, run_seq = last_seq + 1, size = size + %s
 where state = 'submitted' and id in ({{marks}})
-returning {COLUMNS.replace("t.", "")}
+returning {OWN_COLUMNS}
 """
 
 
@@ -115,9 +127,14 @@ def claim(wish: Claim) -> list[TaskRead]:
     with prepared() as cursor:
         rows = (_claim_postgres if on_postgres() else _claim_sqlite)(cursor, wish.worker, wants, status)
     # Of a new task the row says all. What was said before, or is in the status, must be folded.
-    whole = {row[0]: task_read(row, ()) for row in rows if row[2] == row[6] + 1 and '"message"' not in row[7]}
-    rest = [ReadTask(task_id=row[0], sight=None) for row in rows if row[0] not in whole]
+    whole = {row.id: task_read(row, ()) for row in rows if _says_all(row)}
+    rest = [ReadTask(task_id=row.id, sight=None) for row in rows if row.id not in whole]
     return [*whole.values(), *(task for task in _read_surely(rest) if task)]
+
+
+def _says_all(row: TaskColumns) -> bool:
+    """Tell whether only the event of the claim is missing in the snapshot, and its status had no message."""
+    return row.last_seq == row.snapshot_seq + 1 and '"message"' not in row.snapshot_status
 
 
 def leased(worker: str, besides: Collection[tuple[str, int]]) -> list[TaskRead]:
@@ -146,8 +163,8 @@ def _read_surely(asked: Sequence[ReadTask]) -> list[TaskRead | None]:
         return read_many(asked)
 
 
-def _claim_postgres(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[Any]:
-    rows: list[Any] = []
+def _claim_postgres(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[TaskColumns]:
+    rows: list[TaskColumns] = []
     left = []
     for want in wants:
         found = _claim_limited(cursor, worker, want, status) if want.concurrency else []
@@ -156,13 +173,13 @@ def _claim_postgres(cursor: CursorWrapper, worker: str, wants: Sequence[Want], s
     return rows + _claim_wanted(cursor, worker, left, status)
 
 
-def _claim_limited(cursor: CursorWrapper, worker: str, want: Want, status: Status) -> list[Any]:
+def _claim_limited(cursor: CursorWrapper, worker: str, want: Want, status: Status) -> list[TaskColumns]:
     """Tasks of agents that may have so many runs in all processes together: counted under a lock, or two processes
     would both take the last one."""
     agents = runnable_of(cursor, list(want.concurrency))
     if not agents:
         return []
-    rows: list[Any] = []
+    rows: list[TaskColumns] = []
     try:
         with transaction.atomic():
             lock_agents(cursor, agents)
@@ -178,7 +195,7 @@ def _claim_limited(cursor: CursorWrapper, worker: str, want: Want, status: Statu
     return rows
 
 
-def _claim_wanted(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[Any]:
+def _claim_wanted(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[TaskColumns]:
     """Claim all that there is, or, of what is more than there is room for, what has the turn."""
     asked = [want for want in wants if want.agents and want.limit > 0]
     if asked and all(want.spacious > 0 for want in asked):
@@ -186,26 +203,28 @@ def _claim_wanted(cursor: CursorWrapper, worker: str, wants: Sequence[Want], sta
         rows, more = _claim_choices(cursor, choices, worker, status)
         if not more:
             return rows
-        agents = Counter(row[10] for row in rows)
+        agents = Counter(row.agent for row in rows)
         taken = [sum(agents[name] for name in want.agents) for want in asked]
         left = [replace(want, limit=want.limit - number) for want, number in zip(asked, taken, strict=True)]
         return rows + _claim_wanted_in_turns(cursor, worker, [want for want in left if want.limit > 0], status)
     return _claim_wanted_in_turns(cursor, worker, asked, status)
 
 
-def _claim_wanted_in_turns(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[Any]:
+def _claim_wanted_in_turns(
+    cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status
+) -> list[TaskColumns]:
     choices = [wanted(want, place) for place, want in enumerate(wants)]
     return _claim_choices(cursor, choices, worker, status)[0] if choices else []
 
 
 def _claim_choices(
     cursor: CursorWrapper, choices: Sequence[Choice], worker: str, status: Status
-) -> tuple[list[Any], bool]:
+) -> tuple[list[TaskColumns], bool]:
     """Claim what is chosen, and say whether there is more than could be chosen."""
     found = _claim_chosen(cursor, choices, worker, status)
-    more = any(row[-1] for row in found)
-    rows = [row[1:-1] for row in found if row[1] is not None]
-    pushing = [row[0] for row in found if row[1] is None and row[0] is not None]
+    more = any(one.more for one in found)
+    rows = [one.row for one in found if one.row is not None]
+    pushing = [one.task_id for one in found if one.row is None and one.task_id is not None]
     try:
         while pushing:
             try:
@@ -220,23 +239,29 @@ def _claim_choices(
     return rows, more
 
 
-def _claim_pushing(cursor: CursorWrapper, pushing: Sequence[str], worker: str, status: Status) -> list[Any]:
+def _claim_pushing(cursor: CursorWrapper, pushing: Sequence[str], worker: str, status: Status) -> list[TaskColumns]:
     """Claim tasks with webhooks. Raises Held for tasks that have a webhook whose row is locked."""
     with transaction.atomic():
         found = _claim_chosen(cursor, [Choice(_THESE, "c", [pushing])], worker, status)
-        rows = [row[1:-1] for row in found if row[1] is not None]
-        write_deliveries(cursor, {row[0]: [_working(status, row[0], row[2], row[13])] for row in rows})
+        rows = [one.row for one in found if one.row is not None]
+        write_deliveries(cursor, {row.id: [_working(status, row.id, row.last_seq, row.attempt)] for row in rows})
     return rows
 
 
-def _claim_chosen(cursor: CursorWrapper, choices: Sequence[Choice], worker: str, status: Status) -> list[Any]:
+def _claim_chosen(cursor: CursorWrapper, choices: Sequence[Choice], worker: str, status: Status) -> list[_Chosen]:
     statement = _claim_statement(tuple((choice.sql, choice.name, choice.more) for choice in choices))
     working, seconds = _working(status, "", 0, 0), settings.A2A_LEASE_SECONDS
     values = [value for choice in choices for value in choice.values]
     cursor.execute(
         statement, [*values, _text(status), status.timestamp, worker, seconds, working.size, as_json([working])]
     )
-    return list(cursor.fetchall())
+    return [_Chosen(task_id, _row(task), more) for task_id, *task, more in cursor.fetchall()]
+
+
+def _row(task: Sequence[Any]) -> TaskColumns | None:
+    """Return the row of a task that was claimed; its columns are null for one that was only chosen."""
+    row = TaskColumns._make(task)
+    return row if row.id is not None else None
 
 
 @lru_cache(maxsize=64)
@@ -249,19 +274,19 @@ def _claim_statement(choices: tuple[tuple[str, str, str], ...]) -> str:
     )
 
 
-def _claim_sqlite(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[Any]:
+def _claim_sqlite(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[TaskColumns]:
     until = sqlite_time(status.timestamp + timedelta(seconds=settings.A2A_LEASE_SECONDS))
     head = [_text(status), sqlite_time(status.timestamp), worker, until]
-    rows: list[Any] = []
+    rows: list[TaskColumns] = []
     with transaction.atomic():
         for want in wants:
             for ids in _chosen_sqlite(cursor, want, status.timestamp):
                 statement = _CLAIM_SQLITE.format(marks=", ".join(["%s"] * len(ids)))
                 cursor.execute(statement, [*head, _working(status, "", 0, 0).size, *ids])
-                rows += cursor.fetchall()
-        events = [_working(status, row[0], row[2], row[13]) for row in rows]
+                rows += map(TaskColumns._make, cursor.fetchall())
+        events = [_working(status, row.id, row.last_seq, row.attempt) for row in rows]
         EVENTS.write(cursor, events)
-        flagged = {row[0] for row in rows if row[18]}
+        flagged = {row.id for row in rows if row.pushes}
         write_deliveries(cursor, {event.task_id: [event] for event in events if event.task_id in flagged})
     return rows
 

@@ -1,6 +1,9 @@
 """The turns of a context before a task: the caller's messages, results, and bare replies."""
 
+from datetime import datetime
 from itertools import accumulate
+from operator import attrgetter
+from typing import Literal, NamedTuple
 
 import orjson
 from django.db.models.functions import Length
@@ -17,25 +20,34 @@ MOST = 1_000_000
 """Characters that they have in all; a turn that would be beyond them is left out, and all before it."""
 
 
+class _Size(NamedTuple):
+    """How large a turn of the conversation is."""
+
+    kind: Literal["task", "turn"]
+    created_at: datetime
+    size: int
+    id: str
+
+
 def conversation_of(owner_id: int, context_id: str, without: str = "") -> tuple[Message, ...]:
     """The messages of the owner's context, oldest first, apart from those of one task."""
     tasks = Row.objects.filter(owner_id=owner_id, context_id=context_id).exclude(pk=without)
     turns = Turn.objects.filter(owner_id=owner_id, context_id=context_id)
     turns = turns.annotate(size=Length("message") + Length("reply"))
     # First how large they are: to read and fold what is too much would cost all others of the process.
-    columns = ("created_at", "size", "id")
-    sizes = [("task", *row) for row in tasks.order_by("-created_at").values_list(*columns)[:TURNS]]
-    sizes += [("turn", *row) for row in turns.order_by("-created_at").values_list(*columns)[:TURNS]]
-    newest = sorted(sizes, key=lambda row: row[1], reverse=True)[:TURNS]
-    totals = accumulate(size for _, _, size, _ in newest)
-    chosen = [(kind, key) for total, (kind, _, _, key) in zip(totals, newest, strict=True) if total <= MOST]
-    times = {key: created_at for kind, created_at, _, key in newest if kind == "task"}
-    asked = [ReadTask(task_id=key, sight=None) for kind, key in chosen if kind == "task"]
+    columns = _Size._fields[1:]
+    sizes = [_Size("task", *row) for row in tasks.order_by("-created_at").values_list(*columns)[:TURNS]]
+    sizes += [_Size("turn", *row) for row in turns.order_by("-created_at").values_list(*columns)[:TURNS]]
+    newest = sorted(sizes, key=attrgetter("created_at"), reverse=True)[:TURNS]
+    totals = accumulate(one.size for one in newest)
+    chosen = [one for total, one in zip(totals, newest, strict=True) if total <= MOST]
+    times = {one.id: one.created_at for one in newest if one.kind == "task"}
+    asked = [ReadTask(task_id=one.id, sight=None) for one in chosen if one.kind == "task"]
     reads = read_many(asked) if asked else []
     pairs = [(times[read.document.id], _messages_of(task_of(read.document))) for read in reads if read]
     pairs += [
         (turn.created_at, [decode_message(orjson.loads(turn.message)), decode_message(orjson.loads(turn.reply))])
-        for turn in Turn.objects.filter(pk__in=[key for kind, key in chosen if kind == "turn"])
+        for turn in Turn.objects.filter(pk__in=[one.id for one in chosen if one.kind == "turn"])
     ]
     pairs.sort(key=lambda pair: pair[0])
     return tuple(message for _, messages in pairs for message in messages)

@@ -12,8 +12,9 @@ from a2a import events
 from a2a.dialects.json.json_1_0 import document, event_of, task_of
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import SNAPSHOT_SEQ, VISIBLE, on_postgres, sight_of
+from tasks_app.database.rows import VISIBLE, on_postgres, sight_of
 from tasks_app.database.work import DoAlone, Elsewhere, GroupResult, Work
+from tasks_app.event_log.columns import SMALL, TaskColumns, columns, task_columns
 from tasks_app.hints import Reached
 from tasks_app.models import Event, Task
 from tasks_app.off_loop import switches
@@ -43,8 +44,8 @@ class TaskRead(Struct, frozen=True, kw_only=True):
     """The last event that the newest run wrote, or was claimed with; 0 before the first."""
 
 
-class Head(Struct, frozen=True, kw_only=True):
-    """The head of a task's row."""
+class Head(Struct, frozen=True):
+    """The head of a task's row; its members are columns."""
 
     task_id: str
     context_id: str
@@ -121,20 +122,7 @@ class LastEvents(Work[list[Reached]], Struct, frozen=True, kw_only=True):
         return last_events_many(items)
 
 
-SMALL = 262_144
-"""Characters of a task's events up to which it is read together with others."""
-_OF_SMALL = f"case when t.size <= {SMALL} then {{}} end"
-COLUMNS = (
-    f"t.id, t.context_id, t.last_seq, t.state, t.status, t.metadata, {SNAPSHOT_SEQ} as snapshot_seq, "
-    "t.snapshot_status, t.artifacts, "
-    "t.history, t.agent, t.owner_id, t.tenant_id, t.attempt, t.tries, t.max_attempts, t.timeout, t.wants, t.pushes, "
-    "t.run_seq, t.size"
-)
-_BRIEF = COLUMNS.replace("t.history", "null")
-_SMALL, _SMALL_AND_BRIEF = (
-    columns.replace("t.artifacts", _OF_SMALL.format("t.artifacts")).replace("t.history", _OF_SMALL.format("t.history"))
-    for columns in (COLUMNS, _BRIEF)
-)
+_HEAD = columns(Head.__struct_fields__, task_id="t.id", seq="t.last_seq")
 _ARTIFACT: EventKind = "artifactUpdate"
 _TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 
@@ -163,28 +151,29 @@ def read_many(items: Sequence[ReadTask], *, small: bool = False) -> list[TaskRea
 
 
 def _whole(items: Sequence[ReadTask], small: bool) -> dict[str, TaskRead]:
-    rows = _rows(_SMALL if small else COLUMNS, items)
+    rows = _task_rows(task_columns(small=small), items)
     tails = read_tails(_tails(rows, small))
-    return {row[0]: task_read(row, tails.get(row[0], ())) for row in rows}
+    return {row.id: task_read(row, tails.get(row.id, ())) for row in rows}
 
 
-def _tails(rows: Sequence[tuple[Any, ...]], small: bool) -> list[tuple[str, int, int]]:
+def _tails(rows: Sequence[TaskColumns], small: bool) -> list[tuple[str, int, int]]:
     """Return the bounds of the tails of tasks that are to be read."""
-    return [(row[0], row[6], row[2]) for row in rows if row[6] < row[2] and not (small and row[20] > SMALL)]
+    wanted = [row for row in rows if row.has_tail and not (small and row.size > SMALL)]
+    return [(row.id, row.snapshot_seq, row.last_seq) for row in wanted]
 
 
 def _brief(items: Sequence[ReadTask], small: bool) -> dict[str, TaskRead]:
     """Read tasks without their histories. The row has the newest status: of the tail, only artifacts are missing."""
-    rows = _rows(_SMALL_AND_BRIEF if small else _BRIEF, items)
+    rows = _task_rows(task_columns(small=small, history=False), items)
     tails = read_tails(_tails(rows, small), f"and kind = '{_ARTIFACT}'")
     found = {}
     for row in rows:
         read = task_read(row, ())
-        if tail := tails.get(row[0]):
-            stored = read.document if row[6] else replace(read.document, artifacts="[]")
+        if tail := tails.get(row.id):
+            stored = read.document if row.snapshot_seq else replace(read.document, artifacts="[]")
             artifacts = fold(stored, tail).artifacts
             read = replace(read, document=replace(read.document, artifacts=artifacts))
-        found[row[0]] = read
+        found[row.id] = read
     return found
 
 
@@ -195,10 +184,13 @@ def run_seq(task_id: str, attempt: int) -> int | None:
 
 def read_heads_many(items: Sequence[ReadHead]) -> list[Head | None]:
     """Read the heads of tasks: however much a task holds, this costs a row of a few columns."""
-    columns = "t.id, t.context_id, t.last_seq, t.state, t.agent, t.owner_id, t.tenant_id, t.tries, t.size, t.messages"
-    fields = Head.__struct_fields__
-    found = {row[0]: Head(**dict(zip(fields, row, strict=True))) for row in _rows(columns, items)}
+    heads = (Head(*row) for row in _rows(_HEAD, items))
+    found = {head.task_id: head for head in heads}
     return [_seen(found.get(item.task_id), item) for item in items]
+
+
+def _task_rows(columns: str, items: Sequence[ReadHead | ReadTask]) -> list[TaskColumns]:
+    return [TaskColumns._make(row) for row in _rows(columns, items)]
 
 
 def _rows(columns: str, items: Sequence[ReadHead | ReadTask]) -> list[tuple[Any, ...]]:
@@ -263,24 +255,18 @@ def event_row(task_id: str, context_id: str, seq: int, kind: Any, payload: str, 
     return EventDocument(task_id=task_id, context_id=context_id, seq=seq, kind=kind, payload=payload, state=state)
 
 
-def task_read(row: tuple[Any, ...], tail: Sequence[EventDocument]) -> TaskRead:
-    """From a row of COLUMNS and the events after its snapshot."""
+def task_read(row: TaskColumns, tail: Sequence[EventDocument]) -> TaskRead:
+    """Return the task of a row and the events after its snapshot."""
     stored = TaskDocument(
-        id=row[0],
-        context_id=row[1],
-        seq=row[2],
-        state=row[3],
-        status=row[4],
-        metadata=row[5],
-        artifacts=row[8],
-        history=row[9],
-    )
+        id=row.id, context_id=row.context_id, seq=row.last_seq, state=row.state, status=row.status,
+        metadata=row.metadata, artifacts=row.artifacts, history=row.history,
+    )  # fmt: skip
     if tail:
-        stored = fold(replace(stored, status=row[7]), tail)
+        stored = fold(replace(stored, status=row.snapshot_status), tail)
     return TaskRead(
-        document=stored, agent=row[10], owner_id=row[11], tenant_id=row[12], attempt=row[13], tries=row[14],
-        max_attempts=row[15], timeout=row[16], wants=row[17], pushes=bool(row[18]), run_seq=row[19] or 0,
-        size=row[20],
+        document=stored, agent=row.agent, owner_id=row.owner_id, tenant_id=row.tenant_id, attempt=row.attempt,
+        tries=row.tries, max_attempts=row.max_attempts, timeout=row.timeout, wants=row.wants, pushes=bool(row.pushes),
+        run_seq=row.run_seq or 0, size=row.size,
     )  # fmt: skip
 
 
@@ -326,18 +312,18 @@ def last_events_many(items: Sequence[LastEvents]) -> list[list[Reached]]:
     where, values = one_of("id", ids)
     with prepared() as cursor:
         cursor.execute(f"select id, last_seq, state from {_TASK} where {where}", values)
-        found = {row[0]: Reached(*row) for row in cursor.fetchall()}
+        found = {task_id: Reached(task_id, seq, state) for task_id, seq, state in cursor.fetchall()}
     return [[found[task_id] for task_id in item.task_ids if task_id in found] for item in items]
 
 
 def read_snapshot(task_id: str) -> tuple[TaskDocument, int]:
     """The task as of its snapshot, and the number of its last event. One as of 0 is not to be used."""
-    (row,) = _rows(COLUMNS, [ReadHead(task_id=task_id, sight=None)])
+    (row,) = _task_rows(task_columns(), [ReadHead(task_id=task_id, sight=None)])
     stored = TaskDocument(
-        id=row[0], context_id=row[1], seq=row[6], state="", status=row[7], metadata=row[5], artifacts=row[8],
-        history=row[9],
+        id=row.id, context_id=row.context_id, seq=row.snapshot_seq, state="", status=row.snapshot_status,
+        metadata=row.metadata, artifacts=row.artifacts, history=row.history,
     )  # fmt: skip
-    return stored, row[2]
+    return stored, row.last_seq
 
 
 def seq_of_message(task_id: str, message_id: str) -> int:

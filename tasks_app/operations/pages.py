@@ -27,6 +27,7 @@ from tasks_app.callers.access import Caller
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import SNAPSHOT_SEQ, on_postgres, sqlite_time
 from tasks_app.event_log import fold, read_tails
+from tasks_app.event_log.columns import columns
 from tasks_app.event_log.read import one_of
 from tasks_app.models import Task
 
@@ -45,15 +46,10 @@ _SALT = "tasks_app.pages"
 _TASK = Task._meta.db_table
 _HIDDEN = "%s || ''"
 """Keeps a column from being looked up in an index: databases take conditions for independent, and guess wrong."""
-_SHOWN = (
-    "t.id, t.context_id, t.last_seq, t.state, t.status, t.metadata, {seq} as snapshot_seq, "
-    # Only of a task whose last events are not in its snapshot.
-    "case when t.snapshot_seq < t.last_seq then t.snapshot_status else '' end as snapshot_status"
-)
 
 
 class Row(Struct, frozen=True):
-    """A row of _SHOWN, the bytes of its texts, and the texts: None where they are large and not read yet."""
+    """A task of a page; its members are columns. The texts are None where they are large and not read yet."""
 
     id: str
     context_id: str
@@ -158,7 +154,7 @@ def _moment(at: int | str) -> datetime:
 
 def _rows(request: ListTasks, filters: Filters, place: tuple[datetime, str] | None) -> list[Row]:
     """The rows of the page, and one more if there are more."""
-    columns = _columns(request.history_length != 0, request.include_artifacts, SMALL)
+    selected = _columns(request.history_length != 0, request.include_artifacts, SMALL)
     where, values = filters.parts()
     if place is not None:
         where += " and t.status_at <= %s and (t.status_at < %s or t.id > %s)"
@@ -166,12 +162,12 @@ def _rows(request: ListTasks, filters: Filters, place: tuple[datetime, str] | No
         values += [at, at, place[1]]
     limit = request.page_size + 1
     if filters.state is not None:
-        statement, values = _one_state(columns, where), [filters.state, *values, limit]
+        statement, values = _one_state(selected, where), [filters.state, *values, limit]
     elif on_postgres():
-        statement, values = _all_states(columns, where), [_STATES, *values, limit, limit]
+        statement, values = _all_states(selected, where), [_STATES, *values, limit, limit]
     else:
         each = [value for state in _STATES for value in (state, *values, limit)]
-        statement, values = _union(columns, where), [*each, limit]
+        statement, values = _union(selected, where), [*each, limit]
     with prepared() as cursor:
         cursor.execute(statement, values)
         return [Row(*row) for row in cursor.fetchall()]
@@ -187,8 +183,16 @@ def _columns(history: bool, artifacts: bool, most: int | None) -> str:
     small = f"{size} <= {most}" if most is not None else "true"
     read = [f"case when {small} then {text} end" if shown else _EMPTY for text, shown in texts.items()]
     at = "(extract(epoch from t.status_at) * 1000000)::bigint" if on_postgres() else "t.status_at"
-    shown = _SHOWN.format(seq=SNAPSHOT_SEQ if artifacts else "t.snapshot_seq")
-    return f"{shown}, {at} as at, {size} as octets, {read[0]} as history, {read[1]} as artifacts"
+    return columns(
+        Row.__struct_fields__,
+        snapshot_seq=SNAPSHOT_SEQ if artifacts else "t.snapshot_seq",
+        # Only of a task whose last events are not in its snapshot.
+        snapshot_status="case when t.snapshot_seq < t.last_seq then t.snapshot_status else '' end",
+        at=at,
+        octets=size,
+        history=read[0],
+        artifacts=read[1],
+    )
 
 
 def _within_bytes(request: ListTasks, found: list[Row]) -> tuple[list[Row], Row | None]:
@@ -212,9 +216,9 @@ def _within_bytes(request: ListTasks, found: list[Row]) -> tuple[list[Row], Row 
 def _with_texts(request: ListTasks, rows: list[Row]) -> list[Row]:
     """Return the rows, the large ones read again; one that was deleted since is left out."""
     where, values = one_of("t.id", [row.id for row in rows if row.octets > SMALL])
-    columns = _columns(request.history_length != 0, request.include_artifacts, None)
+    selected = _columns(request.history_length != 0, request.include_artifacts, None)
     with prepared() as cursor:
-        cursor.execute(f"select {columns} from {_TASK} t where {where}", values)
+        cursor.execute(f"select {selected} from {_TASK} t where {where}", values)
         again = {row.id: row for row in (Row(*found) for found in cursor.fetchall())}
     whole = [again.get(row.id) if row.octets > SMALL else row for row in rows]
     return [row for row in whole if row is not None]
@@ -227,21 +231,21 @@ _ORDER_OF_ROWS = "order by at desc, id limit %s"
 
 
 @cache
-def _one_state(columns: str, where: str) -> str:
-    return f"select {columns} from {_TASK} t where t.state = %s and {where} {_ORDER}"
+def _one_state(selected: str, where: str) -> str:
+    return f"select {selected} from {_TASK} t where t.state = %s and {where} {_ORDER}"
 
 
 @cache
-def _all_states(columns: str, where: str) -> str:
+def _all_states(selected: str, where: str) -> str:
     """The newest of each state, and of those the newest. A union says the same, but takes longer to plan."""
-    newest = f"select {columns} from {_TASK} t where t.state = s.state and {where} {_ORDER}"
+    newest = f"select {selected} from {_TASK} t where t.state = s.state and {where} {_ORDER}"
     return f"select t.* from unnest(%s::text[]) s(state) cross join lateral ({newest}) t {_ORDER_OF_ROWS}"
 
 
 @cache
-def _union(columns: str, where: str) -> str:
+def _union(selected: str, where: str) -> str:
     """Return the statement for SQLite, which has no lateral joins."""
-    newest = f"select * from (select {columns} from {_TASK} t where t.state = %s and {where} {_ORDER})"
+    newest = f"select * from (select {selected} from {_TASK} t where t.state = %s and {where} {_ORDER})"
     return f"select * from ({' union all '.join([newest] * len(_STATES))}) {_ORDER_OF_ROWS}"
 
 
