@@ -30,6 +30,15 @@ TERMINAL = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED,
 INTERRUPTED = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
 """A task in one of these waits for its caller."""
 
+RUNNABLE = frozenset({TaskState.SUBMITTED})
+"""A task in one of these waits for a worker."""
+
+ACTIVE = frozenset({TaskState.WORKING})
+"""A worker has the task, under a lease."""
+
+UNFINISHED = RUNNABLE | ACTIVE
+"""A task in one of these is queued or running."""
+
 QUIET = TERMINAL | INTERRUPTED
 """No agent works on the task; a waiting send returns."""
 

@@ -14,6 +14,7 @@ from tasks_app.admin.paging import fetch_first
 from tasks_app.admin.readonly import Fact, link
 from tasks_app.admin.text import NONE, Pane, format_duration, format_size, format_time, reveal
 from tasks_app.models import Delivery, DeliveryTry
+from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.operators import lookup
 from tasks_app.sealing import site_of
 
@@ -136,8 +137,12 @@ def find_next_tries(rows: Sequence[Delivery]) -> dict[str, str]:
 
     The webhooks of the deliveries must be selected.
     """
-    waiting = [row for row in rows if row.state == "waiting" and row.config and row.config.state == "active"]
-    ahead = Delivery.objects.filter(config_id__in={row.config_id for row in waiting}, state="waiting")
+    waiting = [
+        row
+        for row in rows
+        if row.state == DeliveryState.WAITING and row.config and row.config.state == WebhookState.ACTIVE
+    ]
+    ahead = Delivery.objects.filter(config_id__in={row.config_id for row in waiting}, state=DeliveryState.WAITING)
     first = dict(ahead.values_list("config_id").annotate(first=Min("seq"))) if waiting else {}
     return {
         row.pk: format_time(row.config.due_at)

@@ -4,7 +4,7 @@ PostgreSQL takes a whole table's rows as one JSON parameter, so that several tab
 which is in the process, takes them one by one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, get_args, get_type_hints
 
@@ -26,6 +26,7 @@ from tasks_app.models import (
     Task,
     Turn,
 )
+from tasks_app.models.states import DeliveryState, WebhookState
 
 
 class Row(Struct, kw_only=True, gc=False):
@@ -171,7 +172,7 @@ class WebhookRow(Row, kw_only=True, gc=False):
     created_at: datetime
     updated_at: datetime
     language: str | None = None
-    state: str = "active"
+    state: str = WebhookState.ACTIVE.value
     reason: str = ""
 
 
@@ -184,7 +185,7 @@ class DeliveryRow(Row, kw_only=True, gc=False):
     created_at: datetime
     language: str | None = None
     interim: bool = False
-    state: str = "waiting"
+    state: str = DeliveryState.WAITING.value
     tries: int = 0
     error: str = ""
 
@@ -259,6 +260,13 @@ used. A process of an earlier version leaves each appended text a part of its ow
 the log, unless no text stands behind another part."""
 VISIBLE = "(t.id || ':' || t.tenant_id || ':' || t.owner_id)"
 """The SQL of what `sight_of` gives: a row of task t is visible to a caller when the two are equal."""
+
+
+def among(states: Iterable[str]) -> str:
+    """Return the SQL that compares a column with some states. They are written out: an index that holds only rows of
+    these states is used for nothing else."""
+    first, *others = sorted(f"'{state}'" for state in states)
+    return f"in ({', '.join((first, *others))})" if others else f"= {first}"
 
 
 def sight_of(task_id: str, tenant_id: int, owner_id: int) -> str:

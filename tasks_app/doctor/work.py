@@ -10,6 +10,7 @@ from a2a.agents import registry
 from a2a.states import TaskState
 from tasks_app.doctor.finding import Finding
 from tasks_app.models import Delivery, PushConfig, Task
+from tasks_app.models.states import DeliveryState, WebhookState
 
 LATE = timedelta(seconds=60)
 """How late work may be before it is a finding. A busy server is late for a moment without a fault."""
@@ -65,7 +66,7 @@ def _find_waiting(now: datetime) -> Iterator[Finding]:
 
 def _find_webhooks(now: datetime) -> Iterator[Finding]:
     """Yield webhooks that are overdue, or that have waiting deliveries but no time to send them."""
-    active = PushConfig.objects.filter(state="active")
+    active = PushConfig.objects.filter(state=WebhookState.ACTIVE)
     for config in active.filter(due_at__lt=now - LATE).order_by("due_at")[:MOST]:
         yield Finding(
             kind="delivery",
@@ -74,8 +75,8 @@ def _find_webhooks(now: datetime) -> Iterator[Finding]:
             f"has sent to it.",
             remedy="Start a server or a worker. If one runs, its sender is too slow or has ended: see /readyz.",
         )
-    waits = Delivery.objects.filter(config_id=OuterRef("id"), state="waiting")
-    orphans = Delivery.objects.filter(state="waiting", created_at__lt=now - LATE)
+    waits = Delivery.objects.filter(config_id=OuterRef("id"), state=DeliveryState.WAITING)
+    orphans = Delivery.objects.filter(state=DeliveryState.WAITING, created_at__lt=now - LATE)
     stuck = active.filter(Exists(waits), due_at=None, pk__in=orphans.values("config_id"))
     for config in stuck.order_by("id")[:MOST]:
         yield Finding(

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from a2a.dialects.json.json_1_0 import dumps, encode_status, event_document
 from a2a.events import StatusChanged
-from a2a.states import TaskState
+from a2a.states import ACTIVE, RUNNABLE, TaskState
 from a2a.types import Status
 from tasks_app import clock
 from tasks_app.database.locks import Held, refused
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import EVENTS, EventRow, as_json, on_postgres, sqlite_time
+from tasks_app.database.rows import EVENTS, EventRow, among, as_json, on_postgres, sqlite_time
 from tasks_app.database.work import GroupResult, Work
 from tasks_app.event_log.columns import OWN_COLUMNS, TaskColumns, columns, task_columns
 from tasks_app.event_log.news import notify
@@ -92,13 +92,14 @@ class _Chosen(NamedTuple):
 
 # The database's clock decides about leases, since workers' clocks may differ; SQLite is on the one machine.
 _THESE = f"""
-c as (select id, false as pushes from {_TASK} where state = 'submitted' and id = any(%s) for no key update skip locked)
+c as (select id, false as pushes from {_TASK} where state {among(RUNNABLE)} and id = any(%s)
+    for no key update skip locked)
 """
 # Tasks with webhooks are chosen in their turn but left as they are: their deliveries need a transaction.
 _CLAIM_POSTGRES = f"""
 with recursive {{wanted}},
-u as (update {_TASK} t set attempt = attempt + 1, tries = tries + 1, state = 'working', status = %s, status_at = %s,
-        last_seq = last_seq + 1, lease_owner = %s, lease_until = now() + make_interval(secs => %s),
+u as (update {_TASK} t set attempt = attempt + 1, tries = tries + 1, state = '{TaskState.WORKING}', status = %s,
+        status_at = %s, last_seq = last_seq + 1, lease_owner = %s, lease_until = now() + make_interval(secs => %s),
         deadline = now() + make_interval(secs => timeout), not_before = null, run_seq = last_seq + 1,
         size = size + %s
     from ({{all}}) c where t.id = c.id and not c.pushes returning {task_columns()}),
@@ -109,11 +110,11 @@ select c.id, {columns(TaskColumns._fields)}, k.more
 from (select {{more}} as more) k left join ({{all}}) c on true left join u t on t.id = c.id
 """
 _CLAIM_SQLITE = f"""
-update {_TASK} set attempt = attempt + 1, tries = tries + 1, state = 'working', status = %s, status_at = %s,
+update {_TASK} set attempt = attempt + 1, tries = tries + 1, state = '{TaskState.WORKING}', status = %s, status_at = %s,
     last_seq = last_seq + 1, lease_owner = %s, lease_until = %s,
     deadline = strftime('%%Y-%%m-%%d %%H:%%M:%%f000', 'now', '+' || timeout || ' seconds'),
     not_before = null, run_seq = last_seq + 1, size = size + %s
-where state = 'submitted' and id in ({{marks}})
+where state {among(RUNNABLE)} and id in ({{marks}})
 returning {OWN_COLUMNS}
 """
 
@@ -143,9 +144,7 @@ def leased(worker: str, besides: Collection[tuple[str, int]]) -> list[TaskRead]:
     lost = {(id, attempt) for id, attempt in rows.values_list("id", "attempt") if (id, attempt) not in besides}
     reads = read_many([ReadTask(task_id=id, sight=None) for id, _ in lost]) if lost else []
     return [
-        read
-        for read in reads
-        if read and (read.document.id, read.attempt) in lost and read.document.state == TaskState.WORKING.value
+        read for read in reads if read and (read.document.id, read.attempt) in lost and read.document.state in ACTIVE
     ]
 
 
@@ -325,7 +324,7 @@ def renew(wish: Renew) -> set[str]:
     """
     held, values = one_of("(id || ':' || attempt)", [f"{task_id}:{attempt}" for task_id, attempt in wish.held])
     ids, more = one_of("id", [task_id for task_id, _ in wish.held])
-    mine = f"select id from {_TASK} where {ids} and {held} and lease_owner = %s and state = 'working'"
+    mine = f"select id from {_TASK} where {ids} and {held} and lease_owner = %s and state {among(ACTIVE)}"
     seconds = settings.A2A_LEASE_SECONDS
     with prepared() as cursor:
         if on_postgres():

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
+from a2a.states import RUNNABLE
 from tasks_app import clock
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import (
@@ -91,7 +92,7 @@ class Create(Work[Known | None], Struct, kw_only=True):
     def after_commit(cls, items: Sequence[Self], results: Sequence[GroupResult[Known | None]]) -> None:
         """Notify dispatchers alone: a new task has no followers yet."""
         new = [item.task for item, result in zip(items, results, strict=True) if result is None and item.task]
-        if queues := frozenset({task.queue for task in new if task.state == "submitted"}):
+        if queues := frozenset({task.queue for task in new if task.state in RUNNABLE}):
             hints.offer(queues)
         if any(item.deliveries for item in items):
             hints.due()

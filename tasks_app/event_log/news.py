@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from a2a.states import RUNNABLE
 from tasks_app.hints import Reached, hints
 
 
@@ -9,5 +10,5 @@ def notify(news: Sequence[Reached]) -> None:
     """Pass on how far tasks have come, after the commit and only then: followers look, dispatchers claim."""
     if news:
         hints.publish(list(news))
-        if any(item.state == "submitted" for item in news):
+        if any(item.state in RUNNABLE for item in news):
             hints.offer()

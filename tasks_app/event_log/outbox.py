@@ -22,9 +22,11 @@ from a2a.states import QUIET
 from tasks_app import clock
 from tasks_app.database.locks import Held
 from tasks_app.database.rows import DELIVERIES, DeliveryRow, EventRow, WebhookRow, on_postgres, sqlite_time
+from tasks_app.event_log.moves import set_state
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7
 from tasks_app.models import Delivery, DeliveryTry, Event, PushConfig
+from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.models.webhooks import LANGUAGE, language_of
 from tasks_app.sealing import has_same_url
 
@@ -33,6 +35,8 @@ GROWTH = 4
 So all bodies together are linear in the size of the log."""
 TELLINGS = 10
 """Addresses that one webhook of an ended task may tell the end to, one after the other."""
+HEARD_OR_WAITING = (DeliveryState.WAITING, DeliveryState.DELIVERED)
+"""The states of a delivery that its receiver has or will get."""
 _CONFIG = PushConfig._meta.db_table
 
 
@@ -87,8 +91,8 @@ _SET = f"""grown = c.grown + n.bytes,
 _DUE_POSTGRES = f"""
 with n as (select * from jsonb_to_recordset(%s::jsonb)
         as x(task_id text, language text, bytes bigint, pushed boolean, firm boolean)),
-    w as (select id, task_id from {_CONFIG} where task_id = any(%s) and state = 'active'),
-    l as materialized (select id from {_CONFIG} where task_id = any(%s) and state = 'active'
+    w as (select id, task_id from {_CONFIG} where task_id = any(%s) and state = '{WebhookState.ACTIVE}'),
+    l as materialized (select id from {_CONFIG} where task_id = any(%s) and state = '{WebhookState.ACTIVE}'
         order by id for no key update skip locked),
     u as (update {_CONFIG} c set {_SET.format(greatest="greatest", least="least")}
         from l, n where c.id = l.id and n.task_id = c.task_id and n.language = {LANGUAGE.format("c.")}
@@ -99,7 +103,7 @@ _DUE_SQLITE = f"""
 update {_CONFIG} as c set {_SET.format(greatest="max", least="min")}
 from (select column1 as task_id, column2 as language, column3 as bytes, column4 as pushed, column5 as firm
     from (values {{rows}})) as n
-where c.task_id = n.task_id and n.language = {LANGUAGE.format("c.")} and c.state = 'active'
+where c.task_id = n.task_id and n.language = {LANGUAGE.format("c.")} and c.state = '{WebhookState.ACTIVE}'
 returning id, task_id, {LANGUAGE.format("")}, due_at <= %s
 """
 
@@ -153,7 +157,7 @@ def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, moved: bo
     The task's row is locked. An address hears of an end once, however often it is registered and removed in turn.
     """
     known = Delivery.objects.filter(config_id=webhook.id, seq=seq)
-    if known.filter(state__in=["waiting"] if moved else ["waiting", "delivered"]).exists():
+    if known.filter(state__in=[DeliveryState.WAITING] if moved else HEARD_OR_WAITING).exists():
         return
     task_id, now = webhook.task_id, clock.shared()
     if _has_heard(task_id, seq, webhook) or _tellings(known) >= TELLINGS:
@@ -163,7 +167,7 @@ def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, moved: bo
     for row in deliveries(webhook.id, language_of(webhook.version, webhook.language), [end], now):
         # An event has one delivery for each id: what became of it with the webhook that had the id before is over.
         written = {"version": row.version, "language": row.language, "created_at": now}
-        if not known.update(state="waiting", done_at=None, body=None, **written):
+        if not set_state(known, DeliveryState.WAITING, done_at=None, body=None, **written):
             DELIVERIES.write(cursor, [row])
     PushConfig.objects.filter(pk=webhook.id).update(due_at=now)
     transaction.on_commit(hints.due)
@@ -174,7 +178,8 @@ def _has_heard(task_id: str, seq: int, webhook: WebhookRow) -> bool:
     in turn under ever new ids sends nothing more. Of webhooks that stand side by side each has its own delivery."""
     same = {"version": webhook.version} if webhook.version else {"language": webhook.language}
     others = Delivery.objects.filter(task_id=task_id, seq=seq, config__host=webhook.host, **same)
-    removed = others.filter(state__in=["waiting", "delivered"], config__state="removed").exclude(config_id=webhook.id)
+    removed = others.filter(state__in=HEARD_OR_WAITING, config__state=WebhookState.REMOVED)
+    removed = removed.exclude(config_id=webhook.id)
     return any(has_same_url(other.config, webhook) for other in removed.select_related("config"))
 
 

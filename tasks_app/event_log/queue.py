@@ -14,9 +14,10 @@ from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 from msgspec.structs import replace
 
+from a2a.states import ACTIVE, RUNNABLE
 from tasks_app.callers.account import NOTHING, Count
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import on_postgres, sqlite_time
+from tasks_app.database.rows import among, on_postgres, sqlite_time
 from tasks_app.event_log.read import one_of
 from tasks_app.models import Task
 
@@ -70,7 +71,7 @@ def next_after(served: Sequence[int], after: int) -> int:
 # The first row of an agent and queue, from an owner on. Ordered as the index task_turn is: by the owner alone,
 # PostgreSQL takes another index that begins with it, and reads all the tasks of an owner.
 _FIRST = f"""select t.owner_id from {_TASK} t
-    where t.state = 'submitted' and t.queue = {{queue}} and t.agent = {{agent}} {{behind}}
+    where t.state {among(RUNNABLE)} and t.queue = {{queue}} and t.agent = {{agent}} {{behind}}
         and (t.not_before is null or t.not_before <= now())
     order by t.owner_id, t.priority desc, t.created_at limit 1"""
 # One step of the search: the first owner behind that one, over all pairs of agent and queue.
@@ -109,7 +110,7 @@ c{{n}} as materialized (
         select t.id, t.pushes, s.place, s.most,
             row_number() over (partition by s.owner_id order by t.priority desc, t.created_at) as round
         from s{{n}} s cross join p{{n}} p cross join lateral (
-            select id, pushes, priority, created_at from {_TASK} where state = 'submitted' and queue = p.queue
+            select id, pushes, priority, created_at from {_TASK} where state {among(RUNNABLE)} and queue = p.queue
                 and agent = p.agent and owner_id = s.owner_id and (not_before is null or not_before <= now())
             order by priority desc, created_at limit s.most for no key update skip locked) t) r
     where round <= most order by round, place limit %s)
@@ -120,7 +121,7 @@ c{{n}} as materialized (
 # be taken: when there are not as many, they are all taken, in a third of the time that the search for turns takes.
 _ALL = f"""
 f{{n}} as materialized (
-    select id, pushes from {_TASK} where state = 'submitted' and agent = any(%s::text[]) and queue = any(%s::text[])
+    select id, pushes from {_TASK} where state {among(RUNNABLE)} and agent = any(%s::text[]) and queue = any(%s::text[])
         and (not_before is null or not_before <= now()) limit %s + 1 for no key update skip locked),
 m{{n}} as materialized (select count(*) > %s as more from f{{n}}),
 c{{n}} as materialized (select id, pushes from f{{n}} where not (select more from m{{n}}))
@@ -171,7 +172,7 @@ def _turns(place: int) -> str:
 
 # ------------------------------------------------------------------ SQLite
 
-_DUE = "state = 'submitted' and queue = %s and agent = %s and (not_before is null or not_before <= %s)"
+_DUE = f"state {among(RUNNABLE)} and queue = %s and agent = %s and (not_before is null or not_before <= %s)"
 
 
 def choose(cursor: CursorWrapper, want: Want, now: str) -> list[str]:
@@ -198,7 +199,7 @@ def _some(cursor: CursorWrapper, want: Want, most: int, now: str) -> list[str]:
     agents, names = one_of("agent", want.agents)
     queues, more = one_of("queue", want.queues)
     cursor.execute(
-        f"select id from {_TASK} where state = 'submitted' and {agents} and {queues} "
+        f"select id from {_TASK} where state {among(RUNNABLE)} and {agents} and {queues} "
         "and (not_before is null or not_before <= %s) limit %s",
         [*names, *more, now, most],
     )
@@ -249,7 +250,7 @@ def _pairs(cursor: CursorWrapper, want: Want) -> list[tuple[str, str]]:
 
 
 def _has_tasks(cursor: CursorWrapper, pair: tuple[str, str]) -> bool:
-    cursor.execute(f"select 1 from {_TASK} where state = 'submitted' and queue = %s and agent = %s limit 1", pair)
+    cursor.execute(f"select 1 from {_TASK} where state {among(RUNNABLE)} and queue = %s and agent = %s limit 1", pair)
     return cursor.fetchone() is not None
 
 
@@ -274,7 +275,9 @@ def limited(want: Want, working: Mapping[str, int]) -> list[Want]:
 def working_of(cursor: Any, agents: Sequence[str]) -> dict[str, int]:
     """How many tasks of each agent are worked on, in any process."""
     where, values = one_of("agent", agents)
-    cursor.execute(f"select agent, count(*) from {_TASK} where state = 'working' and {where} group by agent", values)
+    cursor.execute(
+        f"select agent, count(*) from {_TASK} where state {among(ACTIVE)} and {where} group by agent", values
+    )
     return dict(cursor.fetchall())
 
 
@@ -290,7 +293,7 @@ def runnable_of(cursor: Any, agents: Sequence[str]) -> list[str]:
     """Return the agents that have a task to run."""
     cursor.execute(
         "select agent from unnest(%s::text[]) as agent where exists ("
-        f"select 1 from {_TASK} t where t.state = 'submitted' and t.agent = agent.agent)",
+        f"select 1 from {_TASK} t where t.state {among(RUNNABLE)} and t.agent = agent.agent)",
         [list(agents)],
     )
     return [agent for (agent,) in cursor.fetchall()]
@@ -304,10 +307,10 @@ def count_unfinished(now: datetime, before: datetime) -> dict[tuple[int, str], C
     counted apart."""
     times = [now, before] if on_postgres() else [sqlite_time(now), sqlite_time(before)]
     filters = ", ".join(["count(*) filter (where created_at <= %s)"] * 2)
-    part = f"select owner_id, agent, count(*), {filters} from {_TASK} where state = '{{}}' group by owner_id, agent"
+    part = f"select owner_id, agent, count(*), {filters} from {_TASK} where state {{}} group by owner_id, agent"
     found: dict[tuple[int, str], Count] = {}
     with prepared() as cursor:
-        cursor.execute(f"{part.format('submitted')} union all {part.format('working')}", [*times, *times])
+        cursor.execute(f"{part.format(among(RUNNABLE))} union all {part.format(among(ACTIVE))}", [*times, *times])
         for owner_id, agent, *numbers in cursor.fetchall():
             other = found.get((owner_id, agent), NOTHING)
             total = [

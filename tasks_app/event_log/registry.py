@@ -12,8 +12,10 @@ from tasks_app import clock
 from tasks_app.database.locks import Held, refused
 from tasks_app.database.rows import VISIBLE, WEBHOOKS, WebhookRow
 from tasks_app.database.work import ItemRefused
+from tasks_app.event_log.moves import set_state
 from tasks_app.event_log.outbox import write_end
 from tasks_app.models import Delivery, PushConfig, Task
+from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.sealing import has_same_url, is_readable, seal, site_of, unseal
 
 MOST = 10
@@ -21,7 +23,7 @@ MOST = 10
 SEALED_AT_ONCE = 100
 """Addresses that are sealed in one transaction."""
 _TASK = Task._meta.db_table
-_LIVE = [state for state, _ in PushConfig.STATES if state != "removed"]
+_LIVE = [state for state, _ in PushConfig.STATES if state != WebhookState.REMOVED]
 
 
 class Full(ItemRefused):
@@ -91,7 +93,7 @@ def put(cursor: CursorWrapper, row: WebhookRow) -> PushConfig | None:
         if refused(error):
             raise Held("somebody else holds the webhook", [row.task_id]) from error
         raise
-    new = known is None or known.state == "removed"
+    new = known is None or known.state == WebhookState.REMOVED
     if new and mine.filter(state__in=_LIVE).count() >= MOST:
         raise Full
     if known is None:
@@ -102,9 +104,10 @@ def put(cursor: CursorWrapper, row: WebhookRow) -> PushConfig | None:
         # Sealed anew: a process of the version before must not be able to use it with a part of the address.
         row.secret = seal(unseal(known.secret))
     # What waits goes to the new address, at once.
-    waiting = Delivery.objects.filter(config_id=known.pk, state="waiting").exists()
+    waiting = Delivery.objects.filter(config_id=known.pk, state=DeliveryState.WAITING).exists()
     row.id, row.created_at, row.due_at = known.pk, known.created_at, clock.shared() if waiting else None
-    mine.filter(pk=known.pk).update(**{name: getattr(row, name) for name in WEBHOOKS.columns if name != "id"})
+    columns = {name: getattr(row, name) for name in WEBHOOKS.columns if name not in {"id", "state"}}
+    set_state(mine.filter(pk=known.pk), WebhookState.ACTIVE, **columns)
     return known
 
 
@@ -127,7 +130,9 @@ def seal_addresses() -> int:
 def _is_the_same(known: PushConfig, row: WebhookRow) -> bool:
     """Tell whether it is the same address again, without a secret of its owner before or now."""
     brought = any(schemes.partition(" ")[0].lower() == SIGNED for schemes in (known.schemes, row.schemes))
-    return known.state != "removed" and has_same_url(known, row) and not brought and is_readable(known.secret)
+    return (
+        known.state != WebhookState.REMOVED and has_same_url(known, row) and not brought and is_readable(known.secret)
+    )
 
 
 def remove(wish: Remove) -> UnderWay | None:
@@ -138,7 +143,7 @@ def remove(wish: Remove) -> UnderWay | None:
         found = mine.filter(config_id=wish.config_id).select_for_update(no_key=True, nowait=True).first()
         if found is None:
             return None
-        if found.state != "removed":
+        if found.state != WebhookState.REMOVED:
             drop(found, wish.now)
             if not mine.filter(state__in=_LIVE).exists():
                 Task.objects.filter(pk=wish.task_id).update(pushes=False)
@@ -152,7 +157,7 @@ def remove(wish: Remove) -> UnderWay | None:
 
 def drop(config: PushConfig, now: datetime) -> None:
     """Nothing of it is tried again, and nothing that was secret is kept."""
-    Delivery.objects.filter(config_id=config.pk, state="waiting").update(state="dropped", done_at=now)
-    PushConfig.objects.filter(pk=config.pk).update(
-        state="removed", reason="removed by its owner", token="", credentials="", secret="", due_at=None, updated_at=now
-    )
+    set_state(Delivery.objects.filter(config_id=config.pk), DeliveryState.DROPPED, done_at=now)
+    nothing = {"token": "", "credentials": "", "secret": "", "due_at": None}
+    mine = PushConfig.objects.filter(pk=config.pk)
+    set_state(mine, WebhookState.REMOVED, reason="removed by its owner", updated_at=now, **nothing)

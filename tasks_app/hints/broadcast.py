@@ -19,6 +19,7 @@ import redis
 from channels.layers import get_channel_layer
 from django.conf import settings
 
+from a2a.states import ACTIVE
 from tasks_app.hints.local import Reached, hints
 
 log = logging.getLogger(__name__)
@@ -111,7 +112,7 @@ class Broadcast:
     def put(self, news: list[Reached]) -> None:
         """Queue hints for publishing. Called on the thread that committed, which must not wait for Redis."""
         self.waiting.extend(news)
-        if any(item.message or item.state != "working" for item in news):
+        if any(item.message or item.state not in ACTIVE for item in news):
             self.urgent.set()
         self.wanted.set()
 

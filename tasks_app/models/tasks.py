@@ -64,14 +64,18 @@ class Task(models.Model):
             models.Index(
                 fields=["queue", "agent", "owner", "-priority", "created_at", "not_before"],
                 name="task_turn",
-                condition=Q(state="submitted"),
+                condition=Q(state=TaskState.SUBMITTED.value),
             ),
-            models.Index(fields=["agent", "owner", "created_at"], name="task_working", condition=Q(state="working")),
             models.Index(
-                fields=["status_at"], name="task_asked", condition=Q(state__in=["input_required", "auth_required"])
+                fields=["agent", "owner", "created_at"], name="task_working", condition=Q(state=TaskState.WORKING.value)
+            ),
+            models.Index(
+                fields=["status_at"],
+                name="task_asked",
+                condition=Q(state__in=[TaskState.INPUT_REQUIRED.value, TaskState.AUTH_REQUIRED.value]),
             ),
             models.Index(fields=["lease_until"], name="task_leased", condition=Q(lease_until__isnull=False)),
-            models.Index(fields=["state", "id"], name="task_state", condition=~Q(state="completed")),
+            models.Index(fields=["state", "id"], name="task_state", condition=~Q(state=TaskState.COMPLETED.value)),
         ]
 
     def __str__(self) -> str:

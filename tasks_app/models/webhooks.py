@@ -5,6 +5,8 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
+from tasks_app.models.states import DeliveryState, WebhookState
+
 LANGUAGE = "case when {0}version = '' then {0}language else 'a2a-' || {0}version end"
 """The name of the language in SQL, as language_of() returns it; the columns may have a prefix."""
 
@@ -17,7 +19,7 @@ def language_of(version: str, language: str | None) -> str:
 class PushConfig(models.Model):
     """A webhook of a task, with its lease: one delivery is under way at a time, the oldest that waits."""
 
-    STATES: ClassVar = [("active", "active"), ("disabled", "disabled"), ("removed", "removed")]
+    STATES: ClassVar = [(state.value, state.value) for state in WebhookState]
 
     id = models.CharField(max_length=36, primary_key=True)
     task = models.ForeignKey("Task", models.CASCADE, db_constraint=False, db_index=False, related_name="webhooks")
@@ -42,7 +44,7 @@ class PushConfig(models.Model):
     token = models.TextField(default="", help_text="Sealed.")
     credentials = models.TextField(default="", help_text="Sealed.")
     secret = models.TextField(default="", help_text="Sealed: what deliveries are signed with.")
-    state = models.CharField(max_length=16, choices=STATES, default="active")
+    state = models.CharField(max_length=16, choices=STATES, default=WebhookState.ACTIVE.value)
     reason = models.CharField(max_length=255, default="", help_text="Why it is not active.")
     due_at = models.DateTimeField(null=True, help_text="When a waiting delivery is tried next.")
     rests_until = models.DateTimeField(
@@ -80,7 +82,7 @@ class PushConfig(models.Model):
 class Delivery(models.Model):
     """One event for one webhook. Each attempt makes the same body from the event log."""
 
-    STATES: ClassVar = [(state, state) for state in ("waiting", "delivered", "dead", "dropped", "superseded")]
+    STATES: ClassVar = [(state.value, state.value) for state in DeliveryState]
 
     id = models.CharField(max_length=36, primary_key=True, help_text="Sent as webhook-id, the same with every try.")
     config = models.ForeignKey(
@@ -98,7 +100,7 @@ class Delivery(models.Model):
     interim = models.BooleanField(
         default=False, db_default=False, help_text="A later delivery of the webhook says all that it says."
     )
-    state = models.CharField(max_length=16, choices=STATES, default="waiting")
+    state = models.CharField(max_length=16, choices=STATES, default=DeliveryState.WAITING.value)
     tries = models.PositiveIntegerField(default=0)
     status = models.PositiveSmallIntegerField(null=True, help_text="The HTTP status of the last answer.")
     error = models.CharField(max_length=255, default="", help_text="What was wrong with the last try.")
@@ -110,8 +112,12 @@ class Delivery(models.Model):
         constraints: ClassVar = [models.UniqueConstraint(fields=["config", "seq"], name="delivery_of_event")]
         indexes: ClassVar = [
             models.Index(fields=["task", "seq"], name="delivery_task"),
-            models.Index(fields=["config", "seq"], name="delivery_waiting", condition=Q(state="waiting")),
-            models.Index(fields=["state", "id"], name="delivery_state", condition=~Q(state="delivered")),
+            models.Index(
+                fields=["config", "seq"], name="delivery_waiting", condition=Q(state=DeliveryState.WAITING.value)
+            ),
+            models.Index(
+                fields=["state", "id"], name="delivery_state", condition=~Q(state=DeliveryState.DELIVERED.value)
+            ),
         ]
 
     def __str__(self) -> str:

@@ -25,6 +25,7 @@ from tasks_app.database.work import Do, DoSlowly
 from tasks_app.event_log import MOST, Full, Register, Remove, register, remove
 from tasks_app.ids import uuid7
 from tasks_app.models import PushConfig as Row
+from tasks_app.models.states import WebhookState
 from tasks_app.operations.operation import Await, Context, Done, Grant
 from tasks_app.operations.tasks import find
 from tasks_app.outbound import dialling as outbound
@@ -81,7 +82,9 @@ async def check_address(config: PushConfig) -> None:
 
 async def check_room(config: PushConfig, row: WebhookRow) -> None:
     """Raises InvalidParams for one webhook too many."""
-    others = Row.objects.filter(task_id=row.task_id).exclude(state="removed").exclude(config_id=row.config_id)
+    others = (
+        Row.objects.filter(task_id=row.task_id).exclude(state=WebhookState.REMOVED).exclude(config_id=row.config_id)
+    )
     if (await DoSlowly(others.count)) >= MOST:
         raise InvalidParams(full(config))
 
@@ -128,7 +131,7 @@ async def get(request: GetPushConfig, context: Context) -> Grant:
 
 def _find(task_id: str, request: GetPushConfig) -> Row | None:
     """The webhook of that id; without one the task's default, or the oldest that there is."""
-    mine = Row.objects.filter(task_id=task_id).exclude(state="removed")
+    mine = Row.objects.filter(task_id=task_id).exclude(state=WebhookState.REMOVED)
     # PostgreSQL refuses to look for U+0000.
     found = mine.filter(config_id=request.id).first() if request.id and "\0" not in request.id else None
     if found is None and (request.id is None or request.or_default):
@@ -139,7 +142,7 @@ def _find(task_id: str, request: GetPushConfig) -> Row | None:
 async def list_configs(request: ListPushConfigs, context: Context) -> Grant:
     """A2A 1.0, 3.1.9: oldest first."""
     head = await find(context, request.task_id, request.tenant)
-    rows = Row.objects.filter(task_id=head.task_id).exclude(state="removed").order_by("created_at", "id")
+    rows = Row.objects.filter(task_id=head.task_id).exclude(state=WebhookState.REMOVED).order_by("created_at", "id")
     if request.page_token:
         at, last_id = _place(request.page_token, head.task_id)
         rows = rows.filter(Q(created_at__gt=at) | Q(created_at=at, id__gt=last_id))
@@ -167,7 +170,7 @@ async def delete(request: DeletePushConfig, context: Context) -> Grant:
     head = await find(context, request.task_id, request.tenant)
     if "\0" not in request.id:
         now, config_id = clock.now(), request.id
-        named = Row.objects.filter(task_id=head.task_id, config_id=config_id).exclude(state="removed")
+        named = Row.objects.filter(task_id=head.task_id, config_id=config_id).exclude(state=WebhookState.REMOVED)
         if request.or_default and not (await DoSlowly(named.exists)):
             config_id = head.task_id
         # Once: whoever registers it again while this waits has another webhook.

@@ -7,6 +7,7 @@ from django.db.models import Model, Q, QuerySet
 
 from a2a.states import TaskState
 from tasks_app.models import Delivery, Exchange, Principal, Run, Task
+from tasks_app.models.states import DeliveryState
 
 M = TypeVar("M", bound=Model)
 
@@ -16,7 +17,7 @@ CANDIDATES = 500
 UNINDEXED_VALUES: dict[tuple[type[Model], str], str] = {
     (Task, "state"): TaskState.COMPLETED.value,
     (Exchange, "outcome"): "result",
-    (Delivery, "state"): "delivered",
+    (Delivery, "state"): DeliveryState.DELIVERED,
 }
 """The value that each partial index leaves out, because most rows have it."""
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from django.conf import settings
 from msgspec import Struct
 
+from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.schema import lacking
@@ -117,7 +118,7 @@ def _find_late_work() -> list[str]:
         age = (clock.shared() - since).total_seconds()
         lags.append(f"deliveries: the oldest that is due has waited for {age:.0f} s")
     # Any late task will do. There may be very many, and no index has them by age.
-    waiting = Task.objects.filter(state="submitted", status_at__lt=clock.now() - OVERDUE)
+    waiting = Task.objects.filter(state=TaskState.SUBMITTED, status_at__lt=clock.now() - OVERDUE)
     waiting = waiting.exclude(not_before__gt=clock.now())
     for agent, queue in waiting.values_list("agent", "queue")[:1]:
         lags.append(

@@ -30,12 +30,13 @@ from tasks_app.models import (
     Task,
     Turn,
 )
+from tasks_app.models.states import DeliveryState
 
 _KEY, _TASK, _TURN = IdempotencyKey._meta.db_table, Task._meta.db_table, Turn._meta.db_table
 _EXCHANGE, _BODY, _FILE = Exchange._meta.db_table, ExchangeBody._meta.db_table, File._meta.db_table
 _DELIVERY, _TRY = Delivery._meta.db_table, DeliveryTry._meta.db_table
 _TERMINAL = ", ".join(f"'{state.value}'" for state in sorted(TERMINAL, key=lambda state: state.value))
-DONE = ("delivered", "superseded")
+DONE = (DeliveryState.DELIVERED, DeliveryState.SUPERSEDED)
 """States of deliveries that are deleted when exchanges of the same age are."""
 
 
@@ -165,7 +166,8 @@ def _delete_deliveries(before: datetime, place: str, limit: int) -> Batch:
 # stays until the delivery is over.
 _OLD_TASKS = f"""
 select id, last_seq from {_TASK} t where id > %s and id < %s and status_at < %s and state in ({_TERMINAL})
-    and not (pushes and exists (select 1 from {_DELIVERY} d where d.task_id = t.id and d.state = 'waiting'))
+    and not (pushes and exists (
+        select 1 from {_DELIVERY} d where d.task_id = t.id and d.state = '{DeliveryState.WAITING}'))
 order by id limit %s
 """
 

@@ -12,8 +12,10 @@ from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log import MakeBody, body_of
+from tasks_app.event_log.moves import set_state
 from tasks_app.hints import hints
 from tasks_app.models import Delivery, PushConfig
+from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.operators.audit import Change, Operator, record_acts, state_changes
 from tasks_app.sealing import Unreadable, unseal
 from tasks_app.webhooks.again import Answer, no_delivery
@@ -88,7 +90,7 @@ def shown_body(row: Delivery, base: str | None = None) -> str:
 
 def oldest_due(patience: timedelta) -> datetime | None:
     """Return the time at which the oldest due delivery became due, if that is longer ago than `patience`."""
-    late = PushConfig.objects.filter(state="active", due_at__lt=clock.shared() - patience).order_by("due_at")
+    late = PushConfig.objects.filter(state=WebhookState.ACTIVE, due_at__lt=clock.shared() - patience).order_by("due_at")
     return late.values_list("due_at", flat=True).first()
 
 
@@ -105,14 +107,15 @@ def _locked(act: Any, delivery_id: str, by: Operator) -> None:
 
 
 def _give_up(delivery: Delivery, config: PushConfig, by: Operator) -> None:
-    if delivery.state != "waiting":
+    if delivery.state != DeliveryState.WAITING:
         raise ActRefused(f"It is {delivery.state} already.")
-    now, waiting = clock.shared(), Delivery.objects.filter(config_id=config.pk, state="waiting").order_by("seq")
+    now = clock.shared()
+    waiting = Delivery.objects.filter(config_id=config.pk, state=DeliveryState.WAITING).order_by("seq")
     head = waiting.values_list("pk", flat=True).first()
     end(waiting.filter(pk=delivery.pk), now, error=delivery.error or "An operator gave it up.")
-    record_acts(by, "give up", *state_changes([delivery], {delivery.pk: "waiting"}, "dead"))
+    record_acts(by, "give up", *state_changes([delivery], {delivery.pk: DeliveryState.WAITING}, DeliveryState.DEAD))
     # If another delivery came before this one, that one keeps the time of its next try.
-    if config.state == "active" and head == delivery.pk:
+    if config.state == WebhookState.ACTIVE and head == delivery.pk:
         PushConfig.objects.filter(pk=config.pk).update(due_at=now if waiting.exists() else None)
 
 
@@ -120,25 +123,23 @@ def _disable(config_id: str, by: Operator) -> None:
     now = clock.now()
     with transaction.atomic():
         locked(config_id)
-        if not PushConfig.objects.filter(pk=config_id, state="active").update(
-            state="disabled", reason=f"disabled by {by.name}"[:255], due_at=None, updated_at=now
-        ):
-            raise _other_state(config_id, "active")
-        waiting = Delivery.objects.filter(config_id=config_id, state="waiting")
+        mine, reason = PushConfig.objects.filter(pk=config_id), f"disabled by {by.name}"[:255]
+        if not set_state(mine, WebhookState.DISABLED, reason=reason, due_at=None, updated_at=now):
+            raise _other_state(config_id, WebhookState.ACTIVE)
+        waiting = Delivery.objects.filter(config_id=config_id, state=DeliveryState.WAITING)
         end(waiting, now, error="The webhook was disabled before this was delivered.")
-        _written("disable", config_id, by, "active", "disabled")
+        _written("disable", config_id, by, WebhookState.ACTIVE, WebhookState.DISABLED)
 
 
 def _enable(config_id: str, by: Operator) -> None:
     with transaction.atomic():
         config = locked(config_id)
-        if config and config.state == "disabled" and is_without_key(config, clock.shared()):
+        if config and config.state == WebhookState.DISABLED and is_without_key(config, clock.shared()):
             raise ActRefused("Its key has ended: its owner must register it again with another key.")
-        if not PushConfig.objects.filter(pk=config_id, state="disabled").update(
-            state="active", reason="", updated_at=clock.now()
-        ):
-            raise _other_state(config_id, "disabled")
-        _written("enable", config_id, by, "disabled", "active")
+        mine = PushConfig.objects.filter(pk=config_id, state=WebhookState.DISABLED)
+        if not set_state(mine, WebhookState.ACTIVE, reason="", updated_at=clock.now()):
+            raise _other_state(config_id, WebhookState.DISABLED)
+        _written("enable", config_id, by, WebhookState.DISABLED, WebhookState.ACTIVE)
 
 
 def _written(verb: str, config_id: str, by: Operator, before: str, after: str) -> None:

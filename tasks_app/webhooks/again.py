@@ -13,8 +13,10 @@ from msgspec import Struct
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
+from tasks_app.event_log.moves import set_state
 from tasks_app.hints import hints
 from tasks_app.models import Delivery, PushConfig
+from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.operators.audit import Operator, record_acts, state_changes
 from tasks_app.webhooks.heads import heads
 from tasks_app.webhooks.turns import locked_all
@@ -54,9 +56,9 @@ def _send_again(ids: Sequence[str], by: Operator) -> dict[str, Answer]:
         refusals = {id: _refusal(id, webhook_of, webhooks) for id in ids}
         chosen = [id for id, refusal in refusals.items() if not refusal]
         # The operator wants these very deliveries, so no later one may supersede them: they are not interim any more.
-        Delivery.objects.filter(pk__in=chosen).update(state="waiting", done_at=None, interim=False)
+        set_state(Delivery.objects.filter(pk__in=chosen), DeliveryState.WAITING, done_at=None, interim=False)
         states = {id: rows[id].state for id in chosen}
-        record_acts(by, "send again", *state_changes((rows[id] for id in chosen), states, "waiting"))
+        record_acts(by, "send again", *state_changes((rows[id] for id in chosen), states, DeliveryState.WAITING))
         held_up = _make_due(chosen, {id: webhooks[webhook_of[id]] for id in chosen})
     return {id: Answer(refusal=refusal, note=held_up.get(id, "")) for id, refusal in refusals.items()}
 
@@ -67,7 +69,7 @@ def _refusal(id: str, webhook_of: Mapping[str, str], webhooks: Mapping[str, Push
     webhook = webhooks.get(webhook_of[id])
     if webhook is None:
         return "Its webhook is no longer kept."
-    if webhook.state != "active":
+    if webhook.state != WebhookState.ACTIVE:
         return f"Its webhook is {webhook.state}: {webhook.reason or 'nothing is sent to it'}."
     return ""
 

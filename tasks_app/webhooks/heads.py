@@ -15,7 +15,9 @@ from msgspec import Struct
 
 from a2a.languages import push_of
 from tasks_app.event_log import GROWTH
+from tasks_app.event_log.moves import set_state
 from tasks_app.models import Delivery, PushConfig
+from tasks_app.models.states import DeliveryState
 
 STEPS_BYTES = 1_048_576
 """Bytes of whole bodies up to which a webhook gets one for each change of status."""
@@ -60,7 +62,7 @@ def heads(configs: Sequence[PushConfig]) -> dict[str, Delivery]:
 
 
 def _bounds(configs: Sequence[str]) -> list[_Bounds]:
-    waiting = Delivery.objects.filter(config_id=OuterRef("pk"), state="waiting")
+    waiting = Delivery.objects.filter(config_id=OuterRef("pk"), state=DeliveryState.WAITING)
     firm = waiting.filter(Q(interim=False) | Q(tries__gt=0))
     orders = (waiting.order_by("seq"), firm.order_by("seq"), waiting.order_by("-seq"))
     first, kept, newest = (Subquery(rows.values("seq")[:1]) for rows in orders)
@@ -79,8 +81,8 @@ def supersede(chosen: Sequence[Delivery], now: datetime) -> None:
     before = [Q(config_id=head.config_id, seq__lt=head.seq) for head in chosen if whole(head.spoken)]
     if not before:
         return
-    waiting = Delivery.objects.filter(state="waiting", interim=True, tries=0)
-    waiting.filter(reduce(or_, before)).update(state="superseded", done_at=now, error=SUPERSEDED)
+    waiting = Delivery.objects.filter(state=DeliveryState.WAITING, interim=True, tries=0)
+    set_state(waiting.filter(reduce(or_, before)), DeliveryState.SUPERSEDED, done_at=now, error=SUPERSEDED)
 
 
 def count_body(config: PushConfig, size: int, now: datetime, *, delivered: bool) -> None:

@@ -11,7 +11,9 @@ from django.db import transaction
 
 from tasks_app import clock
 from tasks_app.callers import access
+from tasks_app.event_log.moves import set_state
 from tasks_app.models import ApiKey, Delivery, PushConfig
+from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.webhooks.turns import end, has_key
 
@@ -38,7 +40,7 @@ def revoke(key: ApiKey, by: Operator) -> int | None:
 def end_webhooks_of(keys: Collection[int]) -> int:
     """Disable the webhooks of revoked keys, and give up their waiting deliveries. Return the number of webhooks."""
     with transaction.atomic():
-        mine = PushConfig.objects.filter(key__in=keys, state="active")
+        mine = PushConfig.objects.filter(key__in=keys, state=WebhookState.ACTIVE)
         return _end(list(mine.order_by("pk").values_list("pk", flat=True)), REVOKED)
 
 
@@ -49,7 +51,7 @@ def end_webhooks_without_key() -> int:
     """
     now = clock.shared()
     with transaction.atomic():
-        due = PushConfig.objects.filter(state="active", due_at__lte=now)
+        due = PushConfig.objects.filter(state=WebhookState.ACTIVE, due_at__lte=now)
         revoked = due.filter(key__revoked_at__isnull=False)
         expired = due.filter(key__revoked_at=None, key__expires_at__lte=now)
         both = ((revoked, REVOKED), (expired, EXPIRED))
@@ -65,7 +67,7 @@ def _end(ids: list[str], reason: str) -> int:
     now, count = clock.shared(), 0
     for place in range(0, len(ids), AT_ONCE):
         some = ids[place : place + AT_ONCE]
-        active = PushConfig.objects.filter(pk__in=some, state="active")
-        count += active.update(state="disabled", reason=reason, due_at=None, updated_at=now)
-        end(Delivery.objects.filter(config_id__in=some, state="waiting"), now, error=UNSENT)
+        chosen = PushConfig.objects.filter(pk__in=some)
+        count += set_state(chosen, WebhookState.DISABLED, reason=reason, due_at=None, updated_at=now)
+        end(Delivery.objects.filter(config_id__in=some, state=DeliveryState.WAITING), now, error=UNSENT)
     return count

@@ -14,7 +14,9 @@ from django.db.models import Case, DateTimeField, Exists, F, OuterRef, Q, QueryS
 from msgspec import Struct
 
 from tasks_app import clock
+from tasks_app.event_log.moves import move, set_state
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
+from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.webhooks.heads import count_body, due_after, heads, supersede
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import TryResult, next_try, verdict
@@ -62,7 +64,7 @@ def has_key(now: datetime) -> Q:
 def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:
     """Return the webhooks that are due and within all limits, longest due first."""
     free = Q(lease_until=None) | Q(lease_until__lt=now)
-    rows = PushConfig.objects.filter(free, has_key(now), state="active", due_at__lte=now).order_by("due_at")
+    rows = PushConfig.objects.filter(free, has_key(now), state=WebhookState.ACTIVE, due_at__lte=now).order_by("due_at")
     pairs, hosts, owners = busy.full()
     if hosts:
         rows = rows.exclude(host__in=hosts)
@@ -164,7 +166,8 @@ def settle(turn: Turn, result: TryResult, began: datetime, ended: datetime, chan
         delivery.tries, delivery.status, delivery.error = delivery.tries + 1, result.status, result.error
         if mine and verdict(result) == "delivered":
             # Even if the delivery was dropped or given up during the try, it has arrived.
-            delivery.state, delivery.done_at = "delivered", now
+            move(delivery, DeliveryState.DELIVERED)
+            delivery.done_at = now
         delivery.save(update_fields=["tries", "status", "error", "state", "done_at"])
         if mine:
             _decide(turn, config, delivery, result, now, chance)
@@ -173,23 +176,24 @@ def settle(turn: Turn, result: TryResult, began: datetime, ended: datetime, chan
 def _decide(
     turn: Turn, config: PushConfig, delivery: Delivery, result: TryResult, now: datetime, chance: float
 ) -> None:
-    mine = Delivery.objects.filter(config_id=config.pk, state="waiting")
+    mine = Delivery.objects.filter(config_id=config.pk, state=DeliveryState.WAITING)
     decision = verdict(result)
     delivered = decision == "delivered"
     late = now - delivery.created_at >= timedelta(hours=settings.A2A_DELIVERY_HOURS)
     # The webhook was registered again during the try. A success still counts; a failure was that of the former address.
     outdated = config.updated_at != turn.updated_at and not delivered
     again = now
-    if not outdated and delivery.state == "waiting" and decision == "again" and not late:
+    if not outdated and delivery.state == DeliveryState.WAITING and decision == "again" and not late:
         again = next_try(result, delivery.tries, now, chance)
     elif not outdated and not delivered:
         end(mine.filter(pk=delivery.pk), now)
     config.lease_owner = config.lease_until = None
-    if decision == "gone" and not outdated and config.state == "active":
-        config.state, config.reason = "disabled", "its receiver answered 410 Gone"
+    if decision == "gone" and not outdated and config.state == WebhookState.ACTIVE:
+        move(config, WebhookState.DISABLED)
+        config.reason = "its receiver answered 410 Gone"
         end(mine, now, error="The webhook was disabled before this was tried.")
     count_body(config, result.size, now, delivered=delivered)
-    config.due_at = due_after(config, mine, again, delivered=delivered) if config.state == "active" else None
+    config.due_at = due_after(config, mine, again, delivered=delivered) if config.state == WebhookState.ACTIVE else None
     config.updated_at = now
     config.save(update_fields=WRITTEN)
 
@@ -197,8 +201,8 @@ def _decide(
 def end(waiting: QuerySet[Delivery], now: datetime, **error: str) -> None:
     """End waiting deliveries as dead, or as delivered if they were acknowledged before they were sent again."""
     acknowledged = DeliveryTry.objects.filter(delivery_id=OuterRef("pk"), status__gte=200, status__lt=300)
-    waiting.filter(Exists(acknowledged)).update(state="delivered", done_at=now)
-    waiting.update(state="dead", done_at=now, **error)
+    set_state(waiting.filter(Exists(acknowledged)), DeliveryState.DELIVERED, done_at=now)
+    set_state(waiting, DeliveryState.DEAD, done_at=now, **error)
 
 
 def release(turn: Turn) -> None:
@@ -214,7 +218,7 @@ def postpone(turn: Turn, seconds: float, sentence: str) -> None:
         locked(turn.config)
         due_at = clock.shared() + timedelta(seconds=seconds)
         mine = PushConfig.objects.filter(pk=turn.config, lease_owner=turn.lease)
-        mine.filter(state="active").update(due_at=due_at, reason=sentence[:255])
+        mine.filter(state=WebhookState.ACTIVE).update(due_at=due_at, reason=sentence[:255])
         mine.update(lease_owner=None, lease_until=None)
 
 

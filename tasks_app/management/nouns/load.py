@@ -6,12 +6,13 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Count, Min, Q
 
+from a2a.states import UNFINISHED, TaskState
 from tasks_app.management.arguments import add_limit
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import Task
 
-QUEUED, RUNNING = Count("id", filter=Q(state="submitted")), Count("id", filter=Q(state="working"))
-OLDEST = Min("created_at", filter=Q(state="submitted"))
+QUEUED, RUNNING = Count("id", filter=Q(state=TaskState.SUBMITTED)), Count("id", filter=Q(state=TaskState.WORKING))
+OLDEST = Min("created_at", filter=Q(state=TaskState.SUBMITTED))
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -19,7 +20,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
-    unfinished = Task.objects.filter(state__in=["submitted", "working"])
+    unfinished = Task.objects.filter(state__in=UNFINISHED)
     total = unfinished.aggregate(queued=QUEUED, running=RUNNING)
     most = {"owner": settings.A2A_OWNER_TASKS, "agent": settings.A2A_AGENT_TASKS, "all": settings.A2A_TASKS}
     printer.print_line({"owner": None, "agent": None, **total, "most": most})
