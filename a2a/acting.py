@@ -3,6 +3,7 @@
 A value that means nothing is an AgentMistake, which names the line of the yield that gave it.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -70,6 +71,18 @@ def _give_now(run: Run, value: Any, give: GiveNow, values: Any) -> bool:
         return give(taken(run, value))
     except WrongValue as error:
         raise located(run, error, at_yield(values)) from None
+
+
+def act_here(run: Run, give: GiveNow) -> None:
+    """Let an agent of any form act, in this thread, which has no event loop."""
+
+    async def give_here(action: Action) -> None:
+        give(action)
+
+    if run.agent.blocks:
+        act_now(run, give)
+    else:
+        asyncio.run(act(run, give_here))
 
 
 def taken(run: Run, value: Any) -> Action:

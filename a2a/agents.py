@@ -75,9 +75,14 @@ class Agent(Struct, frozen=True, kw_only=True):
     """Media types of its results."""
 
     @property
+    def blocks(self) -> bool:
+        """True if its function is not async: it blocks the thread that calls it."""
+        return self.form in {"function", "generator"}
+
+    @property
     def is_async(self) -> bool:
         """True if its runs share an event loop. Any other run takes a thread, for the agent or to watch its process."""
-        return self.form in {"coroutine", "async generator"} and not self.isolation
+        return not self.blocks and not self.isolation
 
     def is_quick(self, message: Message) -> bool:
         """Return whether a conversation that begins with this message is answered inside the call."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from a2a.acting import act, act_now
+from a2a.acting import act_here
 from a2a.agents import Agent, define, registry
 from a2a.callers import Caller
 from a2a.dialects.json.json_1_0 import encodable
@@ -119,23 +119,13 @@ def _play(
         events.append(event)
         return ends_run(action)
 
-    _let_act(run, give)
+    if not agent.blocks and _loop_runs():
+        raise RuntimeError("play has an event loop of its own: in an async test, await asyncio.to_thread(play, ...)")
+    act_here(run, give)
     if not (actions and ends_run(actions[-1])):
         events.append(scribe.status(TaskState.COMPLETED, NOW))
     forgotten = run.drafts.forgotten(agent.name)
     return Played(actions=tuple(actions), task=fold(None, events), forgotten=forgotten, run=run)
-
-
-def _let_act(run: Run, give: Callable[[Action], bool]) -> None:
-    async def give_on(action: Action) -> None:
-        give(action)
-
-    if run.agent.form in {"function", "generator"}:
-        act_now(run, give)
-    elif _loop_runs():
-        raise RuntimeError("play has an event loop of its own: in an async test, await asyncio.to_thread(play, ...)")
-    else:
-        asyncio.run(act(run, give_on))
 
 
 def _loop_runs() -> bool:

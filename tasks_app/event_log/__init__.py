@@ -3,20 +3,10 @@
 Nothing else in the service updates a task, and nothing here knows who waits: after a commit `notify` passes on hints.
 """
 
-from tasks_app.event_log.append import (
-    PUSHING,
-    UNHEARD,
-    Append,
-    Appended,
-    Pushing,
-    Unheard,
-    append_many,
-    change,
-    last_status,
-    sources,
-)
+from tasks_app.event_log.append import Append, append_many, change
 from tasks_app.event_log.as_of import LONG, Long, ReadAsOf, read_as_of, read_as_of_many, recent
 from tasks_app.event_log.bodies import MakeBody, NoBody, body_of, make_bodies
+from tasks_app.event_log.changes import PUSHING, UNHEARD, Appended, Pushing, Unheard, last_status, sources
 from tasks_app.event_log.claim import Claim, Renew, claim, leased, release_all, renew
 from tasks_app.event_log.create import Create, FindKey, Known, create_many, find_key_many
 from tasks_app.event_log.exchanges import record

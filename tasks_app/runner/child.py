@@ -1,6 +1,5 @@
 """The inside of a child process: it makes the run, lets the agent act in its main thread, and sends what it says."""
 
-import asyncio
 import contextlib
 import ctypes
 import faulthandler
@@ -18,7 +17,7 @@ from typing import Any, NoReturn
 
 from msgspec.structs import replace
 
-from a2a.acting import act, act_now
+from a2a.acting import act_here
 from a2a.agents import Agent, registry
 from a2a.mistakes import AgentMistake
 from a2a.run import Action, Failure, Retry, Run
@@ -153,11 +152,5 @@ def _act(run: Run, send: Callable[[FromChild], None]) -> None:
         send(given(action, run.drafts.forgotten(run.agent.name) if last else ()))
         return last
 
-    async def give_on(action: Action) -> None:
-        give(action)
-
-    if run.agent.form in {"function", "generator"}:
-        act_now(run, give)
-    else:
-        asyncio.run(act(run, give_on))
+    act_here(run, give)
     send(Done(forgotten=run.drafts.forgotten(run.agent.name)))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, OperationalError
 from django.utils import timezone
+from msgspec.structs import replace
 
 from a2a.dialects.json.json_1_0 import document, task_of
 from a2a.events import MessageAdded, StatusChanged, apply
@@ -40,7 +41,7 @@ from tasks_app.models import Event, Exchange, ExchangeBody, IdempotencyKey, Run,
 from tasks_app.upkeep import leases
 from tasks_app.upkeep.leases import reclaim_tasks
 from tests.conftest import Person, on_postgres
-from tests.operations.asking import text_of
+from tests.operations.asking import message, text_of
 from tests.operations.rows import LONG_AGO, addition, chunk, creation, expire, forget, status, wish
 
 claim_module: Any = import_module("tasks_app.event_log.claim")
@@ -107,6 +108,14 @@ def test_a_group_of_appends_gives_each_its_number(owner: Person) -> None:
     results = append_many([addition(task_id, chunk("a"), chunk("b")) for task_id in ids[:4]])
     assert results == [Appended(3, False)] * 4
     assert dict(Task.objects.values_list("id", "last_seq")) == dict(zip(ids, [3, 3, 3, 3, 1], strict=True))
+
+
+def test_a_copy_of_a_change_counts_its_events_once(owner: Person) -> None:
+    (task_id,) = made(owner)
+    item = addition(task_id, MessageAdded(message=message("hello")), chunk("a"))
+    copy = replace(item, after=1)
+    assert (copy.size, copy.messages, copy.last_message) == (item.size, 1, 1)
+    assert item.size == sum(len(event.payload) for event in item.events)
 
 
 def test_an_append_whose_key_is_known_is_refused_whole(owner: Person) -> None:

@@ -1,0 +1,85 @@
+"""Appending on SQLite: item by item, in one transaction."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.backends.utils import CursorWrapper
+
+from tasks_app import clock
+from tasks_app.database.prepared import prepared
+from tasks_app.database.rows import EVENTS, VISIBLE, sqlite_time
+from tasks_app.event_log.changes import (
+    UNHEARD,
+    Appended,
+    Change,
+    Outcome,
+    Unheard,
+    further_rows,
+    numbered,
+    register_with,
+)
+from tasks_app.event_log.outbox import write_deliveries
+from tasks_app.event_log.snapshots import stale, write_snapshot
+from tasks_app.models import Task
+
+_TASK = Task._meta.db_table
+_UPDATE = f"""
+update {_TASK} as t set last_seq = last_seq + %s, state = coalesce(%s, state), status = coalesce(%s, status),
+    status_at = coalesce(%s, status_at), tries = tries + %s, wants = coalesce(%s, wants),
+    size = size + %s, messages = messages + %s,
+    lease_owner = case when %s then null else lease_owner end,
+    lease_until = case when %s then null else lease_until end, deadline = case when %s then null else deadline end,
+    not_before = case when %s then %s else not_before end,
+    run_seq = case when %s is null then run_seq else last_seq + %s end,
+    message_seq = coalesce(last_seq + %s, message_seq)
+where id = %s and (%s is null or attempt = %s) and (%s is null or run_seq = %s) and (%s is null or %s = {VISIBLE})
+    and (%s is null or message_seq <= %s) and (%s is null or lease_until < %s)
+    and (%s is null or (size + %s <= %s and messages + %s <= %s)) and state in ({{marks}})
+returning last_seq, snapshot_seq, pushes, size
+"""
+
+
+def append_group(items: Sequence[Change]) -> list[Outcome]:
+    with transaction.atomic(), prepared() as cursor:
+        return [_append_one(cursor, item) for item in items]
+
+
+def _append_one(cursor: CursorWrapper, item: Change) -> Appended | Unheard | None:
+    at = item.status_at and sqlite_time(item.status_at)
+    before = item.lease_before and sqlite_time(item.lease_before)
+    due = None if item.delay is None else sqlite_time(clock.now() + timedelta(seconds=item.delay))
+    cursor.execute(
+        _UPDATE.format(marks=", ".join(["%s"] * len(item.sources))),
+        (
+            len(item.events), item.state, item.status, at, item.tries, item.wants, item.size, item.messages,
+            item.frees, item.frees, item.frees,
+            item.frees, due, item.after, len(item.events), item.last_message,
+            item.task_id, item.attempt, item.attempt, item.after, item.after, item.sight, item.sight,
+            item.heard, item.heard, before, before,
+            item.most_size, item.size, item.most_size, item.messages, item.most_messages, *item.sources,
+        ),
+    )  # fmt: skip
+    found = cursor.fetchone()
+    if found is None:
+        return _refused(cursor, item)
+    seq, snapshot_seq, pushes, size = found
+    if item.snapshot is not None and item.snapshot.seq == seq:
+        write_snapshot(cursor, item.snapshot)
+        snapshot_seq = seq
+    events = numbered(item, seq)
+    EVENTS.write(cursor, events)
+    for table, rows in further_rows([item]):
+        table.write(cursor, rows)
+    if item.webhook:
+        register_with(cursor, item.webhook)
+    if pushes or item.webhook:
+        write_deliveries(cursor, {item.task_id: events})
+    return Appended(seq, stale(seq, snapshot_seq, item.state, size))
+
+
+def _refused(cursor: CursorWrapper, item: Change) -> Unheard | None:
+    if item.heard is None:
+        return None
+    cursor.execute(f"select 1 from {_TASK} where id = %s and message_seq > %s", (item.task_id, item.heard))
+    return UNHEARD if cursor.fetchone() else None
