@@ -6,13 +6,14 @@ which is in the process, takes them one by one.
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from django.db import connection, models
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
+from a2a.documents import EventKind
 from tasks_app.masking import mask_trace
 from tasks_app.models import (
     Delivery,
@@ -77,7 +78,7 @@ class EventRow(Row, kw_only=True, gc=False):
     task_id: str
     seq: int
     """In an append: the distance from the last one, counted from 1."""
-    kind: str
+    kind: EventKind
     payload: str
     state: str | None
     actor: str
@@ -274,7 +275,9 @@ def sight_of(task_id: str, tenant_id: int, owner_id: int) -> str:
 
 
 def _plain(hint: Any) -> type:
-    """The type of a column without its None."""
+    """The type of a column without its None; a column of a few words is text."""
+    if get_origin(hint) is Literal:
+        return str
     kinds = [kind for kind in get_args(hint) if kind is not type(None)]
     kind: type = kinds[0] if kinds else hint
     return kind

@@ -8,7 +8,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 from django.db import DatabaseError, InterfaceError
 from msgspec import Struct
@@ -19,7 +19,7 @@ from a2a.events import fold
 from a2a.languages import push_of
 from a2a.types import Task as TaskValue
 from tasks_app.database.work import Work
-from tasks_app.event_log.read import read_snapshot
+from tasks_app.event_log.read import event_row, read_snapshot
 from tasks_app.models import Event, Task
 
 log = logging.getLogger(__name__)
@@ -115,11 +115,7 @@ def _event(item: MakeBody) -> EventDocument:
     if row is None:
         raise LookupError(f"task {item.task_id} has no event {item.seq}")
     kind, payload, state, context_id = row
-    return _document(item.task_id, context_id, item.seq, kind, payload, state)
-
-
-def _document(task_id: str, context_id: str, seq: int, kind: Any, payload: str, state: str | None) -> EventDocument:
-    return EventDocument(task_id=task_id, context_id=context_id, seq=seq, kind=kind, payload=payload, state=state)
+    return event_row(item.task_id, context_id, item.seq, kind, payload, state)
 
 
 def _task_as_of(event: EventDocument, folds: Folds | None) -> TaskDocument:
@@ -147,4 +143,4 @@ def _fold_on(task_id: str, seq: int, base: _Folded | None) -> _Folded:
     if task is None and not tail:
         raise LookupError(f"task {task_id} has no events")
     size += sum(len(payload) for _, _, payload in tail)
-    return _Folded(fold(task, (event_of(_document(task_id, "", *row, None)) for row in tail)), seq, size)
+    return _Folded(fold(task, (event_of(event_row(task_id, "", *row, None)) for row in tail)), seq, size)

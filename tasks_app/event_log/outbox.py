@@ -7,6 +7,7 @@ has one. A row says only which event goes to which webhook: bodies.py makes the 
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import cast
 
 from django.db import transaction
 from django.db.backends.utils import CursorWrapper
@@ -44,9 +45,8 @@ def deliveries(webhook: str, language: str, events: Sequence[EventRow], now: dat
     """Return a row for each event of which webhooks of the language hear."""
     (push, version), rows = push_of(language), []
     for event in events:
-        kind: EventKind = event.kind  # type: ignore[assignment]  # the column is text
-        if push.has(kind, event.state):
-            interim = push.whole_task and kind == "statusUpdate" and event.state not in QUIET
+        if push.has(event.kind, event.state):
+            interim = push.whole_task and event.kind == "statusUpdate" and event.state not in QUIET
             rows.append(
                 DeliveryRow(
                     id=uuid7(), config_id=webhook, task_id=event.task_id, seq=event.seq, version=version,
@@ -162,8 +162,10 @@ def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, moved: bo
     task_id, now = webhook.task_id, clock.shared()
     if _has_heard(task_id, seq, webhook) or _tellings(known) >= TELLINGS:
         return
-    event = Event.objects.values("kind", "state").get(task_id=task_id, seq=seq)
-    end = EventRow(task_id=task_id, seq=seq, payload="", actor="", created_at=now, **event)
+    kind, state = Event.objects.values_list("kind", "state").get(task_id=task_id, seq=seq)
+    end = EventRow(
+        task_id=task_id, seq=seq, kind=cast(EventKind, kind), payload="", state=state, actor="", created_at=now
+    )
     for row in deliveries(webhook.id, language_of(webhook.version, webhook.language), [end], now):
         # An event has one delivery for each id: what became of it with the webhook that had the id before is over.
         written = {"version": row.version, "language": row.language, "created_at": now}

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import orjson
 from msgspec import Struct
@@ -251,8 +251,10 @@ def read_tails(tails: Sequence[tuple[str, int, int]], such: str = "") -> dict[st
     return out
 
 
-def event_row(task_id: str, context_id: str, seq: int, kind: Any, payload: str, state: str | None) -> EventDocument:
-    return EventDocument(task_id=task_id, context_id=context_id, seq=seq, kind=kind, payload=payload, state=state)
+def event_row(task_id: str, context_id: str, seq: int, kind: str, payload: str, state: str | None) -> EventDocument:
+    """Return the document of an event; the log holds kinds of events only."""
+    event = cast(EventKind, kind)
+    return EventDocument(task_id=task_id, context_id=context_id, seq=seq, kind=event, payload=payload, state=state)
 
 
 def task_read(row: TaskColumns, tail: Sequence[EventDocument]) -> TaskRead:

@@ -56,7 +56,7 @@ class Reader:
         """The next events, at once; none when the log has no more."""
         wish = ReadEvents(task_id=self.task_id, after=self.cursor, context_id=self.context_id)
         known = self.known
-        events: list[EventDocument] = await bridge.ask(wish, settings.A2A_LEASE_SECONDS)
+        events = await bridge.ask(wish, settings.A2A_LEASE_SECONDS)
         if not events and self.known == known:
             self.known = self.cursor  # A hint of what is not there: waiting for it would spin.
         if events:

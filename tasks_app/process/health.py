@@ -106,7 +106,7 @@ async def find_lags() -> list[str]:
     """Return sentences about delays of a process that can do its work."""
     try:
         async with asyncio.timeout(PATIENCE):
-            lags: list[str] = await bridge.ask(DoApart(_find_late_work))
+            lags = await bridge.ask(DoApart(_find_late_work))
     except Exception:  # noqa: BLE001  # find_problems() reports the database
         lags = []
     return processes.troubles() + bridge.lags(settings.A2A_CALL_SECONDS) + lags

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Literal, cast
+from typing import Literal
 
 from django.conf import settings
 from django.db import DatabaseError
@@ -164,7 +164,7 @@ class Execution:
         context_id = self.read.document.context_id
         wish = ReadEvents(task_id=self.task_id, after=self.seen, context_id=context_id)
         try:
-            return cast(list[EventDocument], await bridge.ask(wish))
+            return await bridge.ask(wish)
         except AWAY as error:
             log.warning("task %s attempt %d: its messages were not read: %s", self.task_id, self.read.attempt, error)
             return []

@@ -75,8 +75,7 @@ class Heartbeat:
         if not runs:
             return set()
         attempts = tuple((task_id, run.read.attempt) for task_id, run in runs.items())
-        kept: set[str] = bridge.do(Renew(worker=self.worker, held=attempts))
-        return kept
+        return bridge.do(Renew(worker=self.worker, held=attempts))
 
     async def check(self, run: Execution) -> None:
         """Stop the run if its task is not its own any more: a hint says so, and only the row knows."""

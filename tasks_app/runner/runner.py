@@ -147,7 +147,7 @@ class Runner:
         if not wants:
             return [], False
         self.doubtful = True
-        claimed: list[TaskRead] = bridge.do(Claim(worker=self.worker, wants=tuple(wants)))
+        claimed = bridge.do(Claim(worker=self.worker, wants=tuple(wants)))
         self.doubtful = False
         more = [self.turns.served(want, claimed) for want in wants]
         return self._runs_of(claimed), any(more)
@@ -160,7 +160,7 @@ class Runner:
         """Runs of tasks that became this process's by a claim whose answer was lost with its connection."""
         # Those at work first: one that ends meanwhile is not taken for a task without a run.
         known = {(run.task_id, run.read.attempt) for run in self._at_work()} | set(self.unwritten)
-        reads: list[TaskRead] = bridge.do(Do(partial(leased, self.worker, known)))
+        reads = bridge.do(Do(partial(leased, self.worker, known)))
         self.doubtful = False
         if reads:
             log.info("%d tasks were claimed by a call that was not answered: they are begun now", len(reads))

@@ -25,7 +25,7 @@ BATCH = 50
 
 def expire() -> int:
     """End the tasks that have waited too long, with the reason; return their number."""
-    now: datetime = bridge.do(DoApart(clock.shared))
+    now = bridge.do(DoApart(clock.shared))
     ended = 0
     for item in bridge.do(DoApart(partial(_end_overdue, now))):
         try:

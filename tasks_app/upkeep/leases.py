@@ -34,7 +34,7 @@ def reclaim_tasks(renew: Callable[[], None] = lambda: None) -> int:
     was set forward: the time is read first, and the leases of this process are renewed after that.
     """
     began = time.monotonic()
-    now: datetime = bridge.do(DoApart(clock.shared))
+    now = bridge.do(DoApart(clock.shared))
     if time.monotonic() - began > max(settings.A2A_LEASE_SECONDS / 3, SLOW):
         # While the database hung, other processes could not renew their leases either.
         log.warning("the database hung for %.0f s: the next sweep looks at leases", time.monotonic() - began)
@@ -49,7 +49,7 @@ def reclaim_tasks(renew: Callable[[], None] = lambda: None) -> int:
 
 
 def _reclaim_batch(now: datetime) -> int:
-    expired: list[Task] = bridge.do(Do(partial(_find_expired, now)))
+    expired = bridge.do(Do(partial(_find_expired, now)))
     return sum(_reclaim(task, now) for task in expired)
 
 

@@ -33,7 +33,7 @@ class Answer(Struct, frozen=True):
 
 def send_again(ids: Sequence[str], by: Operator) -> dict[str, Answer]:
     """Set deliveries waiting again; each webhook gets its own in the order of events. Return an answer for each id."""
-    answers: dict[str, Answer] = bridge.do(Do(partial(_send_again, list(dict.fromkeys(ids)), by)))
+    answers = bridge.do(Do(partial(_send_again, list(dict.fromkeys(ids)), by)))
     hints.due()
     return answers
 

@@ -135,7 +135,7 @@ class Sender:
         if not await bridge.ask(DoApart(lambda: turns.due(clock.shared(), busy).exists())):
             return False
         # The lease begins when the lane runs the function, so a busy lane does not shorten it.
-        taken: list[Turn] = await bridge.ask(Do(lambda: turns.take(self.worker, free, busy)), UNLIMITED)
+        taken = await bridge.ask(Do(lambda: turns.take(self.worker, free, busy)), UNLIMITED)
         for turn in taken:
             task = asyncio.get_running_loop().create_task(self._send(turn))
             self.running[task] = turn
