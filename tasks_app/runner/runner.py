@@ -18,7 +18,7 @@ from functools import partial
 from django.conf import settings
 
 from a2a.agents import Agent, registry
-from a2a.states import TERMINAL
+from a2a.states import QUIET
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log import Claim, TaskRead, Want, leased
@@ -252,7 +252,7 @@ class Runner:
 
     def _heard(self, news: list[Reached]) -> None:
         """On the thread that committed."""
-        mine = [item for item in news if item.task_id in self.running and (item.message or item.state in TERMINAL)]
+        mine = [item for item in news if item.task_id in self.running and (item.message or item.state in QUIET)]
         if mine and self.control is not None:
             self.control.call(self._act, mine)
 
@@ -261,7 +261,7 @@ class Runner:
             run = self.running.get(item.task_id)
             if run is None or run.finishing:
                 continue
-            if item.state in TERMINAL:
+            if item.state in QUIET:
                 asyncio.get_running_loop().create_task(self.heartbeat.check(run))
             else:
                 run.look()
