@@ -10,13 +10,12 @@ from typing import Any
 
 import httpx
 import pytest
-from django.http import HttpRequest
 
 from a2a.errors import Unavailable
 from tasks_app.callers.account import Account
 from tasks_app.off_loop import LARGE, SWITCH_SECONDS, off_loop
 from tasks_app.process.connections import COMPLETE
-from tasks_app.transports import bodies, calls, jsonrpc
+from tasks_app.transports import bodies, handling, receiving
 from tasks_app.transports.bodies import SMALL, STRANGERS, Gone, Intake, strangers
 from tasks_app.transports.http import Refusal
 from tests.conftest import NO_TLS, PATIENCE, Server
@@ -200,11 +199,13 @@ def test_large_answers_are_put_together_and_searched_off_the_loop(
     async def answer() -> None:
         work: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         work.set_result([SimpleNamespace(payload=payload) for payload in (b"x" * size, None, b"x")])
-        await jsonrpc._replies(work)
-        await calls._linked(b"x" * (size + 1), HttpRequest())
+        batch: Any = SimpleNamespace(work=work)
+        await receiving.Batch.payload(batch)
+        call: Any = None
+        await handling._linked(b"x" * (size + 1), call)
 
-    monkeypatch.setattr(jsonrpc, "_joined_replies", noted)
-    monkeypatch.setattr(calls, "linked", noted)
+    monkeypatch.setattr(receiving, "_array", noted)
+    monkeypatch.setattr(handling, "_with_links", noted)
     asyncio.run(answer())
     assert names == [thread] * 2
 
