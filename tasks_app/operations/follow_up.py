@@ -16,7 +16,7 @@ from a2a.states import INTERRUPTED, TERMINAL, TaskState
 from a2a.types import Message, Status
 from tasks_app import clock
 from tasks_app.callers.access import for_agents, sight
-from tasks_app.callers.account import account
+from tasks_app.callers.accounts import account
 from tasks_app.database.rows import KeyRow, WebhookRow
 from tasks_app.event_log import Append, FindKey, Full, Head, ReadTask, change
 from tasks_app.files import StoredParts

@@ -14,7 +14,7 @@ from a2a.run import Run, Wants
 from a2a.types import Role
 from tasks_app import clock
 from tasks_app.callers.access import check_tenant
-from tasks_app.callers.account import account
+from tasks_app.callers.accounts import account
 from tasks_app.database.rows import KeyRow
 from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import FindKey, Known

@@ -17,7 +17,7 @@ from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
 from tasks_app.runner.runner import runner
 from tasks_app.upkeep import processes
-from tasks_app.upkeep.sweeper import sweeper
+from tasks_app.upkeep.sweeps import sweeper
 from tasks_app.webhooks import oldest_due, sender
 
 log = logging.getLogger(__name__)

@@ -17,16 +17,16 @@ from tasks_app.database.work import Do
 from tasks_app.event_log import release_all
 from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.recording import recorder
-from tasks_app.hints.broadcast import broadcast
 from tasks_app.hints.dispatch import CeleryDispatcher, LocalDispatcher
-from tasks_app.process.census import census
+from tasks_app.hints.redis_group import broadcast
+from tasks_app.process.counting import census
 from tasks_app.process.memory import return_large_blocks
 from tasks_app.runner.doors import doors
 from tasks_app.runner.runner import runner
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.processes import process_row, trouble_sources
 from tasks_app.upkeep.retention import retention_loop
-from tasks_app.upkeep.sweeper import sweeper
+from tasks_app.upkeep.sweeps import sweeper
 from tasks_app.webhooks import sender
 
 log = logging.getLogger(__name__)

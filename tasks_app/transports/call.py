@@ -14,7 +14,7 @@ from a2a.choice import Endpoint
 from a2a.envelopes import Id, Wrapping, wrap
 from a2a.errors import Error, Internal, Unavailable
 from tasks_app.callers.access import Caller
-from tasks_app.callers.account import Holding
+from tasks_app.callers.accounts import Holding
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.transports.keys import authenticate
 

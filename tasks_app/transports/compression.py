@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import patch_vary_headers
 
-from tasks_app.callers.account import Holding
+from tasks_app.callers.accounts import Holding
 from tasks_app.off_loop import LARGE, off_loop
 
 LEAST = 8_192

@@ -19,7 +19,7 @@ from a2a.files import MARK
 from a2a.language import Language, Method
 from a2a.requests import GetExtendedCard, Request, SendMessage, delivered_in
 from tasks_app.callers.access import Caller, digests
-from tasks_app.callers.account import Holding, account
+from tasks_app.callers.accounts import Holding, account
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links

@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
 from a2a import sse
-from tasks_app.callers.account import Holding
+from tasks_app.callers.accounts import Holding
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.call import Call, Reply
 from tasks_app.transports.compression import compressed

@@ -15,7 +15,7 @@ from a2a.language import Language
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message
 from tasks_app.callers.access import FindCaller
-from tasks_app.callers.account import Holding
+from tasks_app.callers.accounts import Holding
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log.readers import Reader, readers
 from tasks_app.exchanges.exchange import OpenExchange

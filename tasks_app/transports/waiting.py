@@ -12,7 +12,7 @@ from a2a.errors import Error, Unauthenticated
 from a2a.files import MARK
 from a2a.language import Language
 from tasks_app.callers.access import FindCaller
-from tasks_app.callers.account import Holding
+from tasks_app.callers.accounts import Holding
 from tasks_app.database.bridge import bridge
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder

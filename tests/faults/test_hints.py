@@ -11,7 +11,7 @@ from channels.layers import channel_layers
 
 from tasks_app.hints import Hints, Reached
 from tasks_app.hints import hints as ours
-from tasks_app.hints.broadcast import GROUP, WAITING, Broadcast, encode_message, message, news_of
+from tasks_app.hints.redis_group import GROUP, WAITING, Broadcast, encode_message, message, news_of
 from tests import servers
 from tests.conftest import until
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 import redis
 
-from tasks_app.hints.broadcast import GROUP
+from tasks_app.hints.redis_group import GROUP
 from tests.faults.clients import PATIENCE, Client, assert_whole, client, inputs, listening
 from tests.faults.conftest import Plant
 from tests.faults.nodes import Node

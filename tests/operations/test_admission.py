@@ -15,13 +15,13 @@ from django.test import AsyncClient, AsyncRequestFactory
 from a2a.errors import RateLimited, Unavailable
 from a2a.requests import CancelTask
 from a2a.states import TaskState
-from tasks_app.callers.account import Account
+from tasks_app.callers.accounts import Account
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.models import IdempotencyKey, Task
 from tasks_app.operations.dispatcher import _drive
 from tasks_app.operations.operation import Await, Context, Grant, Left, Wait
-from tasks_app.process.census import census
+from tasks_app.process.counting import census
 from tasks_app.transports.enveloped import jsonrpc
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, message, send, sent, text_of
@@ -42,7 +42,7 @@ def account(monkeypatch: pytest.MonkeyPatch, lanes: None, settings: Any) -> Iter
     """The account of a process that was just started, in which an owner may have three tasks and all five."""
     settings.A2A_OWNER_TASKS, settings.A2A_AGENT_TASKS, settings.A2A_TASKS = 3, 4, 5
     fresh = Account()
-    for place in ("process.census", "operations.send", "operations.follow_up", "transports.handling"):
+    for place in ("process.counting", "operations.send", "operations.follow_up", "transports.handling"):
         monkeypatch.setattr(f"tasks_app.{place}.account", fresh)
     monkeypatch.setattr(census, "last", None)
     census.count()
@@ -221,7 +221,7 @@ async def test_a_stream_that_is_refused_gives_its_place_back_at_once(account: Ac
 
 @pytest.mark.usefixtures("service")
 def test_the_census_follows_what_is_made_and_ended(owner: Person) -> None:
-    from tasks_app.callers.account import account
+    from tasks_app.callers.accounts import account
 
     def known() -> int:
         return account.unfinished().get(f"owner:{owner.caller.owner_id}", 0)

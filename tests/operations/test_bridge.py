@@ -35,7 +35,7 @@ from tasks_app.ids import uuid7_at
 from tasks_app.models import Delivery, Event, IdempotencyKey, PushConfig, Task
 from tasks_app.operations import Context, perform_now
 from tasks_app.process.health import find_problems
-from tasks_app.upkeep.sweeper import Sweeper
+from tasks_app.upkeep.sweeps import Sweeper
 from tasks_app.webhooks import disable, turns
 from tasks_app.webhooks.schedule import TryResult
 from tests.conftest import PATIENCE, Person, on_postgres, until

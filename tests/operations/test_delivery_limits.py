@@ -18,7 +18,7 @@ from tasks_app.models import PushConfig
 from tasks_app.outbound import dialling as outbound
 from tasks_app.webhooks import turns
 from tasks_app.webhooks.limits import AT_A_HOST, OF_SLOTS, Busy, Places, place_of
-from tasks_app.webhooks.sender import Sender
+from tasks_app.webhooks.sending import Sender
 from tests.conftest import Person
 from tests.operations.asking import ask
 from tests.operations.rows import chunk

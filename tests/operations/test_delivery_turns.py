@@ -15,7 +15,7 @@ from tasks_app.models import Delivery, DeliveryTry, PushConfig, Task
 from tasks_app.webhooks import oldest_due, send_again, turns
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import GAPS, JITTER, TryResult
-from tasks_app.webhooks.sender import Sender
+from tasks_app.webhooks.sending import Sender
 from tests.conftest import PATIENCE, Person, on_postgres, until
 from tests.operations.asking import ask, sent
 from tests.operations.rows import chunk, together

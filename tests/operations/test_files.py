@@ -27,7 +27,7 @@ from tasks_app.files.storing import store_large_parts
 from tasks_app.models import Event as EventRow
 from tasks_app.models import File, Turn
 from tasks_app.models import Task as TaskRow
-from tasks_app.upkeep import sweeper
+from tasks_app.upkeep import sweeps
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of
 from tests.operations.rows import LONG_AGO, creation, forget, wish
@@ -269,7 +269,7 @@ def test_a_caller_cannot_refer_to_a_file(owner: Person) -> None:
 
 def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
     """Nobody sweeps then but the test."""
-    sweeper.sweeper.stop()
+    sweeps.sweeper.stop()
     moment = datetime.now(UTC) + timedelta(days=days)
     monkeypatch.setattr(clock, "now", lambda: moment)
 
@@ -293,7 +293,7 @@ def test_files_go_when_their_task_goes(owner: Person, monkeypatch: pytest.Monkey
 
 def test_a_delete_that_broke_off_is_done_again(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     sent(owner, message(parts=(PDF,)), "echo")
-    sweeper.sweeper.stop()
+    sweeps.sweeper.stop()
     File.objects.update(holder="")
     storages["files"].delete(path_of(File.objects.get().id))  # and then the process died
     delete_unused()
@@ -305,7 +305,7 @@ def test_a_storage_that_cannot_delete_holds_up_nothing_and_is_asked_again(
 ) -> None:
     sent(owner, message(parts=(PDF,)), "echo")
     sent(owner, message(parts=(PDF,)), "echo")
-    sweeper.sweeper.stop()
+    sweeps.sweeper.stop()
     File.objects.update(holder="")
     bad = path_of(File.objects.order_by("id")[0].id)
     original = type(storages["files"]).delete
@@ -326,8 +326,8 @@ def test_a_storage_that_cannot_delete_holds_up_nothing_and_is_asked_again(
 
 def test_a_storage_that_hangs_holds_up_no_task(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "A2A_LEASE_SECONDS", 30)
-    sweeper.sweeper.stop()
-    gate, ours = Event(), sweeper.Sweeper()
+    sweeps.sweeper.stop()
+    gate, ours = Event(), sweeps.Sweeper()
     bridge.put(DoWithFiles(lambda: gate.wait(PATIENCE)))  # somebody's large file, on a slow disk
     bridge.do(creation(owner, "k", agent="nobody"))
     try:

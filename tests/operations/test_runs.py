@@ -28,7 +28,7 @@ from tasks_app.operations.operation import Wait
 from tasks_app.runner import quick
 from tasks_app.runner.runner import Runner, runner
 from tasks_app.upkeep.leases import reclaim_tasks
-from tasks_app.upkeep.sweeper import sweeper
+from tasks_app.upkeep.sweeps import sweeper
 from tests.agents import MEMORY, SECRET
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of, words

@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from tasks_app.models import Delivery, PushConfig
 from tasks_app.webhooks import disable, send_again
-from tasks_app.webhooks.sender import Sender
+from tasks_app.webhooks.sending import Sender
 from tests.conftest import Person
 from tests.operations.rows import chunk
 from tests.operations.webhooks import NOTHING, OPS, WORKS, Hand, happens, hook, hooked, pump, seqs, states

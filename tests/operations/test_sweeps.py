@@ -8,9 +8,9 @@ import pytest
 
 from tasks_app.event_log import claim, create_many
 from tasks_app.models import Task
-from tasks_app.upkeep import leases, sweeper
+from tasks_app.upkeep import leases, sweeps
 from tasks_app.upkeep.leases import reclaim_tasks
-from tasks_app.upkeep.sweeper import Sweeper
+from tasks_app.upkeep.sweeps import Sweeper
 from tests.conftest import Person
 from tests.operations.rows import LONG_AGO, creation, wish
 
@@ -33,11 +33,11 @@ def swept(monkeypatch: pytest.MonkeyPatch, settings: Any) -> tuple[Sweeper, Cloc
     """A sweeper with the usual times that swept at 100, its clock, and what it does with leases."""
     settings.A2A_LEASE_SECONDS, settings.A2A_SWEEP_SECONDS = 30, 5
     time, done, found = Clock(100.0), [], Sweeper()
-    monkeypatch.setattr(sweeper, "time", time)
-    monkeypatch.setattr(sweeper, "reclaim_tasks", lambda renew: done.append("judged"))
+    monkeypatch.setattr(sweeps, "time", time)
+    monkeypatch.setattr(sweeps, "reclaim_tasks", lambda renew: done.append("judged"))
     for name in ("process_row", "hints", "recorder"):
-        monkeypatch.setattr(sweeper, name, Mock())
-    monkeypatch.setattr(sweeper, "clock_doubts", lambda: ["nothing is deleted here"])
+        monkeypatch.setattr(sweeps, name, Mock())
+    monkeypatch.setattr(sweeps, "clock_doubts", lambda: ["nothing is deleted here"])
     found.renew = lambda: done.append("renewed")
     found.last = 100.0
     return found, time, done

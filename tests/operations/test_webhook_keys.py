@@ -24,7 +24,7 @@ from tasks_app.outbound import dialling as outbound
 from tasks_app.sealing import has_same_url, site_of, unseal, url_of
 from tasks_app.webhooks import ActRefused, enable, end_webhooks_of, secret_of
 from tasks_app.webhooks.keys import EXPIRED, REVOKED, UNSENT, end_webhooks_without_key
-from tasks_app.webhooks.sender import Sender
+from tasks_app.webhooks.sending import Sender
 from tests.conftest import Person, person
 from tests.operations.asking import ask
 from tests.operations.webhooks import OPS, WORKS, Hand, happens, hook, hooked, pump, states

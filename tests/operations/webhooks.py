@@ -13,7 +13,7 @@ from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.models import Delivery
 from tasks_app.operators.audit import COMMAND, Operator
-from tasks_app.webhooks.sender import Sender
+from tasks_app.webhooks.sending import Sender
 from tests.conftest import Person
 from tests.operations.asking import ask
 from tests.operations.rows import addition, creation, status

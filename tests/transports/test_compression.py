@@ -7,7 +7,7 @@ import pytest
 from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
 
-from tasks_app.callers.account import Account
+from tasks_app.callers.accounts import Account
 from tasks_app.transports.compression import LEAST, compressed, takes_gzip
 
 REQUESTS = RequestFactory()

@@ -15,7 +15,7 @@ from django.test import AsyncClient
 
 from a2a.errors import RateLimited
 from tasks_app import event_log
-from tasks_app.callers.account import account
+from tasks_app.callers.accounts import account
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log.readers import readers
@@ -344,7 +344,7 @@ def test_a_large_answer_that_was_refused_is_not_kept_by_its_error(
             super().__init__(*arguments, **facts)
             errors.append(self)
 
-    monkeypatch.setattr("tasks_app.callers.account.RateLimited", Spied)
+    monkeypatch.setattr("tasks_app.callers.accounts.RateLimited", Spied)
     post([call("GetTask", {"id": task}, 1), call("GetTask", {"id": task}, 2)])
     [error] = errors
     assert error.__traceback__ is None

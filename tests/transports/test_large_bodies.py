@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from a2a.errors import Unavailable
-from tasks_app.callers.account import Account
+from tasks_app.callers.accounts import Account
 from tasks_app.off_loop import LARGE, SWITCH_SECONDS, off_loop
 from tasks_app.process.connections import COMPLETE
 from tasks_app.transports import bodies, handling, receiving

@@ -13,7 +13,7 @@ from django.db import OperationalError
 from a2a.errors import TaskNotFound
 from a2a.requests import CancelTask
 from tasks_app.callers.access import revoke
-from tasks_app.callers.account import account
+from tasks_app.callers.accounts import account
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log.readers import readers

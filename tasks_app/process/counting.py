@@ -8,7 +8,7 @@ import threading
 from datetime import datetime
 
 from tasks_app import clock
-from tasks_app.callers.account import account
+from tasks_app.callers.accounts import account
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoApart
 from tasks_app.event_log import count_unfinished
