@@ -81,7 +81,7 @@ def test_a_module_of_agents_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert not sentence.endswith(".py")
     for path in ("hello.py", "./hello.py"):
         sentence = refusal(manage(tmp_path, "run", A2A_AGENT_MODULES=path))
-        assert sentence.startswith(f"A2A_AGENT_MODULES: there is no module {path}; ")
+        assert sentence.startswith(f"A2A_AGENT_MODULES: there is no module {path} beside manage.py or in PYTHONPATH; ")
         assert sentence.endswith("; write it without .py")
 
 
