@@ -29,7 +29,7 @@ VALUES: dict[str, Any] = {
     "task_id": "1",
     "message": Message(message_id="1", role=Role.USER, parts=(Part(text="hello"),)),
     "page_size": 10,
-    "config": PushConfig(url="https://example.com/", version="1.0"),
+    "config": PushConfig(url="https://example.com/", language="a2a-1.0"),
 }
 
 
