@@ -33,7 +33,7 @@ ADDRESS_FACTOR = 4
 NAME_LENGTH = 150
 """Characters of a user name that are stored."""
 RETENTION = timedelta(days=30)
-"""How long a row stays after its newest try."""
+"""Age of its newest try at which a row is deleted."""
 DISTINCT_CHARACTERS = 5
 """Different characters that a password must have."""
 
