@@ -40,7 +40,7 @@ def failure(rpc_id: Id, error: Error, language: Language, status: int | None = N
     """Return the answer to a call that failed."""
     wire = language.error(error)
     payload = b'{"jsonrpc":"2.0","id":' + orjson.dumps(rpc_id) + b',"error":' + orjson.dumps(wire) + b"}"
-    return Failure(payload, wire["code"], status or language.status(error))
+    return Failure(payload, language.code(error), status or language.status(error))
 
 
 ENVELOPE = Envelope(name="jsonrpc", parse=parse, head=head, tail=b"}", failure=failure, media=lambda language: MEDIA)

@@ -73,8 +73,8 @@ async def _batch(batch: Batch) -> HttpResponseBase:
     done, _ = await asyncio.wait({batch.work}, timeout=settings.A2A_PING_SECONDS)
     if not done:
         # Its status is 200 whatever the members are answered.
-        return _late(spaced(batch.payload), batch.request_id, "application/json", batch.headers)
-    response = answer(await batch.payload(), batch.request_id, headers=batch.headers)
+        return _late(spaced(batch.payload), batch.request_id, batch.media, batch.headers)
+    response = answer(await batch.payload(), batch.request_id, media=batch.media, headers=batch.headers)
     for reply in batch.work.result():
         _release_after(response, reply.holding)
     return response

@@ -33,6 +33,7 @@ class Batch:
         """The id that all members share."""
         self.silent = all(member.id is UNSET for member in members)
         """All are notifications: nothing is answered."""
+        self.media = call.endpoint.envelope.media(call.endpoint.neutral)
         self.echoes: list[dict[str, str]] = []
         """Headers that the members add, as far as they were begun."""
         self.work = asyncio.ensure_future(self._all(replace(call, batch=True, request_id=self.request_id), members))

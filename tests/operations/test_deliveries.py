@@ -300,3 +300,17 @@ def test_webhooks_that_come_with_many_messages_at_once_are_ten_at_most(service: 
     assert Event.objects.filter(kind="message").count() == 10
     assert {error.violations[0][0] for error in refused} == {"id"}
     ask(owner, CancelTask(id=made.id))
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+def test_a_webhook_that_the_version_before_registered_gets_its_deliveries(
+    lanes: None, owner: Person, version: str
+) -> None:
+    """Its row names no language, as a process of the version before writes it."""
+    task_id = hooked(owner, f"http://127.0.0.1:{free_port()}/", version)
+    PushConfig.objects.update(language=None)
+    ask(owner, CancelTask(id=task_id))
+    (delivery,) = Delivery.objects.filter(state="waiting")
+    assert (delivery.spoken, delivery.version) == (f"a2a-{version}", version)
+    Delivery.objects.update(language=None)
+    assert Delivery.objects.get(pk=delivery.pk).spoken == f"a2a-{version}"

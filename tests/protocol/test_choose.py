@@ -161,3 +161,9 @@ def test_the_hybrid_only_adds_to_the_1_0_card() -> None:
     # Clients of 0.3 that send no version find out from this card how to authenticate.
     for name, scheme in hybrid["securitySchemes"].items():
         assert scheme == pure["securitySchemes"][name] | old["securitySchemes"][name]
+
+
+def test_the_pin_of_a_key_decides_where_no_version_is_named() -> None:
+    assert choose("message/send", None, "a2a-0.2")[0] is OLDEST
+    assert choose("message/send", "0.3", "a2a-0.2")[0] is OLD
+    assert choose("SendMessage", None, "a2a-0.2")[0] is NEW, "it has no such method"

@@ -12,7 +12,7 @@ from django.test import AsyncClient
 
 from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.responses import response_text
-from tasks_app.models import Event, Task
+from tasks_app.models import Event, Exchange, Task
 from tests.conftest import Person, person, until
 from tests.transports.test_exchanges import recorded
 
@@ -226,3 +226,12 @@ def test_a_fault_of_ours_is_told_by_reference_only(
     assert "hunter2" not in content.decode()
     (exchange,) = recorded(1)
     assert (exchange.code, exchange.http_status) == (-32603, 500)
+
+
+def test_calls_that_the_version_before_recorded_are_derived_by_their_door(ask: Ask) -> None:
+    """Their rows name no envelope."""
+    _, content = ask("POST", "/message:send", new())
+    Exchange.objects.update(envelope=None)
+    (exchange,) = recorded(1)
+    assert (exchange.door, exchange.envelope) == ("rest", None)
+    assert json.loads(response_text(exchange)) == json.loads(content)
