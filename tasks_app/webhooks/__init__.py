@@ -16,9 +16,9 @@ from tasks_app.webhooks.acts import (
 )
 from tasks_app.webhooks.again import Answer, no_delivery, send_again
 from tasks_app.webhooks.keys import end_webhooks_of, revoke
+from tasks_app.webhooks.leases import release_all
 from tasks_app.webhooks.posting import with_files
 from tasks_app.webhooks.sending import sender
-from tasks_app.webhooks.turns import release_all
 
 __all__ = [
     "ActRefused",

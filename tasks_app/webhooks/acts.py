@@ -20,8 +20,8 @@ from tasks_app.operators.audit import Change, Operator, record_acts, state_chang
 from tasks_app.sealing import Unreadable, unseal
 from tasks_app.webhooks.again import Answer, no_delivery
 from tasks_app.webhooks.keys import is_without_key
+from tasks_app.webhooks.leases import end, lock_webhook
 from tasks_app.webhooks.posting import with_files
-from tasks_app.webhooks.turns import end, locked
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def one_by_one(act: Callable[[str, Operator], None]) -> Callable[[Sequence[str],
 
 def give_up(delivery_id: str, by: Operator) -> None:
     """Give up a waiting delivery, so that the next one of its webhook is tried. Raises ActRefused."""
-    bridge.do(Do(partial(_locked, _give_up, delivery_id, by)))
+    bridge.do(Do(partial(_act_under_lock, _give_up, delivery_id, by)))
     hints.due()
 
 
@@ -94,13 +94,13 @@ def oldest_due(patience: timedelta) -> datetime | None:
     return late.values_list("due_at", flat=True).first()
 
 
-def _locked(act: Any, delivery_id: str, by: Operator) -> None:
+def _act_under_lock(act: Any, delivery_id: str, by: Operator) -> None:
     """Run an act under the lock of the webhook, which a sender takes to record the result of a try."""
     with transaction.atomic():
         delivery = Delivery.objects.filter(pk=delivery_id).first()
         if delivery is None:
             raise ActRefused(no_delivery(delivery_id))
-        config = locked(delivery.config_id)
+        config = lock_webhook(delivery.config_id)
         if config is None:
             raise ActRefused("Its webhook is no longer kept.")
         act(delivery, config, by)
@@ -122,27 +122,27 @@ def _give_up(delivery: Delivery, config: PushConfig, by: Operator) -> None:
 def _disable(config_id: str, by: Operator) -> None:
     now = clock.now()
     with transaction.atomic():
-        locked(config_id)
+        lock_webhook(config_id)
         mine, reason = PushConfig.objects.filter(pk=config_id), f"disabled by {by.name}"[:255]
         if not set_state(mine, WebhookState.DISABLED, reason=reason, due_at=None, updated_at=now):
             raise _other_state(config_id, WebhookState.ACTIVE)
         waiting = Delivery.objects.filter(config_id=config_id, state=DeliveryState.WAITING)
         end(waiting, now, error="The webhook was disabled before this was delivered.")
-        _written("disable", config_id, by, WebhookState.ACTIVE, WebhookState.DISABLED)
+        _record("disable", config_id, by, WebhookState.ACTIVE, WebhookState.DISABLED)
 
 
 def _enable(config_id: str, by: Operator) -> None:
     with transaction.atomic():
-        config = locked(config_id)
+        config = lock_webhook(config_id)
         if config and config.state == WebhookState.DISABLED and is_without_key(config, clock.shared()):
             raise ActRefused("Its key has ended: its owner must register it again with another key.")
         mine = PushConfig.objects.filter(pk=config_id, state=WebhookState.DISABLED)
         if not set_state(mine, WebhookState.ACTIVE, reason="", updated_at=clock.now()):
             raise _other_state(config_id, WebhookState.DISABLED)
-        _written("enable", config_id, by, WebhookState.DISABLED, WebhookState.ACTIVE)
+        _record("enable", config_id, by, WebhookState.DISABLED, WebhookState.ACTIVE)
 
 
-def _written(verb: str, config_id: str, by: Operator, before: str, after: str) -> None:
+def _record(verb: str, config_id: str, by: Operator, before: str, after: str) -> None:
     record_acts(by, verb, *state_changes([PushConfig.objects.get(pk=config_id)], {config_id: before}, after))
 
 

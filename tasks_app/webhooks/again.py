@@ -19,7 +19,7 @@ from tasks_app.models import Delivery, PushConfig
 from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.operators.audit import Operator, record_acts, state_changes
 from tasks_app.webhooks.heads import heads
-from tasks_app.webhooks.turns import locked_all
+from tasks_app.webhooks.leases import lock_webhooks
 
 
 class Answer(Struct, frozen=True):
@@ -52,15 +52,15 @@ def _send_again(ids: Sequence[str], by: Operator) -> dict[str, Answer]:
         found = Delivery.objects.filter(pk__in=[id for id in ids if "\0" not in id])
         rows = {row.pk: row for row in found.defer("body")}
         webhook_of = {row.pk: row.config_id for row in rows.values()}
-        webhooks = locked_all(webhook_of.values())
+        webhooks = lock_webhooks(webhook_of.values())
         refusals = {id: _refusal(id, webhook_of, webhooks) for id in ids}
         chosen = [id for id, refusal in refusals.items() if not refusal]
         # The operator wants these very deliveries, so no later one may supersede them: they are not interim any more.
         set_state(Delivery.objects.filter(pk__in=chosen), DeliveryState.WAITING, done_at=None, interim=False)
         states = {id: rows[id].state for id in chosen}
         record_acts(by, "send again", *state_changes((rows[id] for id in chosen), states, DeliveryState.WAITING))
-        held_up = _make_due(chosen, {id: webhooks[webhook_of[id]] for id in chosen})
-    return {id: Answer(refusal=refusal, note=held_up.get(id, "")) for id, refusal in refusals.items()}
+        notes = _make_due(chosen, {id: webhooks[webhook_of[id]] for id in chosen})
+    return {id: Answer(refusal=refusal, note=notes.get(id, "")) for id, refusal in refusals.items()}
 
 
 def _refusal(id: str, webhook_of: Mapping[str, str], webhooks: Mapping[str, PushConfig]) -> str:

@@ -15,7 +15,7 @@ from tasks_app.event_log.moves import set_state
 from tasks_app.models import ApiKey, Delivery, PushConfig
 from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.operators.audit import Change, Operator, record_acts
-from tasks_app.webhooks.turns import end, has_key
+from tasks_app.webhooks.leases import end, has_key
 
 AT_ONCE = 100
 """Webhooks that are ended in one statement."""

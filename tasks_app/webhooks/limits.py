@@ -55,13 +55,13 @@ class Busy:
         self.owners: Counter[int] = Counter()
         self.sent = sent
         """The bytes sent for each owner; None: not counted."""
-        for turn in running:
-            self.add(turn)
+        for lease in running:
+            self.add(lease)
 
-    def add(self, turn: Try) -> None:
-        self.pairs[turn.owner_id, turn.host] += 1
-        self.hosts[turn.host] += 1
-        self.owners[turn.owner_id] += 1
+    def add(self, lease: Try) -> None:
+        self.pairs[lease.owner_id, lease.host] += 1
+        self.hosts[lease.host] += 1
+        self.owners[lease.owner_id] += 1
 
     def full(self) -> tuple[list[tuple[int, str]], list[str], list[int]]:
         """Return the pairs of owner and host, the hosts, and the owners that have reached their limit."""
@@ -86,20 +86,20 @@ class Places:
         self.entered: dict[str, list[str]] = {}
         """The places of each try, by its webhook."""
 
-    def enter(self, turn: Try, number: str) -> None:
+    def enter(self, lease: Try, number: str) -> None:
         """Count a try at the address that it is about to dial. Raises Crowded."""
         place = place_of(number)
-        if self.of_owners[turn.owner_id, place] >= AT_A_HOST or self.tries[place] >= max_tries():
+        if self.of_owners[lease.owner_id, place] >= AT_A_HOST or self.tries[place] >= max_tries():
             raise outbound.Crowded
         self.tries[place] += 1
-        self.of_owners[turn.owner_id, place] += 1
-        self.entered.setdefault(turn.config, []).append(place)
+        self.of_owners[lease.owner_id, place] += 1
+        self.entered.setdefault(lease.config, []).append(place)
 
-    def leave(self, turn: Try) -> None:
+    def leave(self, lease: Try) -> None:
         """Stop counting a try at all of its addresses."""
-        for place in self.entered.pop(turn.config, ()):
+        for place in self.entered.pop(lease.config, ()):
             self.tries -= Counter([place])
-            self.of_owners -= Counter([(turn.owner_id, place)])
+            self.of_owners -= Counter([(lease.owner_id, place)])
 
 
 def place_of(number: str) -> str:

@@ -16,8 +16,8 @@ from tasks_app.cards.addresses import public
 from tasks_app.files import with_links
 from tasks_app.outbound import dialling as outbound
 from tasks_app.sealing import Unreadable, unseal, url_of
+from tasks_app.webhooks.leases import DeliveryLease
 from tasks_app.webhooks.schedule import TryResult
-from tasks_app.webhooks.turns import Turn
 
 TRY_SECONDS = 10.0
 READ_BYTES = 4_096
@@ -32,36 +32,36 @@ def with_files(body: str, base: str | None = None) -> str:
     return with_links(content, public() if base is None else base).decode()
 
 
-def headers(turn: Turn, body: str, now: datetime) -> dict[str, str]:
+def headers(lease: DeliveryLease, body: str, now: datetime) -> dict[str, str]:
     """Return the headers, with the id of the delivery and the signature of the body. Raises Unreadable."""
     result = {
-        "Content-Type": push_of(turn.language)[0].media,
+        "Content-Type": push_of(lease.language)[0].media,
         "User-Agent": "Taskdesk",
         "Accept-Encoding": "identity",
         "Connection": "close",
-        **languages.SPOKEN.by_name[turn.language].headers(),
-        "A2A-Event-Sequence": str(turn.seq),
+        **languages.SPOKEN.by_name[lease.language].headers(),
+        "A2A-Event-Sequence": str(lease.seq),
         # Standard Webhooks 1.0: each try has the same id, but a time and a signature of its own.
-        "webhook-id": turn.delivery,
+        "webhook-id": lease.delivery,
         "webhook-timestamp": str(int(now.timestamp())),
-        "webhook-signature": Webhook(unseal(turn.secret)).sign(turn.delivery, now, body),
+        "webhook-signature": Webhook(unseal(lease.secret)).sign(lease.delivery, now, body),
     }
-    scheme = turn.schemes.partition(" ")[0]
-    if turn.credentials and scheme.lower() != SIGNED:
-        result["Authorization"] = f"{scheme} {unseal(turn.credentials)}"
-    if turn.token:
+    scheme = lease.schemes.partition(" ")[0]
+    if lease.credentials and scheme.lower() != SIGNED:
+        result["Authorization"] = f"{scheme} {unseal(lease.credentials)}"
+    if lease.token:
         # Upstream's implementations disagree about the name (docs/protocol.md#deliveries).
-        result["X-A2A-Notification-Token"] = result["A2A-Notification-Token"] = unseal(turn.token)
+        result["X-A2A-Notification-Token"] = result["A2A-Notification-Token"] = unseal(lease.token)
     return result
 
 
-async def post(client: httpx.AsyncClient, turn: Turn, body: str, now: datetime) -> TryResult:
+async def post(client: httpx.AsyncClient, lease: DeliveryLease, body: str, now: datetime) -> TryResult:
     """Make one try. Raises Crowded only; all other failures are in the result."""
     try:
-        url = url_of(turn)
+        url = url_of(lease)
         outbound.target(url)
         body = with_files(body)
-        fields = headers(turn, body, now)
+        fields = headers(lease, body, now)
     except outbound.Blocked as blocked:
         return _blocked(blocked)
     except Unreadable:

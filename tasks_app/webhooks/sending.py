@@ -27,12 +27,12 @@ from tasks_app.database.work import Do, DoApart
 from tasks_app.event_log import SEALED_AT_ONCE, MakeBody, NoBody, seal_addresses
 from tasks_app.hints import hints
 from tasks_app.outbound import dialling as outbound
-from tasks_app.webhooks import turns
+from tasks_app.webhooks import leases
 from tasks_app.webhooks.keys import end_webhooks_without_key
+from tasks_app.webhooks.leases import DeliveryLease
 from tasks_app.webhooks.limits import CROWDED_SECONDS, Busy, Places, Postponed
 from tasks_app.webhooks.posting import TRY_SECONDS, post
 from tasks_app.webhooks.schedule import TryResult
-from tasks_app.webhooks.turns import Turn
 
 log = logging.getLogger(__name__)
 BODY_SECONDS = 5.0
@@ -53,7 +53,7 @@ class Sender:
         self.woken = asyncio.Event()
         self.stopping = False
         self.client: httpx.AsyncClient | None = None
-        self.running: dict[asyncio.Task[None], Turn] = {}
+        self.running: dict[asyncio.Task[None], DeliveryLease] = {}
         self.places = Places()
         self.tidied = 0.0
         """The time of the last _tidy(), on the monotonic clock."""
@@ -132,15 +132,15 @@ class Sender:
             return False  # The end of a try wakes this loop.
         busy = Busy(self.running.values(), self.sent)
         # Most looks find nothing, so the first statement is a read, outside the lane of the writers.
-        if not await bridge.ask(DoApart(lambda: turns.due(clock.shared(), busy).exists())):
+        if not await bridge.ask(DoApart(lambda: leases.due(clock.shared(), busy).exists())):
             return False
         # The lease begins when the lane runs the function, so a busy lane does not shorten it.
-        taken = await bridge.ask(Do(lambda: turns.take(self.worker, free, busy)), UNLIMITED)
-        for turn in taken:
-            task = asyncio.get_running_loop().create_task(self._send(turn))
-            self.running[task] = turn
+        fresh = await bridge.ask(Do(lambda: leases.take(self.worker, free, busy)), UNLIMITED)
+        for lease in fresh:
+            task = asyncio.get_running_loop().create_task(self._send(lease))
+            self.running[task] = lease
             task.add_done_callback(self._ended)
-        return bool(taken)
+        return bool(fresh)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self.running.pop(task, None)
@@ -148,44 +148,44 @@ class Sender:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("the result of a try could not be recorded; it is made again after its lease", exc_info=error)
 
-    async def _send(self, turn: Turn) -> None:
+    async def _send(self, lease: DeliveryLease) -> None:
         began = clock.now()
-        if began + timedelta(seconds=TRY_SECONDS) > turn.until:
+        if began + timedelta(seconds=TRY_SECONDS) > lease.until:
             # Too little of the lease is left: another sender could begin before this try ends.
-            await bridge.ask(Do(partial(turns.release, turn)), UNLIMITED)
+            await bridge.ask(Do(partial(leases.release, lease)), UNLIMITED)
             return
         try:
-            result = await self._try(turn, began)
+            result = await self._try(lease, began)
         except Postponed as error:
-            await bridge.ask(Do(partial(turns.postpone, turn, error.seconds, str(error))), UNLIMITED)
+            await bridge.ask(Do(partial(leases.postpone, lease, error.seconds, str(error))), UNLIMITED)
             return
         except asyncio.CancelledError:
-            await asyncio.shield(bridge.ask(Do(partial(turns.release, turn)), UNLIMITED))
+            await asyncio.shield(bridge.ask(Do(partial(leases.release, lease)), UNLIMITED))
             raise
         finally:
-            self.places.leave(turn)
+            self.places.leave(lease)
         ended, chance = clock.now(), random.random()  # noqa: S311  # spreads load, protects nothing
-        await bridge.ask(Do(partial(turns.settle, turn, result, began, ended, chance)), UNLIMITED)
+        await bridge.ask(Do(partial(leases.settle, lease, result, began, ended, chance)), UNLIMITED)
         level = logging.INFO if result.status and result.status < 300 else logging.WARNING
-        event, outcome = f"{turn.task_id}/{turn.seq}", result.error or result.status
-        log.log(level, "delivery %s of event %s, try %d: %s", turn.delivery, event, turn.tries + 1, outcome)
+        event, outcome = f"{lease.task_id}/{lease.seq}", result.error or result.status
+        log.log(level, "delivery %s of event %s, try %d: %s", lease.delivery, event, lease.tries + 1, outcome)
 
-    async def _try(self, turn: Turn, began: datetime) -> TryResult:
+    async def _try(self, lease: DeliveryLease, began: datetime) -> TryResult:
         """Make the body, check the limits, and post. Raises Postponed."""
         try:
-            body = await _body(turn)
+            body = await _body(lease)
         except NoBody as error:
             return TryResult(error=str(error), hopeless=True)
         size = len(body.encode())
-        if not self.sent.use(turn.owner_id, size, began):
-            raise Postponed(self.sent.wait(turn.owner_id, began), turns.too_much_sent())
+        if not self.sent.use(lease.owner_id, size, began):
+            raise Postponed(self.sent.wait(lease.owner_id, began), leases.too_much_sent())
         self.client = self.client or outbound.client(seconds=TRY_SECONDS)
         # Each asyncio task has its own context variables, so this applies to this try only.
-        outbound.arrival.set(partial(self.places.enter, turn))
+        outbound.arrival.set(partial(self.places.enter, lease))
         try:
-            return await post(self.client, turn, body, began)
+            return await post(self.client, lease, body, began)
         except outbound.Crowded:
-            self.sent.give_back(turn.owner_id, size, began)
+            self.sent.give_back(lease.owner_id, size, began)
             seconds = CROWDED_SECONDS * (0.5 + random.random())  # noqa: S311  # spreads load, protects nothing
             raise Postponed(seconds, "held back: too many tries are under way at its address") from None
 
@@ -201,15 +201,15 @@ class Sender:
             self.client = None
 
 
-async def _body(turn: Turn) -> str:
+async def _body(lease: DeliveryLease) -> str:
     """Return the body of the delivery. Raises NoBody, and Postponed if the database fails."""
-    if turn.body is not None:
-        return turn.body
-    item = MakeBody(task_id=turn.task_id, seq=turn.seq, language=turn.language)
+    if lease.body is not None:
+        return lease.body
+    item = MakeBody(task_id=lease.task_id, seq=lease.seq, language=lease.language)
     try:
         body = await bridge.ask(item)
     except (DatabaseError, InterfaceError) as error:
-        log.warning("the body of delivery %s could not be made: %s", turn.delivery, error)
+        log.warning("the body of delivery %s could not be made: %s", lease.delivery, error)
         raise Postponed(BODY_SECONDS, "held back: the database could not supply its body") from error
     return body.decode()
 

@@ -36,7 +36,7 @@ from tasks_app.models import Delivery, Event, IdempotencyKey, PushConfig, Task
 from tasks_app.operations import Context, perform_now
 from tasks_app.process.health import find_problems
 from tasks_app.upkeep.sweeps import Sweeper
-from tasks_app.webhooks import disable, turns
+from tasks_app.webhooks import disable, leases
 from tasks_app.webhooks.schedule import TryResult
 from tests.conftest import PATIENCE, Person, on_postgres, until
 from tests.operations.asking import ask, message, page, sent
@@ -339,9 +339,9 @@ def test_a_webhook_that_somebody_else_holds_delays_nobody_but_who_asks_for_it(
 ) -> None:
     task_id, others = hooked(owner, "https://93.184.216.34/", id="a"), [hooked(owner, "https://93.184.216.34/")]
     happens(task_id, status(TaskState.WORKING))
-    (turn,) = [turn for turn in turns.take("w", 2, turns.Busy()) if turn.task_id == task_id]
+    (turn,) = [turn for turn in leases.take("w", 2, leases.Busy()) if turn.task_id == task_id]
     row = PushConfig.objects.get(task_id=task_id)
-    settled = partial(turns.settle, turn, TryResult(status=204), clock.now(), clock.now(), 0.5)
+    settled = partial(leases.settle, turn, TryResult(status=204), clock.now(), clock.now(), 0.5)
     acts: dict[str, Callable[[], Any]] = {
         "create": lambda: ask(
             owner, CreatePushConfig(task_id=task_id, config=config("https://93.184.216.34/x", id="a"))

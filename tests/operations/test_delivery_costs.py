@@ -13,7 +13,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.groups import do_group
 from tasks_app.event_log import PUSHING, Append, Appended
 from tasks_app.models import Delivery, PushConfig
-from tasks_app.webhooks import turns
+from tasks_app.webhooks import leases
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import TryResult
 from tests.conftest import Person, on_postgres
@@ -92,9 +92,9 @@ def test_the_end_of_a_try_costs_the_same_however_much_waits(lanes: None, owner: 
     def settled(number: int) -> int:
         task_id = hooked(owner, "http://127.0.0.1:65001/", version)
         happens(task_id, *(status(TaskState.WORKING) for _ in range(number)))
-        (turn,) = turns.take("w", 1, Busy())
+        (lease,) = leases.take("w", 1, Busy())
         result, now = TryResult(status=204, size=100), clock.now()
-        needed = statements(lambda: turns.settle(turn, result, now, now, 0.5))
+        needed = statements(lambda: leases.settle(lease, result, now, now, 0.5))
         PushConfig.objects.update(due_at=None)
         return needed
 

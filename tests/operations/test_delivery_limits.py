@@ -16,7 +16,7 @@ from tasks_app.callers.buckets import Buckets
 from tasks_app.event_log.outbox import TELLINGS
 from tasks_app.models import PushConfig
 from tasks_app.outbound import dialling as outbound
-from tasks_app.webhooks import turns
+from tasks_app.webhooks import leases
 from tasks_app.webhooks.limits import AT_A_HOST, OF_SLOTS, Busy, Places, place_of
 from tasks_app.webhooks.sending import Sender
 from tests.conftest import Person
@@ -166,12 +166,12 @@ def test_a_try_that_an_address_has_no_room_for_is_not_made_and_its_webhook_says_
     task_id = hooked(owner, there.url)
     happens(task_id, chunk("x"))
     sender = Sender()
-    (turn,) = turns.take("w", 1, Busy())
+    (lease,) = leases.take("w", 1, Busy())
     for place in range(AT_A_HOST):
-        sender.places.enter(replace(turn, config=f"another {place}"), "127.0.0.1")
+        sender.places.enter(replace(lease, config=f"another {place}"), "127.0.0.1")
 
     async def tried() -> None:
-        await sender._send(turn)
+        await sender._send(lease)
         assert sender.client
         await sender.client.aclose()
 
@@ -205,11 +205,11 @@ class Attempt(NamedTuple):
 
 
 def test_what_has_left_is_counted_no_more(owner: Person) -> None:
-    places, turn = Places(), Attempt(config="a", owner_id=1, host="h")
-    places.enter(turn, "192.0.2.1")
-    places.enter(turn, "192.0.2.2")
-    places.leave(turn)
-    places.leave(turn)
+    places, lease = Places(), Attempt(config="a", owner_id=1, host="h")
+    places.enter(lease, "192.0.2.1")
+    places.enter(lease, "192.0.2.2")
+    places.leave(lease)
+    places.leave(lease)
     assert (places.tries, places.of_owners, places.entered) == ({}, {}, {})
 
 
@@ -228,7 +228,7 @@ def test_what_an_owner_has_sent_beyond_a_number_of_bytes_waits_and_is_not_lost(
     # The last of them took what was left.
     assert len(there.at("/mine")) == 2
     waiting = PushConfig.objects.filter(due_at__isnull=False)
-    assert {row.reason for row in waiting} == {turns.too_much_sent()}
+    assert {row.reason for row in waiting} == {leases.too_much_sent()}
     happens(hooked(stranger, f"{there.url}/other"), chunk("x"))
     pump(sender)
     assert len(there.at("/other")) == 1

@@ -9,7 +9,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from a2a.requests import DeletePushConfig, ListPushConfigs
 from tasks_app import clock
 from tasks_app.models import Delivery, PushConfig
-from tasks_app.webhooks import secret_of, turns
+from tasks_app.webhooks import leases, secret_of
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.posting import headers
 from tests.conftest import Person
@@ -102,8 +102,8 @@ def test_a_former_key_still_opens_and_without_it_a_delivery_waits(
 
 def test_the_headers_of_a_turn_say_what_it_is(lanes: None, owner: Person) -> None:
     happens(hooked(owner, "http://127.0.0.1:65001/", "0.3"), WORKS)
-    (turn,) = turns.take("one", 1, Busy())
-    told = headers(turn, "{}", clock.now())
+    (lease,) = leases.take("one", 1, Busy())
+    told = headers(lease, "{}", clock.now())
     assert told["Content-Type"] == "application/json"
     assert "Authorization" not in told
     assert {told["A2A-Version"], told["A2A-Event-Sequence"]} == {"0.3", "2"}

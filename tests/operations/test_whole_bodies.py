@@ -20,7 +20,7 @@ from tasks_app.event_log import GROWTH, bodies
 from tasks_app.event_log.bodies import Folds, MakeBody, body_of
 from tasks_app.models import Delivery, PushConfig
 from tasks_app.models import Event as Row
-from tasks_app.webhooks import give_up, send_again, shown_body, turns
+from tasks_app.webhooks import give_up, leases, send_again, shown_body
 from tasks_app.webhooks.heads import REST_RATE, STEPS_BYTES
 from tasks_app.webhooks.limits import Busy
 from tests.conftest import PATIENCE, Person
@@ -275,7 +275,7 @@ def test_turns_are_taken_in_the_same_number_of_statements_however_many(lanes: No
         for place in range(number):
             happens(hooked(owner, "http://127.0.0.1:65001/", "0.3" if place % 2 else "1.0"), WORKS)
         with CaptureQueriesContext(connection) as captured:
-            assert len(turns.take("w", 64, Busy())) == number
+            assert len(leases.take("w", 64, Busy())) == number
         hand.on(minutes=1)
         PushConfig.objects.all().delete()
         return len(captured)

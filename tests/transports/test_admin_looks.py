@@ -14,7 +14,7 @@ from a2a.events import StatusChanged
 from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.models import ApiKey, Delivery, Principal, Process, PushConfig, Task, Tenant
-from tasks_app.webhooks import turns
+from tasks_app.webhooks import leases
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import TryResult
 from tests.conftest import Person
@@ -43,8 +43,8 @@ def webhook(owner: Person, settings: Any) -> PushConfig:
     """One with a delivery that is tried again later, and two behind it."""
     settings.A2A_OUTBOUND_LOOPBACK = True
     happens(hooked(owner, "http://127.0.0.1:65001/x"), becomes(TaskState.WORKING), chunk("one"), chunk("two"))
-    (turn,) = turns.take("w", 1, Busy())
-    turns.settle(turn, TryResult(status=503, error="It answered 503."), clock.now(), clock.now(), 0.5)
+    (lease,) = leases.take("w", 1, Busy())
+    leases.settle(lease, TryResult(status=503, error="It answered 503."), clock.now(), clock.now(), 0.5)
     return PushConfig.objects.get()
 
 

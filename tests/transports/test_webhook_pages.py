@@ -15,7 +15,7 @@ from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.management.arguments import find_account
 from tasks_app.models import Act, Delivery, Event, PushConfig
-from tasks_app.webhooks import turns
+from tasks_app.webhooks import leases
 from tasks_app.webhooks.heads import STEPS_BYTES, SUPERSEDED
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import TryResult
@@ -41,8 +41,8 @@ def webhook(owner: Person, settings: Any) -> PushConfig:
     url = f"http://127.0.0.1:65001/{SECRETS[3]}?key={SECRETS[2]}"
     task_id = hooked(owner, url, token=SECRETS[0], schemes=("Bearer",), credentials=SECRETS[1])
     happens(task_id, status(TaskState.WORKING), chunk("one <script>"))
-    (turn,) = turns.take("w", 1, Busy())
-    turns.settle(turn, TryResult(status=404, error="The receiver answered 404."), clock.now(), clock.now(), 0.5)
+    (lease,) = leases.take("w", 1, Busy())
+    leases.settle(lease, TryResult(status=404, error="The receiver answered 404."), clock.now(), clock.now(), 0.5)
     return PushConfig.objects.get()
 
 
@@ -268,7 +268,7 @@ def test_the_body_of_a_delivery_is_shown_as_it_is_sent_and_why_one_was_left_out(
     task_id = hooked(owner, "http://127.0.0.1:65001/", "0.3")
     happens(task_id, status(TaskState.WORKING, "first"), status(TaskState.COMPLETED, "second"))
     PushConfig.objects.update(sent_bytes=STEPS_BYTES + 1)
-    turns.take("w", 1, Busy())
+    leases.take("w", 1, Busy())
     left_out, end = Delivery.objects.order_by("seq")
     assert (left_out.state, left_out.body, end.body) == ("superseded", None, None)
     for row, words in ((left_out, ("first", SUPERSEDED, "Superseded")), (end, ("first", "second"))):

@@ -23,18 +23,26 @@ from tasks_app.webhooks.schedule import TryResult, next_try, verdict
 
 LEASE = timedelta(seconds=20)
 """The length of a lease. It is longer than a try may take, so that a sender whose lease is over has ended."""
-WRITTEN = (
-    "lease_owner", "lease_until", "state", "reason", "due_at", "updated_at", "rests_until", "body_bytes", "sent_bytes",
-)  # fmt: skip
+COLUMNS = (
+    "lease_owner",
+    "lease_until",
+    "state",
+    "reason",
+    "due_at",
+    "updated_at",
+    "rests_until",
+    "body_bytes",
+    "sent_bytes",
+)
 """Columns of a webhook that the end of a try may change."""
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class DeliveryLease(Struct, frozen=True, kw_only=True):
     """A lease of a webhook, with all that one try of its next delivery needs."""
 
     config: str
     owner_id: int
-    lease: str
+    holder: str
     until: datetime
     """The end of the lease, by the clock of this machine."""
     delivery: str
@@ -75,43 +83,43 @@ def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:
     return rows
 
 
-def take(worker: str, limit: int, busy: Busy) -> list[Turn]:
+def take(worker: str, limit: int, busy: Busy) -> list[DeliveryLease]:
     """Lease due webhooks up to the limit, and count them in `busy`.
 
     No other sender gets them until they are settled or the lease is over. The number of statements does not depend on
     the number of webhooks.
     """
     # Read this machine's clock before the database's, so that the lease here never ends after the one in the row.
-    lease, until = f"{worker[:48]}:{token_hex(6)}", clock.now() + LEASE
+    holder, until = f"{worker[:48]}:{token_hex(6)}", clock.now() + LEASE
     with transaction.atomic():
         now = clock.shared()
         found = due(now, busy).annotate(owner_id=F("task__owner_id"))
         configs = list(found.select_for_update(of=("self",), skip_locked=True, no_key=True)[:limit])
         chosen = heads(configs)
-        turns: list[Turn] = []
-        held_back: dict[str, datetime] = {}
+        leases: list[DeliveryLease] = []
+        postponed: dict[str, datetime] = {}
         for config in configs:
             if config.pk not in chosen:
                 continue
             if seconds := busy.sent.wait(config.owner_id, clock.now()) if busy.sent else 0.0:
-                held_back[config.pk] = now + timedelta(seconds=seconds)
+                postponed[config.pk] = now + timedelta(seconds=seconds)
             elif busy.has_room(config.owner_id, config.host):
-                turns.append(_turn(config, config.owner_id, chosen[config.pk], lease, until))
-                busy.add(turns[-1])
-        _hold_back(held_back)
-        _write(turns, [config.pk for config in configs if config.pk not in chosen], lease, now)
-        supersede([chosen[turn.config] for turn in turns], now)
-    return turns
+                leases.append(_lease_of(config, config.owner_id, chosen[config.pk], holder, until))
+                busy.add(leases[-1])
+        _hold_back(postponed)
+        _write(leases, [config.pk for config in configs if config.pk not in chosen], holder, now)
+        supersede([chosen[lease.config] for lease in leases], now)
+    return leases
 
 
-def _write(turns: list[Turn], idle: list[str], lease: str, now: datetime) -> None:
+def _write(leases: list[DeliveryLease], idle: list[str], holder: str, now: datetime) -> None:
     """Write the leases. Webhooks without a waiting delivery are no longer due."""
     if idle:
         PushConfig.objects.filter(pk__in=idle).update(due_at=None)
-    if turns:
+    if leases:
         # The next body is of the task as of now, so the growth of the log counts from here.
-        PushConfig.objects.filter(pk__in=[turn.config for turn in turns]).update(
-            lease_owner=lease, lease_until=now + LEASE, grown=0, reason=""
+        PushConfig.objects.filter(pk__in=[lease.config for lease in leases]).update(
+            lease_owner=holder, lease_until=now + LEASE, grown=0, reason=""
         )
 
 
@@ -127,42 +135,59 @@ def too_much_sent() -> str:
     return f"held back: its owner has had more than {settings.A2A_OWNER_DELIVERY_BYTES} bytes sent in a minute"
 
 
-def _turn(config: PushConfig, owner_id: int, head: Delivery, lease: str, until: datetime) -> Turn:
-    return Turn(
-        config=config.pk, owner_id=owner_id, lease=lease, until=until, delivery=head.pk, task_id=head.task_id,
-        seq=head.seq, language=head.spoken, body=head.body, tries=head.tries, url=config.url, address=config.address,
+def _lease_of(config: PushConfig, owner_id: int, head: Delivery, holder: str, until: datetime) -> DeliveryLease:
+    return DeliveryLease(
+        config=config.pk,
+        owner_id=owner_id,
+        holder=holder,
+        until=until,
+        delivery=head.pk,
+        task_id=head.task_id,
+        seq=head.seq,
+        language=head.spoken,
+        body=head.body,
+        tries=head.tries,
+        url=config.url,
+        address=config.address,
         host=config.host,
-        schemes=config.schemes, token=config.token, credentials=config.credentials, secret=config.secret,
+        schemes=config.schemes,
+        token=config.token,
+        credentials=config.credentials,
+        secret=config.secret,
         updated_at=config.updated_at,
-    )  # fmt: skip
+    )
 
 
-def locked(config_id: str) -> PushConfig | None:
+def lock_webhook(config_id: str) -> PushConfig | None:
     """Lock a webhook and return it. The lock is not waited for, because all other work shares this lane."""
     return PushConfig.objects.select_for_update(no_key=True, nowait=True).filter(pk=config_id).first()
 
 
-def locked_all(config_ids: Iterable[str]) -> dict[str, PushConfig]:
+def lock_webhooks(config_ids: Iterable[str]) -> dict[str, PushConfig]:
     """Lock webhooks in the order of their ids, without waiting, and return them by id."""
     rows = PushConfig.objects.select_for_update(no_key=True, nowait=True).filter(pk__in=set(config_ids))
     return {row.pk: row for row in rows.order_by("pk")}
 
 
-def settle(turn: Turn, result: TryResult, began: datetime, ended: datetime, chance: float) -> None:
+def settle(lease: DeliveryLease, result: TryResult, began: datetime, ended: datetime, chance: float) -> None:
     """Record a try. If the lease is still this one, also decide what becomes of the delivery and the webhook.
 
     A late result, after another sender has leased the webhook, changes no state: the new lease decides.
     """
     with transaction.atomic():
-        config = locked(turn.config)
-        delivery = Delivery.objects.defer("body").filter(pk=turn.delivery).first()
+        config = lock_webhook(lease.config)
+        delivery = Delivery.objects.defer("body").filter(pk=lease.delivery).first()
         if config is None or delivery is None:
             return  # The task was deleted with its deliveries.
         DeliveryTry.objects.create(
-            delivery_id=turn.delivery, number=delivery.tries + 1, at=began, status=result.status, error=result.error,
+            delivery_id=lease.delivery,
+            number=delivery.tries + 1,
+            at=began,
+            status=result.status,
+            error=result.error,
             duration_ms=max(0, int((ended - began).total_seconds() * 1_000)),
-        )  # fmt: skip
-        mine, now = config.lease_owner == turn.lease, clock.shared()
+        )
+        mine, now = config.lease_owner == lease.holder, clock.shared()
         delivery.tries, delivery.status, delivery.error = delivery.tries + 1, result.status, result.error
         if mine and verdict(result) == "delivered":
             # Even if the delivery was dropped or given up during the try, it has arrived.
@@ -170,18 +195,18 @@ def settle(turn: Turn, result: TryResult, began: datetime, ended: datetime, chan
             delivery.done_at = now
         delivery.save(update_fields=["tries", "status", "error", "state", "done_at"])
         if mine:
-            _decide(turn, config, delivery, result, now, chance)
+            _decide(lease, config, delivery, result, now, chance)
 
 
 def _decide(
-    turn: Turn, config: PushConfig, delivery: Delivery, result: TryResult, now: datetime, chance: float
+    lease: DeliveryLease, config: PushConfig, delivery: Delivery, result: TryResult, now: datetime, chance: float
 ) -> None:
     mine = Delivery.objects.filter(config_id=config.pk, state=DeliveryState.WAITING)
     decision = verdict(result)
     delivered = decision == "delivered"
     late = now - delivery.created_at >= timedelta(hours=settings.A2A_DELIVERY_HOURS)
     # The webhook was registered again during the try. A success still counts; a failure was that of the former address.
-    outdated = config.updated_at != turn.updated_at and not delivered
+    outdated = config.updated_at != lease.updated_at and not delivered
     again = now
     if not outdated and delivery.state == DeliveryState.WAITING and decision == "again" and not late:
         again = next_try(result, delivery.tries, now, chance)
@@ -195,7 +220,7 @@ def _decide(
     count_body(config, result.size, now, delivered=delivered)
     config.due_at = due_after(config, mine, again, delivered=delivered) if config.state == WebhookState.ACTIVE else None
     config.updated_at = now
-    config.save(update_fields=WRITTEN)
+    config.save(update_fields=COLUMNS)
 
 
 def end(waiting: QuerySet[Delivery], now: datetime, **error: str) -> None:
@@ -205,19 +230,19 @@ def end(waiting: QuerySet[Delivery], now: datetime, **error: str) -> None:
     set_state(waiting, DeliveryState.DEAD, done_at=now, **error)
 
 
-def release(turn: Turn) -> None:
+def release(lease: DeliveryLease) -> None:
     """End a lease without a result: the try was not made, or its answer was lost."""
     with transaction.atomic():
-        locked(turn.config)
-        PushConfig.objects.filter(pk=turn.config, lease_owner=turn.lease).update(lease_owner=None, lease_until=None)
+        lock_webhook(lease.config)
+        PushConfig.objects.filter(pk=lease.config, lease_owner=lease.holder).update(lease_owner=None, lease_until=None)
 
 
-def postpone(turn: Turn, seconds: float, sentence: str) -> None:
+def postpone(lease: DeliveryLease, seconds: float, sentence: str) -> None:
     """End a lease without a result, and make its webhook due after that many seconds. The sentence is for operators."""
     with transaction.atomic():
-        locked(turn.config)
+        lock_webhook(lease.config)
         due_at = clock.shared() + timedelta(seconds=seconds)
-        mine = PushConfig.objects.filter(pk=turn.config, lease_owner=turn.lease)
+        mine = PushConfig.objects.filter(pk=lease.config, lease_owner=lease.holder)
         mine.filter(state=WebhookState.ACTIVE).update(due_at=due_at, reason=sentence[:255])
         mine.update(lease_owner=None, lease_until=None)
 

@@ -1,4 +1,4 @@
-"""Turns: one try at a time for a webhook, a lease that ends, and addresses that change meanwhile."""
+"""Leases: one try at a time for a webhook, a lease that ends, and addresses that change meanwhile."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ from a2a.requests import DeletePushConfig
 from tasks_app import clock
 from tasks_app.event_log import Remove, remove
 from tasks_app.models import Delivery, DeliveryTry, PushConfig, Task
-from tasks_app.webhooks import oldest_due, send_again, turns
+from tasks_app.webhooks import leases, oldest_due, send_again
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import GAPS, JITTER, TryResult
 from tasks_app.webhooks.sending import Sender
@@ -56,14 +56,14 @@ def test_a_turn_that_was_lost_is_taken_over_and_its_late_end_decides_nothing(
     lanes: None, owner: Person, hand: Hand
 ) -> None:
     happens(hooked(owner, "http://127.0.0.1:65001/"), WORKS)
-    (first,) = turns.take("one", 5, Busy())
-    assert turns.take("two", 5, Busy()) == []
+    (first,) = leases.take("one", 5, Busy())
+    assert leases.take("two", 5, Busy()) == []
     hand.on(seconds=21)
-    (second,) = turns.take("two", 5, Busy())
+    (second,) = leases.take("two", 5, Busy())
     assert second.delivery == first.delivery
-    turns.settle(first, TryResult(status=404), clock.now(), clock.now(), 0.5)
+    leases.settle(first, TryResult(status=404), clock.now(), clock.now(), 0.5)
     assert states() == [(2, "waiting", 1)]
-    turns.settle(second, TryResult(status=204), clock.now(), clock.now(), 0.5)
+    leases.settle(second, TryResult(status=204), clock.now(), clock.now(), 0.5)
     assert states() == [(2, "delivered", 2)]
     assert PushConfig.objects.get().lease_owner is None
 
@@ -86,13 +86,13 @@ def test_a_sender_whose_clock_differs_leaves_a_try_under_way_alone(
 ) -> None:
     task_id = hooked(owner, there.url, id="a")
     happens(task_id, WORKS)
-    (turn,) = turns.take("one", 5, Busy())
+    (lease,) = leases.take("one", 5, Busy())
     another_machine()
-    assert turns.take("two", 5, Busy()) == []
+    assert leases.take("two", 5, Busy()) == []
     under_way = remove(Remove(task_id=task_id, config_id="a", now=clock.now()))
     assert under_way
     assert under_way.lasts()
-    turns.settle(turn, TryResult(status=204), clock.now(), clock.now(), 0.5)
+    leases.settle(lease, TryResult(status=204), clock.now(), clock.now(), 0.5)
     assert not under_way.lasts()
 
 
@@ -140,7 +140,7 @@ def test_a_lease_is_as_long_as_it_says_although_the_writers_were_busy(
     lanes: None, owner: Person, hand: Hand, there: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     happens(hooked(owner, there.url), WORKS)
-    due, take, waits, leases = turns.due, turns.take, iter([15]), []
+    due, take, waits, ends = leases.due, leases.take, iter([15]), []
 
     def slowly(now: Any, busy: Busy) -> Any:
         hand.on(seconds=next(waits, 0))
@@ -148,45 +148,45 @@ def test_a_lease_is_as_long_as_it_says_although_the_writers_were_busy(
 
     def taken(*arguments: Any) -> Any:
         found = take(*arguments)
-        leases.extend(turn.until - clock.now() for turn in found)
+        ends.extend(lease.until - clock.now() for lease in found)
         return found
 
-    monkeypatch.setattr(turns, "due", slowly)
-    monkeypatch.setattr(turns, "take", taken)
+    monkeypatch.setattr(leases, "due", slowly)
+    monkeypatch.setattr(leases, "take", taken)
     pump()
-    assert leases == [turns.LEASE]
+    assert ends == [leases.LEASE]
 
 
 def test_a_try_that_would_outlast_its_lease_is_not_begun(
     lanes: None, owner: Person, hand: Hand, there: Receiver
 ) -> None:
     happens(hooked(owner, there.url), WORKS)
-    (turn,) = turns.take("one", 1, Busy())
+    (lease,) = leases.take("one", 1, Busy())
     hand.on(seconds=11)
-    asyncio.run(Sender()._send(turn))
+    asyncio.run(Sender()._send(lease))
     assert (there.got, states()) == ([], [(2, "waiting", 0)])
     pump()
     assert states() == [(2, "delivered", 1)]
 
 
-def superseded(owner: Person, there: Receiver, hand: Hand) -> turns.Turn:
+def superseded(owner: Person, there: Receiver, hand: Hand) -> leases.DeliveryLease:
     """A try at an address that another one has taken the place of since."""
     task_id = hooked(owner, "http://127.0.0.1:65001/", id="a")
     happens(task_id, WORKS, chunk("one"))
-    (turn,) = turns.take("one", 1, Busy())
+    (lease,) = leases.take("one", 1, Busy())
     hand.on(seconds=1)
     hook(owner, task_id, there.url, id="a")
-    return turn
+    return lease
 
 
 @pytest.mark.parametrize("code", [410, 404, 503])
 def test_what_the_former_address_says_decides_nothing_for_the_new_one(
     lanes: None, owner: Person, there: Receiver, hand: Hand, code: int
 ) -> None:
-    turn = superseded(owner, there, hand)
+    lease = superseded(owner, there, hand)
     pump()
     assert not there.got  # Never two tries at a time for one webhook.
-    turns.settle(turn, TryResult(status=code), clock.now(), clock.now(), 0.5)
+    leases.settle(lease, TryResult(status=code), clock.now(), clock.now(), 0.5)
     assert states() == [(2, "waiting", 1), (3, "waiting", 0)]
     pump()
     assert states() == [(2, "delivered", 2), (3, "delivered", 1)]
@@ -196,8 +196,8 @@ def test_what_the_former_address_says_decides_nothing_for_the_new_one(
 def test_what_arrived_at_the_former_address_has_arrived(
     lanes: None, owner: Person, there: Receiver, hand: Hand
 ) -> None:
-    turn = superseded(owner, there, hand)
-    turns.settle(turn, TryResult(status=200), clock.now(), clock.now(), 0.5)
+    lease = superseded(owner, there, hand)
+    leases.settle(lease, TryResult(status=200), clock.now(), clock.now(), 0.5)
     pump()
     assert seqs(there) == [3]
     assert states() == [(2, "delivered", 1), (3, "delivered", 1)]
