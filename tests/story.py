@@ -91,7 +91,8 @@ class StockDoor(HttpDoor):
         if not response.streaming:
             yield Reply(response.status_code, told, once(response.content))
             return
-        async with aclosing(response.streaming_content) as chunks:
+        # Django's generator around ours does not close it: that would wait for the garbage collector.
+        async with aclosing(response.streaming_content) as chunks, aclosing(response._iterator):
             yield Reply(response.status_code, told, chunks)
 
 

@@ -258,6 +258,12 @@ def test_every_link_and_path_of_a_document_leads_somewhere(path: Path) -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+def test_the_picture_of_the_whole_names_what_there_is() -> None:
+    named = re.findall(r"\b((?:a2a|tasks_app)/[\w/]+(?:\.py)?)", a2a.__doc__ or "")
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 STOPS = re.findall(r"`([\w/]+\.py)`,\s+((?:`\w+`(?: or )?)+)", TEXTS["docs/architecture.md"])
 
 
