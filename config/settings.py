@@ -176,9 +176,9 @@ A2A_CONNECTIONS = whole("A2A_CONNECTIONS", 10_000, 1)
 waited longest without a request is closed; while all are busy, new ones get 503."""
 A2A_WAIT_SECONDS = number("A2A_WAIT_SECONDS", 0)
 """How long a waiting send waits before it answers with the task as it is. 0: until the task ends or asks back."""
-A2A_PING_SECONDS = number("A2A_PING_SECONDS", 4, 0.1)
+A2A_PING_SECONDS = number("A2A_PING_SECONDS", 4, 0.1, 15)
 """The longest silence: after it a stream sends a comment, and an answer that is waited for sends a space. The official
-Python client gives up after 5 s."""
+Python client gives up after 5 s. A longer silence than 15 s would let a revoked key go on for as long."""
 A2A_STREAM_SECONDS = number("A2A_STREAM_SECONDS", 900, 1)
 """The longest that a stream stays open. Its client resumes with `Last-Event-ID`."""
 A2A_POLL_SECONDS = number("A2A_POLL_SECONDS", 2, 0.05)

@@ -77,7 +77,7 @@ def _news(task_id: str, language: str, events: Sequence[EventRow], now: datetime
 
 # 1. Lock the webhooks before their deliveries are written: a webhook that is switched off at this moment either comes
 #    first and is not found, or comes after the deliveries and finds them. A row that another transaction has locked
-#    has no language in the result.
+#    is marked in the last column. A row without a language is of one that this process does not speak.
 # 2. Count what the log has grown by.
 # 3. Make the webhook due. A gap after a failed try stays as it is. A rest (due_at = rests_until) ends early for a
 #    delivery that nothing supersedes, and once the log has grown enough.
@@ -97,7 +97,8 @@ with n as (select * from jsonb_to_recordset(%s::jsonb)
     u as (update {_CONFIG} c set {_SET.format(greatest="greatest", least="least")}
         from l, n where c.id = l.id and n.task_id = c.task_id and n.language = {LANGUAGE.format("c.")}
         returning c.id, n.language, c.due_at)
-select w.id, w.task_id, u.language, u.due_at <= %s from w left join u using (id)
+select w.id, w.task_id, u.language, u.due_at <= %s, l.id is null
+from w left join l using (id) left join u using (id)
 """
 _DUE_SQLITE = f"""
 update {_CONFIG} as c set {_SET.format(greatest="max", least="min")}
@@ -145,10 +146,10 @@ def _due(cursor: CursorWrapper, events: Mapping[str, Sequence[EventRow]], now: d
         return rows
     tasks = list(events)
     cursor.execute(_DUE_POSTGRES, [encode(news).decode(), tasks, tasks, now, now, now, now])
-    rows = list(cursor.fetchall())
-    if held := {task_id for _, task_id, language, _ in rows if language is None}:
+    found = cursor.fetchall()
+    if held := {task_id for _, task_id, _, _, is_locked in found if is_locked}:
         raise Held("another transaction has locked a webhook", held)
-    return rows
+    return [row[:4] for row in found if row[2] is not None]
 
 
 def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, moved: bool) -> None:

@@ -86,6 +86,8 @@ class ReadTask(Work[TaskRead | None], Struct, frozen=True, kw_only=True):
 
     history: bool = True
     """Whether its messages are wanted: they may be many megabytes."""
+    is_owed: bool = False
+    """True for the answer to a change or a wait: the limit on an owner's large reads must not refuse it."""
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[GroupResult[TaskRead | None]]:
@@ -132,7 +134,7 @@ def _alone(item: ReadTask, owner_id: int) -> Elsewhere:
         with switches.often():
             return read_many([item])[0]
 
-    return Elsewhere(DoAlone(read, owner_id))
+    return Elsewhere(DoAlone(read, None if item.is_owed else owner_id))
 
 
 def read_many(items: Sequence[ReadTask], *, small: bool = False) -> list[TaskRead | None]:

@@ -105,7 +105,7 @@ async def _webhook(request: SendMessage, context: Context, task_id: str) -> Webh
 
 async def _answer(request: SendMessage, context: Context, task_id: str, seq: int) -> Grant:
     """Answer a message that was appended as that event. Raises TaskNotFound for a task that was forgotten since."""
-    read = await ReadTask(task_id=task_id, sight=None, history=request.history_length != 0)
+    read = await ReadTask(task_id=task_id, sight=None, history=request.history_length != 0, is_owed=True)
     if read is None:
         raise TaskNotFound(taskId=task_id)
     context.exchange.about(task_id, read.document.context_id, read.document.seq)

@@ -29,9 +29,13 @@ async def find(context: Context, task_id: str, tenant: str | None) -> Head:
     return head
 
 
-async def read_whole(context: Context, task_id: str, *, history: bool = True) -> TaskDocument:
-    """Return the caller's task with all it holds, but for a history that is not wanted. Raises TaskNotFound."""
-    read = await ReadTask(task_id=task_id, sight=sight(context.caller, task_id), history=history)
+async def read_whole(context: Context, task_id: str, *, history: bool = True, is_owed: bool = False) -> TaskDocument:
+    """Return the caller's task with all it holds, but for a history that is not wanted; `is_owed` as in ReadTask.
+
+    Raises TaskNotFound.
+    """
+    wish = ReadTask(task_id=task_id, sight=sight(context.caller, task_id), history=history, is_owed=is_owed)
+    read = await wish
     if read is None or (context.agent is not None and read.agent != context.agent):
         raise TaskNotFound(taskId=task_id)
     context.exchange.about(task_id, read.document.context_id, read.document.seq)
@@ -101,7 +105,7 @@ async def cancel(request: CancelTask, context: Context) -> Grant:
         seen = sight(context.caller, request.id)
         item = change(request.id, head.context_id, [event], now=now, actor=context.actor, sight=seen)
         if await append_recorded(context, item):
-            return Done(Answer(task=await read_whole(context, request.id)))
+            return Done(Answer(task=await read_whole(context, request.id, is_owed=True)))
 
 
 async def subscribe(request: SubscribeToTask, context: Context) -> Grant:

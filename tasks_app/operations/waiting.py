@@ -62,7 +62,10 @@ async def _quiet(reader: Reader, context: Context, seconds: float) -> bool:
 async def _answer(wait: Wait, context: Context) -> Answer:
     """The task as it is now."""
     look = ReadTask(
-        task_id=wait.task_id, sight=access.sight(context.caller, wait.task_id), history=wait.history_length != 0
+        task_id=wait.task_id,
+        sight=access.sight(context.caller, wait.task_id),
+        history=wait.history_length != 0,
+        is_owed=True,
     )
     read = await bridge.ask(look, left=context.left)
     if read is None:

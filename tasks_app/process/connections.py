@@ -244,6 +244,8 @@ class Connection(HttpToolsProtocol):
             _idle[self] = None
         if self.pending and not self.transport.is_closing():
             pending, self.pending = self.pending, b""
+            if self.head_since is not None:
+                self.head_since = self.loop.time()  # The head could not go on while its rest was not parsed.
             self.data_received(pending)
 
     def cut(self) -> None:
@@ -299,7 +301,9 @@ class Connection(HttpToolsProtocol):
         if self._is_too_slow(now) or self._is_unacknowledged(now):
             self.transport.abort()
             return
-        if self.head_since is not None and now - self.head_since >= settings.A2A_HEADER_SECONDS:
+        # A head whose rest is in `pending` waits for us, not for its client.
+        late = self.head_since is not None and now - self.head_since >= settings.A2A_HEADER_SECONDS
+        if late and not self.pending:
             self.transport.close()
         self._set_timer()
 

@@ -160,7 +160,7 @@ def _read(
 
 
 def _request(call: Call, language: Language, kind: type[Request], request: Any) -> Any:
-    """Complete a request by what came beside its params. Raises InvalidRequest and Unavailable."""
+    """Complete a request by what came beside its params. Raises InvalidRequest."""
     if kind.streaming and call.batch:
         raise InvalidRequest(detail="a method that streams cannot be a member of a batch")
     if issubclass(kind, SendMessage) and (extensions := language.extensions(call.metadata)):

@@ -106,10 +106,11 @@ async def frames(stream: Stream) -> AsyncIterator[bytes]:
                 yield sse.PING
                 continue
             large = sum(len(data) for _, data in page) > LARGE
+            numbered = page[0][0] is not None
             chunk = await off_loop(_framed, page) if large else _framed(page)
             del page  # It may be large, and the next one long in coming.
             stream.sent(len(chunk))
-            if start:
+            if start and numbered:
                 chunk, start = start + chunk, b""
             yield chunk
             del chunk

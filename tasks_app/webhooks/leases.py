@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import Case, DateTimeField, Exists, F, OuterRef, Q, QuerySet, Value, When
 from msgspec import Struct
 
+from a2a import languages
 from tasks_app import clock
 from tasks_app.event_log.moves import move, set_state
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
@@ -69,10 +70,18 @@ def has_key(now: datetime) -> Q:
     return Q(key=None) | (Q(key__revoked_at=None) & lasts)
 
 
+def is_spoken() -> Q:
+    """Return the condition of webhooks whose language this process speaks. The others wait for a process that does."""
+    names = list(languages.SPOKEN.pushing)
+    versions = [name.removeprefix("a2a-") for name in names if name.startswith("a2a-")]
+    return Q(version__in=versions) | Q(version="", language__in=names)
+
+
 def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:
     """Return the webhooks that are due and within all limits, longest due first."""
     free = Q(lease_until=None) | Q(lease_until__lt=now)
-    rows = PushConfig.objects.filter(free, has_key(now), state=WebhookState.ACTIVE, due_at__lte=now).order_by("due_at")
+    rows = PushConfig.objects.filter(free, has_key(now), is_spoken(), state=WebhookState.ACTIVE, due_at__lte=now)
+    rows = rows.order_by("due_at")
     pairs, hosts, owners = busy.full()
     if hosts:
         rows = rows.exclude(host__in=hosts)

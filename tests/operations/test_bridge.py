@@ -16,7 +16,7 @@ from asgiref.sync import async_to_sync
 from django.conf import settings as django_settings
 from django.db import IntegrityError, OperationalError, connection, connections
 
-from a2a.errors import TaskNotCancelable
+from a2a.errors import RateLimited, TaskNotCancelable
 from a2a.requests import CancelTask, CreatePushConfig, DeletePushConfig, ListTasks
 from a2a.states import TERMINAL, TaskState
 from tasks_app import clock
@@ -33,7 +33,7 @@ from tasks_app.event_log.read import SMALL
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7_at
 from tasks_app.models import Delivery, Event, IdempotencyKey, PushConfig, Task
-from tasks_app.operations import Context, perform_now
+from tasks_app.operations import Context, perform, perform_now
 from tasks_app.process.health import find_problems
 from tasks_app.upkeep.sweeps import Sweeper
 from tasks_app.webhooks import disable, leases
@@ -138,6 +138,23 @@ def test_a_large_task_is_read_by_itself_and_a_small_one_beside_others(owner: Per
     assert (elsewhere.instead.lane, nothing) == ("large", None)
     assert [read] == read_many(asked[1:])
     assert [bridge.do(item) for item in asked] == read_many(asked)
+
+
+def test_the_answer_to_a_change_is_read_however_many_large_reads_of_its_owner_wait(owner: Person) -> None:
+    task_id, free = made(owner), threading.Event()
+    bridge.do(addition(task_id, chunk("x" * SMALL)))
+
+    async def story() -> None:
+        read = DoAlone(lambda: free.wait(PATIENCE), owner.caller.owner_id)
+        reads = [asyncio.ensure_future(bridge.ask(read)) for _ in range(django_settings.A2A_OWNER_READS + 2)]
+        refused, _ = await asyncio.wait(reads, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        assert [type(one.exception()) for one in refused] == [RateLimited] * len(refused) != []
+        threading.Timer(0.1, free.set).start()
+        answer = await perform(CancelTask(id=task_id), Context(caller=owner.caller))
+        assert answer.task.state == "canceled"  # type: ignore[union-attr]
+        await asyncio.gather(*reads, return_exceptions=True)
+
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize("history", [True, False])

@@ -1,6 +1,7 @@
 """Deliveries: every event, in order, at least once, whatever the receiver does."""
 
 import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,9 +11,12 @@ from a2a.errors import InvalidParams, TaskNotFound
 from a2a.languages import SPOKEN
 from a2a.requests import CancelTask, CreatePushConfig, DeletePushConfig, ListPushConfigs
 from a2a.types import Part
+from tasks_app import clock
 from tasks_app.database.bridge import bridge
+from tasks_app.ids import uuid7
 from tasks_app.models import Delivery, DeliveryTry, Event, PushConfig, Task
-from tasks_app.webhooks import secret_of, shown_body
+from tasks_app.webhooks import leases, secret_of, shown_body
+from tasks_app.webhooks.limits import Busy
 from tests.conftest import Person, until
 from tests.operations.asking import ask, message, send, sent
 from tests.operations.rows import addition, chunk, together
@@ -300,6 +304,26 @@ def test_webhooks_that_come_with_many_messages_at_once_are_ten_at_most(service: 
     assert Event.objects.filter(kind="message").count() == 10
     assert {error.violations[0][0] for error in refused} == {"id"}
     ask(owner, CancelTask(id=made.id))
+
+
+def test_a_webhook_of_a_language_that_this_process_does_not_speak_waits_and_holds_up_no_other(
+    lanes: None, owner: Person
+) -> None:
+    ids = [hooked(owner, f"http://127.0.0.1:{free_port()}/", "1.0") for _ in range(2)]
+    unknown = PushConfig.objects.filter(task_id=ids[0])
+    unknown.update(version="", language="spoken elsewhere", due_at=clock.shared() - timedelta(seconds=9))
+    for task_id in ids:
+        ask(owner, CancelTask(id=task_id))
+    assert list(Delivery.objects.values_list("task_id", flat=True)) == [ids[1]]
+    # A process that speaks the language has written a delivery.
+    Delivery.objects.filter(task_id=ids[1]).update(state="waiting")
+    other = Delivery.objects.get(task_id=ids[1])
+    own = unknown.get()
+    Delivery.objects.create(
+        id=uuid7(), config=own, task_id=ids[0], seq=2, version="", language=own.language, state="waiting",
+        created_at=other.created_at,
+    )  # fmt: skip
+    assert [lease.task_id for lease in leases.take("here", 5, Busy())] == [ids[1]]
 
 
 @pytest.mark.parametrize("version", ["1.0", "0.3"])

@@ -1,5 +1,6 @@
 """Heads, trailers and bodies that do not end, on every path of a real server: counted while they arrive."""
 
+import contextlib
 import json
 import os
 import socket
@@ -292,6 +293,19 @@ def test_a_request_behind_a_stream_is_answered_after_it(server: Server) -> None:
         begun(connection)
         connection.sendall(behind[20:])
         assert b'"id":"behind"' in received(connection).partition(b"\r\n0\r\n\r\n")[2]
+
+
+def test_a_head_that_came_in_pieces_behind_a_stream_does_not_end_the_stream(server: Server) -> None:
+    behind = keyed(server, "Connection: close")
+    with wire(server) as connection:
+        connection.sendall(streamed(server) + behind[:20])
+        begun(connection)
+        connection.sendall(behind[20:])
+        ends = time.monotonic() + 2 * TIMES["A2A_HEADER_SECONDS"]
+        while (left := ends - time.monotonic()) > 0:
+            connection.settimeout(left)
+            with contextlib.suppress(TimeoutError):
+                assert connection.recv(65_536), "the stream was cut"
 
 
 def test_requests_behind_each_other_are_answered_in_order_up_to_a_limit(server: Server) -> None:
