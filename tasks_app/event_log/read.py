@@ -39,9 +39,9 @@ class TaskRead(Struct, frozen=True, kw_only=True):
     wants: str
     pushes: bool
     run_seq: int
+    """The last event that the newest run wrote, or was claimed with; 0 before the first."""
     size: int
     """Characters of the payloads of its events."""
-    """The last event that the newest run wrote, or was claimed with; 0 before the first."""
 
 
 class Head(Struct, frozen=True):

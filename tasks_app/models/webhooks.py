@@ -1,5 +1,6 @@
 """The tables of webhooks, their deliveries, and the attempts at each delivery."""
 
+from collections.abc import Collection
 from typing import ClassVar
 
 from django.db import models
@@ -14,6 +15,12 @@ LANGUAGE = "case when {0}version = '' then {0}language else 'a2a-' || {0}version
 def language_of(version: str, language: str | None) -> str:
     """Return the name of a language. Of A2A the version tells it: a process of the version before writes that alone."""
     return f"a2a-{version}" if version else language or ""
+
+
+def is_in(languages: Collection[str]) -> Q:
+    """Return the condition of rows in one of these languages, as language_of() names them."""
+    versions = [name.removeprefix("a2a-") for name in languages if name.startswith("a2a-")]
+    return Q(version__in=versions) | Q(version="", language__in=languages)
 
 
 class PushConfig(models.Model):

@@ -15,7 +15,7 @@ from tasks_app.webhooks.acts import (
     shown_body,
 )
 from tasks_app.webhooks.again import Answer, no_delivery, send_again
-from tasks_app.webhooks.keys import end_webhooks_of, revoke
+from tasks_app.webhooks.keys import end_webhooks_of
 from tasks_app.webhooks.leases import release_all
 from tasks_app.webhooks.posting import with_files
 from tasks_app.webhooks.sending import sender
@@ -31,7 +31,6 @@ __all__ = [
     "oldest_due",
     "one_by_one",
     "release_all",
-    "revoke",
     "secret_of",
     "send_again",
     "sender",

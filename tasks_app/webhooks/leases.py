@@ -18,6 +18,7 @@ from tasks_app import clock
 from tasks_app.event_log.moves import move, set_state
 from tasks_app.models import Delivery, DeliveryTry, PushConfig
 from tasks_app.models.states import DeliveryState, WebhookState
+from tasks_app.models.webhooks import is_in
 from tasks_app.webhooks.heads import count_body, due_after, heads, supersede
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import TryResult, next_try, verdict
@@ -70,17 +71,11 @@ def has_key(now: datetime) -> Q:
     return Q(key=None) | (Q(key__revoked_at=None) & lasts)
 
 
-def is_spoken() -> Q:
-    """Return the condition of webhooks whose language this process speaks. The others wait for a process that does."""
-    names = list(languages.SPOKEN.pushing)
-    versions = [name.removeprefix("a2a-") for name in names if name.startswith("a2a-")]
-    return Q(version__in=versions) | Q(version="", language__in=names)
-
-
 def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:
-    """Return the webhooks that are due and within all limits, longest due first."""
-    free = Q(lease_until=None) | Q(lease_until__lt=now)
-    rows = PushConfig.objects.filter(free, has_key(now), is_spoken(), state=WebhookState.ACTIVE, due_at__lte=now)
+    """Return the webhooks that are due and within all limits, longest due first. Those in a language that this process
+    does not speak wait for a process that does."""
+    free, spoken = Q(lease_until=None) | Q(lease_until__lt=now), is_in(languages.SPOKEN.pushing)
+    rows = PushConfig.objects.filter(free, spoken, has_key(now), state=WebhookState.ACTIVE, due_at__lte=now)
     rows = rows.order_by("due_at")
     pairs, hosts, owners = busy.full()
     if hosts:
