@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from tests.workers import PLACES
+from tests.support.workers import PLACES
 
 PYTEST = [sys.executable, "-m", "pytest"]
-POSTGRES = [sys.executable, "-m", "tests.servers", *PYTEST, "-p", "no:cacheprovider"]
+POSTGRES = [sys.executable, "-m", "tests.support.servers", *PYTEST, "-p", "no:cacheprovider"]
 PROCESSES = " or ".join(PLACES)
 CORES = os.cpu_count() or 1
 BUSY = ["-n", str(CORES + 1)]

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis
 from msgspec.structs import replace
 
-import tests.agents  # noqa: F401  # registers them
+import tests.support.agents  # noqa: F401  # registers them
 from a2a.dialects.json.json_1_0 import document, dumps, encode_status, event_of
 from a2a.documents import EventDocument
 from a2a.events import apply
@@ -33,9 +33,9 @@ from tasks_app.event_log.readers import readers
 from tasks_app.models import Event, Task
 from tasks_app.process import services
 from tasks_app.transports import keys
-from tests import databases, static_files
-from tests.lanes import inline_lanes
-from tests.servers import free_port, postgres
+from tests.support import databases, static_files
+from tests.support.lanes import inline_lanes
+from tests.support.servers import free_port, postgres
 
 hypothesis.register_profile(
     "taskdesk",
@@ -237,10 +237,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     keys = {name: f"tdk_key-of-the-{name}-at-the-real-server" for name in ("owner", "colleague", "stranger")}
     with ExitStack() as stack:
         url = stack.enter_context(postgres(durable=False)) if on_postgres() else ""
-        environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"} | {
-            "PORT": str(port), "DATA_DIR": str(folder), "DEV_KEY": keys["owner"], "A2A_AGENT_MODULES": "tests.agents",
-            "PYTHONWARNINGS": "default", **{name: str(value) for name, value in TIMES.items()},
-        }  # fmt: skip
+        environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+        environment |= {"PORT": str(port), "DATA_DIR": str(folder), "DEV_KEY": keys["owner"]}
+        environment |= {"A2A_AGENT_MODULES": "tests.support.agents", "PYTHONWARNINGS": "default"}
+        environment |= {name: str(value) for name, value in TIMES.items()}
         if url:
             environment["DATABASE_URL"] = url
         log = folder / "log"

@@ -17,7 +17,7 @@ from tasks_app.migrations._online import AddIndexOnline, RemoveIndexOnline
 from tests.conftest import Person
 
 HERE = Path(__file__).parent
-FORMER: dict[str, list[str]] = json.loads((HERE / "former_columns.json").read_text(encoding="utf-8"))
+FORMER: dict[str, list[str]] = json.loads((HERE / "support" / "former_columns.json").read_text(encoding="utf-8"))
 """By model: the columns that the version before writes. To be replaced with each release, by those of its rows.py."""
 NEXT = 6
 """The number of the first migration that was made after that version."""

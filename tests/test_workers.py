@@ -3,7 +3,7 @@
 import pytest
 
 from tests.clients.environments import CLIENTS
-from tests.workers import group
+from tests.support.workers import group
 
 FILE = "tests/clients/test_clients.py"
 

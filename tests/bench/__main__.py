@@ -15,7 +15,7 @@ from tests.bench.processes import BenchError, cores
 from tests.bench.report import Result
 from tests.bench.scenarios import SCENARIOS, Scenario, warm_up
 from tests.bench.shapes import SHAPES, Deployment, Shape, deployed, pinning
-from tests.servers import Unavailable
+from tests.support.servers import Unavailable
 
 NO_WRK = (
     "The load comes from wrk, and it is not installed: apt install wrk, brew install wrk, or from your system's "

@@ -15,10 +15,10 @@ import httpx
 import orjson
 import psycopg
 
-from tests import servers
 from tests.bench import load
 from tests.bench.processes import BenchError, Process, cores, on
 from tests.faults import nodes
+from tests.support import servers
 
 ORDERS = {signal.SIGINT, signal.SIGTERM}
 CALM_SECONDS = 120.0

@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from tests.clients.environments import playwright
 from tests.conftest import Server
-from tests.receiver import Reply, receiver
+from tests.support.receiver import Reply, receiver
 
 pytestmark = pytest.mark.browser
 WALK = Path(__file__).parent / "walk.py"

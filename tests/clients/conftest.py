@@ -11,10 +11,10 @@ import pytest
 from a2a.signatures import new_key
 from tests.clients.environments import CLIENTS, Client, drive, missing
 from tests.faults.nodes import KEY, Node
-from tests.workers import NOT_TRIED
+from tests.support.workers import NOT_TRIED
 
 SETTINGS = {
-    "A2A_AGENT_MODULES": "tests.conformance.agents,tests.agents",
+    "A2A_AGENT_MODULES": "tests.conformance.agents,tests.support.agents",
     "A2A_DEFAULT_AGENT": "conformance",
     "TCK_STREAMING_TIMEOUT": "1",
     "A2A_CARD_KEY": new_key(),

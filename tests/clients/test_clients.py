@@ -3,9 +3,9 @@
 import pytest
 
 from a2a.signatures import BadSignature, verify
-from tests.agents import PIECES
 from tests.clients.conftest import SETTINGS, Saw
 from tests.clients.environments import CLIENTS, Client
+from tests.support.agents import PIECES
 
 pytestmark = pytest.mark.clients
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests import servers
 from tests.clients.documents import saved
 from tests.faults.nodes import ROOT
+from tests.support import servers
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.clients.environments import CLIENTS, HERE, RUN_SECONDS, environment, nginx
 from tests.faults.nodes import AGENTS, KEY, START_SECONDS, Node
-from tests.servers import free_port
+from tests.support.servers import free_port
 
 CLIENT_SECONDS = 5.0
 """How long the official client bears silence: the default of httpx, which it does not change."""

@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import pytest
 
-from tests import servers
 from tests.clients.documents import Block, blocks, documents, indented, stories
 from tests.clients.environments import CLIENTS, environment, missing
 from tests.clients.shells import SHELLS
 from tests.clients.terminals import SECONDS, Terminal
 from tests.faults.nodes import ROOT
-from tests.workers import NOT_TRIED
+from tests.support import servers
+from tests.support.workers import NOT_TRIED
 
 DOCUMENTS = documents(ROOT)
 STORIES = stories(ROOT, DOCUMENTS)

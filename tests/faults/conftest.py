@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tests import servers
 from tests.faults import examiner
 from tests.faults.clients import PATIENCE
 from tests.faults.nodes import AGENTS, KEY, Node, Redis, Worker, manage
+from tests.support import servers
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # a line a call hides what matters
 

@@ -13,9 +13,9 @@ import httpx
 import orjson
 import redis
 
-from tests import servers
 from tests.faults import forks
 from tests.faults.forks import ROOT
+from tests.support import servers
 
 KEY = "tdk_for-the-fault-tests"
 START_SECONDS = 120.0

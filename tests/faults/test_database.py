@@ -18,8 +18,8 @@ from tests.faults.clients import PATIENCE, Client, assert_whole, client, inputs,
 from tests.faults.conftest import SHORT, Start
 from tests.faults.nodes import Node, manage
 from tests.faults.test_kill import assert_says_why, holder
-from tests.receiver import receiver
-from tests.servers import Cluster, database
+from tests.support.receiver import receiver
+from tests.support.servers import Cluster, database
 
 pytestmark = pytest.mark.fault
 TALK_PAUSE = 0.1

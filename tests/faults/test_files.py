@@ -8,10 +8,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.chapters import files_of
 from tests.conftest import NO_TLS, until
 from tests.faults.clients import PATIENCE, Client, client
 from tests.faults.conftest import SHORT, Start
+from tests.support.chapters import files_of
 
 pytestmark = pytest.mark.fault
 MEGABYTE = 1_000_000

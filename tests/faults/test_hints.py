@@ -12,8 +12,8 @@ from channels.layers import channel_layers
 from tasks_app.hints import Hints, Reached
 from tasks_app.hints import hints as ours
 from tasks_app.hints.redis_group import GROUP, WAITING, Broadcast, encode_message, message, news_of
-from tests import servers
 from tests.conftest import until
+from tests.support import servers
 
 pytestmark = pytest.mark.fault
 NEWS = [Reached("t1", 3, "working"), Reached("t2", 9, None, True)]

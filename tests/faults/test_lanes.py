@@ -16,11 +16,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests import servers
 from tests.faults.clients import HEADERS, PATIENCE, Client, client, envelope, inputs
 from tests.faults.conftest import SHORT, Start
 from tests.faults.nodes import Node, manage
 from tests.faults.test_database import cut
+from tests.support import servers
 
 pytestmark = pytest.mark.fault
 GOOD_SECONDS = 5.0

@@ -7,7 +7,7 @@ import pytest
 
 from tests.faults.clients import Client, inputs
 from tests.faults.conftest import Start
-from tests.receiver import receiver
+from tests.support.receiver import receiver
 
 pytestmark = pytest.mark.fault
 

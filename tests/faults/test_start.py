@@ -13,7 +13,7 @@ import pytest
 
 from tests.faults.conftest import SHARED, Start
 from tests.faults.nodes import KEY, manage
-from tests.servers import free_port
+from tests.support.servers import free_port
 
 pytestmark = pytest.mark.fault
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults.clients import Client, client
 from tests.faults.conftest import Start
-from tests.receiver import Receiver, Reply, receiver
+from tests.support.receiver import Receiver, Reply, receiver
 
 pytestmark = pytest.mark.fault
 STEPS = 1_048_576

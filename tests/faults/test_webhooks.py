@@ -8,7 +8,7 @@ import pytest
 from tests.faults.clients import Client, client, message
 from tests.faults.conftest import Start
 from tests.faults.nodes import Node
-from tests.receiver import Receiver, Reply, receiver
+from tests.support.receiver import Receiver, Reply, receiver
 
 pytestmark = pytest.mark.fault
 SOON_SECONDS = 60.0

@@ -13,7 +13,7 @@ import pytest
 from tests.faults.clients import PATIENCE, Client, client
 from tests.faults.conftest import SHARED, Plant
 from tests.faults.nodes import AGENTS, ROOT, Worker, environment, manage
-from tests.servers import free_port
+from tests.support.servers import free_port
 
 pytestmark = pytest.mark.fault
 NO_BROKERS = [

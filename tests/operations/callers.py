@@ -35,7 +35,7 @@ from tests.operations.asking import ask, message, shown
 from tests.operations.model import MOST, Task, Webhook
 from tests.operations.rows import LONG_AGO, addition, status
 from tests.operations.webhooks import config, pump
-from tests.receiver import Receiver, Reply
+from tests.support.receiver import Receiver, Reply
 
 
 @agent(attempts=MOST, backoff=3600, timeout=3600)

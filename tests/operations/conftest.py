@@ -8,7 +8,7 @@ import pytest
 from tasks_app import clock
 from tasks_app.operations import pages
 from tests.operations.webhooks import Hand
-from tests.receiver import Receiver, receiver
+from tests.support.receiver import Receiver, receiver
 
 
 @pytest.fixture(autouse=True)

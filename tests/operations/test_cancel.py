@@ -7,9 +7,9 @@ from a2a.requests import CancelTask, GetTask
 from tasks_app.models import Act, Event, Run, Task
 from tasks_app.operations import cancel_for_operator
 from tasks_app.operators.audit import ADMIN, Operator
-from tests.agents import MEMORY
 from tests.conftest import Person, until
 from tests.operations.asking import ask, message, sent, shown
+from tests.support.agents import MEMORY
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 ADA = Operator(name="ada", door=ADMIN)

@@ -35,8 +35,8 @@ from tests.operations.webhooks import (
     states,
     task,
 )
-from tests.receiver import Receiver, Reply
-from tests.servers import free_port
+from tests.support.receiver import Receiver, Reply
+from tests.support.servers import free_port
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
 

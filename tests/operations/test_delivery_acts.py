@@ -16,7 +16,7 @@ from tests.conftest import Person
 from tests.operations.asking import ask
 from tests.operations.rows import LONG_AGO, chunk, forget
 from tests.operations.webhooks import DONE, NOTHING, OPS, WORKS, Hand, happens, hook, hooked, pump, states, task
-from tests.receiver import Receiver, Reply
+from tests.support.receiver import Receiver, Reply
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
 

@@ -17,10 +17,10 @@ from tasks_app.webhooks import leases
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import TryResult
 from tests.conftest import Person, on_postgres
-from tests.lanes import inline_lanes
 from tests.operations.rows import addition, chunk, creation, status
 from tests.operations.webhooks import DONE, WORKS, happens, hooked, pump, seqs, states, task
-from tests.receiver import Receiver
+from tests.support.lanes import inline_lanes
+from tests.support.receiver import Receiver
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
 

@@ -34,7 +34,7 @@ from tests.operations.webhooks import (
     states,
     task,
 )
-from tests.receiver import Receiver, Reply
+from tests.support.receiver import Receiver, Reply
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
 

@@ -23,7 +23,7 @@ from tests.conftest import Person
 from tests.operations.asking import ask
 from tests.operations.rows import chunk
 from tests.operations.webhooks import DONE, Hand, happens, hook, hooked, pump, states, task
-from tests.receiver import Receiver, Reply, receiver
+from tests.support.receiver import Receiver, Reply, receiver
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
 

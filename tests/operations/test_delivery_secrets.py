@@ -15,7 +15,7 @@ from tasks_app.webhooks.posting import headers
 from tests.conftest import Person
 from tests.operations.asking import ask
 from tests.operations.webhooks import OPS, WORKS, Hand, happens, hook, hooked, pump, states
-from tests.receiver import Receiver
+from tests.support.receiver import Receiver
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
 

@@ -8,9 +8,9 @@ import pytest
 from a2a.agents import agent
 from a2a.run import Failure, Run
 from tasks_app import models
-from tests.agents import SECRET
 from tests.conftest import Person
 from tests.operations.asking import sent, text_of, words
+from tests.support.agents import SECRET
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 

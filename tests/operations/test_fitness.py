@@ -12,9 +12,9 @@ from a2a.states import TaskState
 from a2a.types import Part
 from tasks_app.models import Task
 from tasks_app.operations import Context, perform
-from tests.agents import GEO, TRACE
 from tests.conftest import Person
 from tests.operations.asking import ask, message, send, sent, shown, text_of
+from tests.support.agents import GEO, TRACE
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 

@@ -45,7 +45,7 @@ from tests.operations.asking import ask, message, page, shown
 from tests.operations.callers import Callers
 from tests.operations.model import MOST, Run, Task
 from tests.operations.rows import LONG_AGO, addition, chunk, status, wish
-from tests.receiver import Receiver
+from tests.support.receiver import Receiver
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -17,10 +17,10 @@ from tasks_app.hints import alarm
 from tasks_app.models import Run, Task
 from tasks_app.runner import retries
 from tasks_app.runner.retries import Attempt, pause
-from tests.agents import SECRET
 from tests.conftest import Person, until
 from tests.operations.asking import data, sent, text_of
 from tests.operations.rows import addition, chunk, creation, status, wish
+from tests.support.agents import SECRET
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 service = pytest.mark.usefixtures("service")

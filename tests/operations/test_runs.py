@@ -29,10 +29,10 @@ from tasks_app.runner import quick
 from tasks_app.runner.runner import Runner, runner
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.sweeps import sweeper
-from tests.agents import MEMORY, SECRET
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of, words
 from tests.operations.rows import LONG_AGO, together
+from tests.support.agents import MEMORY, SECRET
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 

@@ -17,7 +17,7 @@ from tasks_app.webhooks.sending import Sender
 from tests.conftest import Person
 from tests.operations.rows import chunk
 from tests.operations.webhooks import NOTHING, OPS, WORKS, Hand, happens, hook, hooked, pump, seqs, states
-from tests.receiver import Receiver, Reply
+from tests.support.receiver import Receiver, Reply
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
 PATHS = ("/a", "/b", "/c", "/d")

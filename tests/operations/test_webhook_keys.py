@@ -28,7 +28,7 @@ from tasks_app.webhooks.sending import Sender
 from tests.conftest import Person, person
 from tests.operations.asking import ask
 from tests.operations.webhooks import OPS, WORKS, Hand, happens, hook, hooked, pump, states
-from tests.receiver import Receiver
+from tests.support.receiver import Receiver
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -26,7 +26,7 @@ from tasks_app.webhooks.limits import Busy
 from tests.conftest import PATIENCE, Person
 from tests.operations.rows import addition, chunk, status
 from tests.operations.webhooks import DONE, OPS, WORKS, Hand, happens, hook, hooked, pump, seqs, task
-from tests.receiver import Receiver, Reply
+from tests.support.receiver import Receiver, Reply
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
 LARGE = STEPS_BYTES // 4

@@ -17,7 +17,7 @@ from tasks_app.webhooks.sending import Sender
 from tests.conftest import Person
 from tests.operations.asking import ask
 from tests.operations.rows import addition, creation, status
-from tests.receiver import Receiver, Reply
+from tests.support.receiver import Receiver, Reply
 
 _keys = count(1)
 OPS = Operator(name="ops", door=COMMAND)

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.agents import GEO
+from tests.support.agents import GEO
 
 pytestmark = [pytest.mark.storage, pytest.mark.usefixtures("unchanged")]
 

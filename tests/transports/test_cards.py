@@ -15,7 +15,7 @@ from a2a.signatures import new_key, read_keys, verify
 from tasks_app.cards import public as cards
 from tasks_app.cards.public import _foreign_card, _own_card
 from tests.conftest import Person, Server
-from tests.story import Door, LiveDoor, StockDoor
+from tests.support.story import Door, LiveDoor, StockDoor
 
 CARD = "/.well-known/agent-card.json"
 OLD_CARD = "/.well-known/agent.json"

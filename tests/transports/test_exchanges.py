@@ -27,7 +27,7 @@ from tasks_app.exchanges.responses import response_text
 from tasks_app.models import Event, Exchange, ExchangeBody, Task
 from tasks_app.transports import receiving
 from tests.conftest import PATIENCE, Person, Server, until
-from tests.story import LiveDoor, NewSpeaker
+from tests.support.story import LiveDoor, NewSpeaker
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 

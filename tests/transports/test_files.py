@@ -22,10 +22,10 @@ from tasks_app.exchanges.redaction import without_files
 from tasks_app.exchanges.responses import response_text
 from tasks_app.files import path_of
 from tasks_app.models import Exchange
-from tests.agents import GEO
-from tests.chapters import files_of
 from tests.conftest import NO_TLS, PATIENCE, Person, Server, until
-from tests.story import StockDoor
+from tests.support.agents import GEO
+from tests.support.chapters import files_of
+from tests.support.story import StockDoor
 
 pytestmark = pytest.mark.storage
 

@@ -53,7 +53,8 @@ def test_a_browser_sees_the_agents_and_leaves_no_record(server: Server) -> None:
     assert "default-src 'self'" in response.headers["content-security-policy"]
     assert "Accept" in response.headers["vary"]
     # Other tests have agents of their own in this process, which the server's does not know.
-    shared = [agent for agent in registry if agent.function.__module__ in {"tasks_app.agents.examples", "tests.agents"}]
+    modules = {"tasks_app.agents.examples", "tests.support.agents"}
+    shared = [agent for agent in registry if agent.function.__module__ in modules]
     assert len({agent.listed for agent in shared}) == 2
     for agent in shared:
         assert (f'<h3 id="agent-{agent.name}">' in response.text) == agent.listed, agent.name

@@ -24,7 +24,7 @@ from cryptography.x509.oid import NameOID
 from tasks_app.outbound import dialling as outbound
 from tasks_app.outbound.dialling import Blocked, Unknown
 from tests.conftest import ROOT
-from tests.receiver import Reply, receiver
+from tests.support.receiver import Reply, receiver
 
 PUBLIC = "93.184.215.14"
 

@@ -14,7 +14,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from tasks_app.callers.paths import LEAN, RESERVED, STOCK, is_lean
 from tests.conftest import NO_TLS, Server
-from tests.story import LiveDoor, NewSpeaker
+from tests.support.story import LiveDoor, NewSpeaker
 
 pytestmark = pytest.mark.storage
 

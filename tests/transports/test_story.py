@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.chapters import CHAPTERS, Chapter
 from tests.conftest import Person, Server
-from tests.rest_story import KindRestSpeaker, OldRestSpeaker, RestSpeaker
-from tests.story import Door, LiveDoor, NewSpeaker, OldSpeaker, Speaker, StockDoor, cast
+from tests.support.chapters import CHAPTERS, Chapter
+from tests.support.rest_story import KindRestSpeaker, OldRestSpeaker, RestSpeaker
+from tests.support.story import Door, LiveDoor, NewSpeaker, OldSpeaker, Speaker, StockDoor, cast
 
 pytestmark = pytest.mark.storage
 

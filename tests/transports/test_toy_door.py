@@ -12,9 +12,9 @@ from a2a.sse import last_seen
 from tasks_app.models import Exchange
 from tasks_app.transports.call import Call
 from tasks_app.transports.receiving import Batch, receive
-from tests.chapters import CHAPTERS, Chapter
 from tests.conftest import Person
-from tests.story import Events, NewSpeaker, OldSpeaker, Reply, Speaker, StockDoor, cast
+from tests.support.chapters import CHAPTERS, Chapter
+from tests.support.story import Events, NewSpeaker, OldSpeaker, Reply, Speaker, StockDoor, cast
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 

@@ -26,9 +26,9 @@ from tasks_app.exchanges.responses import response_text
 from tasks_app.models import Delivery, Exchange, PushConfig
 from tasks_app.transports.enveloped import enveloped
 from tasks_app.urls import urlpatterns as doors
-from tests.chapters import CHAPTERS, Chapter
 from tests.conftest import Person
-from tests.story import Door, NewSpeaker, StockDoor, cast
+from tests.support.chapters import CHAPTERS, Chapter
+from tests.support.story import Door, NewSpeaker, StockDoor, cast
 from tests.transports.test_exchanges import recorded
 from tests.transports.test_toy_door import QueueDoor, told
 

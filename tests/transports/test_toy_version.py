@@ -14,10 +14,10 @@ from a2a.dialects import v1_0
 from a2a.languages import DIALECTS, Languages
 from tasks_app.cards.public import forget
 from tasks_app.exchanges.responses import response_text
-from tests.chapters import CHAPTERS, Chapter
 from tests.conftest import Person
-from tests.rest_story import RestSpeaker
-from tests.story import Json, NewSpeaker, Speaker, StockDoor, cast
+from tests.support.chapters import CHAPTERS, Chapter
+from tests.support.rest_story import RestSpeaker
+from tests.support.story import Json, NewSpeaker, Speaker, StockDoor, cast
 from tests.transports.test_exchanges import recorded
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]

@@ -22,10 +22,10 @@ from tasks_app.models import ApiKey, Exchange, ExchangeBody, Task
 from tasks_app.operations import waiting as operation
 from tasks_app.transports import waiting
 from tasks_app.transports.waiting import Unfinished
-from tests.agents import GEO
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask
-from tests.story import StockDoor
+from tests.support.agents import GEO
+from tests.support.story import StockDoor
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 

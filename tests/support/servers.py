@@ -1,4 +1,4 @@
-"""Real servers for tests; ``python -m tests.servers COMMAND ...`` runs a command with PostgreSQL."""
+"""Real servers for tests; ``python -m tests.support.servers COMMAND ...`` runs a command with PostgreSQL."""
 
 import importlib.util
 import os
@@ -257,7 +257,7 @@ def _exit(number: int, _frame: object) -> NoReturn:
 def main(command: list[str]) -> int:
     """Run the command; its DATABASE_URL is a database of its own, TEST_DATABASE_URL the server."""
     if not command:
-        sys.exit("usage: python -m tests.servers COMMAND ...")
+        sys.exit("usage: python -m tests.support.servers COMMAND ...")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _exit)
     try:

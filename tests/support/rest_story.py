@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
-from tests.story import Frame, Json, NewSpeaker, OldSpeaker, Speaker
+from tests.support.story import Frame, Json, NewSpeaker, OldSpeaker, Speaker
 
 ROUTES = {
     "send": ("POST", "/message:send"),

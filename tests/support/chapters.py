@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import pytest
 
-from tests.agents import GEO, TRACE
-from tests.receiver import receiver
-from tests.story import PATIENCE, Cast, Frame, Json, Refused, Speaker
+from tests.support.agents import GEO, TRACE
+from tests.support.receiver import receiver
+from tests.support.story import PATIENCE, Cast, Frame, Json, Refused, Speaker
 
 
 class Chapter(NamedTuple):
