@@ -25,7 +25,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 class SendMessage(Request, frozen=True, kw_only=True):
-    """Give an agent a message, which begins a task, continues one, or gets a bare reply (A2A 1.0, 3.1.1). The call
+    """Give an agent a message, which begins a task, continues one, or gets a direct reply (A2A 1.0, 3.1.1). The call
     waits until the task ends or asks back, unless `returnImmediately` is set (0.x: `"blocking": false`).
     """
 

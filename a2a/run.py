@@ -89,7 +89,7 @@ class Retry(Failure):
         self.after = after
 
 
-class Wants(Struct, frozen=True, omit_defaults=True):
+class Preferences(Struct, frozen=True, omit_defaults=True):
     """The sender of a message and the preferred form of its answer, stored with the task until the next message."""
 
     accepts: tuple[str, ...] = ()
@@ -99,15 +99,15 @@ class Wants(Struct, frozen=True, omit_defaults=True):
 
     def json(self) -> str:
         """Return the stored form; empty for no preferences."""
-        return "" if self == NOTHING else msgspec.json.encode(self).decode()
+        return "" if self == NO_PREFERENCES else msgspec.json.encode(self).decode()
 
 
-NOTHING = Wants()
+NO_PREFERENCES = Preferences()
 
 
-def wants_of(stored: str) -> Wants:
+def preferences_of(stored: str) -> Preferences:
     """Return the value of the stored text."""
-    return msgspec.json.decode(stored, type=Wants) if stored else NOTHING
+    return msgspec.json.decode(stored, type=Preferences) if stored else NO_PREFERENCES
 
 
 class Files(Protocol):
@@ -124,7 +124,7 @@ class Run:
     def __init__(
         self, agent: Agent, *, task_id: str, context_id: str, message: Message, attempt: int = 1,
         history: tuple[Message, ...] = (), conversation: tuple[Message, ...] = (), metadata: Json | None = None,
-        wants: Wants = NOTHING, files: Files | None = None,
+        preferences: Preferences = NO_PREFERENCES, files: Files | None = None,
     ) -> None:  # fmt: skip
         self.agent = agent
         self.task_id = task_id
@@ -140,12 +140,12 @@ class Run:
         characters in total."""
         self.metadata = metadata or {}
         """Metadata of the request that created the task."""
-        self.wants = wants
-        self.accepts = wants.accepts
+        self.preferences = preferences
+        self.accepts = preferences.accepts
         """Media types and ranges that the sender of the message accepts; empty for no preference."""
-        self.extensions = wants.extensions
+        self.extensions = preferences.extensions
         """URIs of the agent's extensions that the message activated."""
-        self.caller = wants.caller or NOBODY
+        self.caller = preferences.caller or NOBODY
         """The sender of the message, with the scopes of that moment."""
         self.drafts = Drafts()
         """Actions that the agent built and has not yielded yet."""

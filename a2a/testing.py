@@ -21,7 +21,7 @@ from a2a.agents import Agent, define, registry
 from a2a.callers import Caller
 from a2a.dialects.json.json_1_0 import encodable
 from a2a.events import Event, MessageAdded, StatusChanged, TaskCreated, fold
-from a2a.run import Action, Reply, Run, Say, Wants, parts_of
+from a2a.run import Action, Preferences, Reply, Run, Say, parts_of
 from a2a.scribe import Scribe, ends_run
 from a2a.states import INTERRUPTED, TaskState
 from a2a.types import Json, Message, Part, Role, Status, Task
@@ -79,8 +79,10 @@ class Played(Struct, frozen=True, kw_only=True):
         if self.state not in INTERRUPTED:
             raise ValueError(f"the agent has not asked: it ended as {self.state.value}")
         again = MessageAdded(message=_message(message, self.task), status=_status(TaskState.SUBMITTED))
-        wants = Wants(accepts=self.run.accepts, extensions=self.run.extensions, caller=caller or self.run.caller)
-        return _play(self.run.agent, fold(self.task, [again]), self.run.conversation, self.run.metadata, wants, 1)
+        preferences = Preferences(
+            accepts=self.run.accepts, extensions=self.run.extensions, caller=caller or self.run.caller
+        )
+        return _play(self.run.agent, fold(self.task, [again]), self.run.conversation, self.run.metadata, preferences, 1)
 
 
 def play(
@@ -95,17 +97,22 @@ def play(
     agent = next((known for known in registry if known.function is function), None) or define(function, {})
     blank = Task(id="task", context_id="context", status=_status(TaskState.SUBMITTED))
     task = fold(blank, [MessageAdded(message=_message(message, blank))])
-    wants = Wants(accepts=tuple(accepts), extensions=tuple(extensions), caller=caller)
-    return _play(agent, task, tuple(conversation), metadata, wants, attempt)
+    preferences = Preferences(accepts=tuple(accepts), extensions=tuple(extensions), caller=caller)
+    return _play(agent, task, tuple(conversation), metadata, preferences, attempt)
 
 
 def _play(
-    agent: Agent, task: Task, conversation: tuple[Message, ...], metadata: Json | None, wants: Wants, attempt: int
+    agent: Agent,
+    task: Task,
+    conversation: tuple[Message, ...],
+    metadata: Json | None,
+    preferences: Preferences,
+    attempt: int,
 ) -> Played:
     asked = [message for message in task.history if message.role is Role.USER]
     run = Run(
         agent, task_id=task.id, context_id=task.context_id, message=asked[-1], attempt=attempt, history=task.history,
-        conversation=conversation, metadata=metadata, wants=wants,
+        conversation=conversation, metadata=metadata, preferences=preferences,
     )  # fmt: skip
     numbers = count(1)
     scribe = Scribe(task.id, task.context_id, len(asked), lambda: f"{len(asked)}-{next(numbers)}")

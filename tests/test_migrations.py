@@ -75,7 +75,7 @@ def test_a_migration_leaves_the_running_version_working(name: str, migration: An
         operations.AddField("task", "y", models.IntegerField()),
         operations.RemoveField("task", "wants"),
         operations.RenameField("task", "wants", "wishes"),
-        operations.DeleteModel("Turn"),
+        operations.DeleteModel("DirectReply"),
         operations.AlterField("run", "unknown", models.TextField()),
         operations.AddIndex("task", models.Index(fields=["agent"], name="x")),
     ],

@@ -17,6 +17,7 @@ from a2a.documents import EventKind
 from tasks_app.masking import mask_trace
 from tasks_app.models import (
     Delivery,
+    DirectReply,
     Event,
     Exchange,
     ExchangeBody,
@@ -25,7 +26,6 @@ from tasks_app.models import (
     PushConfig,
     Run,
     Task,
-    Turn,
 )
 from tasks_app.models.states import DeliveryState, WebhookState
 
@@ -42,6 +42,7 @@ class KeyRow(Row, kw_only=True, gc=False):
     fingerprint: str
     task_id: str | None
     turn_id: str | None
+    """The direct reply, for a message without a task."""
     created_at: datetime
 
 
@@ -91,7 +92,7 @@ class EventRow(Row, kw_only=True, gc=False):
         self.size = len(self.payload)
 
 
-class TurnRow(Row, kw_only=True, gc=False):
+class DirectReplyRow(Row, kw_only=True, gc=False):
     id: str
     owner_id: int
     context_id: str
@@ -303,7 +304,7 @@ NEW_KEYS = Table(IdempotencyKey, KeyRow, "on conflict do nothing")
 TASKS = Table(Task, TaskRow)
 EVENTS = Table(Event, EventRow)
 FILES = Table(File, FileRow)
-TURNS = Table(Turn, TurnRow)
+DIRECT_REPLIES = Table(DirectReply, DirectReplyRow)
 RUNS = Table(Run, RunRow)
 WEBHOOKS = Table(PushConfig, WebhookRow)
 DELIVERIES = Table(Delivery, DeliveryRow)

@@ -1,4 +1,4 @@
-"""The turns of a context before a task: the caller's messages, results, and bare replies."""
+"""The turns of a context before a task: the caller's messages, results, and direct replies."""
 
 from datetime import datetime
 from itertools import accumulate
@@ -11,11 +11,11 @@ from django.db.models.functions import Length
 from a2a.dialects.json.json_1_0 import decode_message, task_of
 from a2a.types import Message, Role, Task
 from tasks_app.event_log import ReadTask, read_many
+from tasks_app.models import DirectReply
 from tasks_app.models import Task as Row
-from tasks_app.models import Turn
 
 TURNS = 20
-"""The newest, tasks and bare replies together."""
+"""The newest, tasks and direct replies together."""
 MOST = 1_000_000
 """Characters that they have in all; a turn that would be beyond them is left out, and all before it."""
 
@@ -23,7 +23,7 @@ MOST = 1_000_000
 class _Size(NamedTuple):
     """How large a turn of the conversation is."""
 
-    kind: Literal["task", "turn"]
+    kind: Literal["task", "reply"]
     created_at: datetime
     size: int
     id: str
@@ -32,12 +32,12 @@ class _Size(NamedTuple):
 def conversation_of(owner_id: int, context_id: str, without: str = "") -> tuple[Message, ...]:
     """The messages of the owner's context, oldest first, apart from those of one task."""
     tasks = Row.objects.filter(owner_id=owner_id, context_id=context_id).exclude(pk=without)
-    turns = Turn.objects.filter(owner_id=owner_id, context_id=context_id)
-    turns = turns.annotate(size=Length("message") + Length("reply"))
+    replies = DirectReply.objects.filter(owner_id=owner_id, context_id=context_id)
+    replies = replies.annotate(size=Length("message") + Length("reply"))
     # First how large they are: to read and fold what is too much would cost all others of the process.
     columns = _Size._fields[1:]
     sizes = [_Size("task", *row) for row in tasks.order_by("-created_at").values_list(*columns)[:TURNS]]
-    sizes += [_Size("turn", *row) for row in turns.order_by("-created_at").values_list(*columns)[:TURNS]]
+    sizes += [_Size("reply", *row) for row in replies.order_by("-created_at").values_list(*columns)[:TURNS]]
     newest = sorted(sizes, key=attrgetter("created_at"), reverse=True)[:TURNS]
     totals = accumulate(one.size for one in newest)
     chosen = [one for total, one in zip(totals, newest, strict=True) if total <= MOST]
@@ -46,8 +46,8 @@ def conversation_of(owner_id: int, context_id: str, without: str = "") -> tuple[
     reads = read_many(asked) if asked else []
     pairs = [(times[read.document.id], _messages_of(task_of(read.document))) for read in reads if read]
     pairs += [
-        (turn.created_at, [decode_message(orjson.loads(turn.message)), decode_message(orjson.loads(turn.reply))])
-        for turn in Turn.objects.filter(pk__in=[one.id for one in chosen if one.kind == "turn"])
+        (row.created_at, [decode_message(orjson.loads(row.message)), decode_message(orjson.loads(row.reply))])
+        for row in DirectReply.objects.filter(pk__in=[one.id for one in chosen if one.kind == "reply"])
     ]
     pairs.sort(key=lambda pair: pair[0])
     return tuple(message for _, messages in pairs for message in messages)

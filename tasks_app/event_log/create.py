@@ -1,4 +1,4 @@
-"""New tasks and bare replies, in groups: key, task, events and exchange become durable together."""
+"""New tasks and direct replies, in groups: key, task, events and exchange become durable together."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -14,6 +14,7 @@ from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import (
     BODIES,
     DELIVERIES,
+    DIRECT_REPLIES,
     EVENTS,
     EXCHANGES,
     FILES,
@@ -21,10 +22,10 @@ from tasks_app.database.rows import (
     NEW_KEYS,
     RUNS,
     TASKS,
-    TURNS,
     WEBHOOKS,
     BodyRow,
     DeliveryRow,
+    DirectReplyRow,
     EventRow,
     ExchangeRow,
     FileRow,
@@ -33,7 +34,6 @@ from tasks_app.database.rows import (
     RunRow,
     Table,
     TaskRow,
-    TurnRow,
     WebhookRow,
     as_json,
     on_postgres,
@@ -49,7 +49,7 @@ class Known(Struct, frozen=True, kw_only=True):
 
     fingerprint: str
     task_id: str | None
-    turn_id: str | None
+    reply_id: str | None
 
 
 class FindKey(Work[Known | None], Struct, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class FindKey(Work[Known | None], Struct, frozen=True, kw_only=True):
 
 
 class Create(Work[Known | None], Struct, kw_only=True):
-    """A task with its first events, or a turn without a task."""
+    """A task with its first events, or a direct reply without a task."""
 
     lane = "write"
     repeatable = True
@@ -76,7 +76,7 @@ class Create(Work[Known | None], Struct, kw_only=True):
     task: TaskRow | None = None
     events: list[EventRow] = []
     files: list[FileRow] = []
-    turn: TurnRow | None = None
+    reply: DirectReplyRow | None = None
     run: RunRow | None = None
     webhook: WebhookRow | None = None
     deliveries: list[DeliveryRow] = []
@@ -130,8 +130,8 @@ def find_key_many(items: Sequence[FindKey]) -> list[Known | None]:
             [*owner_ids, *names],
         )
         found = {
-            (owner_id, key): Known(fingerprint=print_of, task_id=task_id, turn_id=turn_id)
-            for owner_id, key, print_of, task_id, turn_id in cursor.fetchall()
+            (owner_id, key): Known(fingerprint=print_of, task_id=task_id, reply_id=reply_id)
+            for owner_id, key, print_of, task_id, reply_id in cursor.fetchall()
         }
     return [found.get((item.owner_id, item.key)) for item in items]
 
@@ -140,24 +140,24 @@ def _own(item: Create, found: Known | None) -> Known | Locked | None:
     if found is None:
         return LOCKED
     # A group whose commit was in doubt is tried again; what it finds may be its own.
-    own = (found.task_id, found.turn_id) == (item.key.task_id, item.key.turn_id)
+    own = (found.task_id, found.reply_id) == (item.key.task_id, item.key.turn_id)
     return None if own else found
 
 
-_TABLES = (TASKS, EVENTS, TURNS, RUNS, WEBHOOKS, DELIVERIES, EXCHANGES, BODIES, FILES)
+_TABLES = (TASKS, EVENTS, DIRECT_REPLIES, RUNS, WEBHOOKS, DELIVERIES, EXCHANGES, BODIES, FILES)
 
 
 def _rows(items: Sequence[Create]) -> list[tuple[Table, list[Row]]]:
     tasks: list[Row] = [item.task for item in items if item.task]
     events: list[Row] = [event for item in items for event in item.events]
-    turns: list[Row] = [item.turn for item in items if item.turn]
+    replies: list[Row] = [item.reply for item in items if item.reply]
     runs: list[Row] = [item.run for item in items if item.run]
     webhooks: list[Row] = [item.webhook for item in items if item.webhook]
     deliveries: list[Row] = [delivery for item in items for delivery in item.deliveries]
     exchanges: list[Row] = [item.exchange for item in items if item.exchange]
     bodies: list[Row] = [item.body for item in items if item.body]
     files: list[Row] = [file for item in items for file in item.files]
-    found = (tasks, events, turns, runs, webhooks, deliveries, exchanges, bodies, files)
+    found = (tasks, events, replies, runs, webhooks, deliveries, exchanges, bodies, files)
     return list(zip(_TABLES, found, strict=True))
 
 
@@ -177,7 +177,7 @@ def _create_postgres(items: Sequence[Create]) -> set[int]:
         for webhook in due:
             webhook.due_at = now
     for place, item in enumerate(items):
-        one = (item.key, item.task, item.turn, item.run, item.webhook, item.exchange, item.body)
+        one = (item.key, item.task, item.reply, item.run, item.webhook, item.exchange, item.body)
         for row in (*one, *item.events, *item.deliveries, *item.files):
             if row is not None:
                 row.n = place

@@ -84,7 +84,7 @@ class OpenExchange:
             self.row.last_seq = seq
 
     def about_reply(self, context_id: str) -> None:
-        """Note that it was about a bare reply, whatever task it seemed to be about."""
+        """Note that it was about a direct reply, whatever task it seemed to be about."""
         self.row.task_id = self.row.last_seq = None
         self.about(None, context_id)
 

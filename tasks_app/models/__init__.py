@@ -7,7 +7,7 @@ from tasks_app.models.acts import Act
 from tasks_app.models.callers import ApiKey, Principal, Tenant
 from tasks_app.models.exchanges import Exchange, ExchangeBody
 from tasks_app.models.processes import Process
-from tasks_app.models.tasks import STATES, Event, File, IdempotencyKey, Run, Task, Turn
+from tasks_app.models.tasks import STATES, DirectReply, Event, File, IdempotencyKey, Run, Task
 from tasks_app.models.webhooks import Delivery, DeliveryTry, PushConfig
 from tasks_app.models.wrong_logins import WrongLogins
 
@@ -17,6 +17,7 @@ __all__ = [
     "ApiKey",
     "Delivery",
     "DeliveryTry",
+    "DirectReply",
     "Event",
     "Exchange",
     "ExchangeBody",
@@ -28,6 +29,5 @@ __all__ = [
     "Run",
     "Task",
     "Tenant",
-    "Turn",
     "WrongLogins",
 ]

@@ -105,7 +105,9 @@ class File(models.Model):
     """A large part of a message or artifact. Its bytes are in the storage; see files/."""
 
     id = models.CharField(max_length=41, primary_key=True, help_text="The day, which is their folder, and a digest.")
-    holder = models.CharField(max_length=36, help_text="The task or turn it belongs to; empty when that is gone.")
+    holder = models.CharField(
+        max_length=36, help_text="The task or direct reply it belongs to; empty when that is gone."
+    )
     name = models.CharField(max_length=255)
     media_type = models.CharField(max_length=255)
     size = models.PositiveBigIntegerField()
@@ -140,8 +142,8 @@ class Run(models.Model):
         return f"{self.task_id} attempt {self.number}"
 
 
-class Turn(models.Model):
-    """A bare reply: a message and its answer without a task, kept for the conversation."""
+class DirectReply(models.Model):
+    """A message and its answer without a task, kept for the conversation."""
 
     id = models.CharField(max_length=36, primary_key=True)
     owner = models.ForeignKey(Principal, models.CASCADE, db_constraint=False, db_index=False, related_name="+")
@@ -151,6 +153,8 @@ class Turn(models.Model):
     created_at = models.DateTimeField(db_index=True)
 
     class Meta:
+        # The name that processes of the version before write to; so with the column `turn_id` of the keys.
+        db_table = "tasks_app_turn"
         indexes: ClassVar = [models.Index(fields=["owner", "context_id", "created_at"], name="turn_context")]
 
     def __str__(self) -> str:
@@ -165,7 +169,7 @@ class IdempotencyKey(models.Model):
     key = models.CharField(max_length=255, help_text="The message id, or its SHA-256 when it is longer.")
     fingerprint = models.CharField(max_length=64, help_text="SHA-256 of the content.")
     task_id = models.CharField(max_length=36, null=True)
-    turn_id = models.CharField(max_length=36, null=True)
+    turn_id = models.CharField(max_length=36, null=True, help_text="The direct reply, for a message without a task.")
     created_at = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Storing what a message made: the rows of a new task or of a bare reply, with the exchange, in one group."""
+"""Storing what a message made: the rows of a new task or of a direct reply, with the exchange, in one group."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,10 +13,10 @@ from a2a.dialects.json.json_1_0 import document, dumps, encode_message, event_do
 from a2a.documents import TaskDocument
 from a2a.events import Event, TaskCreated, apply, fold, status_of
 from a2a.requests import SendMessage, StreamMessage
-from a2a.run import Run, Wants
+from a2a.run import Preferences, Run
 from a2a.states import TaskState
 from a2a.types import Message, PushConfig, Status, Task
-from tasks_app.database.rows import EventRow, FileRow, KeyRow, RunRow, TaskRow, TurnRow
+from tasks_app.database.rows import DirectReplyRow, EventRow, FileRow, KeyRow, RunRow, TaskRow
 from tasks_app.event_log import Create, Known, deliveries
 from tasks_app.ids import uuid7
 from tasks_app.off_loop import LARGE, off_loop
@@ -33,7 +33,7 @@ class Plan(Struct, kw_only=True):
     run: Run
     key: KeyRow
     now: datetime
-    wants: Wants
+    preferences: Preferences
     quick: bool
     """The agent runs inside the call."""
     files: list[FileRow] = []
@@ -91,10 +91,10 @@ def _push(config: PushConfig, item: Create, plan: Plan) -> None:
         item.task.pushes = True
 
 
-async def create_turn(plan: Plan, reply: Message) -> Answer | Known:
-    """Store a bare reply and what it answers; return the answer, or Known if the message is not new."""
-    context, turn_id = plan.context, uuid7()
-    plan.key.task_id, plan.key.turn_id = None, turn_id
+async def create_reply(plan: Plan, reply: Message) -> Answer | Known:
+    """Store a direct reply and what it answers; return the answer, or Known if the message is not new."""
+    context, reply_id = plan.context, uuid7()
+    plan.key.task_id, plan.key.turn_id = None, reply_id
     answer = Answer(message=reply)
     context.exchange.about(None, plan.run.context_id)
     exchange, body = context.exchange.halves(None if isinstance(plan.request, StreamMessage) else answer)
@@ -105,9 +105,9 @@ async def create_turn(plan: Plan, reply: Message) -> Answer | Known:
         else:
             keep()
     item = Create(
-        key=plan.key, exchange=exchange, body=body, files=_held(plan, turn_id),
-        turn=TurnRow(
-            id=turn_id, owner_id=context.caller.owner_id, context_id=plan.run.context_id, created_at=plan.now,
+        key=plan.key, exchange=exchange, body=body, files=_held(plan, reply_id),
+        reply=DirectReplyRow(
+            id=reply_id, owner_id=context.caller.owner_id, context_id=plan.run.context_id, created_at=plan.now,
             message=dumps(encode_message(plan.request.message)), reply=dumps(encode_message(reply)),
         ),
     )  # fmt: skip
@@ -131,14 +131,14 @@ def _stored(context: Context, item: Create, known: Known | None, answer: Answer)
 def _task_row(plan: Plan, final: TaskDocument, status_at: datetime) -> TaskRow:
     caller, agent = plan.context.caller, plan.agent
     # A quick agent has answered: it is called again only with another message.
-    wants = replace(plan.wants, caller=None) if plan.quick else plan.wants
+    preferences = replace(plan.preferences, caller=None) if plan.quick else plan.preferences
     return TaskRow(
         id=final.id, tenant_id=caller.tenant_id, owner_id=caller.owner_id, context_id=final.context_id,
         agent=agent.name,
         state=final.state, status=final.status, status_at=status_at, last_seq=final.seq, metadata=final.metadata,
         snapshot_seq=final.seq, joined_seq=final.seq, snapshot_status=final.status, artifacts=final.artifacts or "[]",
         history=final.history or "[]", queue=agent.queue, priority=agent.priority, timeout=agent.timeout,
-        max_attempts=agent.attempts, created_at=plan.now, wants=wants.json(),
+        max_attempts=agent.attempts, created_at=plan.now, wants=preferences.json(),
     )  # fmt: skip
 
 

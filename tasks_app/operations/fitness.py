@@ -5,7 +5,7 @@ from a2a.errors import ContentTypeNotSupported
 from a2a.extensions import activated
 from a2a.media import media_type_of
 from a2a.requests import SendMessage
-from a2a.run import Wants
+from a2a.run import Preferences
 from tasks_app.callers.access import check_scope, for_agents
 from tasks_app.operations.operation import Context
 
@@ -13,7 +13,7 @@ SHOWN = 100
 """Characters of what a caller sent that an error repeats."""
 
 
-def fit(request: SendMessage, agent: Agent, context: Context) -> Wants:
+def fit(request: SendMessage, agent: Agent, context: Context) -> Preferences:
     """Return the preferences of the caller, checked in the order of docs/protocol.md#order-of-checks.
 
     Raises MissingScope, ContentTypeNotSupported and ExtensionSupportRequired.
@@ -23,7 +23,9 @@ def fit(request: SendMessage, agent: Agent, context: Context) -> Wants:
     _check_media(request, agent)
     if agent.extensions:
         context.activated = activated(agent.extensions, request.extensions)
-    return Wants(accepts=request.accepted_output_modes, extensions=context.activated, caller=for_agents(context.caller))
+    return Preferences(
+        accepts=request.accepted_output_modes, extensions=context.activated, caller=for_agents(context.caller)
+    )
 
 
 def _check_media(request: SendMessage, agent: Agent) -> None:

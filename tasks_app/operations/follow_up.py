@@ -11,7 +11,7 @@ from a2a.agents import registry
 from a2a.errors import InvalidParams, TaskNotFound
 from a2a.events import MessageAdded
 from a2a.requests import SendMessage, StreamMessage
-from a2a.run import Wants
+from a2a.run import Preferences
 from a2a.states import INTERRUPTED, TERMINAL, TaskState
 from a2a.types import Message, Status
 from tasks_app import clock
@@ -36,7 +36,7 @@ async def follow_up(request: SendMessage, context: Context, task_id: str) -> Gra
     kept: StoredParts | None = None
     while True:
         head = await find(context, task_id, request.tenant)
-        wants = _wants(request, context, head)
+        preferences = _preferences(request, context, head)
         placed = with_ids(message, task_id, head.context_id)
         print_of = fingerprint(placed, None)
         known = await FindKey(owner_id=caller.owner_id, key=key)
@@ -50,7 +50,7 @@ async def follow_up(request: SendMessage, context: Context, task_id: str) -> Gra
         kept = kept or await store_parts(message, task_id)
         item = _addition(
             context, head, replace(placed, parts=kept.parts), key, print_of,
-            wants=wants.json(), files=kept.rows, webhook=webhook, pushing=webhook is not None,
+            wants=preferences.json(), files=kept.rows, webhook=webhook, pushing=webhook is not None,
         )  # fmt: skip
         check_growth(head, item.size)
         try:
@@ -65,13 +65,13 @@ async def follow_up(request: SendMessage, context: Context, task_id: str) -> Gra
             return await _answer(request, context, task_id, appended.seq)
 
 
-def _wants(request: SendMessage, context: Context, head: Head) -> Wants:
-    """Return what the caller wants of the task's agent. Raises InvalidParams for a context that is not the task's."""
+def _preferences(request: SendMessage, context: Context, head: Head) -> Preferences:
+    """Return what the caller prefers of the task's agent. Raises InvalidParams for a context that is not the task's."""
     agent = registry.get(head.agent)
-    wants = fit(request, agent, context) if agent else Wants(caller=for_agents(context.caller))
+    preferences = fit(request, agent, context) if agent else Preferences(caller=for_agents(context.caller))
     if request.message.context_id is not None and request.message.context_id != head.context_id:
         raise InvalidParams(("message.contextId", "is not the context of the task"))
-    return wants
+    return preferences
 
 
 def _addition(context: Context, head: Head, message: Message, key: str, print_of: str, **more: Any) -> Append:

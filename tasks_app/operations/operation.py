@@ -38,7 +38,7 @@ class Context(Struct, kw_only=True):
 
 
 class RunQuick(Step[Played], Struct, frozen=True):
-    """A quick agent at work: its events or its bare reply."""
+    """A quick agent at work: its events or its direct reply."""
 
     run: Run
 

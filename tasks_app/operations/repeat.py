@@ -15,7 +15,7 @@ from tasks_app.callers.access import sight
 from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import Known, ReadTask, TaskRead, seq_of_message
 from tasks_app.ids import uuid7
-from tasks_app.models import Turn
+from tasks_app.models import DirectReply
 from tasks_app.operations.attachments import with_digests
 from tasks_app.operations.operation import Context, Done, Follow, Grant, Wait
 from tasks_app.operations.tasks import as_of
@@ -43,8 +43,8 @@ async def repeat(request: SendMessage, context: Context, known: Known, print_of:
     """Answer a message whose id was used before: the same message gets the same outcome, another one is a conflict."""
     if known.fingerprint != print_of:
         raise IdempotencyConflict(messageId=request.message.message_id[:MAX_ID])
-    if known.turn_id is not None:
-        return await _repeat_reply(request, context, known.turn_id)
+    if known.reply_id is not None:
+        return await _repeat_reply(request, context, known.reply_id)
     task_id = known.task_id or ""
     context.exchange.about(task_id)
     history = request.history_length != 0
@@ -62,13 +62,13 @@ async def repeat(request: SendMessage, context: Context, known: Known, print_of:
     return Follow(first=first or read.document, history_length=request.history_length)
 
 
-async def _repeat_reply(request: SendMessage, context: Context, turn_id: str) -> Done | Follow:
-    """Answer with the bare reply that the message got. Raises TaskNotFound if it was forgotten before its key."""
-    turn = await DoSlowly(lambda: Turn.objects.filter(pk=turn_id).first(), context.caller.owner_id)
-    if turn is None:
+async def _repeat_reply(request: SendMessage, context: Context, reply_id: str) -> Done | Follow:
+    """Answer with the direct reply that the message got. Raises TaskNotFound if it was forgotten before its key."""
+    row = await DoSlowly(lambda: DirectReply.objects.filter(pk=reply_id).first(), context.caller.owner_id)
+    if row is None:
         raise TaskNotFound
-    context.exchange.about_reply(turn.context_id)
-    reply = decode_message(orjson.loads(turn.reply))
+    context.exchange.about_reply(row.context_id)
+    reply = decode_message(orjson.loads(row.reply))
     return Follow(first=reply) if isinstance(request, StreamMessage) else Done(Answer(message=reply))
 
 

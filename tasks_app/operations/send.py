@@ -1,4 +1,4 @@
-"""Send: a new task, the next message of one, or a bare reply; waiting, at once, or as a stream.
+"""Send: a new task, the next message of one, or a direct reply; waiting, at once, or as a stream.
 
 See A2A 1.0, 3.1.1 and 3.1.2.
 """
@@ -10,7 +10,7 @@ from a2a.agents import Agent
 from a2a.answers import Answer
 from a2a.errors import InvalidParams, RateLimited, Unavailable
 from a2a.requests import SendMessage, StreamMessage
-from a2a.run import Run, Wants
+from a2a.run import Preferences, Run
 from a2a.types import Role
 from tasks_app import clock
 from tasks_app.callers.access import check_tenant
@@ -24,7 +24,7 @@ from tasks_app.ids import own_context, uuid7
 from tasks_app.operations.attachments import check_references, store_files
 from tasks_app.operations.capabilities import PUSH
 from tasks_app.operations.choose_agent import choose_agent
-from tasks_app.operations.creation import Plan, create_task, create_turn, with_ids
+from tasks_app.operations.creation import Plan, create_reply, create_task, with_ids
 from tasks_app.operations.fitness import fit
 from tasks_app.operations.follow_up import follow_up
 from tasks_app.operations.operation import Context, Done, Follow, Grant, RunQuick, Wait
@@ -41,8 +41,8 @@ async def send(request: SendMessage, context: Context) -> Grant:
         return await follow_up(request, context, request.message.task_id)
     check_tenant(context.caller, request.tenant)
     agent = choose_agent(request, context)
-    wants = fit(request, agent, context)
-    plan = _plan(request, context, agent, wants)
+    preferences = fit(request, agent, context)
+    plan = _plan(request, context, agent, preferences)
     arguments(plan.run)  # A message that does not fit the agent's inputs makes no task.
     try:
         with nullcontext() if plan.quick else account.new_work(plan.key.owner_id, agent.name):
@@ -81,7 +81,7 @@ async def _run_quickly(plan: Plan) -> Answer | Known:
     played = await RunQuick(plan.run)
     plan.files += played.files
     if played.reply is not None:
-        return await create_turn(plan, played.reply)
+        return await create_reply(plan, played.reply)
     return await create_task(plan, played.events, played.failure)
 
 
@@ -99,7 +99,7 @@ def _check(request: SendMessage) -> None:
         PUSH.check()
 
 
-def _plan(request: SendMessage, context: Context, agent: Agent, wants: Wants) -> Plan:
+def _plan(request: SendMessage, context: Context, agent: Agent, preferences: Preferences) -> Plan:
     """Return the plan of a conversation. Ids are made here, before anything is stored, so that a doubtful commit can be
     tried again."""
     task_id, now = uuid7(), clock.now()
@@ -113,14 +113,14 @@ def _plan(request: SendMessage, context: Context, agent: Agent, wants: Wants) ->
         context=context,
         run=Run(
             agent, task_id=task_id, context_id=context_id, message=message, history=(message,),
-            metadata=request.metadata, wants=wants, files=run_files,
+            metadata=request.metadata, preferences=preferences, files=run_files,
         ),
         key=KeyRow(
             owner_id=context.caller.owner_id, key=key_of(message.message_id), fingerprint=print_of, task_id=task_id,
             turn_id=None, created_at=now,
         ),
         now=now,
-        wants=wants,
+        preferences=preferences,
         quick=agent.is_quick(message),
     )  # fmt: skip
 

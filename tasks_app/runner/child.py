@@ -120,7 +120,7 @@ def _run_of(order: Order) -> Run:
     return Run(
         _agent_of(order), task_id=order.task_id, context_id=order.context_id, message=order.message,
         attempt=order.attempt, history=order.history, conversation=order.conversation, metadata=order.metadata,
-        wants=order.wants, files=run_files,
+        preferences=order.preferences, files=run_files,
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from a2a.dialects.json.json_1_0 import event_of, task_of
 from a2a.documents import EventDocument
 from a2a.errors import InvalidParams
 from a2a.events import Event, MessageAdded
-from a2a.run import Run, wants_of
+from a2a.run import Run, preferences_of
 from a2a.scribe import Scribe
 from a2a.states import TaskState
 from a2a.types import Message, Role, Task
@@ -254,14 +254,14 @@ class Execution:
                 ),
                 patience=settings.A2A_LEASE_SECONDS,
             )
-        wants = wants_of(self.read.wants)
-        if wants.caller is None:
+        preferences = preferences_of(self.read.wants)
+        if preferences.caller is None:
             sender = await bridge.ask(DoSlowly(lambda: owner_for_agents(self.read.owner_id), self.read.owner_id))
-            wants = replace(wants, caller=sender)
+            preferences = replace(preferences, caller=sender)
         self.run = Run(
             agent, task_id=self.task_id, context_id=task.context_id, message=asked[-1], attempt=self.read.tries,
             history=_said(task), conversation=earlier or (), metadata=task.metadata,
-            wants=wants, files=run_files,
+            preferences=preferences, files=run_files,
         )  # fmt: skip
         if self.writer:
             self.writer.inbox = self.run.inbox

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from a2a.mistakes import no_json
-from a2a.run import Action, Ask, Chunk, Reject, Reply, Run, Say, Wants
+from a2a.run import Action, Ask, Chunk, Preferences, Reject, Reply, Run, Say
 from a2a.types import Json, Message
 
 RaisedKind = Literal["failure", "retry", "mistake", "memory", "error"]
@@ -28,7 +28,7 @@ class Order(Struct, frozen=True, kw_only=True):
     history: tuple[Message, ...]
     conversation: tuple[Message, ...]
     metadata: Json
-    wants: Wants
+    preferences: Preferences
 
 
 class Heard(Struct, frozen=True, tag=True):
@@ -91,7 +91,7 @@ def order_of(run: Run) -> Order:
     return Order(
         agent=run.agent.name, module=run.agent.function.__module__, memory=run.agent.memory, task_id=run.task_id,
         context_id=run.context_id, message=run.message, attempt=run.attempt, history=run.history,
-        conversation=run.conversation, metadata=run.metadata, wants=run.wants,
+        conversation=run.conversation, metadata=run.metadata, preferences=run.preferences,
     )  # fmt: skip
 
 

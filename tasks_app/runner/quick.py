@@ -63,7 +63,7 @@ THREADS: defaultdict[str, Threads] = defaultdict(Threads)
 
 
 class Played(Struct, kw_only=True):
-    """The result of a quick agent: the events after the task's creation, or a bare reply."""
+    """The result of a quick agent: the events after the task's creation, or a direct reply."""
 
     events: list[Event]
     reply: Message | None = None

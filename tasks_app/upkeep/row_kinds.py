@@ -20,6 +20,7 @@ from tasks_app.ids import uuid7_at
 from tasks_app.models import (
     Delivery,
     DeliveryTry,
+    DirectReply,
     Event,
     Exchange,
     ExchangeBody,
@@ -28,11 +29,10 @@ from tasks_app.models import (
     PushConfig,
     Run,
     Task,
-    Turn,
 )
 from tasks_app.models.states import DeliveryState
 
-_KEY, _TASK, _TURN = IdempotencyKey._meta.db_table, Task._meta.db_table, Turn._meta.db_table
+_KEY, _TASK, _REPLY = IdempotencyKey._meta.db_table, Task._meta.db_table, DirectReply._meta.db_table
 _EXCHANGE, _BODY, _FILE = Exchange._meta.db_table, ExchangeBody._meta.db_table, File._meta.db_table
 _DELIVERY, _TRY = Delivery._meta.db_table, DeliveryTry._meta.db_table
 _TERMINAL = ", ".join(f"'{state.value}'" for state in sorted(TERMINAL, key=lambda state: state.value))
@@ -135,15 +135,15 @@ def _delete_exchanges(before: datetime, place: str, limit: int) -> Batch:
 # -------------------------------------------------- replies and deliveries
 
 
-def _delete_turns(before: datetime, place: str, limit: int) -> Batch:
+def _delete_replies(before: datetime, place: str, limit: int) -> Batch:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
-            f"select id from {_TURN} where id > %s and id < %s order by id limit %s {_unlocked()}",
+            f"select id from {_REPLY} where id > %s and id < %s order by id limit %s {_unlocked()}",
             (place, uuid7_at(before), limit),
         )
         ids = [id for (id,) in cursor.fetchall()]
         _release_files(cursor, ids)
-        _delete_where(cursor, _TURN, "id", ids)
+        _delete_where(cursor, _REPLY, "id", ids)
     return _batch(ids, place, limit)
 
 
@@ -262,10 +262,10 @@ ROW_KINDS = {
             time_of=_time_of_id,
         ),
         RowKind(
-            name="turns",
+            name="replies",
             age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
-            delete=_delete_turns,
-            old=lambda before: Turn.objects.filter(id__lt=uuid7_at(before)),
+            delete=_delete_replies,
+            old=lambda before: DirectReply.objects.filter(id__lt=uuid7_at(before)),
             time_of=_time_of_id,
         ),
         RowKind(

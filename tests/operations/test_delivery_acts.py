@@ -8,7 +8,7 @@ from asgiref.sync import async_to_sync
 
 from a2a.requests import DeletePushConfig
 from tasks_app.ids import uuid7_at
-from tasks_app.models import Delivery, DeliveryTry, File, PushConfig, Task, Turn
+from tasks_app.models import Delivery, DeliveryTry, DirectReply, File, PushConfig, Task
 from tasks_app.process.health import find_lags
 from tasks_app.upkeep import deletion
 from tasks_app.webhooks import ActRefused, disable, enable, give_up, oldest_due, send_again
@@ -105,17 +105,17 @@ def test_a_task_is_not_forgotten_while_a_delivery_waits(
     assert [model.objects.count() for model in (Task, PushConfig, Delivery, DeliveryTry)] == [0, 0, 0, 0]
 
 
-def test_files_of_a_bare_reply_go_with_it_while_deliveries_are_forgotten(
+def test_files_of_a_direct_reply_go_with_it_while_deliveries_are_forgotten(
     lanes: None, owner: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deletion, "FIRST_ROWS", 2)
     task_id = hooked(owner, "http://127.0.0.1:65001/")
     (webhook,) = PushConfig.objects.all()
-    turn = Turn.objects.create(
+    reply = DirectReply.objects.create(
         id=uuid7_at(LONG_AGO), owner_id=owner.caller.owner_id, context_id="c", message="{}", reply="{}",
         created_at=LONG_AGO,
     )  # fmt: skip
-    File.objects.create(id="f", holder=turn.pk, name="f", media_type="a/b", size=1, digest="", created_at=LONG_AGO)
+    File.objects.create(id="f", holder=reply.pk, name="f", media_type="a/b", size=1, digest="", created_at=LONG_AGO)
     for seq in range(2):
         Delivery.objects.create(
             id=uuid7_at(LONG_AGO)[:-1] + str(seq), config=webhook, task_id=task_id, seq=seq, version="1.0", body="{}",
@@ -123,7 +123,7 @@ def test_files_of_a_bare_reply_go_with_it_while_deliveries_are_forgotten(
         )  # fmt: skip
     forget()
     assert not Delivery.objects.exists()
-    assert not Turn.objects.exists()
+    assert not DirectReply.objects.exists()
     assert File.objects.get().holder == ""
 
 

@@ -24,8 +24,8 @@ from tasks_app.files import path_of, sweep
 from tasks_app.files.deleting import OWNER, Orphans, delete_unused
 from tasks_app.files.storage import DoWithFiles, load
 from tasks_app.files.storing import store_large_parts
+from tasks_app.models import DirectReply, File
 from tasks_app.models import Event as EventRow
-from tasks_app.models import File, Turn
 from tasks_app.models import Task as TaskRow
 from tasks_app.upkeep import sweeps
 from tests.conftest import PATIENCE, Person
@@ -128,15 +128,15 @@ def test_a_quick_agent_reads_and_makes_files_before_anything_is_stored(owner: Pe
     assert stored() == rows()
 
 
-def test_the_files_of_a_bare_reply_belong_to_the_turn(owner: Person) -> None:
+def test_the_files_of_a_direct_reply_belong_to_the_reply(owner: Person) -> None:
     said = message(parts=(Part(text="reply"), PDF), context_id="c")
     reply = send(owner, said, "quick-files").message
     assert reply
     assert is_stored(reply.parts[0])
-    turn = Turn.objects.get()
-    assert {row.holder for row in File.objects.all()} == {turn.id}
-    assert SCHEME in turn.message
-    assert SCHEME in turn.reply
+    row = DirectReply.objects.get()
+    assert {file.holder for file in File.objects.all()} == {row.id}
+    assert SCHEME in row.message
+    assert SCHEME in row.reply
     assert send(owner, said, "quick-files").message == reply
     assert stored() == rows()
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from a2a.errors import ContentTypeNotSupported, ExtensionSupportRequired, InvalidParams, TaskNotFound
 from a2a.requests import CancelTask, GetTask, ListTasks, SendMessage, StreamMessage, SubscribeToTask
-from a2a.run import Run, wants_of
+from a2a.run import Run, preferences_of
 from a2a.states import TaskState
 from a2a.types import Part
 from tasks_app.models import Task
@@ -107,15 +107,15 @@ def test_a_run_knows_what_the_newest_message_wanted(owner: Person) -> None:
     assert task.status.message.extensions == (GEO,)
     done = sent(owner, message("here", task_id=task.id), extensions=(GEO,), accepted_output_modes=("text/*",))
     assert text_of(done) == f"{GEO} for text/*"
-    wants = wants_of(Task.objects.get().wants)
-    assert (wants.accepts, wants.extensions) == (("text/*",), (GEO,))
+    preferences = preferences_of(Task.objects.get().wants)
+    assert (preferences.accepts, preferences.extensions) == (("text/*",), (GEO,))
 
 
 def test_a_message_that_wants_nothing_forgets_what_the_one_before_wanted(owner: Person) -> None:
     task = sent(owner, "one", "asks", accepted_output_modes=("text/plain",))
     sent(owner, message("two", task_id=task.id))
-    wants = wants_of(Task.objects.get().wants)
-    assert (wants.accepts, wants.extensions) == ((), ())
+    preferences = preferences_of(Task.objects.get().wants)
+    assert (preferences.accepts, preferences.extensions) == ((), ())
 
 
 def test_an_agent_says_which_extensions_had_a_part(owner: Person) -> None:

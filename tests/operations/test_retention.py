@@ -21,6 +21,7 @@ from tasks_app.ids import uuid7_at
 from tasks_app.models import (
     Delivery,
     DeliveryTry,
+    DirectReply,
     Event,
     Exchange,
     ExchangeBody,
@@ -29,7 +30,6 @@ from tasks_app.models import (
     PushConfig,
     Run,
     Task,
-    Turn,
 )
 from tasks_app.upkeep import deletion
 from tasks_app.upkeep.deletion import MAX_ROWS, MIN_ROWS, SQLITE_MAX_ROWS, SQLITE_MIN_ROWS, Deletion, Step
@@ -52,7 +52,7 @@ def own_entry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fill(owner: Person, number: int, age: timedelta, *, open_: bool = False) -> None:
-    """Tasks with two events and a run each, keys, exchanges with bodies and turns of that age."""
+    """Tasks with two events and a run each, keys, exchanges with bodies and direct replies of that age."""
     for place in range(number):
         then = clock.now() - age + timedelta(milliseconds=place)
         id = uuid7_at(then)
@@ -63,7 +63,7 @@ def fill(owner: Person, number: int, age: timedelta, *, open_: bool = False) -> 
         IdempotencyKey.objects.filter(key=id).update(created_at=then)
         Exchange.objects.create(id=id, rpc_id_type="absent", door="http", created_at=then)
         ExchangeBody.objects.create(exchange_id=id)
-        Turn.objects.create(
+        DirectReply.objects.create(
             id=id, owner_id=owner.caller.owner_id, context_id="c", message="{}", reply="{}", created_at=then
         )
 
@@ -73,7 +73,7 @@ def complete(id: str, then: datetime) -> None:
 
 
 def left() -> dict[str, int]:
-    models = (Task, Event, Run, IdempotencyKey, Exchange, ExchangeBody, Turn)
+    models = (Task, Event, Run, IdempotencyKey, Exchange, ExchangeBody, DirectReply)
     found = {model.__name__: model.objects.count() for model in models}
     return found | {"Event": Event.objects.values("task_id").distinct().count()}
 
@@ -164,7 +164,7 @@ def test_the_lag_of_deleting_is_measured_and_reported(owner: Person, monkeypatch
         kind_pass.begin()
         kind_pass.advance()
     behind = {kind_pass.kind.name: round(kind_pass.lag / 86_400) for kind_pass in retention_loop.passes}
-    assert behind == {"keys": 39, "exchanges": 33, "deliveries": 0, "turns": 10, "tasks": 10}
+    assert behind == {"keys": 39, "exchanges": 33, "deliveries": 0, "replies": 10, "tasks": 10}
     monkeypatch.setattr(process_row, "lag", LAG_LIMIT + 1)
     assert "61 s after their time" in troubles()[0]
     retention_loop.delete_expired()
@@ -237,14 +237,14 @@ def of(lines: list[dict[str, Any]], field: str) -> dict[str, int]:
 def test_a_dry_purge_counts_and_deletes_nothing(owner: Person) -> None:
     fill(owner, 3, 8 * DAY)
     lines = purged("--dry-run")
-    assert of(lines, "would_delete") == {"keys": 3, "exchanges": 3, "deliveries": 0, "turns": 0, "tasks": 0}
+    assert of(lines, "would_delete") == {"keys": 3, "exchanges": 3, "deliveries": 0, "replies": 0, "tasks": 0}
     assert left() == all_of(3)
 
 
 @pytest.mark.parametrize(
     ("option", "gone"),
     [
-        ("--tasks", {"Task", "Event", "Run", "Turn"}),
+        ("--tasks", {"Task", "Event", "Run", "DirectReply"}),
         ("--exchanges", {"Exchange", "ExchangeBody"}),
         ("--keys", {"IdempotencyKey"}),
     ],
@@ -261,7 +261,7 @@ def test_a_purge_without_a_time_goes_by_the_settings(owner: Person) -> None:
     fill(owner, 1, 31 * DAY)
     fill(owner, 1, 8 * DAY)
     confirm_clock("ann")
-    assert of(purged(), "deleted") == {"keys": 2, "exchanges": 2, "deliveries": 0, "turns": 1, "tasks": 1}
+    assert of(purged(), "deleted") == {"keys": 2, "exchanges": 2, "deliveries": 0, "replies": 1, "tasks": 1}
 
 
 def doubtful_clock() -> None:

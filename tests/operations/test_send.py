@@ -1,4 +1,4 @@
-"""Send: a new task, the next turn of one, or a bare reply; what is refused makes nothing."""
+"""Send: a new task, the next turn of one, or a direct reply; what is refused makes nothing."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from a2a.errors import (
 )
 from a2a.requests import SendMessage
 from a2a.types import Message, Part, Role
-from tasks_app.models import Event, IdempotencyKey, Task, Turn
+from tasks_app.models import DirectReply, Event, IdempotencyKey, Task
 from tests.conftest import Person, person
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of, words
 from tests.operations.rows import forget
@@ -44,7 +44,7 @@ def test_a_quick_agent_may_answer_with_a_bare_message(owner: Person) -> None:
     assert (answer.message.text, answer.message.role, answer.message.task_id) == ("You said hello", Role.AGENT, None)
     assert answer.message.context_id
     assert not Task.objects.exists()
-    assert Turn.objects.get().owner_id == owner.caller.owner_id
+    assert DirectReply.objects.get().owner_id == owner.caller.owner_id
 
 
 def test_a_queued_agent_leaves_a_submitted_task_when_the_caller_does_not_wait(owner: Person) -> None:
@@ -80,7 +80,7 @@ def test_a_context_is_adopted_and_its_string_means_another_one_to_another_owner(
     send(owner, message("mine", context_id="shared"), "replies")
     assert sent(owner, message("hello", context_id="shared"), "echo").context_id == "shared"
     sent(stranger, message("hello", context_id="shared"), "echo")
-    assert Turn.objects.filter(owner_id=stranger.caller.owner_id).count() == 0
+    assert DirectReply.objects.filter(owner_id=stranger.caller.owner_id).count() == 0
 
 
 def test_metadata_and_every_kind_of_part_come_back(owner: Person) -> None:
@@ -179,7 +179,7 @@ def test_the_same_message_again_gets_the_same_outcome(owner: Person, agent: str)
     said = message("hello", message_id="once")
     first = send(owner, said, agent, return_immediately=True)
     assert send(owner, said, agent, return_immediately=True) == first
-    assert Task.objects.count() + Turn.objects.count() == 1
+    assert Task.objects.count() + DirectReply.objects.count() == 1
 
 
 @pytest.mark.parametrize("agent", ["echo", "replies"])
@@ -210,7 +210,7 @@ def test_the_same_id_with_another_content_is_a_conflict(owner: Person, agent: st
     with pytest.raises(IdempotencyConflict) as told:
         send(owner, message("goodbye", message_id="once"), agent, return_immediately=True)
     assert told.value.facts == {"messageId": "once"}
-    assert Task.objects.count() + Turn.objects.count() == 1
+    assert Task.objects.count() + DirectReply.objects.count() == 1
 
 
 def test_a_message_id_is_the_callers_own(owner: Person, colleague: Person, stranger: Person) -> None:

@@ -126,7 +126,7 @@ def test_a_stream_of_a_send_begins_with_the_task_as_it_was_created(owner: Person
         assert b'"artifacts"' not in first(follow).json()
 
 
-def test_a_bare_reply_is_a_stream_of_one_message(owner: Person) -> None:
+def test_a_direct_reply_is_a_stream_of_one_message(owner: Person) -> None:
     follow = streamed(owner, "hello", "replies")
     assert isinstance(follow.first, Message)
     assert follow.first.text == "You said hello"

@@ -311,7 +311,7 @@ def files_in_a_thread(run: Run) -> Iterator[Any]:
 
 @agent(quick=True, input_modes=["*/*"], output_modes=["*/*"])
 async def quick_files(run: Run) -> Any:
-    """Gives back the bytes that it is given, as a bare reply if it is told to."""
+    """Gives back the bytes that it is given, as a direct reply if it is told to."""
     parts = [Part(raw=await run.read(part), filename="back.bin") for part in run.files]
     return run.reply(*parts) if run.text == "reply" else run.artifact(*parts)
 

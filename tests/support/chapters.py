@@ -112,7 +112,7 @@ async def a_message_that_does_not_wait_is_answered_at_once(cast: Cast) -> None:
 
 
 @chapter()
-async def a_bare_reply_is_a_message_without_a_task(cast: Cast) -> None:
+async def a_direct_reply_is_a_message_without_a_task(cast: Cast) -> None:
     kind, said = cast.me.sent(await cast.me.ask("send", cast.me.sending("hello", agent="replies")))
     assert (kind, said["parts"][0]["text"]) == ("message", "You said hello")
     assert said["contextId"]

@@ -16,7 +16,7 @@ from tasks_app.upkeep.purge import count, purge
 from tasks_app.upkeep.row_kinds import ROW_KINDS, RowKind
 
 log = logging.getLogger(__name__)
-CHOICES = {"tasks": ("turns", "tasks"), "exchanges": ("exchanges", "deliveries"), "keys": ("keys",)}
+CHOICES = {"tasks": ("replies", "tasks"), "exchanges": ("exchanges", "deliveries"), "keys": ("keys",)}
 """The kinds of rows that each option stands for. Without any option all kinds are deleted."""
 LINE_SECONDS = 5.0
 """Seconds between two lines of progress."""
