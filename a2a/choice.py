@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from a2a.envelopes import Envelope, Member
+from a2a.envelopes.bare import ENVELOPE, form
 from a2a.errors import Error, MethodNotFound, VersionNotSupported
-from a2a.language import Dialect, Language, Method
+from a2a.language import Dialect, Language, Method, Route
 
 Spoken = TypeVar("Spoken", bound=Language)
 _VERSION = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
@@ -50,7 +51,19 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     rows: tuple[Row, ...]
     """The table: a call is in the first row that fits."""
     paths: tuple[str, ...] = ()
-    """Its paths at the root of the server and behind the address of an agent; a slash may follow."""
+    """Its paths at the root of the server and behind the address of an agent; a slash may follow. Without an envelope
+    they are the prefixes of the routes."""
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """The routes behind its paths; empty where an envelope names the method."""
+        return form(self.neutral).routes if self.envelope is ENVELOPE else ()
+
+    @property
+    def segments(self) -> frozenset[str]:
+        """The first segments of its paths at the root; empty text stands for the root itself."""
+        places = [route.path for route in self.routes] or [""]
+        return frozenset((path + place).removeprefix("/").split("/")[0] for path in self.paths for place in places)
 
     @property
     def languages(self) -> tuple[Language, ...]:

@@ -61,10 +61,12 @@ class Languages:
                 name="rpc", paths=("jsonrpc", "rpc", ""), envelope=jsonrpc.ENVELOPE, neutral=NEUTRAL, rows=own_rows
             ),
             Endpoint(
-                name="rest", envelope=bare.ENVELOPE, neutral=v1_0.DIALECT,
+                name="rest", paths=("",), envelope=bare.ENVELOPE, neutral=v1_0.DIALECT,
                 rows=(Row(languages=newer, choose=by_version_of_path),),
             ),
-            Endpoint(name="rest-0.x", envelope=bare.ENVELOPE, neutral=rest_0_x.PROTO, rows=(older_row,)),
+            Endpoint(
+                name="rest-0.x", paths=("v1",), envelope=bare.ENVELOPE, neutral=rest_0_x.PROTO, rows=(older_row,)
+            ),
         )  # fmt: skip
         self.endpoints = {endpoint.name: endpoint for endpoint in (*own, *endpoints)}
         self.envelopes = {endpoint.envelope.name: endpoint.envelope for endpoint in self.endpoints.values()}
@@ -79,8 +81,6 @@ class Languages:
 
 SPOKEN = Languages()
 """The languages of this server."""
-WORDS = frozenset(route.path.split("/")[1] for route in v1_0.ROUTES)
-"""The first words of the paths of REST 1.0, behind their prefix."""
 
 
 def push_of(name: str) -> tuple[Push, str]:

@@ -1,13 +1,15 @@
-"""The URLs of the HTTP doors. Django tries patterns in this order, so the busiest path comes first."""
+"""The URLs of the HTTP doors. Django tries patterns in this order, so the busiest paths come first."""
 
 import re
+from collections.abc import Iterable
 
-from django.urls import path, re_path
+from django.urls import URLPattern, path, re_path
 
-from a2a.languages import WORDS
+from a2a.choice import Endpoint
+from a2a.languages import SPOKEN
 from tasks_app.callers.paths import RESERVED
 from tasks_app.transports.cards import card, catalogue, extended_card, key_set
-from tasks_app.transports.enveloped import jsonrpc
+from tasks_app.transports.enveloped import enveloped
 from tasks_app.transports.files import download
 from tasks_app.transports.front import front
 from tasks_app.transports.pages import healthz, readyz
@@ -16,24 +18,58 @@ from tasks_app.transports.rest import rest
 WELL_KNOWN = ("agent-card.json", "agent.json")
 EXTENDED = "agent/authenticatedExtendedCard"
 """The path of the extended card of 0.2, beside that of the card (docs/protocol.md#extended-card)."""
+ROOTS = ("", "agents/<slug:agent>/")
+"""The prefixes of each endpoint: the root of the server, and the address of an agent."""
 AGENT = r"^(?:agents/(?P<agent>[-a-zA-Z0-9_]+)/)?"
 TENANT = rf"(?:(?!(?:{'|'.join(map(re.escape, sorted(RESERVED)))})/)(?P<tenant>[^/]+)/)?"
-CALL = rf"(?P<path>(?:message:[^/]*|{'|'.join(map(re.escape, sorted(WORDS)))})(?:/(?s:.*))?)\Z"
+
+
+def endpoint_urls(endpoints: Iterable[Endpoint]) -> list[URLPattern]:
+    """Return the patterns of endpoints, which their paths and routes alone decide."""
+    return [
+        pattern
+        for endpoint in endpoints
+        for pattern in (_route_urls(endpoint) if endpoint.routes else _envelope_urls(endpoint))
+    ]
+
+
+def _envelope_urls(endpoint: Endpoint) -> list[URLPattern]:
+    view = enveloped(endpoint.name)
+    places = [root + place for root in ROOTS for place in endpoint.paths]
+    return [path(spelling, view) for place in places for spelling in _spellings(place)]
+
+
+def _spellings(place: str) -> list[str]:
+    """Return a path without a slash at its end, and with one."""
+    bare = place.removesuffix("/")
+    return [bare, f"{bare}/"] if bare else [""]
+
+
+def _route_urls(endpoint: Endpoint) -> list[URLPattern]:
+    """Return the patterns of routes. All that stands behind a prefix is theirs; at the root, only their own words are,
+    and a tenant may stand before these (docs/protocol.md#tenants)."""
+    view, words = rest(endpoint.name), "|".join(sorted({_word(segment) for segment in endpoint.segments}))
+    at_root = AGENT + TENANT + rf"(?P<path>(?:{words})(?:/(?s:.*))?)\Z"
+    return [
+        re_path(AGENT + re.escape(place) + r"/(?P<path>(?s:.*))\Z" if place else at_root, view)
+        for place in endpoint.paths
+    ]
+
+
+def _word(segment: str) -> str:
+    """Return the pattern of a first segment. Any verb may follow a colon, so that an unknown one is refused as REST."""
+    noun, colon, _ = segment.partition(":")
+    return re.escape(noun) + (":[^/]*" if colon else "")
+
 
 urlpatterns = [
-    path("jsonrpc", jsonrpc),
-    *(path(other, jsonrpc) for other in ("jsonrpc/", "rpc", "rpc/")),
     path("", front),
-    *(path(f"agents/<slug:agent>{tail}", jsonrpc) for tail in ("/jsonrpc", "/jsonrpc/", "", "/", "/rpc", "/rpc/")),
-    *(path(f".well-known/{file}", card, {"file": file}) for file in WELL_KNOWN),
-    *(path(f"agents/<slug:agent>/.well-known/{file}", card, {"file": file}) for file in WELL_KNOWN),
-    path(EXTENDED, extended_card),
-    path(f"agents/<slug:agent>/{EXTENDED}", extended_card),
+    *endpoint_urls(SPOKEN.endpoints.values()),
+    *(path(f"{root}.well-known/{file}", card, {"file": file}) for root in ROOTS for file in WELL_KNOWN),
+    *(path(f"{root}{EXTENDED}", extended_card) for root in ROOTS),
     path("agents/", catalogue),
     path(".well-known/jwks.json", key_set),
     path("files/<str:file>/<str:name>", download),
-    re_path(AGENT + r"v1/(?P<path>(?s:.*))\Z", rest("rest-0.x")),
-    re_path(AGENT + TENANT + CALL, rest("rest")),
     path("healthz", healthz),
     path("readyz", readyz),
 ]

@@ -1,12 +1,29 @@
 """The first segments of all our paths: names that no tenant may have, and the paths that the lean handler serves."""
 
-from a2a.languages import WORDS
+from a2a.languages import SPOKEN, Languages
 
 STOCK = frozenset({"admin", "static", "desk", "oauth2", "slack"})
 """Paths of pages for people, which Django's own handler serves."""
-_PROTOCOL = ".well-known a2a agent agents card files health healthz invoke jsonrpc metrics negotiate readyz rpc v1 ws"
-LEAN = WORDS | {"", *_PROTOCOL.split()}
-"""Paths of the protocol in all languages, future ones included."""
+_PAGES = ".well-known agent agents card files health healthz metrics readyz"
+_DOORS = "a2a invoke negotiate ws"
+_OTHERS = frozenset(f"{_PAGES} {_DOORS}".split())
+"""Paths of the protocol that belong to no endpoint, and those of doors to come."""
+
+
+def words_of(languages: Languages) -> frozenset[str]:
+    """Return the first segments of routes at the root, before which a tenant may stand."""
+    return frozenset[str]().union(
+        *(endpoint.segments for endpoint in languages.endpoints.values() if endpoint.routes and "" in endpoint.paths)
+    )
+
+
+def segments_of(languages: Languages) -> frozenset[str]:
+    """Return the first segments of the protocol's paths in all languages."""
+    return _OTHERS.union(*(endpoint.segments for endpoint in languages.endpoints.values()))
+
+
+WORDS = words_of(SPOKEN)
+LEAN = segments_of(SPOKEN)
 RESERVED = STOCK | LEAN
 
 

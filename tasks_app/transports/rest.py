@@ -14,7 +14,7 @@ from django.http.response import HttpResponseBase
 from a2a import languages
 from a2a.choice import Endpoint, Refused
 from a2a.envelopes import Member
-from a2a.envelopes.bare import NoSuchVerb, Place, find, form, params_of
+from a2a.envelopes.bare import NoSuchVerb, Place, find, params_of
 from a2a.envelopes.body import holds_nul, path_of_nul, read_json
 from a2a.errors import Error, InvalidParams, InvalidRequest, MethodNotFound, ParseError
 from tasks_app.callers.access import check_scope
@@ -80,7 +80,7 @@ async def _parsed(body: bytes) -> Any:
 def _place(endpoint: Endpoint, request: HttpRequest, path: str) -> Place:
     """Return the route of the path. Raises Refusal: 404, 405."""
     try:
-        return find(form(endpoint.neutral).routes, request.method or "", "/" + path)
+        return find(endpoint.routes, request.method or "", "/" + path)
     except MethodNotFound as error:
         raise Refusal(404, "", error=error) from None
     except NoSuchVerb as error:

@@ -10,21 +10,23 @@ from typing import Any
 
 import orjson
 import pytest
-from django.urls import path
+from django.urls import resolve
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from a2a import errors, languages
 from a2a.choice import Endpoint, Row, by_method
 from a2a.dialects import v1_0
-from a2a.envelopes import AnyMember, BadMember, Envelope, Failure, Id, Member
+from a2a.envelopes import AnyMember, BadMember, Envelope, Failure, Id, Member, bare
 from a2a.envelopes.body import holds_nul, read_json
 from a2a.errors import Error, InvalidParams, InvalidRequest
 from a2a.language import Language, Push
 from a2a.languages import Languages
 from a2a.types import Json
+from tasks_app.callers.paths import segments_of, words_of
 from tasks_app.exchanges.responses import response_text
 from tasks_app.models import Delivery, Exchange, PushConfig
-from tasks_app.transports.enveloped import enveloped
+from tasks_app.urls import endpoint_urls
 from tasks_app.urls import urlpatterns as doors
 from tests.conftest import Person
 from tests.support.chapters import CHAPTERS, Chapter
@@ -93,7 +95,7 @@ LANGUAGE = Language(
 )  # fmt: skip
 ROW = Row(languages=(LANGUAGE,), choose=by_method, spelling=re.compile(r"\w+\.\w+"))
 ENDPOINT = Endpoint(name="toy", paths=("toy",), envelope=ENVELOPE, neutral=LANGUAGE, rows=(ROW,))
-urlpatterns = [path("toy", enveloped("toy")), *doors]
+urlpatterns = [*endpoint_urls([ENDPOINT]), *doors]
 """The URLs of a server that has the endpoint."""
 
 
@@ -178,3 +180,17 @@ def test_a_dotted_method_on_the_shared_endpoint_is_in_it(owner: Person) -> None:
     assert (status, answer["error"]["number"]) == (200, CODES[errors.TaskNotFound])
     (exchange,) = recorded(1)
     assert (exchange.dialect, exchange.envelope, exchange.code) == ("toy", "jsonrpc", CODES[errors.TaskNotFound])
+
+
+@pytest.mark.parametrize("path", ["/toy", "/toy/", "/agents/echo/toy", "/agents/echo/toy/"])
+def test_its_paths_are_written_in_its_endpoint_alone(path: str) -> None:
+    match = resolve(path)
+    assert (match.func.endpoint, match.kwargs) == ("toy", {"agent": "echo"} if "agents" in path else {})  # type: ignore[attr-defined]  # set by the door
+
+
+def test_the_segments_of_its_paths_and_routes_are_the_protocols() -> None:
+    routes = replace(ENDPOINT, name="routes", paths=("", "v9"), envelope=bare.ENVELOPE, neutral=v1_0.DIALECT)
+    spoken = Languages(endpoints=(ENDPOINT, routes))
+    assert {"toy", "tasks", "v9"} <= segments_of(spoken)
+    assert "tasks" in words_of(spoken)
+    assert not {"toy", "v9"} & words_of(Languages(endpoints=(ENDPOINT,)))
