@@ -261,9 +261,14 @@ def _running(command: list[str], environment: dict[str, str], log: Path) -> Iter
     """The process, ended at the end whatever happens."""
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
             start_new_session=True,
-        )  # fmt: skip
+        )
     try:
         yield process
     finally:

@@ -11,39 +11,58 @@ from tasks_app.exchanges.redaction import redacted
 from tasks_app.masking import MASK, TRACE_CHARACTERS, Line, is_secret_name, mask_id, mask_text, mask_trace, site
 from tasks_app.masking import mask_values as masked
 
-SECRETS = [
-    "token", "Token", "TOKEN", "access_token", "sessionToken", "session_token", "session-token", "bearerToken",
-    "X-Amz-Security-Token", "idToken", "token2", "tokenValue", "accesstoken", "secret", "clientSecret",
-    "client_secret", "webhookSecret", "secretAccessKey", "AWS_SECRET_ACCESS_KEY", "password", "Password",
-    "dbPassword", "db_password", "DB_PASSWORD", "newPassword", "password1", "passwordConfirmation", "password_hash",
-    "dbpassword", "passwd", "pwd", "userpwd", "passphrase", "passcode", "accessKey", "signingKey", "private_key",
-    "privateKeyPem", "x-goog-api-key", "x-api-key", "apiKey", "APIKey", "API_KEY", "apikey", "Apikey", "AWSKey",
-    "stripeKey", "ssh_key", "sshKeys", "credential", "credentials", "awsCredentials", "authorization",
-    "Authorization", "proxy-authorization", "auth", "basicAuth", "authentication", "jwt", "otp", "cookie",
-    "Set-Cookie",
-]  # fmt: skip
-ORDINARY = [
-    "primaryKey", "primary_key", "PRIMARY_KEY", "foreignKey", "publicKey", "public_key", "sortKey", "partition-key",
-    "routingKey", "idempotencyKey", "idempotency_key", "cacheKey", "objectKey", "messageKey", "key", "keys", "Key",
-    "keyId", "key_name", "keyboard", "monkey", "turkey", "hotkey", "tokenCount", "token_count", "maxTokens",
-    "max_tokens", "prompt_tokens", "promptTokens", "totalTokens", "tokenType", "tokenUrl", "tokenize",
-    "nextPageToken", "pageToken", "page_token", "nextToken", "cursorToken", "nextpagetoken", "passwordPolicy",
-    "secretName", "secretary", "credentialsId", "author", "authority", "authorName", "authenticated", "cookieless",
-    "laptop", "broken", "stop", "text", "note", "compass", "id", "apiKeySecurityScheme", "1", "_", "-",
-]  # fmt: skip
+SECRETS = """
+    token Token TOKEN access_token sessionToken session_token session-token bearerToken X-Amz-Security-Token
+    idToken token2 tokenValue accesstoken secret clientSecret client_secret webhookSecret secretAccessKey
+    AWS_SECRET_ACCESS_KEY password Password dbPassword db_password DB_PASSWORD newPassword password1
+    passwordConfirmation password_hash dbpassword passwd pwd userpwd passphrase passcode accessKey signingKey
+    private_key privateKeyPem x-goog-api-key x-api-key apiKey APIKey API_KEY apikey Apikey AWSKey stripeKey
+    ssh_key sshKeys credential credentials awsCredentials authorization Authorization proxy-authorization auth
+    basicAuth authentication jwt otp cookie Set-Cookie
+""".split()
+ORDINARY = """
+    primaryKey primary_key PRIMARY_KEY foreignKey publicKey public_key sortKey partition-key routingKey
+    idempotencyKey idempotency_key cacheKey objectKey messageKey key keys Key keyId key_name keyboard monkey
+    turkey hotkey tokenCount token_count maxTokens max_tokens prompt_tokens promptTokens totalTokens tokenType
+    tokenUrl tokenize nextPageToken pageToken page_token nextToken cursorToken nextpagetoken passwordPolicy
+    secretName secretary credentialsId author authority authorName authenticated cookieless laptop broken stop
+    text note compass id apiKeySecurityScheme 1 _ -
+""".split()
 ROOM = "A1b2C3d4E5f6G7h8I9j0K1l2"
 VALUES = [
-    f"sk-{ROOM}", f"sk-proj-{ROOM}", f"sk_live_{ROOM}", f"ghp_{ROOM}", f"gho_{ROOM}", f"github_pat_{ROOM}_x",
-    f"glpat-{ROOM}", f"xoxb-{ROOM}-1", f"xoxp-{ROOM}", "AKIAABCDEFGHIJKLMNOP", f"AIza{ROOM}-_{ROOM}",
-    f"eyJ{ROOM}.eyJ{ROOM}.{ROOM}", f"tdk_{ROOM}", f"whsec_{ROOM}==", f"Bearer {ROOM}", "bearer hunter2x",
+    f"sk-{ROOM}",
+    f"sk-proj-{ROOM}",
+    f"sk_live_{ROOM}",
+    f"ghp_{ROOM}",
+    f"gho_{ROOM}",
+    f"github_pat_{ROOM}_x",
+    f"glpat-{ROOM}",
+    f"xoxb-{ROOM}-1",
+    f"xoxp-{ROOM}",
+    "AKIAABCDEFGHIJKLMNOP",
+    f"AIza{ROOM}-_{ROOM}",
+    f"eyJ{ROOM}.eyJ{ROOM}.{ROOM}",
+    f"tdk_{ROOM}",
+    f"whsec_{ROOM}==",
+    f"Bearer {ROOM}",
+    "bearer hunter2x",
     f"BEARER  {ROOM}",
     f"-----BEGIN RSA PRIVATE KEY-----\n{ROOM}\n-----END RSA PRIVATE KEY-----",
-]  # fmt: skip
+]
 PLAIN = [
-    "a task-1234567890-abcdefghij", "the bearer authentication of RFC 6750", "ask-me-anything-you-like-to-know",
-    "AKIA", "Slovakia, AKIAABCDEFGHIJKLMNOPQRS", "ghp_short", "sk-short", "xoxo-kisses", "eyJ.a.b", "Bearer of news",
-    "mail me@example.org", "https://example.org/a@b?design=1&page=2&monkey=3",
-]  # fmt: skip
+    "a task-1234567890-abcdefghij",
+    "the bearer authentication of RFC 6750",
+    "ask-me-anything-you-like-to-know",
+    "AKIA",
+    "Slovakia, AKIAABCDEFGHIJKLMNOPQRS",
+    "ghp_short",
+    "sk-short",
+    "xoxo-kisses",
+    "eyJ.a.b",
+    "Bearer of news",
+    "mail me@example.org",
+    "https://example.org/a@b?design=1&page=2&monkey=3",
+]
 
 
 @pytest.mark.parametrize("name", SECRETS)
@@ -82,9 +101,15 @@ def test_numbers_and_objects_are_masked_only_where_a_secret_may_be_one() -> None
         )
     )
     assert shown == {
-        "token": MASK, "otp": MASK, "tokens": 512, "sortingKey": 3, "password": True, "secret": None,
-        "authentication": {"scheme": "Bearer", "credentials": MASK}, "credentials": MASK,
-    }  # fmt: skip
+        "token": MASK,
+        "otp": MASK,
+        "tokens": 512,
+        "sortingKey": 3,
+        "password": True,
+        "secret": None,
+        "authentication": {"scheme": "Bearer", "credentials": MASK},
+        "credentials": MASK,
+    }
 
 
 @pytest.mark.parametrize(
@@ -106,9 +131,14 @@ def test_a_traceback_loses_what_is_assigned_to_a_secret_name(text: str, shown: s
 
 def test_the_traceback_of_a_run_and_a_line_of_the_log_are_masked() -> None:
     row = RunRow(
-        task_id="t", number=1, worker="w", started_at=None, ended_at=None, outcome="failed",  # type: ignore[arg-type]
+        task_id="t",
+        number=1,
+        worker="w",
+        started_at=None,
+        ended_at=None,
+        outcome="failed",  # type: ignore[arg-type]
         traceback="RuntimeError: cannot log in with password='hunter2'",
-    )  # fmt: skip
+    )
     assert row.traceback == f"RuntimeError: cannot log in with password={MASK}"
     try:
         raise RuntimeError("api_key=hunter2")
@@ -140,10 +170,13 @@ def test_ids_are_masked_by_value() -> None:
     [
         ("https://hooks.example/services/T0/hunter2?x=1", "https://hooks.example/…"),
         ("https://hooks.example:8443/", "https://hooks.example:8443/"),
-        ("https://hooks.example", "https://hooks.example"), ("http://[::1]:80?hunter2", "http://[::1]:80/…"),
-        ("https://me:hunter2@h/", "https://h/"), ("hunter2", MASK), ("", MASK),
+        ("https://hooks.example", "https://hooks.example"),
+        ("http://[::1]:80?hunter2", "http://[::1]:80/…"),
+        ("https://me:hunter2@h/", "https://h/"),
+        ("hunter2", MASK),
+        ("", MASK),
     ],
-)  # fmt: skip
+)
 def test_an_address_is_shown_as_its_site(url: str, shown: str) -> None:
     assert site(url) == shown
 
@@ -162,10 +195,21 @@ def test_the_addresses_of_webhooks_are_recorded_as_their_sites() -> None:
 
 # Each begins something that is searched for, so that a search which goes back at each of them is quadratic.
 HOSTILE = [
-    "eyJ", "eyJaaaaaaaa.", "tdk_", "sk-", "ghp_", "AKIA", "AIza", "xoxb-", "bearer ", "Bearer aaaaaaaa", "Bearer\t",
-    "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "https://", "://a", "://a:b", "?a=", "?key=", "&a", "password",
-    "password=", "password='", "token: ", "a_", "_", "aA", "A", "key ", '"', "'", "=", " ", "\\u",
-]  # fmt: skip
+    *"eyJ eyJaaaaaaaa. tdk_ sk- ghp_ AKIA AIza xoxb- https:// ://a ://a:b ?a= ?key= &a password".split(),
+    *"password= a_ _ aA A =".split(),
+    "bearer ",
+    "Bearer aaaaaaaa",
+    "Bearer\t",
+    "-----BEGIN PRIVATE KEY-----",
+    "-----BEGIN ",
+    "password='",
+    "token: ",
+    "key ",
+    '"',
+    "'",
+    " ",
+    "\\u",
+]
 
 
 @pytest.mark.parametrize("motif", HOSTILE, ids=repr)

@@ -67,11 +67,13 @@ def test_the_standard_header_is_read_where_it_is_the_one_of_the_proxy(
 @pytest.mark.parametrize(
     ("remote", "expected"),
     [
-        ("203.0.113.7", "203.0.113.7"), ("2001:db8::7", "2001:db8::7"), ("::ffff:203.0.113.7", "203.0.113.7"),
+        ("203.0.113.7", "203.0.113.7"),
+        ("2001:db8::7", "2001:db8::7"),
+        ("::ffff:203.0.113.7", "203.0.113.7"),
         ("", None),
         ("fe80::1%eth0", "fe80::1%eth0"),
     ],
-)  # fmt: skip
+)
 def test_without_proxies_no_header_counts(settings: Any, remote: str, expected: str | None) -> None:
     assert peer(settings, remote, "192.0.2.66", proxies=[]) == expected
 

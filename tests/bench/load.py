@@ -86,10 +86,17 @@ def wrk(base: str, key: str, calls: Calls, *, connections: int, seconds: float, 
         ids.write("\n".join(calls.ids))
         ids.flush()
         command = [
-            "wrk", "-t1", f"-c{connections}", f"-d{ceil(seconds) + PATIENCE}s", f"--timeout={PATIENCE}s",
-            f"--script={SCRIPT}", *(f"-H{name}: {value}" for name, value in headers(key).items()), base + calls.path,
-            "--", *arguments(calls, seconds, most, ids.name if calls.ids else ""),
-        ]  # fmt: skip
+            "wrk",
+            "-t1",
+            f"-c{connections}",
+            f"-d{ceil(seconds) + PATIENCE}s",
+            f"--timeout={PATIENCE}s",
+            f"--script={SCRIPT}",
+            *(f"-H{name}: {value}" for name, value in headers(key).items()),
+            base + calls.path,
+            "--",
+            *arguments(calls, seconds, most, ids.name if calls.ids else ""),
+        ]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     return seen(done.stdout, done.stderr)
 

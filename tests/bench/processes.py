@@ -45,10 +45,14 @@ class Process:
         self.log = folder / f"{verb}.log"
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
-                nodes.command(verb), env=nodes.environment(folder, **settings), cwd=nodes.ROOT,
-                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                nodes.command(verb),
+                env=nodes.environment(folder, **settings),
+                cwd=nodes.ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C is for the measuring process, which stops this one
-            )  # fmt: skip
+            )
 
     def until(self, true: Callable[[], bool], what: str) -> None:
         """Returns when it is true. Raises BenchError when the process ends or the time is over."""

@@ -161,7 +161,5 @@ SCENARIOS = {
     ),
     "immediate": Scenario(_immediate, "does not wait for the run", settings=UNBOUNDED),
     "streams": Scenario(_streams, f"{STREAMS} open together, 10 chunks, 100 ms apart", wrk=False),
-    "waiting": Scenario(
-        _waiting, f"memory of {WAITING} runs that wait", settings={"A2A_ASYNC_SLOTS": str(WAITING)}
-    ),
-}  # fmt: skip
+    "waiting": Scenario(_waiting, f"memory of {WAITING} runs that wait", settings={"A2A_ASYNC_SLOTS": str(WAITING)}),
+}

@@ -69,9 +69,13 @@ class Deployment:
         self.port = servers.free_port()
         self.base = f"http://127.0.0.1:{self.port}"
         self.settings = settings | {
-            "PORT": str(self.port), "SECRET_KEY": secrets.token_hex(32), "ALLOWED_HOSTS": "127.0.0.1",
-            "A2A_AGENT_MODULES": "tests.bench.agents", "A2A_DEFAULT_AGENT": "bench-quick", "A2A_GRACE_SECONDS": "2",
-        }  # fmt: skip
+            "PORT": str(self.port),
+            "SECRET_KEY": secrets.token_hex(32),
+            "ALLOWED_HOSTS": "127.0.0.1",
+            "A2A_AGENT_MODULES": "tests.bench.agents",
+            "A2A_DEFAULT_AGENT": "bench-quick",
+            "A2A_GRACE_SECONDS": "2",
+        }
         self.processes: dict[str, Process] = {}
         self.answers = 0
         """Of calls that make a task, since the database is there."""

@@ -89,9 +89,13 @@ def test_no_page_overflows_or_breaks_the_policy_and_the_box_streams(
     password = (server.log.parent / "admin.password").read_text().strip()
     environment = os.environ | {"CHROMIUM": chromium(python)}
     done = subprocess.run(
-        [python, "-I", WALK, server.url, password, server.owner, *paths], env=environment,
-        capture_output=True, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+        [python, "-I", WALK, server.url, password, server.owner, *paths],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     lines = [orjson.loads(line) for line in done.stdout.splitlines()]
     steps = {line["step"]: line for line in lines if "step" in line}

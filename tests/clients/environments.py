@@ -138,9 +138,16 @@ def _quietly(line: list[str], folder: Path) -> None:
     """Says nothing when all is well, everything when not."""
     outside = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     done = subprocess.run(
-        line, cwd=folder, env=outside, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, timeout=INSTALL_SECONDS, check=False,
-    )  # fmt: skip
+        line,
+        cwd=folder,
+        env=outside,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=INSTALL_SECONDS,
+        check=False,
+    )
     assert done.returncode == 0, f"{' '.join(line)} in {folder} ended with {done.returncode}:\n{done.stdout}"
 
 

@@ -118,7 +118,7 @@ async def extended():
         return {
             "offered": caller.card.supports_authenticated_extended_card,
             "more": sorted({skill.id for skill in after.skills} - before),
-        }  # fmt: skip
+        }
 
 
 async def send():
@@ -223,9 +223,12 @@ async def subscribe():
                 joined = asyncio.create_task(join(event[0].id))
         first, *rest = await joined
         return {
-            "heard": heard[0][0] + heard[-1][0], "joined": first[0], "joined late": len(rest) < len(heard) - 2,
-            "same": rest == heard[-len(rest) :], "last": rest[-1][0],
-        }  # fmt: skip
+            "heard": heard[0][0] + heard[-1][0],
+            "joined": first[0],
+            "joined late": len(rest) < len(heard) - 2,
+            "same": rest == heard[-len(rest) :],
+            "last": rest[-1][0],
+        }
 
 
 async def webhooks():
@@ -244,10 +247,15 @@ async def webhooks():
         return {
             "made": [made.task_id == task, config.id, config.url, config.token],
             "got": [
-                got.id, got.url, got.token or "", got.authentication.schemes[0], got.authentication.credentials or "",
+                got.id,
+                got.url,
+                got.token or "",
+                got.authentication.schemes[0],
+                got.authentication.credentials or "",
             ],
-            "listed": "not in this client", "left": "not in this client",
-        }  # fmt: skip
+            "listed": "not in this client",
+            "left": "not in this client",
+        }
 
 
 async def errors():

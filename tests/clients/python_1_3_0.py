@@ -136,7 +136,7 @@ async def extended():
         return {
             "offered": caller.card.capabilities.extended_agent_card,
             "more": sorted({skill.id for skill in after.skills} - before),
-        }  # fmt: skip
+        }
 
 
 async def signed():
@@ -168,12 +168,18 @@ def theirs() -> dict[str, object]:
     key = ECAlgorithm.to_jwk(private.public_key(), as_dict=True) | {"kid": "theirs"}
     header = {"alg": "ES256", "kid": "theirs", "typ": "JOSE", "jku": None}
     made = AgentCard(
-        name="Prüfer", description="株式会社 😀 \u2028", version="1", provider=AgentProvider(organization="Söhne"),
-        supported_interfaces=[AgentInterface(url="https://x.example", protocol_binding="JSONRPC", protocol_version=v)
-                              for v in ("1.0", "0.3")],
-        capabilities=AgentCapabilities(streaming=False), default_input_modes=["text/plain"],
+        name="Prüfer",
+        description="株式会社 😀 \u2028",
+        version="1",
+        provider=AgentProvider(organization="Söhne"),
+        supported_interfaces=[
+            AgentInterface(url="https://x.example", protocol_binding="JSONRPC", protocol_version=v)
+            for v in ("1.0", "0.3")
+        ],
+        capabilities=AgentCapabilities(streaming=False),
+        default_input_modes=["text/plain"],
         skills=[AgentSkill(id="s", name="S", description="", tags=[])],
-    )  # fmt: skip
+    )
     card = create_agent_card_signer(private, header)(made)
     return {"bare": MessageToDict(card), "served": agent_card_to_dict(card), "keys": {"keys": [key]}}
 
@@ -263,9 +269,11 @@ async def listing():
         second = await caller.client.list_tasks(wish)
         ids = [task.id for page in (first, second) for task in page.tasks]
         return {
-            "pages": [len(first.tasks), len(second.tasks)], "total": first.total_size, "last": second.next_page_token,
+            "pages": [len(first.tasks), len(second.tasks)],
+            "total": first.total_size,
+            "last": second.next_page_token,
             "newest first": ids == made[::-1],
-        }  # fmt: skip
+        }
 
 
 async def cancel():
@@ -289,10 +297,12 @@ async def subscribe():
                 joined = asyncio.create_task(join(heard[0].task.id))
         first, *rest = await joined
         return {
-            "heard": seen(heard[0]) + seen(heard[-1]), "joined": seen(first), "joined late": len(rest) < len(heard) - 2,
+            "heard": seen(heard[0]) + seen(heard[-1]),
+            "joined": seen(first),
+            "joined late": len(rest) < len(heard) - 2,
             "same": [str(event) for event in rest] == [str(event) for event in heard[-len(rest) :]],
             "last": seen(rest[-1]),
-        }  # fmt: skip
+        }
 
 
 async def webhooks():
@@ -307,8 +317,9 @@ async def webhooks():
         seen = {
             "made": [made.task_id == task, made.id, made.url, made.token],
             "got": [got.id, got.url, got.token, got.authentication.scheme, got.authentication.credentials],
-            "listed": "not in this client", "left": "not in this client",
-        }  # fmt: skip
+            "listed": "not in this client",
+            "left": "not in this client",
+        }
         try:
             listed = await caller.client.list_task_push_notification_configs(every)
         except NotImplementedError:

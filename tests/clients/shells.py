@@ -48,7 +48,12 @@ def unpacked(cache: Path) -> Path:
 
 def _run(folder: Path, *line: str) -> int:
     done = subprocess.run(
-        line, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        timeout=SECONDS, check=False,
-    )  # fmt: skip
+        line,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=SECONDS,
+        check=False,
+    )
     return done.returncode

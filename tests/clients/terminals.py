@@ -44,9 +44,14 @@ class Terminal:
         modes[3] &= ~termios.ECHO
         termios.tcsetattr(slave, termios.TCSANOW, modes)
         self.process = subprocess.Popen(
-            [sys.executable, "-c", ENTRY, *shell, "-i"], stdin=slave, stdout=slave, stderr=slave, cwd=folder,
-            env=environment, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, "-c", ENTRY, *shell, "-i"],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+        )
         os.close(slave)
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()

@@ -212,8 +212,10 @@ def test_a_webhook_is_registered_read_listed_and_removed(client: Client, saw: Sa
         rest = dict.fromkeys(rest, "not in this client")
     # Token and credentials are not read back.
     assert saw("webhooks") == {
-        "made": [True, "mine", url, "tok"], "got": ["mine", url, "", "Bearer", ""], **rest,
-    }  # fmt: skip
+        "made": [True, "mine", url, "tok"],
+        "got": ["mine", url, "", "Bearer", ""],
+        **rest,
+    }
 
 
 @pytest.mark.parametrize("name", ERRORS["python"])

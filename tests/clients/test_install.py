@@ -58,9 +58,15 @@ def outside(**settings: str) -> dict[str, str]:
 def shell(script: str, folder: Path, **settings: str) -> str:
     """Run lines as somebody would paste them; return what they print."""
     done = subprocess.run(
-        [BASH, "--norc", "-e", "-c", script], cwd=folder, env=outside(**settings), stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+        [BASH, "--norc", "-e", "-c", script],
+        cwd=folder,
+        env=outside(**settings),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
     return done.stdout
 
@@ -70,9 +76,14 @@ def running(line: str, folder: Path, log: Path, ready: str, **settings: str) -> 
     """Run a line that goes on until it is told to end, from when it has printed the words."""
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [BASH, "--norc", "-c", f"{line} & wait"], cwd=folder, env=outside(PYTHONUNBUFFERED="1", **settings),
-            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            [BASH, "--norc", "-c", f"{line} & wait"],
+            cwd=folder,
+            env=outside(PYTHONUNBUFFERED="1", **settings),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
     try:
         deadline = time.monotonic() + SECONDS
         while ready not in log.read_text():

@@ -140,8 +140,10 @@ class Reader:
         self.walk, self.shell = walk, shell
         password = secrets.token_urlsafe(12)
         self.answers = {
-            r"Username.*: ": f"ann-{secrets.token_hex(4)}", r"Email address: ": "", r"Password.*: ": password,
-        }  # fmt: skip
+            r"Username.*: ": f"ann-{secrets.token_hex(4)}",
+            r"Email address: ": "",
+            r"Password.*: ": password,
+        }
         """Answers to what commands ask."""
         self.terminals: dict[str, Terminal] = {}
         self.running: set[str] = set()

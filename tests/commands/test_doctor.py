@@ -215,10 +215,14 @@ def test_what_a_process_says_of_itself_is_found(
 
 @pytest.mark.parametrize(
     "values",
-    [{}, {"clock_off": 30.0, "lag": 5.0}, {"clock_off": 90.0, "ended_at": clock.now()},
-     {"clock_off": 90.0, "seen_at": clock.now() - AGO}],
+    [
+        {},
+        {"clock_off": 30.0, "lag": 5.0},
+        {"clock_off": 90.0, "ended_at": clock.now()},
+        {"clock_off": 90.0, "seen_at": clock.now() - AGO},
+    ],
     ids=["well", "a little off", "ended", "long gone"],
-)  # fmt: skip
+)
 def test_a_process_that_is_well_or_gone_is_no_finding(transactional_db: None, values: dict[str, Any]) -> None:
     process(**values)
     assert doctor()[0] == []

@@ -15,8 +15,11 @@ PATHS = ("/admin/login/", "/static/x", "/nothing/here", "/jsonrpc", "/message:se
 MEGABYTE = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
 NESTED = (
     b'{"jsonrpc":"2.0","id":1,"method":"x","params":'
-    + b"[" * 20 + b"],[".join([b"[" * 20 + b"]" * 20] * 22_000) + b"]" * 20 + b"}"
-)  # fmt: skip
+    + b"[" * 20
+    + b"],[".join([b"[" * 20 + b"]" * 20] * 22_000)
+    + b"]" * 20
+    + b"}"
+)
 
 Act = Callable[[int, float], None]
 

@@ -66,9 +66,13 @@ class Starter:
         with theirs:
             command = [sys.executable, "-m", "tests.faults.starter", str(theirs.fileno())]
             self.process = subprocess.Popen(
-                command, cwd=ROOT, stdin=subprocess.DEVNULL,
-                env=os.environ | {"PYTHONUNBUFFERED": "1"}, pass_fds=[theirs.fileno()], start_new_session=True,
-            )  # fmt: skip
+                command,
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                env=os.environ | {"PYTHONUNBUFFERED": "1"},
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
 
     def start(self, arguments: list[str], environment: Mapping[str, str], output: IO[bytes], errors: IO[bytes]) -> Fork:
         order = {"arguments": arguments, "environment": dict(environment)}
@@ -96,9 +100,14 @@ def launch(command: list[str], environment: Mapping[str, str], output: IO[bytes]
     if python == sys.executable and arguments[0] in SCRIPTS and own:
         return starter().start(arguments, environment, output, errors)
     return subprocess.Popen(
-        command, env=environment, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
+        command,
+        env=environment,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=errors,
         start_new_session=True,
-    )  # fmt: skip
+    )
 
 
 def run(command: list[str], environment: Mapping[str, str], timeout: float) -> subprocess.CompletedProcess[str]:

@@ -73,9 +73,10 @@ async def test_every_form_of_agent_works_in_a_process_of_its_own(node: Node) -> 
         params = {"message": inputs(), "metadata": {"colour": "red"}, "configuration": {"returnImmediately": True}}
         task_id = (await caller.result("SendMessage", params, agent="apart-async-generator"))["task"]["id"]
         await caller.state(task_id, "TASK_STATE_WORKING")
-        await caller.result("SendMessage", {
-            "message": message({"text": "psst"}, taskId=task_id), "configuration": {"returnImmediately": True}
-        })  # fmt: skip
+        await caller.result(
+            "SendMessage",
+            {"message": message({"text": "psst"}, taskId=task_id), "configuration": {"returnImmediately": True}},
+        )
         stream = data_of(await ended(caller, task_id))
         assert (stream["heard"], stream["metadata"]["colour"]) == ("psst", "red")
         pids |= {item["pid"] for item in (function, coroutine, parts[0], stream)}
@@ -114,9 +115,10 @@ async def test_in_a_process_of_its_own_an_agent_knows_its_caller_and_mistakes_ar
 
 
 @pytest.mark.parametrize(
-    ("agent", "values"), [("spins", {}), ("spins-async", {}), ("spins", {"stubborn": True})],
+    ("agent", "values"),
+    [("spins", {}), ("spins-async", {}), ("spins", {"stubborn": True})],
     ids=["sync", "async", "stubborn"],
-)  # fmt: skip
+)
 async def test_a_cancel_ends_an_endless_loop_within_the_grace(
     node: Node, agent: str, values: dict[str, Any], record_property: Any
 ) -> None:

@@ -142,8 +142,16 @@ class Run:
 def notification(number: int) -> Ask:
     """The work is done, nobody hears of it; a mistake neither."""
     if number % 3:
-        return Ask(rpc_id=NONE, method="GetTask", params={"id": "x"}, outcome="notified", code=-32001, status=204,
-                   task_id="x", **NEW)  # fmt: skip
+        return Ask(
+            rpc_id=NONE,
+            method="GetTask",
+            params={"id": "x"},
+            outcome="notified",
+            code=-32001,
+            status=204,
+            task_id="x",
+            **NEW,
+        )
     return Ask(rpc_id=NONE, method="ListTasks", outcome="notified", status=204, **NEW)
 
 

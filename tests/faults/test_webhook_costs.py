@@ -24,9 +24,11 @@ Property = Callable[[str, object], None]
 async def reported(caller: Client, there: Receiver, **inputs: Any) -> str:
     """The id of a task in 0.3 that reports its progress to a webhook."""
     said = {
-        "kind": "message", "messageId": f"m-{time.monotonic_ns()}", "role": "user",
+        "kind": "message",
+        "messageId": f"m-{time.monotonic_ns()}",
+        "role": "user",
         "parts": [{"kind": "data", "data": inputs}],
-    }  # fmt: skip
+    }
     configuration = {"blocking": False, "pushNotificationConfig": {"url": f"{there.url}/hook"}}
     task = await caller.result("message/send", {"message": said, "configuration": configuration}, agent="reporter")
     return str(task["id"])

@@ -17,8 +17,9 @@ SOON_SECONDS = 60.0
 async def told(caller: Client, there: Receiver, **inputs: float) -> str:
     """A task of an agent that talks for a while, with a webhook from its beginning."""
     configuration = {
-        "returnImmediately": True, "taskPushNotificationConfig": {"url": f"{there.url}/hook", "token": "tok"},
-    }  # fmt: skip
+        "returnImmediately": True,
+        "taskPushNotificationConfig": {"url": f"{there.url}/hook", "token": "tok"},
+    }
     params = {"message": message({"data": inputs}), "configuration": configuration}
     return str((await caller.result("SendMessage", params, agent="story"))["task"]["id"])
 

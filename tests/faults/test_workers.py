@@ -17,8 +17,14 @@ from tests.support.servers import free_port
 
 pytestmark = pytest.mark.fault
 NO_BROKERS = [
-    "memory://", "localhost:6379", "redis://", "http://127.0.0.1", "redis://[::1", "redis://u:pa/ss@host", "redis://h:0x1"
-]  # fmt: skip
+    "memory://",
+    "localhost:6379",
+    "redis://",
+    "http://127.0.0.1",
+    "redis://[::1",
+    "redis://u:pa/ss@host",
+    "redis://h:0x1",
+]
 PRODUCTION = {"SECRET_KEY": "a secret of thirty-two characters and more", "CELERY_BROKER_URL": "redis://127.0.0.1:9/0"}
 
 
@@ -168,9 +174,14 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
 def test_a_worker_without_a_broker_says_what_to_do(tmp_path: Path) -> None:
     assert "CELERY_BROKER_URL is not set" in refused(manage(tmp_path, "worker"))
     celery = subprocess.run(
-        [sys.executable, "-m", "celery", "-A", "config", "worker"], cwd=ROOT, env=environment(tmp_path),
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "celery", "-A", "config", "worker"],
+        cwd=ROOT,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert "CELERY_BROKER_URL is not set" in refused(celery)
 
 

@@ -142,12 +142,16 @@ class Callers(RuleBasedStateMachine):
         self.hidden.add(task)
         push = config(self.there.url)
         requests: list[Request] = [
-            GetTask(id=task.id), CancelTask(id=task.id), SubscribeToTask(id=task.id),
+            GetTask(id=task.id),
+            CancelTask(id=task.id),
+            SubscribeToTask(id=task.id),
             SendMessage(message=message("mine", task_id=task.id), return_immediately=True),
             StreamMessage(message=message("mine", task_id=task.id)),
-            CreatePushConfig(task_id=task.id, config=push), GetPushConfig(task_id=task.id, id="1"),
-            ListPushConfigs(task_id=task.id, page_size=10), DeletePushConfig(task_id=task.id, id="1"),
-        ]  # fmt: skip
+            CreatePushConfig(task_id=task.id, config=push),
+            GetPushConfig(task_id=task.id, id="1"),
+            ListPushConfigs(task_id=task.id, page_size=10),
+            DeletePushConfig(task_id=task.id, id="1"),
+        ]
         person = data.draw(st.sampled_from([other for other in self.people if other is not task.person]))
         for request in requests:
             with pytest.raises(TaskNotFound):

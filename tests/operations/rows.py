@@ -33,19 +33,39 @@ def creation(person: Person, key: str, *, id: str = "", context: str = "c", agen
             owner_id=person.caller.owner_id, key=key, fingerprint="f", task_id=task_id, turn_id=None, created_at=now
         ),
         task=TaskRow(
-            id=task_id, tenant_id=person.caller.tenant_id, owner_id=person.caller.owner_id, context_id=context,
-            agent=agent, state="submitted", status=head.status, status_at=now, last_seq=1, metadata=None,
-            snapshot_seq=1, snapshot_status=head.status, artifacts="[]", history="[]", queue="default", priority=0,
+            id=task_id,
+            tenant_id=person.caller.tenant_id,
+            owner_id=person.caller.owner_id,
+            context_id=context,
+            agent=agent,
+            state="submitted",
+            status=head.status,
+            status_at=now,
+            last_seq=1,
+            metadata=None,
+            snapshot_seq=1,
+            snapshot_status=head.status,
+            artifacts="[]",
+            history="[]",
+            queue="default",
+            priority=0,
             timeout=60.0,
-            max_attempts=2, created_at=now, size=len(event.payload),
+            max_attempts=2,
+            created_at=now,
+            size=len(event.payload),
         ),
         events=[
             EventRow(
-                task_id=task_id, seq=1, kind=event.kind, payload=event.payload, state=event.state, actor="caller",
+                task_id=task_id,
+                seq=1,
+                kind=event.kind,
+                payload=event.payload,
+                state=event.state,
+                actor="caller",
                 created_at=now,
             )
         ],
-    )  # fmt: skip
+    )
 
 
 def chunk(text: str, *, append: bool = True) -> ArtifactAdded:

@@ -52,9 +52,15 @@ def talked(owner: Person, key: str = "k") -> str:
     claim(wish())
     said = Message(message_id="m", role=Role.USER, parts=(Part(text="psst"),))
     for event in (
-        chunk("a", append=False), chunk("b"), status(TaskState.WORKING, "thinking"), MessageAdded(message=said),
-        chunk("c"), chunk("anew", append=False), chunk("d"), status(TaskState.COMPLETED, "done"),
-    ):  # fmt: skip
+        chunk("a", append=False),
+        chunk("b"),
+        status(TaskState.WORKING, "thinking"),
+        MessageAdded(message=said),
+        chunk("c"),
+        chunk("anew", append=False),
+        chunk("d"),
+        status(TaskState.COMPLETED, "done"),
+    ):
         append_many([addition(task_id, event)])
     return task_id
 

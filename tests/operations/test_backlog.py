@@ -18,9 +18,15 @@ pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
 def pair(outcome: str = "error", request: str = "{}") -> Pair:
     row = ExchangeRow(
-        id=uuid7(), request_id="r", rpc_id="1", rpc_id_type="number", door="http", trace="", created_at=clock.now(),
+        id=uuid7(),
+        request_id="r",
+        rpc_id="1",
+        rpc_id_type="number",
+        door="http",
+        trace="",
+        created_at=clock.now(),
         request_bytes=2,
-    )  # fmt: skip
+    )
     row.outcome = outcome
     return row, BodyRow(exchange_id=row.id, request=request)
 

@@ -61,11 +61,21 @@ def test_an_unusable_key_is_reported_without_it(settings: Any) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "agent.example", "//agent.example", "ftp://agent.example", "http://", "https:///x", "http://user:pw@a.example",
-        "http://a.example:99999", "http://a.example:x", "http://a b.example", "javascript:alert(1)", "http://a.example/<x>",
-        "http://é.example", "http://[::1",
+        "agent.example",
+        "//agent.example",
+        "ftp://agent.example",
+        "http://",
+        "https:///x",
+        "http://user:pw@a.example",
+        "http://a.example:99999",
+        "http://a.example:x",
+        "http://a b.example",
+        "javascript:alert(1)",
+        "http://a.example/<x>",
+        "http://é.example",
+        "http://[::1",
     ],
-)  # fmt: skip
+)
 def test_an_address_that_cannot_be_on_a_card_is_reported(settings: Any, name: str, url: str) -> None:
     settings.A2A_PROVIDER = "x" if name == "A2A_PROVIDER_URL" else ""
     setattr(settings, name, url)

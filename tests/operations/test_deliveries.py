@@ -53,12 +53,16 @@ def test_each_version_is_told_in_its_own_words_and_a_body_stays_as_it_was(
     pump()
     new, old = there.at("/new"), there.at("/old")
     assert [list(got.json) for got in new] == [
-        ["statusUpdate"], ["artifactUpdate"], ["artifactUpdate"], ["statusUpdate"],
-    ]  # fmt: skip
+        ["statusUpdate"],
+        ["artifactUpdate"],
+        ["artifactUpdate"],
+        ["statusUpdate"],
+    ]
     assert [got.seq for got in new] == [2, 3, 4, 5]
     assert [(got.seq, got.json["kind"], got.json["status"]["state"]) for got in old] == [
-        (2, "task", "working"), (5, "task", "completed"),
-    ]  # fmt: skip
+        (2, "task", "working"),
+        (5, "task", "completed"),
+    ]
     # The task as of the event: when it began to work there was no artifact yet.
     assert "artifacts" not in old[0].json
     assert [part["text"] for part in old[1].json["artifacts"][0]["parts"]] == ["onetwo"]
@@ -71,8 +75,9 @@ def test_events_written_together_are_delivered_each_as_of_itself(lanes: None, ow
     assert bridge.do(addition(task_id, WORKS, chunk("one", append=False), DONE))
     pump()
     assert [(got.seq, got.json["status"]["state"], len(got.json.get("artifacts", ()))) for got in there.got] == [
-        (2, "working", 0), (4, "completed", 1),
-    ]  # fmt: skip
+        (2, "working", 0),
+        (4, "completed", 1),
+    ]
 
 
 def test_events_before_a_registration_are_not_delivered_and_those_after_a_removal_neither(
@@ -320,9 +325,15 @@ def test_a_webhook_of_a_language_that_this_process_does_not_speak_waits_and_hold
     other = Delivery.objects.get(task_id=ids[1])
     own = unknown.get()
     Delivery.objects.create(
-        id=uuid7(), config=own, task_id=ids[0], seq=2, version="", language=own.language, state="waiting",
+        id=uuid7(),
+        config=own,
+        task_id=ids[0],
+        seq=2,
+        version="",
+        language=own.language,
+        state="waiting",
         created_at=other.created_at,
-    )  # fmt: skip
+    )
     assert [lease.task_id for lease in leases.take("here", 5, Busy())] == [ids[1]]
 
 

@@ -112,15 +112,25 @@ def test_files_of_a_direct_reply_go_with_it_while_deliveries_are_forgotten(
     task_id = hooked(owner, "http://127.0.0.1:65001/")
     (webhook,) = PushConfig.objects.all()
     reply = DirectReply.objects.create(
-        id=uuid7_at(LONG_AGO), owner_id=owner.caller.owner_id, context_id="c", message="{}", reply="{}",
+        id=uuid7_at(LONG_AGO),
+        owner_id=owner.caller.owner_id,
+        context_id="c",
+        message="{}",
+        reply="{}",
         created_at=LONG_AGO,
-    )  # fmt: skip
+    )
     File.objects.create(id="f", holder=reply.pk, name="f", media_type="a/b", size=1, digest="", created_at=LONG_AGO)
     for seq in range(2):
         Delivery.objects.create(
-            id=uuid7_at(LONG_AGO)[:-1] + str(seq), config=webhook, task_id=task_id, seq=seq, version="1.0", body="{}",
-            state="delivered", created_at=LONG_AGO,
-        )  # fmt: skip
+            id=uuid7_at(LONG_AGO)[:-1] + str(seq),
+            config=webhook,
+            task_id=task_id,
+            seq=seq,
+            version="1.0",
+            body="{}",
+            state="delivered",
+            created_at=LONG_AGO,
+        )
     forget()
     assert not Delivery.objects.exists()
     assert not DirectReply.objects.exists()

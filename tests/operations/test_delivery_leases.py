@@ -98,9 +98,13 @@ def test_a_sender_whose_clock_differs_leaves_a_try_under_way_alone(
 
 @pytest.mark.parametrize("how", ["registered", "with its message", "registered again", "at the end", "sent again"])
 def test_what_a_machine_whose_clock_differs_has_written_is_due_at_once(
-    lanes: None, owner: Person, there: Receiver, another_machine: Callable[[], None],
-    monkeypatch: pytest.MonkeyPatch, how: str,
-) -> None:  # fmt: skip
+    lanes: None,
+    owner: Person,
+    there: Receiver,
+    another_machine: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+) -> None:
     another_machine()
     if how == "with its message":
         sent(owner, "hello", "echo", push_config=config(there.url))

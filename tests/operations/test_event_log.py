@@ -298,8 +298,9 @@ def test_a_lost_task_is_tried_again_and_then_failed_with_a_reason(owner: Person)
     assert row.state == "failed"
     assert "in the last of its 2 attempts" in row.status
     assert list(Run.objects.order_by("number").values_list("number", "worker", "outcome")) == [
-        (1, "w1", "lost"), (2, "w2", "lost"),
-    ]  # fmt: skip
+        (1, "w1", "lost"),
+        (2, "w2", "lost"),
+    ]
     assert all(run.started_at and run.started_at <= run.ended_at for run in Run.objects.all())
     assert set(Event.objects.filter(actor="sweeper").values_list("state", flat=True)) == {"submitted", "failed"}
 

@@ -226,9 +226,10 @@ def test_a_failure_is_final_whatever_waits(owner: Person) -> None:
 
 
 @pytest.mark.parametrize(
-    "look", [len, bool, list, repr, lambda inbox: inbox[-1], lambda inbox: inbox.pop(0), lambda inbox: inbox == []],
+    "look",
+    [len, bool, list, repr, lambda inbox: inbox[-1], lambda inbox: inbox.pop(0), lambda inbox: inbox == []],
     ids=["len", "bool", "list", "repr", "index", "pop", "equal"],
-)  # fmt: skip
+)
 def test_whatever_an_agent_does_with_its_inbox_is_a_look(look: Any) -> None:
     inbox = Inbox()
     inbox.show(message("one"), 7)

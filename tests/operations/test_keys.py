@@ -140,11 +140,18 @@ def test_a_group_of_keys_is_told_apart(owner: Person, stranger: Person) -> None:
 def test_every_operation_has_a_scope(db: None) -> None:
     scopes = {request: operation.scope for request, operation in OPERATIONS.items()}
     assert scopes == {
-        SendMessage: "tasks:write", StreamMessage: "tasks:write", GetTask: "tasks:read", ListTasks: "tasks:read",
-        CancelTask: "tasks:cancel", SubscribeToTask: "tasks:read", CreatePushConfig: "tasks:write",
-        GetPushConfig: "tasks:read", ListPushConfigs: "tasks:read", DeletePushConfig: "tasks:write",
+        SendMessage: "tasks:write",
+        StreamMessage: "tasks:write",
+        GetTask: "tasks:read",
+        ListTasks: "tasks:read",
+        CancelTask: "tasks:cancel",
+        SubscribeToTask: "tasks:read",
+        CreatePushConfig: "tasks:write",
+        GetPushConfig: "tasks:read",
+        ListPushConfigs: "tasks:read",
+        DeletePushConfig: "tasks:write",
         GetExtendedCard: "tasks:read",
-    }  # fmt: skip
+    }
 
 
 def test_the_synchronous_half_checks_the_scope_too(owner: Person) -> None:

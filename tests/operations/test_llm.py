@@ -300,26 +300,25 @@ def test_a_message_without_words_is_rejected_without_asking(owner: Person, endpo
     assert endpoint.calls == []
 
 
-@pytest.mark.parametrize(
-    ("stream", "text"),
-    [
-        ((": a comment\n\nevent: x\nid: 1\nretry: 5\n", piece("Hi"), DONE), "Hi"),
-        ((piece("Hi").replace("\n", "\r\n"), "data:[DONE]\r\n\r\n"), "Hi"),
-        ((piece("Hi"), "data: [DONE]"), "Hi"),
-        ((piece("Hi"), piece(None, "stop")), "Hi"),
-        ((piece("Hi", "stop").strip(),), "Hi"),
-        ((piece("a\u2028b\x85c"), DONE), "a\u2028b\x85c"),
-        (tuple(bytes([byte]) for byte in (piece("Grüße 🙂") + DONE).encode()), "Grüße 🙂"),
-        ((piece("Hi"), 'data: {"choices":[],"usage":{"total_tokens":3}}\n\n', DONE), "Hi"),
-        (('data: {"choices":[{"delta":{"role":"assistant","content":null}}]}\n\n', piece("Hi"), DONE), "Hi"),
-        ((piece("Hi"), 'data: {"choices":[{"finish_reason":"stop"}]}\n\n'), "Hi"),
-        ((piece("Hi"), DONE, piece("nobody hears this")), "Hi"),
-    ],
-    ids=[
-        "other-fields", "crlf", "no-last-newline", "no-done", "neither", "line-separators", "byte-by-byte", "usage",
-        "null-content", "no-delta", "after-done",
-    ],
-)  # fmt: skip
+PECULIAR: dict[str, tuple[tuple[str | bytes, ...], str]] = {
+    "other-fields": ((": a comment\n\nevent: x\nid: 1\nretry: 5\n", piece("Hi"), DONE), "Hi"),
+    "crlf": ((piece("Hi").replace("\n", "\r\n"), "data:[DONE]\r\n\r\n"), "Hi"),
+    "no-last-newline": ((piece("Hi"), "data: [DONE]"), "Hi"),
+    "no-done": ((piece("Hi"), piece(None, "stop")), "Hi"),
+    "neither": ((piece("Hi", "stop").strip(),), "Hi"),
+    "line-separators": ((piece("a\u2028b\x85c"), DONE), "a\u2028b\x85c"),
+    "byte-by-byte": (tuple(bytes([byte]) for byte in (piece("Grüße 🙂") + DONE).encode()), "Grüße 🙂"),
+    "usage": ((piece("Hi"), 'data: {"choices":[],"usage":{"total_tokens":3}}\n\n', DONE), "Hi"),
+    "null-content": (
+        ('data: {"choices":[{"delta":{"role":"assistant","content":null}}]}\n\n', piece("Hi"), DONE),
+        "Hi",
+    ),
+    "no-delta": ((piece("Hi"), 'data: {"choices":[{"finish_reason":"stop"}]}\n\n'), "Hi"),
+    "after-done": ((piece("Hi"), DONE, piece("nobody hears this")), "Hi"),
+}
+
+
+@pytest.mark.parametrize(("stream", "text"), PECULIAR.values(), ids=PECULIAR)
 def test_what_endpoints_do_differently_is_understood(
     owner: Person, endpoint: Endpoint, stream: tuple[str, ...], text: str
 ) -> None:
@@ -472,26 +471,22 @@ def test_an_endpoint_that_falls_silent_is_given_up(
     assert endpoint.calls[0].closed.wait(PATIENCE)
 
 
-@pytest.mark.parametrize(
-    "stream",
-    [
-        "data: {\n\n",
-        "data: 1\n\n",
-        "data: {}\n\n",
-        f'data: {{"object":"error","message":"{INSIDE}"}}\n\n',
-        'data: {"choices":[{"delta":{"content":7}}]}\n\n',
-        'data: {"choices":{}}\n\n',
-        b'data: {"choices":[{"delta":{"content":"\xff"}}]}\n\n',
-        'data: {"choices":[{"delta":{"content":"\\ud83d"}}]}\n\n',
-        f"<html>{INSIDE}</html>",
-        json.dumps({"choices": [{"message": {"role": "assistant", "content": INSIDE}}]}),
-        "data: " + "x" * (llm.LINE_BYTES + 1),
-    ],
-    ids=[
-        "no-json", "no-object", "nothing-in-it", "an-old-error", "no-text", "no-list", "no-utf-8", "half-a-character",
-        "a-page", "no-stream", "an-endless-line",
-    ],
-)  # fmt: skip
+NONSENSE: dict[str, str | bytes] = {
+    "no-json": "data: {\n\n",
+    "no-object": "data: 1\n\n",
+    "nothing-in-it": "data: {}\n\n",
+    "an-old-error": f'data: {{"object":"error","message":"{INSIDE}"}}\n\n',
+    "no-text": 'data: {"choices":[{"delta":{"content":7}}]}\n\n',
+    "no-list": 'data: {"choices":{}}\n\n',
+    "no-utf-8": b'data: {"choices":[{"delta":{"content":"\xff"}}]}\n\n',
+    "half-a-character": 'data: {"choices":[{"delta":{"content":"\\ud83d"}}]}\n\n',
+    "a-page": f"<html>{INSIDE}</html>",
+    "no-stream": json.dumps({"choices": [{"message": {"role": "assistant", "content": INSIDE}}]}),
+    "an-endless-line": "data: " + "x" * (llm.LINE_BYTES + 1),
+}
+
+
+@pytest.mark.parametrize("stream", NONSENSE.values(), ids=NONSENSE)
 def test_nonsense_is_called_so(owner: Person, endpoint: Endpoint, stream: str | bytes) -> None:
     def script(call: Call) -> None:
         call.begin()
@@ -595,9 +590,14 @@ def test_the_environment_decides_whether_it_is_there(environment: dict[str, str]
     )
     clean = {name: value for name, value in os.environ.items() if not name.startswith("LLM_")}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True, timeout=60,
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
         env=clean | {"DJANGO_SETTINGS_MODULE": "config.settings"} | environment,
-    )  # fmt: skip
+    )
     assert done.stdout.split() == ([str(there), "http://127.0.0.1/v1"] if there else [str(there)])
 
 

@@ -55,9 +55,15 @@ pytestmark = [
 WORKERS = st.sampled_from(["w1", "w2"])
 ENDS = st.sampled_from([TaskState.COMPLETED, TaskState.COMPLETED, TaskState.INPUT_REQUIRED, TaskState.FAILED])
 TABLES = (
-    models.DeliveryTry, models.Delivery, models.PushConfig, models.Event, models.Run, models.IdempotencyKey,
-    models.Exchange, models.Task,
-)  # fmt: skip
+    models.DeliveryTry,
+    models.Delivery,
+    models.PushConfig,
+    models.Event,
+    models.Run,
+    models.IdempotencyKey,
+    models.Exchange,
+    models.Task,
+)
 
 
 OPENINGS = {

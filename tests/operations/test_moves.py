@@ -16,9 +16,16 @@ pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 def webhook(state: str = "active") -> PushConfig:
     now = clock.now()
     return PushConfig.objects.create(
-        id=uuid7(), task_id="t", config_id="c", version="1.0", url="", host="", state=state, created_at=now,
+        id=uuid7(),
+        task_id="t",
+        config_id="c",
+        version="1.0",
+        url="",
+        host="",
+        state=state,
+        created_at=now,
         updated_at=now,
-    )  # fmt: skip
+    )
 
 
 def delivery(state: str) -> Delivery:

@@ -67,9 +67,12 @@ def _stored(task_id: str, parts: list[Part]) -> dict[str, Any]:
     first, *rest = now.artifacts
     before = document(replace(now, artifacts=(replace(first, parts=tuple(parts)), *rest)), read.document.seq)
     return {
-        "snapshot_seq": before.seq, "joined_seq": None, "snapshot_status": before.status,
-        "artifacts": before.artifacts, "history": before.history,
-    }  # fmt: skip
+        "snapshot_seq": before.seq,
+        "joined_seq": None,
+        "snapshot_status": before.status,
+        "artifacts": before.artifacts,
+        "history": before.history,
+    }
 
 
 def texts(task: Task) -> list[list[str | None]]:

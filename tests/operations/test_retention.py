@@ -103,14 +103,26 @@ def test_a_task_with_many_events_and_deliveries_goes_in_several_steps(
     fill(owner, 3, 31 * DAY)
     (first, *_) = Task.objects.order_by("id").values_list("id", flat=True)
     hook = PushConfig.objects.create(
-        id="h", task_id=first, config_id="h", version="1.0", url="http://x/", host="x", created_at=clock.now(),
+        id="h",
+        task_id=first,
+        config_id="h",
+        version="1.0",
+        url="http://x/",
+        host="x",
+        created_at=clock.now(),
         updated_at=clock.now(),
-    )  # fmt: skip
+    )
     for seq in range(7):
         done = Delivery.objects.create(
-            id=f"{first[:-1]}{seq}", config=hook, task_id=first, seq=seq, version="1.0", body="{}", state="dead",
+            id=f"{first[:-1]}{seq}",
+            config=hook,
+            task_id=first,
+            seq=seq,
+            version="1.0",
+            body="{}",
+            state="dead",
             created_at=clock.now(),
-        )  # fmt: skip
+        )
         DeliveryTry.objects.create(delivery=done, number=1, at=clock.now(), duration_ms=1)
     tasks, before = Deletion(ROW_KINDS["tasks"]), clock.now() - 30 * DAY
     counts = []

@@ -56,9 +56,7 @@ def test_owners_take_turns_however_many_tasks_one_has(owner: Person, colleague: 
     queue(owner, "o", 6)
     queue(colleague, "c", 2)
     queue(stranger, "s", 1)
-    assert one_by_one(10) == [
-        "o-0000", "c-0000", "s-0000", "o-0001", "c-0001", "o-0002", "o-0003", "o-0004", "o-0005"
-    ]  # fmt: skip
+    assert one_by_one(10) == ["o-0000", "c-0000", "s-0000", "o-0001", "c-0001", "o-0002", "o-0003", "o-0004", "o-0005"]
 
 
 def test_a_claim_of_several_gives_each_owner_as_many(owner: Person, colleague: Person, stranger: Person) -> None:

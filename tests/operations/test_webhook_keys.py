@@ -138,10 +138,12 @@ def test_an_address_that_the_version_before_has_written_over_a_sealed_one_counts
 @pytest.mark.parametrize(
     ("url", "site"),
     [
-        ("https://h.example/a/b?c#d", "https://h.example/"), ("https://h.example", "https://h.example/"),
-        ("http://[::1]:8000?x", "http://[::1]:8000/"), ("https://h.example:8443#x", "https://h.example:8443/"),
+        ("https://h.example/a/b?c#d", "https://h.example/"),
+        ("https://h.example", "https://h.example/"),
+        ("http://[::1]:8000?x", "http://[::1]:8000/"),
+        ("https://h.example:8443#x", "https://h.example:8443/"),
     ],
-)  # fmt: skip
+)
 def test_the_site_of_an_address_is_its_scheme_host_and_port(url: str, site: str) -> None:
     assert site_of(url) == site
     assert site_of(site) == site
@@ -217,8 +219,9 @@ def test_a_name_that_leads_inside_is_registered_like_one_that_is_unknown(
     pump()
     by_host = {row.config.host: (row.state, row.error) for row in Delivery.objects.select_related("config")}
     assert by_host["inside.example"] == (
-        "dead", "The address leads to an address that is not of the public network.",
-    )  # fmt: skip
+        "dead",
+        "The address leads to an address that is not of the public network.",
+    )
     assert by_host["unknown.example"][0] == "waiting"
     with pytest.raises(InvalidParams) as refused:
         hooked(owner, "https://10.0.0.7/x")

@@ -143,8 +143,10 @@ def test_a_question_and_its_answer_are_both_told_although_the_end_is_there(large
     happens(large, says("six"), status(TaskState.INPUT_REQUIRED), answers("yes"), WORKS, says("ten"), DONE)
     pump()
     assert [(got.seq, got.json["status"]["state"]) for got in there.got] == [
-        (8, "input-required"), (9, "submitted"), (12, "completed"),
-    ]  # fmt: skip
+        (8, "input-required"),
+        (9, "submitted"),
+        (12, "completed"),
+    ]
 
 
 def test_an_update_that_was_tried_is_not_superseded_for_its_receiver_may_have_seen_it(

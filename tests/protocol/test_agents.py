@@ -124,25 +124,37 @@ def test_a_misspelt_option_is_answered_with_the_right_one() -> None:
     assert told(good, cost=0.5).startswith("there is no option cost=")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"name": "Has Space"}, {"name": ""}, {"description": " "}, {"skills": "greet"}, {"skills": [1]},
-        {"skills": [""]},
-        {"isolation": "thread"}, {"isolation": True}, {"memory": 1}, {"memory": 1e9}, {"memory": True},
-        {"timeout": 0}, {"timeout": "5"}, {"timeout": True}, {"timeout": float("inf")}, {"timeout": 1e15},
-        {"attempts": 0}, {"attempts": 1.5}, {"attempts": True}, {"backoff": -1}, {"backoff": 3601}, {"backoff": "1"},
-        {"retry_on": ConnectionError}, {"retry_on": ["ConnectionError"]}, {"retry_on": [KeyboardInterrupt]},
-        {"queue": ""}, {"priority": 1001}, {"scopes": "all"},
-        {"quick": 1}, {"version": ""}, {"input_modes": []}, {"input_modes": "text/plain"}, {"output_modes": ["text"]},
-        {"output_modes": ["text/plain; charset=utf-8"]}, {"extensions": "urn:a"}, {"extensions": ["geo"]},
-        {"extensions": [Extension(uri="urn:a", params={"n": 2**53})]},
-        {"extensions": [Extension(uri="urn:a", params={"n": float("nan")})]},
-        {"extensions": [Extension(uri="urn:a", description="\ud800")]}, {"extensions": ["urn:a", "urn:a"]},
-        {"extensions": ["https://e.org/a,b"]}, {"extensions": [1]},
+WRONG: dict[str, list[Any]] = {
+    "name": ["Has Space", ""],
+    "description": [" "],
+    "skills": ["greet", [1], [""]],
+    "isolation": ["thread", True],
+    "memory": [1, 1e9, True],
+    "timeout": [0, "5", True, float("inf"), 1e15],
+    "attempts": [0, 1.5, True],
+    "backoff": [-1, 3601, "1"],
+    "retry_on": [ConnectionError, ["ConnectionError"], [KeyboardInterrupt]],
+    "queue": [""],
+    "priority": [1001],
+    "scopes": ["all"],
+    "quick": [1],
+    "version": [""],
+    "input_modes": [[], "text/plain"],
+    "output_modes": [["text"], ["text/plain; charset=utf-8"]],
+    "extensions": [
+        "urn:a",
+        ["geo"],
+        [Extension(uri="urn:a", params={"n": 2**53})],
+        [Extension(uri="urn:a", params={"n": float("nan")})],
+        [Extension(uri="urn:a", description="\ud800")],
+        ["urn:a", "urn:a"],
+        ["https://e.org/a,b"],
+        [1],
     ],
-    ids=str,
-)  # fmt: skip
+}
+
+
+@pytest.mark.parametrize("options", [{name: value} for name, values in WRONG.items() for value in values], ids=str)
 def test_an_option_of_the_wrong_kind_is_named_with_what_it_must_be(options: dict[str, Any]) -> None:
     (name,) = options
     assert re.match(rf"(?s){name}= must be .+, not ", told(good, **options))

@@ -155,9 +155,13 @@ def test_the_hybrid_only_adds_to_the_1_0_card() -> None:
         name: pure[name] for name in pure if name != "securitySchemes"
     }
     assert set(hybrid) - set(pure) == {
-        "url", "preferredTransport", "additionalInterfaces", "protocolVersion", "security",
+        "url",
+        "preferredTransport",
+        "additionalInterfaces",
+        "protocolVersion",
+        "security",
         "supportsAuthenticatedExtendedCard",
-    }  # fmt: skip
+    }
     # Clients of 0.3 that send no version find out from this card how to authenticate.
     for name, scheme in hybrid["securitySchemes"].items():
         assert scheme == pure["securitySchemes"][name] | old["securitySchemes"][name]

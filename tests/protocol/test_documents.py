@@ -42,8 +42,13 @@ def test_a_document_lists_its_messages(messages: int) -> None:
     said = [{"messageId": f"m{n}", "role": "ROLE_USER", "parts": [{"text": "x"}]} for n in range(messages)]
     status = '{"state":"TASK_STATE_WORKING","timestamp":"2026-01-01T00:00:00Z"}'
     stored = TaskDocument(
-        id="t", context_id="c", seq=1, state="TASK_STATE_WORKING", status=status,
-        artifacts="[]", history=orjson.dumps(said).decode(),
-    )  # fmt: skip
+        id="t",
+        context_id="c",
+        seq=1,
+        state="TASK_STATE_WORKING",
+        status=status,
+        artifacts="[]",
+        history=orjson.dumps(said).decode(),
+    )
     again = document(task_of(stored), 1)
     assert (again.artifacts, orjson.loads(again.history or "")) == ("[]", said)

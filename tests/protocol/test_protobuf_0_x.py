@@ -20,47 +20,60 @@ from tests.wire import values
 
 KINDLY: dict[str, Any] = {
     "message": {
-        "kind": "message", "role": "user", "messageId": "m", "taskId": "t", "contextId": "c",
+        "kind": "message",
+        "role": "user",
+        "messageId": "m",
+        "taskId": "t",
+        "contextId": "c",
         "parts": [
             {"kind": "text", "text": "hi", "metadata": {"a_b": 1}},
             {"kind": "file", "file": {"uri": "https://example.org/a.pdf", "mimeType": "application/pdf", "name": "a"}},
             {"kind": "file", "file": {"bytes": "dGNr"}},
             {"kind": "data", "data": {"locale": "de"}},
         ],
-        "metadata": {"x_y": 2}, "extensions": ["https://example.org/e"],
+        "metadata": {"x_y": 2},
+        "extensions": ["https://example.org/e"],
     },
     "configuration": {"acceptedOutputModes": ["text/plain"], "historyLength": 5, "blocking": True},
     "metadata": {"agent": "echo"},
-}  # fmt: skip
+}
 PROTOLY: dict[str, Any] = {
     "message": {
-        "role": "ROLE_USER", "messageId": "m", "taskId": "t", "contextId": "c",
+        "role": "ROLE_USER",
+        "messageId": "m",
+        "taskId": "t",
+        "contextId": "c",
         "content": [
             {"text": "hi", "metadata": {"a_b": 1}},
             {"file": {"fileWithUri": "https://example.org/a.pdf", "mimeType": "application/pdf", "name": "a"}},
             {"file": {"fileWithBytes": "dGNr"}},
             {"data": {"data": {"locale": "de"}}},
         ],
-        "metadata": {"x_y": 2}, "extensions": ["https://example.org/e"],
+        "metadata": {"x_y": 2},
+        "extensions": ["https://example.org/e"],
     },
     "configuration": {"acceptedOutputModes": ["text/plain"], "historyLength": 5, "blocking": True},
     "metadata": {"agent": "echo"},
-}  # fmt: skip
+}
 SNAKELY: dict[str, Any] = {
     # As a client that keeps the names of the protobuf writes it, under the older name of the message.
     "request": {
-        "role": 1, "message_id": "m", "task_id": "t", "context_id": "c",
+        "role": 1,
+        "message_id": "m",
+        "task_id": "t",
+        "context_id": "c",
         "content": [
             {"text": "hi", "metadata": {"a_b": 1}},
             {"file": {"file_with_uri": "https://example.org/a.pdf", "mime_type": "application/pdf", "name": "a"}},
             {"file": {"file_with_bytes": "dGNr"}},
             {"data": {"data": {"locale": "de"}}},
         ],
-        "metadata": {"x_y": 2}, "extensions": ["https://example.org/e"],
+        "metadata": {"x_y": 2},
+        "extensions": ["https://example.org/e"],
     },
     "configuration": {"accepted_output_modes": ["text/plain"], "history_length": "5", "blocking": True},
     "metadata": {"agent": "echo"},
-}  # fmt: skip
+}
 
 
 def proto_send(message: dict[str, Any] | None = None, **more: Any) -> SendMessage:
@@ -80,15 +93,25 @@ def fields(error: pytest.ExceptionInfo[InvalidParams]) -> list[str]:
 @pytest.mark.parametrize(
     ("body", "name"),
     [
-        (KINDLY, "kind"), (PROTOLY, "proto"), (SNAKELY, "proto"), ({}, "proto"), ([], "proto"), (None, "proto"),
-        ({"message": {"role": "user"}}, "kind"), ({"message": {}}, "kind"), ({"message": {"role": 1}}, "kind"),
-        ({"message": {"role": "ROLE_USER", "parts": []}}, "proto"), ({"message": {"content": []}}, "proto"),
-        ({"message": "hi"}, "proto"), ({"name": "tasks/t"}, "proto"),
-        ({"config": {"url": "x"}}, "kind"), ({"config": {"pushNotificationConfig": {}}}, "proto"),
+        (KINDLY, "kind"),
+        (PROTOLY, "proto"),
+        (SNAKELY, "proto"),
+        ({}, "proto"),
+        ([], "proto"),
+        (None, "proto"),
+        ({"message": {"role": "user"}}, "kind"),
+        ({"message": {}}, "kind"),
+        ({"message": {"role": 1}}, "kind"),
+        ({"message": {"role": "ROLE_USER", "parts": []}}, "proto"),
+        ({"message": {"content": []}}, "proto"),
+        ({"message": "hi"}, "proto"),
+        ({"name": "tasks/t"}, "proto"),
+        ({"config": {"url": "x"}}, "kind"),
+        ({"config": {"pushNotificationConfig": {}}}, "proto"),
         ({"name": "x", "pushNotificationConfig": {}}, "proto"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_body_tells_its_dialect(body: Any, name: str) -> None:
     assert form_of(body).name == f"a2a-0.3-{name}"
 
@@ -282,9 +305,10 @@ def test_a_task_in_the_json_of_the_protobuf() -> None:
 
 def test_a_message_in_the_json_of_the_protobuf_has_nothing_that_it_does_not_know() -> None:
     parts = (
-        Part(raw=b"tck", filename="a.txt", media_type="text/plain", metadata={"a": 1}), Part(url="https://example.org"),
+        Part(raw=b"tck", filename="a.txt", media_type="text/plain", metadata={"a": 1}),
+        Part(url="https://example.org"),
         Part(data=[1, None]),
-    )  # fmt: skip
+    )
     said = Message(message_id="m", role=Role.AGENT, parts=parts, context_id="c", reference_task_ids=("t",))
     assert told("message/send", Answer(message=said)) == {
         "message": {
@@ -335,8 +359,11 @@ def test_the_last_event_is_final_and_what_is_false_is_left_out() -> None:
     ]
     assert "final" not in works["statusUpdate"]
     assert ends["statusUpdate"] == {
-        "taskId": values.TASK, "contextId": values.CONTEXT, "status": STATUS, "final": True,
-    }  # fmt: skip
+        "taskId": values.TASK,
+        "contextId": values.CONTEXT,
+        "status": STATUS,
+        "final": True,
+    }
     assert set(one["artifactUpdate"]) == {"taskId", "contextId", "artifact"}
     assert (two["artifactUpdate"]["append"], two["artifactUpdate"]["lastChunk"]) == (True, True)
 
@@ -351,10 +378,13 @@ def test_a_card_can_be_read_as_json_and_as_protobuf_and_is_not_signed() -> None:
     assert shown["securitySchemes"] == {
         "bearer": {"type": "http", "scheme": "Bearer", "httpAuthSecurityScheme": {"scheme": "Bearer"}},
         "key": {
-            "type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same key",
+            "type": "apiKey",
+            "in": "header",
+            "name": "X-API-Key",
+            "description": "The same key",
             "apiKeySecurityScheme": {"location": "header", "name": "X-API-Key"},
         },
-    }  # fmt: skip
+    }
     assert after({"name": "bare"}) == {"name": "bare"}
 
 

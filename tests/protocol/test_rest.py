@@ -76,9 +76,22 @@ def test_the_words_are_those_of_the_specification() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "", "/message", "/message:", "/message:sendx", "/xmessage:send", "/message:send/", "/tasks/a/b", "/Tasks",
-     "/tasks/a/pushNotificationConfigs/b/c", "/tasks//", "/tasks\n", "/v1/tasks"],
-)  # fmt: skip
+    [
+        "/",
+        "",
+        "/message",
+        "/message:",
+        "/message:sendx",
+        "/xmessage:send",
+        "/message:send/",
+        "/tasks/a/b",
+        "/Tasks",
+        "/tasks/a/pushNotificationConfigs/b/c",
+        "/tasks//",
+        "/tasks\n",
+        "/v1/tasks",
+    ],
+)
 def test_a_path_that_nobody_has_is_not_found(path: str) -> None:
     with pytest.raises(MethodNotFound):
         of("GET", path)
@@ -166,8 +179,10 @@ def test_a_version_must_be_that_of_the_path(family: Endpoint, spoken: set[str | 
 def test_path_query_and_body_are_one() -> None:
     assert asked("GET", "/tasks/t", ("historyLength", "2")) == {"id": "t", "historyLength": 2}
     assert asked("POST", "/tasks/t:cancel", body={"metadata": {"a_b": 1}}, tenant="acme") == {
-        "id": "t", "metadata": {"a_b": 1}, "tenant": "acme",
-    }  # fmt: skip
+        "id": "t",
+        "metadata": {"a_b": 1},
+        "tenant": "acme",
+    }
     body = {"message": {"text": "hi"}}
     assert asked("POST", "/message:send", body=body) is body
     assert asked("POST", "/message:send", ("tenant", "acme"), body=body) == body | {"tenant": "acme"}
@@ -176,27 +191,48 @@ def test_path_query_and_body_are_one() -> None:
 
 def test_members_of_the_query_have_the_types_of_the_params() -> None:
     assert asked(
-        "GET", "/tasks",
-        ("pageSize", "5"), ("status", "3"), ("includeArtifacts", "true"), ("contextId", "7"), ("page_token", "x"),
+        "GET",
+        "/tasks",
+        ("pageSize", "5"),
+        ("status", "3"),
+        ("includeArtifacts", "true"),
+        ("contextId", "7"),
+        ("page_token", "x"),
         ("historyLength", "-1"),
     ) == {
-        "pageSize": 5, "status": 3, "includeArtifacts": True, "contextId": "7", "pageToken": "x", "historyLength": -1,
-    }  # fmt: skip
+        "pageSize": 5,
+        "status": 3,
+        "includeArtifacts": True,
+        "contextId": "7",
+        "pageToken": "x",
+        "historyLength": -1,
+    }
     assert asked("GET", "/tasks", ("limit", "5e0"), ("status", "working"), ("cursor", "1"), family=OLD_REST) == {
-        "limit": 5, "status": "working", "cursor": "1",
-    }  # fmt: skip
+        "limit": 5,
+        "status": "working",
+        "cursor": "1",
+    }
 
 
 @pytest.mark.parametrize(
     ("family", "name", "text"),
     [
-        ("1.0", "includeArtifacts", "yes"), ("1.0", "includeArtifacts", "1"), ("1.0", "includeArtifacts", ""),
-        ("1.0", "includeArtifacts", "TRUE"), ("0.x", "limit", "abc"), ("0.x", "limit", ".5"), ("0.x", "limit", ""),
-        ("0.x", "limit", "+1"), ("0.x", "limit", "9" * 5_000), ("0.x", "limit", "\u0661"), ("0.x", "limit", "1 "),
-        ("0.x", "historyLength", "null"), ("1.0", "contextId", "a\0b"),
+        ("1.0", "includeArtifacts", "yes"),
+        ("1.0", "includeArtifacts", "1"),
+        ("1.0", "includeArtifacts", ""),
+        ("1.0", "includeArtifacts", "TRUE"),
+        ("0.x", "limit", "abc"),
+        ("0.x", "limit", ".5"),
+        ("0.x", "limit", ""),
+        ("0.x", "limit", "+1"),
+        ("0.x", "limit", "9" * 5_000),
+        ("0.x", "limit", "\u0661"),
+        ("0.x", "limit", "1 "),
+        ("0.x", "historyLength", "null"),
+        ("1.0", "contextId", "a\0b"),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_a_bad_member_of_the_query_is_named(family: str, name: str, text: str) -> None:
     assert wrong("GET", "/tasks", (name, text), family=FAMILIES[family]) == [name]
 
@@ -220,8 +256,9 @@ def test_a_contradiction_is_named_and_saying_the_same_twice_is_none() -> None:
     assert wrong("POST", "/message:send", ("tenant", "a"), tenant="b") == ["tenant"]
     assert wrong("GET", "/tasks/t", ("id", "u")) == ["id"]
     assert asked("POST", "/tasks/t:cancel", ("tenant", "a"), body={"id": "t", "tenant": ""}, tenant="a") == {
-        "id": "t", "tenant": "a",
-    }  # fmt: skip
+        "id": "t",
+        "tenant": "a",
+    }
 
 
 @pytest.mark.parametrize("body", [[], "text", 5, True, None], ids=repr)

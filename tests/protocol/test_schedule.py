@@ -12,10 +12,13 @@ NOW = datetime(2026, 3, 2, 9, 15, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("statuses", "expected"),
     [
-        ((200, 201, 202, 204, 299), "delivered"), ((408, 429, 500, 502, 503, 504, 599), "again"), ((410,), "gone"),
-        ((300, 301, 302, 303, 307, 308, 304), "dead"), ((400, 401, 403, 404, 405, 413, 415, 422, 451), "dead"),
+        ((200, 201, 202, 204, 299), "delivered"),
+        ((408, 429, 500, 502, 503, 504, 599), "again"),
+        ((410,), "gone"),
+        ((300, 301, 302, 303, 307, 308, 304), "dead"),
+        ((400, 401, 403, 404, 405, 413, 415, 422, 451), "dead"),
     ],
-)  # fmt: skip
+)
 def test_every_status_has_its_meaning(statuses: tuple[int, ...], expected: str) -> None:
     assert {verdict(TryResult(status=status)) for status in statuses} == {expected}
 
@@ -36,12 +39,22 @@ def test_gaps_grow_and_are_spread() -> None:
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [
-        ("120", 120), (" 7 ", 7), ("0", 0), ("Mon, 02 Mar 2026 09:25:00 GMT", 600),
+        ("120", 120),
+        (" 7 ", 7),
+        ("0", 0),
+        ("Mon, 02 Mar 2026 09:25:00 GMT", 600),
         ("Mon, 02 Mar 2026 09:00:00 GMT", 0),
-        ("Monday, 02-Mar-26 09:25:00 GMT", 600), ("", 0), ("soon", 0), ("-5", 0), ("1.5", 0), ("٣", 0),
-        ("9" * 30, LONGEST.total_seconds()), ("Mon, 99 Mar 2026 99:99:99 GMT", 0), ("\0", 0),
+        ("Monday, 02-Mar-26 09:25:00 GMT", 600),
+        ("", 0),
+        ("soon", 0),
+        ("-5", 0),
+        ("1.5", 0),
+        ("٣", 0),
+        ("9" * 30, LONGEST.total_seconds()),
+        ("Mon, 99 Mar 2026 99:99:99 GMT", 0),
+        ("\0", 0),
     ],
-)  # fmt: skip
+)
 def test_a_receiver_says_when_in_seconds_or_with_a_date(value: str, seconds: float) -> None:
     assert retry_after(value, NOW) == timedelta(seconds=seconds)
 

@@ -49,23 +49,31 @@ def header_of(card: dict[str, Any]) -> dict[str, Any]:
 # ---------------------------------------------------------------- the form
 
 SPARSE = {
-    "version": "", "name": "Prüfer é \U0001f600", "description": "a\u2028\"\\\n\u007f",
+    "version": "",
+    "name": "Prüfer é \U0001f600",
+    "description": 'a\u2028"\\\n\u007f',
     "supportedInterfaces": [{"url": "https://x", "protocolBinding": "JSONRPC", "protocolVersion": "1.0", "tenant": ""}],
     "provider": {},
-    "documentationUrl": "", "iconUrl": None,
+    "documentationUrl": "",
+    "iconUrl": None,
     "capabilities": {
-        "streaming": False, "pushNotifications": None,
+        "streaming": False,
+        "pushNotifications": None,
         "extensions": [{"uri": "", "required": False, "params": {"z": 1.0, "a": [], "b": {"": None}, "n": 1e21}}],
     },
     "securitySchemes": {
-        "m": {"mtlsSecurityScheme": {}}, "k": {"apiKeySecurityScheme": {"name": "", "location": "header"}},
+        "m": {"mtlsSecurityScheme": {}},
+        "k": {"apiKeySecurityScheme": {"name": "", "location": "header"}},
         "o": {"oauth2SecurityScheme": {"flows": {"authorizationCode": {"scopes": {}, "pkceRequired": False}}}},
     },
     "securityRequirements": [{"schemes": {"m": {}}}, {"schemes": {"k": {"list": []}}}, {"schemes": {}}],
-    "defaultInputModes": [], "defaultOutputModes": ["text/plain"],
+    "defaultInputModes": [],
+    "defaultOutputModes": ["text/plain"],
     "skills": [{"id": "", "name": "", "description": "", "tags": [], "examples": [], "inputModes": []}],
-    "signatures": [{"protected": "x", "signature": "y"}], "url": "https://evil.example", "\ud83d": 1,
-}  # fmt: skip
+    "signatures": [{"protected": "x", "signature": "y"}],
+    "url": "https://evil.example",
+    "\ud83d": 1,
+}
 """Every rule of presence, and what no rule knows."""
 SPARSE_FORM = (
     '{"capabilities":{"extensions":[{"params":{"a":[],"b":{"":null},"n":1e+21,"z":1}}],"streaming":false},'
@@ -223,13 +231,17 @@ def test_the_forger_of_these_tests_can_make_a_good_one() -> None:
 @pytest.mark.parametrize(
     "keys",
     [
-        {}, {"keys": []}, {"keys": [None, 5, "x", {}]}, {"keys": [KEY.public | {"use": "enc"}]},
-        {"keys": [KEY.public | {"alg": "RS256"}]}, {"keys": [KEY.public | {"x": "!"}]},
+        {},
+        {"keys": []},
+        {"keys": [None, 5, "x", {}]},
+        {"keys": [KEY.public | {"use": "enc"}]},
+        {"keys": [KEY.public | {"alg": "RS256"}]},
+        {"keys": [KEY.public | {"x": "!"}]},
         {"keys": [KEY.public | {"y": KEY.public["x"]}]},
         {"keys": [{"kty": "oct", "kid": KEY.kid, "k": b64(b"secret")}]},
         {"keys": [{name: value for name, value in KEY.public.items() if name != "kid"}]},
     ],
-)  # fmt: skip
+)
 def test_only_a_fitting_key_is_taken(keys: dict[str, Any]) -> None:
     with pytest.raises(BadSignature):
         verify(wire(sign(v1_0.encode_card(CARD), KEY, JKU)), keys)
@@ -245,12 +257,23 @@ def nested(depth: int) -> Any:
 @pytest.mark.parametrize(
     "signatures",
     [
-        None, [], {}, "x", [None], ["x"], [5], [{}], [{"protected": 5, "signature": 5}],
-        [{"protected": "a.b", "signature": "c"}], [{"protected": "\ud800", "signature": "é"}],
-        [{"protected": b64(b"[]"), "signature": ""}], [{"protected": b64(b"["), "signature": ""}],
-        [{"protected": "A" * 1_000_000, "signature": ""}], [{"protected": "e30", "signature": None}] * 1_000,
+        None,
+        [],
+        {},
+        "x",
+        [None],
+        ["x"],
+        [5],
+        [{}],
+        [{"protected": 5, "signature": 5}],
+        [{"protected": "a.b", "signature": "c"}],
+        [{"protected": "\ud800", "signature": "é"}],
+        [{"protected": b64(b"[]"), "signature": ""}],
+        [{"protected": b64(b"["), "signature": ""}],
+        [{"protected": "A" * 1_000_000, "signature": ""}],
+        [{"protected": "e30", "signature": None}] * 1_000,
     ],
-)  # fmt: skip
+)
 def test_odd_signatures_are_refused(signatures: Any) -> None:
     with pytest.raises(BadSignature):
         verify(wire(v1_0.encode_card(CARD)) | {"signatures": signatures}, KEYS)

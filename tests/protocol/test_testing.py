@@ -139,7 +139,11 @@ def test_the_agent_of_the_readme_passes_the_test_of_the_readme(tmp_path: Path) -
         (tmp_path / name).write_text(saved(ROOT, name), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:django", "test_hello.py"],
-        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert "1 passed" in done.stdout, done.stdout + done.stderr

@@ -30,13 +30,25 @@ def inline(**more: Any) -> Any:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"url": ""}, "url"), ({"url": 5}, "url"), ({"url": None}, "url"), ({"url": "https://" + "a" * 2048}, "url"),
-    ({"id": "a/b"}, "id"), ({"id": "/"}, "id"),
-    ({"id": "."}, "id"), ({"id": ".."}, "id"), ({"id": 5}, "id"),
-    ({"id": "i" * 256}, "id"), ({"id": "a\0b"}, "id"), ({"id": "a\nb"}, "id"),
-    ({"token": "t" * 1025}, "token"), ({"token": "a\r\nX: y"}, "token"), ({"token": "ü"}, "token"),
-    ({"token": " a"}, "token"), ({"token": ["a"]}, "token"), ({"authentication": "Bearer"}, "authentication"),
-]  # fmt: skip
+    ({"url": ""}, "url"),
+    ({"url": 5}, "url"),
+    ({"url": None}, "url"),
+    ({"url": "https://" + "a" * 2048}, "url"),
+    ({"id": "a/b"}, "id"),
+    ({"id": "/"}, "id"),
+    ({"id": "."}, "id"),
+    ({"id": ".."}, "id"),
+    ({"id": 5}, "id"),
+    ({"id": "i" * 256}, "id"),
+    ({"id": "a\0b"}, "id"),
+    ({"id": "a\nb"}, "id"),
+    ({"token": "t" * 1025}, "token"),
+    ({"token": "a\r\nX: y"}, "token"),
+    ({"token": "ü"}, "token"),
+    ({"token": " a"}, "token"),
+    ({"token": ["a"]}, "token"),
+    ({"authentication": "Bearer"}, "authentication"),
+]
 WRONG_NEW: list[tuple[dict[str, Any], str]] = [
     ({"authentication": {"scheme": "Bear er"}}, "authentication.scheme"),
     ({"authentication": {"scheme": ["Bearer"]}}, "authentication.scheme"),

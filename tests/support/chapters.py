@@ -303,9 +303,12 @@ async def a_foreign_task_and_a_missing_one_are_told_in_the_same_bytes(cast: Cast
     task = await cast.me.send("hello", agent="asks")
     missing = "0" * len(task["id"])
     for wish, params in [
-        ("get", {"id": "?"}), ("cancel", {"id": "?"}), ("subscribe", {"id": "?"}),
-        ("send", cast.me.sending("x", task="?")), ("stream", cast.me.sending("x", task="?")),
-    ]:  # fmt: skip
+        ("get", {"id": "?"}),
+        ("cancel", {"id": "?"}),
+        ("subscribe", {"id": "?"}),
+        ("send", cast.me.sending("x", task="?")),
+        ("stream", cast.me.sending("x", task="?")),
+    ]:
         answers = []
         for task_id in (task["id"], missing):
             filled = (
@@ -591,9 +594,10 @@ async def the_webhooks_of_others_are_told_in_the_bytes_of_a_missing_task(cast: C
     await cast.me.ask("push", cast.me.webhook_of(task, "http://127.0.0.1:65001/", id="mine"))
     for wish, params in {
         "push": lambda id: cast.me.webhook_of(id, "http://127.0.0.1:65001/", id="mine"),
-        "pushed": lambda id: cast.me.webhook_id(id, "mine"), "pushes": cast.me.webhook_id,
+        "pushed": lambda id: cast.me.webhook_id(id, "mine"),
+        "pushes": cast.me.webhook_id,
         "unpush": lambda id: cast.me.webhook_id(id, "mine"),
-    }.items():  # fmt: skip
+    }.items():
         foreign = await refusal(cast.stranger.ask(wish, params(task)))
         missing = await refusal(cast.stranger.ask(wish, params("0" * len(task))))
         assert str(foreign).replace(task, "0" * len(task)) == str(missing)
@@ -606,9 +610,13 @@ async def a_webhook_that_may_not_be_is_refused_with_its_field(cast: Cast) -> Non
     task = (await cast.me.send("one", agent="asks"))["id"]
     path, inline = cast.me.webhook_path, f"configuration.{cast.me.webhook_name}."
     for wrong, field in {
-        "ftp://127.0.0.1/": "url", "http://10.0.0.1/": "url", "https://169.254.169.254/latest": "url",
-        "https://user@example.org/": "url", "hook": "url", "http://127.0.0.1:22/": "url",
-    }.items():  # fmt: skip
+        "ftp://127.0.0.1/": "url",
+        "http://10.0.0.1/": "url",
+        "https://169.254.169.254/latest": "url",
+        "https://user@example.org/": "url",
+        "hook": "url",
+        "http://127.0.0.1:22/": "url",
+    }.items():
         error = await refusal(cast.me.ask("push", cast.me.webhook_of(task, wrong)))
         assert (error["code"], f"'{path}{field}'" in str(error["data"])) == (-32602, True), (wrong, error)
     for more, field in (({"token": "a\r\nb: c"}, "token"), ({"id": "i" * 256}, "id"), ({"token": 1}, "token")):
@@ -668,11 +676,13 @@ async def a_batch_is_answered_in_its_order_without_its_notifications(cast: Cast)
     second = cast.me.call("send", cast.me.sending("two", agent="echo"))
     del second["id"]
     wires = [
-        cast.me.call("send", cast.me.sending("one", agent="form-coroutine")), cast.me.call("nope", {}),
+        cast.me.call("send", cast.me.sending("one", agent="form-coroutine")),
+        cast.me.call("nope", {}),
         second,
-        cast.me.call("stream", cast.me.sending("three", agent="echo")), cast.me.call("get", {"id": "missing"}),
+        cast.me.call("stream", cast.me.sending("three", agent="echo")),
+        cast.me.call("get", {"id": "missing"}),
         cast.me.call("list", cast.me.listing(size=1)),
-    ]  # fmt: skip
+    ]
     status, answers = await cast.me.post(wires)
     assert status == 200
     assert [answer["id"] for answer in answers] == [wire["id"] for wire in wires if "id" in wire]

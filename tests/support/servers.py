@@ -117,9 +117,13 @@ def started_redis(port: int) -> Iterator[str]:
 def launch_redis(port: int) -> subprocess.Popen[bytes]:
     options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--loglevel", "warning"]
     return subprocess.Popen(
-        [str(get_binary_path()), *options], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, cwd="/", start_new_session=True,
-    )  # fmt: skip
+        [str(get_binary_path()), *options],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )
 
 
 def wait_for_redis(process: subprocess.Popen[bytes], url: str) -> None:

@@ -332,12 +332,19 @@ class NewSpeaker(Speaker):
 
     names: dict[str, str] = field(
         default_factory=lambda: {
-            "send": "SendMessage", "stream": "SendStreamingMessage", "get": "GetTask", "list": "ListTasks",
-            "cancel": "CancelTask", "subscribe": "SubscribeToTask", "push": "CreateTaskPushNotificationConfig",
-            "pushed": "GetTaskPushNotificationConfig", "pushes": "ListTaskPushNotificationConfigs",
-            "unpush": "DeleteTaskPushNotificationConfig", "card": "GetExtendedAgentCard",
+            "send": "SendMessage",
+            "stream": "SendStreamingMessage",
+            "get": "GetTask",
+            "list": "ListTasks",
+            "cancel": "CancelTask",
+            "subscribe": "SubscribeToTask",
+            "push": "CreateTaskPushNotificationConfig",
+            "pushed": "GetTaskPushNotificationConfig",
+            "pushes": "ListTaskPushNotificationConfigs",
+            "unpush": "DeleteTaskPushNotificationConfig",
+            "card": "GetExtendedAgentCard",
         }
-    )  # fmt: skip
+    )
     error_is_list = True
     traits = frozenset({"batch", "card", "extensions", "tenants", "versions"})
     versions = frozenset({"1.0", "1.0.1", ""})
@@ -421,12 +428,19 @@ class OldSpeaker(Speaker):
 
     names: dict[str, str] = field(
         default_factory=lambda: {
-            "send": "message/send", "stream": "message/stream", "get": "tasks/get", "list": "tasks/list",
-            "cancel": "tasks/cancel", "subscribe": "tasks/resubscribe", "push": "tasks/pushNotificationConfig/set",
-            "pushed": "tasks/pushNotificationConfig/get", "pushes": "tasks/pushNotificationConfig/list",
-            "unpush": "tasks/pushNotificationConfig/delete", "card": "agent/getAuthenticatedExtendedCard",
+            "send": "message/send",
+            "stream": "message/stream",
+            "get": "tasks/get",
+            "list": "tasks/list",
+            "cancel": "tasks/cancel",
+            "subscribe": "tasks/resubscribe",
+            "push": "tasks/pushNotificationConfig/set",
+            "pushed": "tasks/pushNotificationConfig/get",
+            "pushes": "tasks/pushNotificationConfig/list",
+            "unpush": "tasks/pushNotificationConfig/delete",
+            "card": "agent/getAuthenticatedExtendedCard",
         }
-    )  # fmt: skip
+    )
 
     traits = frozenset({"batch", "card", "extensions", "versions"})
     subscription_ends = True

@@ -20,10 +20,20 @@ NOW = datetime(2026, 11, 21, 2, 38, 27, 123_000, tzinfo=UTC)
 
 def exchange(owner: Principal | None, request: str = "", **columns: Any) -> Exchange:
     facts: dict[str, Any] = {
-        "id": uuid7(), "request_id": f"req-{uuid7()}", "rpc_id": "7", "rpc_id_type": "number", "dialect": "a2a-1.0",
-        "door": "http", "method": "SendMessage", "caller": owner, "tenant": owner and owner.tenant, "outcome": "result",
-        "http_status": 200, "created_at": NOW, "duration_us": 12_345,
-    }  # fmt: skip
+        "id": uuid7(),
+        "request_id": f"req-{uuid7()}",
+        "rpc_id": "7",
+        "rpc_id_type": "number",
+        "dialect": "a2a-1.0",
+        "door": "http",
+        "method": "SendMessage",
+        "caller": owner,
+        "tenant": owner and owner.tenant,
+        "outcome": "result",
+        "http_status": 200,
+        "created_at": NOW,
+        "duration_us": 12_345,
+    }
     row = Exchange.objects.create(**facts | columns)
     if request:
         ExchangeBody.objects.create(exchange=row, request=request)
@@ -49,15 +59,30 @@ def task(
         now = apply(now, event)
         row = event_document(event, task_id=task_id, context_id=context_id, seq=seq)
         Row.objects.create(
-            task_id=task_id, seq=seq, kind=row.kind, state=row.state, payload=row.payload, actor="caller",
-            exchange_id=exchange_id, created_at=NOW,
-        )  # fmt: skip
+            task_id=task_id,
+            seq=seq,
+            kind=row.kind,
+            state=row.state,
+            payload=row.payload,
+            actor="caller",
+            exchange_id=exchange_id,
+            created_at=NOW,
+        )
     facts: dict[str, Any] = {
-        "tenant": owner.tenant, "owner": owner, "agent": "echo", "state": now.status.state.value,
-        "status": dumps(encode_status(now.status)), "status_at": NOW, "last_seq": 1 + len(events), "snapshot_seq": 1,
-        "snapshot_status": stored.status, "artifacts": stored.artifacts, "history": stored.history, "timeout": 300.0,
+        "tenant": owner.tenant,
+        "owner": owner,
+        "agent": "echo",
+        "state": now.status.state.value,
+        "status": dumps(encode_status(now.status)),
+        "status_at": NOW,
+        "last_seq": 1 + len(events),
+        "snapshot_seq": 1,
+        "snapshot_status": stored.status,
+        "artifacts": stored.artifacts,
+        "history": stored.history,
+        "timeout": 300.0,
         "created_at": NOW,
-    }  # fmt: skip
+    }
     return Task.objects.create(id=task_id, context_id=context_id, **facts | columns)
 
 

@@ -95,8 +95,9 @@ def test_users_and_groups_are_made_and_deleted_in_view_of_all(admin: Client) -> 
     group = Group.objects.get()
     admin.post(reverse("admin:auth_group_delete", args=[group.pk]), {"post": "yes"})
     assert list(Act.objects.order_by("pk").values_list("verb", "kind", "name")) == [
-        ("add", "group", "viewers"), ("delete", "group", "viewers"),
-    ]  # fmt: skip
+        ("add", "group", "viewers"),
+        ("delete", "group", "viewers"),
+    ]
     assert not LogEntry.objects.exists()
 
 
@@ -131,9 +132,13 @@ def test_what_the_log_of_django_had_written_is_taken_over(key: ApiKey) -> None:
         (User, otto.pk, CHANGE, '[{"changed": {"fields": ["Active"]}}]'),
     ):
         LogEntry.objects.create(
-            user=otto, content_type=ContentType.objects.get_for_model(model), object_id=str(pk), object_repr="x",
-            action_flag=flag, change_message=message,
-        )  # fmt: skip
+            user=otto,
+            content_type=ContentType.objects.get_for_model(model),
+            object_id=str(pk),
+            object_repr="x",
+            action_flag=flag,
+            change_message=message,
+        )
     migration.take_over(apps, None)
     otto.delete()
     assert list(Act.objects.order_by("pk").values_list("operator", "door", "verb", "kind", "object_id")) == [

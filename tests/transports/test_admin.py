@@ -294,9 +294,17 @@ def test_json_is_indented_token_for_token() -> None:
 
 @pytest.mark.parametrize(
     ("microseconds", "shown"),
-    [(None, ""), (0, "0 µs"), (812, "812 µs"), (12_345, "12.3 ms"), (999_900, "1 s"),
-     (1_240_000, "1.24 s"), (59_999_999, "60 s"), (185_000_000, "3 min 5 s")],
-)  # fmt: skip
+    [
+        (None, ""),
+        (0, "0 µs"),
+        (812, "812 µs"),
+        (12_345, "12.3 ms"),
+        (999_900, "1 s"),
+        (1_240_000, "1.24 s"),
+        (59_999_999, "60 s"),
+        (185_000_000, "3 min 5 s"),
+    ],
+)
 def test_durations_are_shown_as_people_say_them(microseconds: int | None, shown: str) -> None:
     assert text.format_duration(microseconds) == shown
 
@@ -332,12 +340,21 @@ def test_a_task_shows_its_log_its_messages_artifacts_runs_and_calls(admin: Clien
     )
     shown = page(admin, "task", row.pk)
     for expected in (
-        "created → submitted: “count to three”", "→ working: “counting”", "artifact numbers written: “one”",
-        "artifact a1 continued: “two”, last chunk", "→ failed: “lost count”", "one two", "&quot;three&quot;: 3",
-        "three.bin, application/octet-stream", "1.5 kB", "javascript:alert(1)", "ref-9", "Traceback: boom",
+        "created → submitted: “count to three”",
+        "→ working: “counting”",
+        "artifact numbers written: “one”",
+        "artifact a1 continued: “two”, last chunk",
+        "→ failed: “lost count”",
+        "one two",
+        "&quot;three&quot;: 3",
+        "three.bin, application/octet-stream",
+        "1.5 kB",
+        "javascript:alert(1)",
+        "ref-9",
+        "Traceback: boom",
         "count to three",
         reverse("admin:tasks_app_exchange_change", args=[call.pk]),
-    ):  # fmt: skip
+    ):
         assert expected in shown, expected
     assert 'href="javascript' not in shown
     assert 'href="/files/20261121-' in shown
@@ -454,9 +471,12 @@ def test_pages_hold_no_inline_script_and_no_inline_style(
 def test_nothing_is_added_changed_or_deleted_by_a_form(admin: Client, owner: Principal, model: str) -> None:
     access.new_key("olga", tenant="acme")
     rows = {
-        "exchange": exchange(owner).pk, "task": task(owner).pk, "tenant": owner.tenant_id, "principal": owner.pk,
+        "exchange": exchange(owner).pk,
+        "task": task(owner).pk,
+        "tenant": owner.tenant_id,
+        "principal": owner.pk,
         "apikey": ApiKey.objects.get().pk,
-    }  # fmt: skip
+    }
     pk = rows[model]
     assert admin.get(reverse(f"admin:tasks_app_{model}_add")).status_code == 403
     assert admin.post(reverse(f"admin:tasks_app_{model}_change", args=[pk]), {"name": "x"}).status_code == 403
@@ -754,9 +774,14 @@ def test_the_command_cancels_through_the_operation(owner: Principal, monkeypatch
 def test_the_processes_are_listed_with_their_troubles(admin: Client) -> None:
     now = timezone.now()
     Process.objects.create(
-        name="host:1:abc", role="worker", version="1", started_at=now, seen_at=now, clock_off=172_800.5,
+        name="host:1:abc",
+        role="worker",
+        version="1",
+        started_at=now,
+        seen_at=now,
+        clock_off=172_800.5,
         troubles='["clock: <b>wrong</b>"]',
-    )  # fmt: skip
+    )
     shown = admin.get(reverse("admin:tasks_app_process_changelist")).content.decode()
     assert "host:1:abc" in shown
     assert "172800.5" in shown

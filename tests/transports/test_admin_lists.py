@@ -81,9 +81,12 @@ def test_a_filter_on_an_index_finds_and_counts_all_however_old(
 
 @pytest.mark.parametrize(
     ("model", "column", "value", "others"),
-    [(Exchange, "outcome", "error", "result"), (Task, "state", "failed", "completed"),
-     (Delivery, "state", "dead", "delivered")],
-)  # fmt: skip
+    [
+        (Exchange, "outcome", "error", "result"),
+        (Task, "state", "failed", "completed"),
+        (Delivery, "state", "dead", "delivered"),
+    ],
+)
 def test_the_index_serves_the_filter(model: Any, column: str, value: str, others: str) -> None:
     rows = model.objects.exclude(**{column: others}).filter(**{column: value}).order_by("-id").values_list("id")[:50]
     with connection.cursor() as cursor:

@@ -30,14 +30,15 @@ BODIES: list[Any] = [
     },
     {
         "request": {
-            "message_id": "p", "role": "ROLE_USER",
+            "message_id": "p",
+            "role": "ROLE_USER",
             "content": [{"text": "hi"}, {"data": {"data": {}}}, {"file": {"fileWithBytes": "dGNr"}}],
         },
         "configuration": {"history_length": "0", "pushNotification": {"url": "x"}},
     },
     {"parent": "tasks/t", "configId": "c", "config": {"name": "x", "pushNotificationConfig": {"url": "x"}}},
     {"name": "tasks/t", "id": "t", "tenant": "home", "metadata": {}},
-]  # fmt: skip
+]
 WORDS = st.text(max_size=6) | st.sampled_from(["t", "home", "..", "%", "a:b", "\0", "\n", "\u2028", "9" * 40])
 NAMES = st.sampled_from(
     ["pageSize", "historyLength", "status", "limit", "includeArtifacts", "tenant", "id", "pageToken", "cursor", "x"]

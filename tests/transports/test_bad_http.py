@@ -56,13 +56,17 @@ def test_a_million_bytes_are_taken_and_one_more_is_not(caller: httpx.Client) -> 
 @pytest.mark.parametrize(
     "headers",
     [
-        {}, {"Authorization": "Bearer"}, {"Authorization": "Bearer nonsense"}, {"Authorization": "Basic YTpi"},
-        {"Authorization": "Bearer " + "x" * 600}, {"X-API-Key": "nonsense"},
+        {},
+        {"Authorization": "Bearer"},
+        {"Authorization": "Bearer nonsense"},
+        {"Authorization": "Basic YTpi"},
+        {"Authorization": "Bearer " + "x" * 600},
+        {"X-API-Key": "nonsense"},
         {"Authorization": "Bearer ä".encode("latin1")},
         {"X-API-Key": "tdk_' or '1'='1"},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_without_a_good_key_there_is_a_challenge(server: Server, headers: Any) -> None:
     answers = []
     for body in (send(), call("GetTask", {"id": "t"}), call("nope", id="x")):

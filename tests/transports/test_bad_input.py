@@ -80,13 +80,29 @@ def test_a_refused_stream_of_0_x_is_an_event_with_the_headers_of_a_stream(caller
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"{", b"nonsense", b'{"a":1,}', b"{'a':1}", b'{"id": NaN}', b'{"id": Infinity}', b'"\\ud800"',
+        b"",
+        b"{",
+        b"nonsense",
+        b'{"a":1,}',
+        b"{'a':1}",
+        b'{"id": NaN}',
+        b'{"id": Infinity}',
+        b'"\\ud800"',
         b'"\\udc00x"',
-        b'{"a":"\xff"}', b'"\xc3"', b'"\xed\xa0\x80"', "{}".encode("utf-16"), "{}".encode("utf-8-sig"), b"\0", b'"\0"',
-        b"[1] [2]", b"[" * 100_000, b"1e999x", b"tru",
+        b'{"a":"\xff"}',
+        b'"\xc3"',
+        b'"\xed\xa0\x80"',
+        "{}".encode("utf-16"),
+        "{}".encode("utf-8-sig"),
+        b"\0",
+        b'"\0"',
+        b"[1] [2]",
+        b"[" * 100_000,
+        b"1e999x",
+        b"tru",
     ],
     ids=lambda body: repr(body[:20]),
-)  # fmt: skip
+)
 def test_what_is_not_json_is_a_parse_error(caller: httpx.Client, body: bytes) -> None:
     error = refusal(caller.post("/jsonrpc", content=body), 200, -32600 if len(body) == 100_000 else -32700)
     assert set(error) == {"code", "message"}
@@ -154,8 +170,12 @@ def test_bad_members_of_a_batch_fail_one_by_one(caller: httpx.Client) -> None:
     stream = json.loads(call("SendStreamingMessage", {"message": PLAIN}))
     answers = caller.post("/jsonrpc", json=[1, [], {}, {"jsonrpc": "2.0", "id": "x", "method": "nope"}, stream]).json()
     assert [(answer["id"], answer["error"]["code"]) for answer in answers] == [
-        (None, -32600), (None, -32600), (None, -32600), ("x", -32601), (7, -32600),
-    ]  # fmt: skip
+        (None, -32600),
+        (None, -32600),
+        (None, -32600),
+        ("x", -32601),
+        (7, -32600),
+    ]
 
 
 # ------------------------------------------------------------------ the params

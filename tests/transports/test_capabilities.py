@@ -26,19 +26,28 @@ REASONS = {
     -32007: "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
 }
 NEW_CALLS = {
-    "CreateTaskPushNotificationConfig": PUSH, "GetTaskPushNotificationConfig": PUSH,
-    "ListTaskPushNotificationConfigs": PUSH, "DeleteTaskPushNotificationConfig": PUSH,
-    "SendStreamingMessage": STREAMING, "SubscribeToTask": STREAMING, "GetExtendedAgentCard": EXTENDED,
-}  # fmt: skip
+    "CreateTaskPushNotificationConfig": PUSH,
+    "GetTaskPushNotificationConfig": PUSH,
+    "ListTaskPushNotificationConfigs": PUSH,
+    "DeleteTaskPushNotificationConfig": PUSH,
+    "SendStreamingMessage": STREAMING,
+    "SubscribeToTask": STREAMING,
+    "GetExtendedAgentCard": EXTENDED,
+}
 OLD_CALLS = {f"tasks/pushNotificationConfig/{verb}": PUSH for verb in ("set", "get", "list", "delete")} | {
-    "message/stream": STREAMING, "tasks/resubscribe": STREAMING, "agent/getAuthenticatedExtendedCard": EXTENDED,
-}  # fmt: skip
+    "message/stream": STREAMING,
+    "tasks/resubscribe": STREAMING,
+    "agent/getAuthenticatedExtendedCard": EXTENDED,
+}
 PATHS = [
-    ("POST", "/tasks/t/pushNotificationConfigs", PUSH), ("GET", "/tasks/t/pushNotificationConfigs", PUSH),
-    ("GET", "/tasks/t/pushNotificationConfigs/i", PUSH), ("DELETE", "/tasks/t/pushNotificationConfigs/i", PUSH),
-    ("POST", "/message:stream", STREAMING), ("GET", "/tasks/t:subscribe", STREAMING),
+    ("POST", "/tasks/t/pushNotificationConfigs", PUSH),
+    ("GET", "/tasks/t/pushNotificationConfigs", PUSH),
+    ("GET", "/tasks/t/pushNotificationConfigs/i", PUSH),
+    ("DELETE", "/tasks/t/pushNotificationConfigs/i", PUSH),
+    ("POST", "/message:stream", STREAMING),
+    ("GET", "/tasks/t:subscribe", STREAMING),
     ("POST", "/tasks/t:subscribe", STREAMING),
-]  # fmt: skip
+]
 REST = [(verb, prefix + path, setting) for prefix in ("", "/v1") for verb, path, setting in PATHS] + [
     ("GET", "/extendedAgentCard", EXTENDED),
     ("GET", "/v1/card", EXTENDED),

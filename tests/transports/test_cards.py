@@ -97,12 +97,16 @@ def test_what_is_public_is_cached_and_asked_for_again_by_tag_or_date(door: Door,
 @pytest.mark.parametrize(
     "headers",
     [
-        {"If-None-Match": '"other"'}, {"If-None-Match": ""}, {"If-None-Match": "," * 5_000},
+        {"If-None-Match": '"other"'},
+        {"If-None-Match": ""},
+        {"If-None-Match": "," * 5_000},
         {"If-None-Match": '"other"', "If-Modified-Since": "Fri, 01 Jan 2100 00:00:00 GMT"},
-        {"If-Modified-Since": "Thu, 01 Jan 1970 00:00:00 GMT"}, {"If-Modified-Since": "yesterday"},
-        {"If-Modified-Since": "Fri, 31 Feb 2100 00:00:00 GMT"}, {"If-Modified-Since": "9" * 5_000},
+        {"If-Modified-Since": "Thu, 01 Jan 1970 00:00:00 GMT"},
+        {"If-Modified-Since": "yesterday"},
+        {"If-Modified-Since": "Fri, 31 Feb 2100 00:00:00 GMT"},
+        {"If-Modified-Since": "9" * 5_000},
     ],
-)  # fmt: skip
+)
 def test_what_is_not_known_is_sent_whole(door: Door, headers: dict[str, str]) -> None:
     status, _, body = got(door, CARD, **headers)
     assert (status, json.loads(body)["name"]) == (200, "echo")
@@ -193,9 +197,11 @@ def test_the_operator_adds_who_runs_it(card: Callable[..., Any]) -> None:
     assert not {"provider", "documentationUrl", "iconUrl"} & set(card())
     cards.forget()
     found = card(
-        A2A_PROVIDER="Söhne", A2A_PROVIDER_URL="https://x.example", A2A_DOCUMENTATION_URL="https://x.example/docs",
+        A2A_PROVIDER="Söhne",
+        A2A_PROVIDER_URL="https://x.example",
+        A2A_DOCUMENTATION_URL="https://x.example/docs",
         A2A_ICON_URL="https://x.example/icon.png",
-    )  # fmt: skip
+    )
     assert found["provider"] == {"organization": "Söhne", "url": "https://x.example"}
     assert (found["documentationUrl"], found["iconUrl"]) == ("https://x.example/docs", "https://x.example/icon.png")
 
@@ -225,13 +231,29 @@ def test_a_card_gives_out_the_address_it_was_asked_at(server: Server, card: Call
 @pytest.mark.parametrize(
     "host",
     [
-        "evil.example", "evil.example:8000", "localhost.evil.example", "localhost@evil.example", ".localhost",
-        "evil.example/localhost", "localhost:8000/x", "localhost:x", "localhost,evil.example", "local host", "[::1",
+        "evil.example",
+        "evil.example:8000",
+        "localhost.evil.example",
+        "localhost@evil.example",
+        ".localhost",
+        "evil.example/localhost",
+        "localhost:8000/x",
+        "localhost:x",
+        "localhost,evil.example",
+        "local host",
+        "[::1",
         "[evil.example]",
-        "a" * 5_000, "localhost" + ":1" * 50, "localhost:0", "localhost:65536",
-        "localhost:99999999", "\u0131ocalhost", '"><script>', "%0d%0aX: y", "-",
+        "a" * 5_000,
+        "localhost" + ":1" * 50,
+        "localhost:0",
+        "localhost:65536",
+        "localhost:99999999",
+        "\u0131ocalhost",
+        '"><script>',
+        "%0d%0aX: y",
+        "-",
     ],
-)  # fmt: skip
+)
 def test_a_hostile_host_is_never_given_back(settings: Any, card: Callable[..., Any], host: str) -> None:
     for path in (CARD, CATALOGUE):
         response = viewed(path, {"host": host})
@@ -411,7 +433,10 @@ def test_it_is_recorded_like_any_call(owner: Person) -> None:
     assert got(StockDoor(), EXTENDED)[0] == 401
     found, refused = recorded(2)
     assert (found.dialect, found.method, found.outcome, found.code) == (
-        "a2a-0.2", "agent/authenticatedExtendedCard", "result", None,
-    )  # fmt: skip
+        "a2a-0.2",
+        "agent/authenticatedExtendedCard",
+        "result",
+        None,
+    )
     assert (found.caller_id, found.http_status, found.body.response) == (owner.caller.owner_id, 200, body.decode())
     assert (refused.outcome, refused.code, refused.http_status, refused.caller_id) == ("refused", -38009, 401, None)

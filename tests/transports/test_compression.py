@@ -43,10 +43,18 @@ def test_small_answers_and_streams_are_not_touched() -> None:
 @pytest.mark.parametrize(
     ("accepted", "taken"),
     [
-        ("gzip", True), ("GZIP", True), ("x-gzip", True), ("br, gzip;q=0.1", True), (" gzip ; q=1 ", True),
-        ("", False), ("identity", False), ("gzip;q=0", False), ("gzip; q=0.000", False), ("*", False),
+        ("gzip", True),
+        ("GZIP", True),
+        ("x-gzip", True),
+        ("br, gzip;q=0.1", True),
+        (" gzip ; q=1 ", True),
+        ("", False),
+        ("identity", False),
+        ("gzip;q=0", False),
+        ("gzip; q=0.000", False),
+        ("*", False),
         ("gzipped", False),
     ],
-)  # fmt: skip
+)
 def test_gzip_is_used_where_it_is_named(accepted: str, taken: bool) -> None:
     assert takes_gzip(REQUESTS.get("/", headers={"Accept-Encoding": accepted})) is taken

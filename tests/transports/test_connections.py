@@ -185,7 +185,7 @@ def test_what_has_no_end_is_not_taken(server: Server, name: str) -> None:
         (head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + b"0\r\nX: " + b"y" * SEVERAL_READS, 431),
     ],
     ids=["path", "field", "many fields", "a field without end", "a trailer"],
-)  # fmt: skip
+)
 def test_too_large_a_head_is_told_so(server: Server, start: bytes, expected: int) -> None:
     with wire(server) as connection:
         connection.sendall(start)
@@ -202,7 +202,7 @@ def test_a_head_of_thirty_thousand_bytes_is_taken(server: Server) -> None:
 
 @pytest.mark.parametrize(
     ("piece", "expected"), [(b"1\r\nx\r\n", 400), (b"1;" + b"e" * 200 + b"\r\nx\r\n", 431)], ids=["tiny", "extensions"]
-)  # fmt: skip
+)
 def test_what_stands_around_the_pieces_of_a_body_is_bounded(server: Server, piece: bytes, expected: int) -> None:
     with wire(server) as connection:
         connection.sendall(keyed(server, "Transfer-Encoding: chunked") + piece * (200_000 // len(piece)))

@@ -110,22 +110,43 @@ LATER = {"configuration": {"returnImmediately": True}}
 @pytest.mark.parametrize(
     "wire",
     [
-        new(), new(agent="bench"), new(agent="replies"), new(agent="form-coroutine"), new(agent="gate", **LATER),
-        new(agent="asks"), new(agent="raises"), new(agent="quick-raises"), new("é\U0001f600\u2028<>&"),
-        new(rpc_id="id \" é"),
-        new(rpc_id=2**53 + 1), new(rpc_id=1.0), new(rpc_id=None), new(rpc_id=-1),
+        new(),
+        new(agent="bench"),
+        new(agent="replies"),
+        new(agent="form-coroutine"),
+        new(agent="gate", **LATER),
+        new(agent="asks"),
+        new(agent="raises"),
+        new(agent="quick-raises"),
+        new("é\U0001f600\u2028<>&"),
+        new(rpc_id='id " é'),
+        new(rpc_id=2**53 + 1),
+        new(rpc_id=1.0),
+        new(rpc_id=None),
+        new(rpc_id=-1),
         new(configuration={"historyLength": 0}),
         new(agent="form-coroutine", configuration={"historyLength": 0}),
         new(agent="form-coroutine", configuration={"historyLength": 1}),
-        old(), old(agent="replies"), old(agent="form-coroutine"), old(agent="form-generator", rpc_id="x"),
+        old(),
+        old(agent="replies"),
+        old(agent="form-coroutine"),
+        old(agent="form-generator", rpc_id="x"),
         old(agent="gate", configuration={"blocking": False}),
-        call("ListTasks", {}), call("tasks/list", {}), call("GetTask", {"id": "missing"}, "é"), call("nope", {}),
-        call("SendMessage", {}), call("CreateTaskPushNotificationConfig", {"taskId": "t"}),
+        call("ListTasks", {}),
+        call("tasks/list", {}),
+        call("GetTask", {"id": "missing"}, "é"),
+        call("nope", {}),
+        call("SendMessage", {}),
+        call("CreateTaskPushNotificationConfig", {"taskId": "t"}),
         call("GetExtendedAgentCard", {}),
-        new(agent="nobody"), call("tasks/cancel", {"id": "missing"}), b"{", b"[]", b"5",
+        new(agent="nobody"),
+        call("tasks/cancel", {"id": "missing"}),
+        b"{",
+        b"[]",
+        b"5",
     ],
     ids=name_of,
-)  # fmt: skip
+)
 def test_what_is_shown_is_what_was_sent(post: Post, wire: Any) -> None:
     status, content = post(wire)
     (exchange,) = recorded(1)
@@ -181,14 +202,17 @@ def test_a_repeated_message_has_an_exchange_of_its_own(post: Post) -> None:
 @pytest.mark.parametrize(
     "wire",
     [
-        new(method="SendStreamingMessage"), new(method="SendStreamingMessage", agent="form-generator"),
-        new(method="SendStreamingMessage", agent="asks"), new(method="SendStreamingMessage", agent="replies"),
+        new(method="SendStreamingMessage"),
+        new(method="SendStreamingMessage", agent="form-generator"),
+        new(method="SendStreamingMessage", agent="asks"),
+        new(method="SendStreamingMessage", agent="replies"),
         new(method="SendStreamingMessage", agent="chatty", rpc_id="s"),
         new(method="SendStreamingMessage", agent="raises", configuration={"historyLength": 0}),
-        old(method="message/stream", agent="form-generator"), old(method="message/stream", agent="replies"),
+        old(method="message/stream", agent="form-generator"),
+        old(method="message/stream", agent="replies"),
     ],
     ids=name_of,
-)  # fmt: skip
+)
 def test_the_frames_of_a_stream_are_shown_as_they_were_sent(post: Post, wire: Any) -> None:
     _, content = post(wire)
     frames = [line.removeprefix("data: ") for line in content.decode().split("\n") if line.startswith("data: ")]
@@ -246,9 +270,15 @@ def test_a_client_that_leaves_its_stream_is_recorded_with_what_it_saw(server: Se
 
 def test_every_member_of_a_batch_has_one_exchange(post: Post) -> None:
     members = [
-        new(rpc_id="a"), new(rpc_id=2, agent="replies"), without_id(new()), call("nope", {}, 4), 5,
-        call("ListTasks", {}, None), without_id(call("nope", {})), new(rpc_id=8, agent="form-coroutine"),
-    ]  # fmt: skip
+        new(rpc_id="a"),
+        new(rpc_id=2, agent="replies"),
+        without_id(new()),
+        call("nope", {}, 4),
+        5,
+        call("ListTasks", {}, None),
+        without_id(call("nope", {})),
+        new(rpc_id=8, agent="form-coroutine"),
+    ]
     status, content = post(members)
     assert status == 200
     answers = [json.dumps(answer, sort_keys=True) for answer in json.loads(content)]
@@ -256,8 +286,11 @@ def test_every_member_of_a_batch_has_one_exchange(post: Post) -> None:
     assert len({exchange.request_id for exchange in found}) == 1
     ids = [(exchange.rpc_id_type, exchange.rpc_id, exchange.outcome) for exchange in found]
     assert sorted(found for found in ids if found[1]) == [
-        ("number", "2", "result"), ("number", "4", "error"), ("number", "8", "result"), ("string", "a", "result"),
-    ]  # fmt: skip
+        ("number", "2", "result"),
+        ("number", "4", "error"),
+        ("number", "8", "result"),
+        ("string", "a", "result"),
+    ]
     assert sorted(exchange.outcome for exchange in found if exchange.rpc_id_type == "absent") == [
         "notified",
         "notified",
@@ -421,15 +454,20 @@ def test_a_process_that_goes_down_takes_no_new_work_and_says_when_to_ask_again(p
 @pytest.mark.parametrize(
     "secret",
     [
-        {"token": "hunter2"}, {"Password": "hun\"ter2 hunter2"}, {"api_key": ["hunter2", "x"]},
+        {"token": "hunter2"},
+        {"Password": 'hun"ter2 hunter2'},
+        {"api_key": ["hunter2", "x"]},
         {"credentials": "hunter2"},
-        {"deep": [{"secret": "hunter2"}]}, {"token": {"a": {"b": 1}, "c": "hunter2"}},
+        {"deep": [{"secret": "hunter2"}]},
+        {"token": {"a": {"b": 1}, "c": "hunter2"}},
         {"note": "eyJhbGciOiJI.eyJzdWIiOiIx.hunter2-x"},
-        {"note": "tdk_hunter2hunter2hunter2"}, {"access_token": None, "client_secret": "hunter2"},
-        {"secret": ["]", "hunter2"]}, {"authorization": "Bearer hunter2"},
+        {"note": "tdk_hunter2hunter2hunter2"},
+        {"access_token": None, "client_secret": "hunter2"},
+        {"secret": ["]", "hunter2"]},
+        {"authorization": "Bearer hunter2"},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_secrets_are_redacted_and_the_answer_is_still_shown(post: Post, secret: dict[str, Any]) -> None:
     wire = new(agent="form-coroutine", rpc_id="mine")
     wire["params"]["message"]["metadata"] = secret
@@ -457,14 +495,18 @@ def test_a_secret_that_is_masked_in_the_request_is_masked_in_the_answer(post: Po
 @pytest.mark.parametrize(
     "body",
     [
-        '{"metadata":{"password":"hunter2"},"metadata":{}}', '{"token":"hunter2","token":null}',
-        '{"credentials"\n:\n"hunter2",}', '{"note":"https://me:hunter2@example.org/"}',
-        '{"note":"https://me:p@hunter2@example.org/"}', '{"note":"https:\\/\\/hunter2@example.org"}',
+        '{"metadata":{"password":"hunter2"},"metadata":{}}',
+        '{"token":"hunter2","token":null}',
+        '{"credentials"\n:\n"hunter2",}',
+        '{"note":"https://me:hunter2@example.org/"}',
+        '{"note":"https://me:p@hunter2@example.org/"}',
+        '{"note":"https:\\/\\/hunter2@example.org"}',
         '{"url":"https://example.org/?X-Amz-Signature=hunter2"}',
-        '{"url":"https://example.org/hook?a=1&access_token=hunter2#x"}', '{"url":"https://example.org/?sig=hunter2"}',
+        '{"url":"https://example.org/hook?a=1&access_token=hunter2#x"}',
+        '{"url":"https://example.org/?sig=hunter2"}',
         '{"url":"https://example.org/?next=/there?my-token=hunter2?x&b=2"}',
     ],
-)  # fmt: skip
+)
 def test_no_way_of_writing_keeps_a_secret(body: str) -> None:
     assert "hunter2" not in redacted(body.encode())
 
@@ -614,9 +656,12 @@ def test_a_webhook_is_recorded_without_its_secrets(post: Post, owner: Person, se
     settings.A2A_OUTBOUND_LOOPBACK = True
     _, made = post(new(agent="asks"))
     config = {
-        "taskId": task_id(made), "id": "mine", "url": "http://127.0.0.1:65001/", "token": "canary-token",
+        "taskId": task_id(made),
+        "id": "mine",
+        "url": "http://127.0.0.1:65001/",
+        "token": "canary-token",
         "authentication": {"scheme": "Bearer", "credentials": "canary-credentials"},
-    }  # fmt: skip
+    }
     _, content = post(call("CreateTaskPushNotificationConfig", config))
     assert b"canary-token" in content
     inline = {"taskPushNotificationConfig": {**config, "taskId": ""}}

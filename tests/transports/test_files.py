@@ -125,10 +125,15 @@ def test_a_media_type_that_may_not_stand_in_a_header_is_that_of_any_bytes(
 @pytest.mark.parametrize(
     ("asked", "start", "end"),
     [
-        ("bytes=0-0", 0, 1), ("bytes=5-", 5, len(BIG)), ("bytes=10-299999", 10, len(BIG)), ("bytes=-7", -7, len(BIG)),
-        ("bytes=1-99999999999", 1, len(BIG)), (f"bytes=-{10**17}", 0, len(BIG)), ("bytes=5000-5999", 5000, 6000),
+        ("bytes=0-0", 0, 1),
+        ("bytes=5-", 5, len(BIG)),
+        ("bytes=10-299999", 10, len(BIG)),
+        ("bytes=-7", -7, len(BIG)),
+        ("bytes=1-99999999999", 1, len(BIG)),
+        (f"bytes=-{10**17}", 0, len(BIG)),
+        ("bytes=5000-5999", 5000, 6000),
     ],
-)  # fmt: skip
+)
 def test_a_range_is_what_was_asked_for(server: Server, client: httpx.Client, asked: str, start: int, end: int) -> None:
     response = client.get(link(server, client), headers={"Range": asked})
     assert response.content == BIG[start:end]
@@ -169,13 +174,18 @@ def test_a_link_that_was_changed_is_worth_nothing(server: Server, client: httpx.
     given = {name: values[0] for name, values in parse_qs(query).items()}
     other = link(server, client).partition("?")[0]
     for query in (
-        "", "until=1", f"signature={given['signature']}",
+        "",
+        "until=1",
+        f"signature={given['signature']}",
         f"until={int(given['until']) + 1}&signature={given['signature']}",
-        f"until={given['until']}&signature={given['signature'][:-1]}", f"until=&signature={given['signature']}",
-        f"until={given['until']}&signature=%00", f"until=%C3%A9&signature={quote(':é:')}",
-        f"until={'9' * 5_000}&signature=x", f"until={given['until']}:{given['signature']}",
+        f"until={given['until']}&signature={given['signature'][:-1]}",
+        f"until=&signature={given['signature']}",
+        f"until={given['until']}&signature=%00",
+        f"until=%C3%A9&signature={quote(':é:')}",
+        f"until={'9' * 5_000}&signature=x",
+        f"until={given['until']}:{given['signature']}",
         f"until={given['until']}&signature={Signer(key='guessed', salt='tasks_app.files').signature('x')}",
-    ):  # fmt: skip
+    ):
         refused(client.get(f"{path}?{query}"), 403, "not made by this server")
     refused(
         client.get(f"{other}?until={given['until']}&signature={given['signature']}"), 403, "not made by this server"
@@ -232,10 +242,9 @@ def test_files_are_for_the_user_of_the_server_alone(server: Server, client: http
 
 
 def test_a_stranger_gets_no_link(server: Server, client: httpx.Client) -> None:
-    answer = client.post(
-        "/jsonrpc", json=call(BIG), headers={"Authorization": f"Bearer {server.owner}"}
-    ).json()["result"]["task"]  # fmt: skip
-    wish = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": answer["id"]}}
+    response = client.post("/jsonrpc", json=call(BIG), headers={"Authorization": f"Bearer {server.owner}"})
+    task = response.json()["result"]["task"]
+    wish = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": task["id"]}}
     told = client.post("/jsonrpc", json=wish, headers={"Authorization": f"Bearer {server.stranger}"}).json()
     assert told["error"]["code"] == -32001
     assert "files" not in json.dumps(told)
@@ -337,10 +346,9 @@ def test_the_record_of_a_call_has_the_digest_of_a_file_instead_of_its_bytes(
     digest = f"digest:sha256={hashlib.sha256(BIG).hexdigest()};bytes={len(BIG)}"
     key = {"Authorization": f"Bearer {server.owner}"}
     new = call(BIG) | {"id": "new"}
-    old = {"jsonrpc": "2.0", "id": "old", "method": "message/send", "params": {"message": {
-        "messageId": str(uuid4()), "role": "user", "parts": [
-            {"kind": "file", "file": {"bytes": b64encode(BIG).decode().replace("/", "\\/"), "name": "x"}},
-        ]}}}  # fmt: skip
+    file = {"bytes": b64encode(BIG).decode().replace("/", "\\/"), "name": "x"}
+    message = {"messageId": str(uuid4()), "role": "user", "parts": [{"kind": "file", "file": file}]}
+    old = {"jsonrpc": "2.0", "id": "old", "method": "message/send", "params": {"message": message}}
     body = json.dumps(old).replace("\\\\/", "\\/")
     assert "\\/" in body
     for member, answer in (

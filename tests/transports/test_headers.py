@@ -62,10 +62,15 @@ def test_a_reader_that_ends_lines_by_unicode_sees_whole_frames(caller: httpx.Cli
 @pytest.mark.parametrize(
     ("method", "version", "answers"),
     [
-        ("GetTask", None, "1.0"), ("tasks/get", None, "0.3"), ("tasks/get", "0.2", "0.2"), ("tasks/get", "1.0", "1.0"),
-        ("GetTask", "0.3", "0.3"), ("GetTask", "9.9", "1.0"), ("nothing", None, None),
+        ("GetTask", None, "1.0"),
+        ("tasks/get", None, "0.3"),
+        ("tasks/get", "0.2", "0.2"),
+        ("tasks/get", "1.0", "1.0"),
+        ("GetTask", "0.3", "0.3"),
+        ("GetTask", "9.9", "1.0"),
+        ("nothing", None, None),
     ],
-)  # fmt: skip
+)
 def test_an_answer_says_which_version_it_is_in(
     caller: httpx.Client, method: str, version: str | None, answers: str | None
 ) -> None:
@@ -77,12 +82,17 @@ def test_an_answer_says_which_version_it_is_in(
 @pytest.mark.parametrize(
     ("path", "asked", "answers"),
     [
-        ("/tasks/t", None, "1.0"), ("/v1/tasks/t", None, "0.3"), ("/v1/tasks/t", "0.2", "0.2"), ("/tasks", None, "1.0"),
-        ("/.well-known/agent-card.json", "1.0", "1.0"), ("/.well-known/agent-card.json", "0.3", "0.3"),
-        ("/.well-known/agent-card.json", None, "1.0, 0.3"), ("/.well-known/agent.json", None, "0.2"),
+        ("/tasks/t", None, "1.0"),
+        ("/v1/tasks/t", None, "0.3"),
+        ("/v1/tasks/t", "0.2", "0.2"),
+        ("/tasks", None, "1.0"),
+        ("/.well-known/agent-card.json", "1.0", "1.0"),
+        ("/.well-known/agent-card.json", "0.3", "0.3"),
+        ("/.well-known/agent-card.json", None, "1.0, 0.3"),
+        ("/.well-known/agent.json", None, "0.2"),
         ("/agent/authenticatedExtendedCard", None, "0.2"),
     ],
-)  # fmt: skip
+)
 def test_every_path_says_which_version_it_answers_in(
     caller: httpx.Client, path: str, asked: str | None, answers: str
 ) -> None:

@@ -125,13 +125,14 @@ def test_every_route_of_0_3_answers_at_the_root_and_for_an_agent(
         ("tasks/{task}/pushNotificationConfigs", {"parent": "tasks/OTHER", "config": HOOK}, "parent"),
         (
             "tasks/{task}/pushNotificationConfigs",
-            {"config": {"name": "tasks/OTHER/pushNotificationConfigs/c", "pushNotificationConfig": HOOK}}, "name",
+            {"config": {"name": "tasks/OTHER/pushNotificationConfigs/c", "pushNotificationConfig": HOOK}},
+            "name",
         ),
         ("task/{task}/pushNotificationConfigs", {"configId": "A", "config": HOOK | {"id": "B"}}, "configId"),
         ("tasks/{task}/pushNotificationConfigs?configId=A", {"config": HOOK | {"id": "B"}}, "configId"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_body_that_names_something_else_than_the_path_is_refused(
     client: httpx.Client, path: str, body: dict[str, Any], field: str
 ) -> None:
@@ -237,12 +238,18 @@ def test_an_agent_that_does_not_exist_is_told(client: httpx.Client, unchanged: N
 @pytest.mark.parametrize(
     ("verb", "path", "allow"),
     [
-        ("GET", "/message:send", "POST"), ("PUT", "/tasks", "GET"), ("POST", "/tasks/t", "GET"),
-        ("DELETE", "/tasks/t", "GET"), ("GET", "/tasks/t:cancel", "POST"), ("PATCH", "/tasks/t:subscribe", "GET, POST"),
-        ("OPTIONS", "/default/tasks", "GET"), ("DELETE", "/v1/tasks/t/pushNotificationConfigs", "GET, POST"),
-        ("POST", "/agents/echo/v1/card", "GET"), ("POST", "/extendedAgentCard", "GET"),
+        ("GET", "/message:send", "POST"),
+        ("PUT", "/tasks", "GET"),
+        ("POST", "/tasks/t", "GET"),
+        ("DELETE", "/tasks/t", "GET"),
+        ("GET", "/tasks/t:cancel", "POST"),
+        ("PATCH", "/tasks/t:subscribe", "GET, POST"),
+        ("OPTIONS", "/default/tasks", "GET"),
+        ("DELETE", "/v1/tasks/t/pushNotificationConfigs", "GET, POST"),
+        ("POST", "/agents/echo/v1/card", "GET"),
+        ("POST", "/extendedAgentCard", "GET"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_verb_is_told_the_right_one(
     client: httpx.Client, unchanged: None, verb: str, path: str, allow: str
 ) -> None:
@@ -254,11 +261,25 @@ def test_a_wrong_verb_is_told_the_right_one(
 
 @pytest.mark.parametrize(
     "path",
-    ["/v1", "/v1/", "/v1/nope", "/v1/tasks/a/b", "/v1/extendedAgentCard", "/tasks/a/b", "/message:nope", "/message:",
-     "/default/message:nope", "/tasks/a%2Fb", "/tasks/a/pushNotificationConfigs/b/c", "/agents/echo/tasks/a/b",
-     "/v1/tasks/a%0Ab/c", "/message:send/", "/v1/" + "x" * 8_000],
+    [
+        "/v1",
+        "/v1/",
+        "/v1/nope",
+        "/v1/tasks/a/b",
+        "/v1/extendedAgentCard",
+        "/tasks/a/b",
+        "/message:nope",
+        "/message:",
+        "/default/message:nope",
+        "/tasks/a%2Fb",
+        "/tasks/a/pushNotificationConfigs/b/c",
+        "/agents/echo/tasks/a/b",
+        "/v1/tasks/a%0Ab/c",
+        "/message:send/",
+        "/v1/" + "x" * 8_000,
+    ],
     ids=lambda path: path[:40],
-)  # fmt: skip
+)
 def test_an_unknown_path_under_a_prefix_of_rest_is_told_in_its_shape(
     client: httpx.Client, unchanged: None, path: str
 ) -> None:
@@ -286,24 +307,39 @@ def test_an_id_that_is_nobodys_is_not_found_whatever_it_looks_like(server: Serve
 @pytest.mark.parametrize(
     ("path", "field"),
     [
-        ("/tasks?pageSize=abc", "pageSize"), ("/tasks?pageSize=0", "pageSize"), ("/tasks?pageSize=101", "pageSize"),
-        ("/tasks?pageSize=", "pageSize"), ("/tasks?pageSize=1.5", "pageSize"),
+        ("/tasks?pageSize=abc", "pageSize"),
+        ("/tasks?pageSize=0", "pageSize"),
+        ("/tasks?pageSize=101", "pageSize"),
+        ("/tasks?pageSize=", "pageSize"),
+        ("/tasks?pageSize=1.5", "pageSize"),
         ("/tasks?pageSize=1&pageSize=1", "pageSize"),
-        (f"/tasks?pageSize={'9' * 5000}", "pageSize"), ("/tasks?historyLength=-1", "historyLength"),
-        ("/tasks?includeArtifacts=maybe", "includeArtifacts"), ("/tasks?status=done", "status"),
-        ("/tasks?status=99", "status"), ("/tasks?statusTimestampAfter=yesterday", "statusTimestampAfter"),
-        ("/tasks?pageToken=made%20up", "pageToken"), ("/tasks?contextId=a%00b", "contextId"),
-        ("/tasks/", "id"), ("/tasks/t?historyLength=-1", "historyLength"),
+        (f"/tasks?pageSize={'9' * 5000}", "pageSize"),
+        ("/tasks?historyLength=-1", "historyLength"),
+        ("/tasks?includeArtifacts=maybe", "includeArtifacts"),
+        ("/tasks?status=done", "status"),
+        ("/tasks?status=99", "status"),
+        ("/tasks?statusTimestampAfter=yesterday", "statusTimestampAfter"),
+        ("/tasks?pageToken=made%20up", "pageToken"),
+        ("/tasks?contextId=a%00b", "contextId"),
+        ("/tasks/", "id"),
+        ("/tasks/t?historyLength=-1", "historyLength"),
         ("/tasks/t?historyLength=x", "historyLength"),
-        ("/tasks/t?historyLength=%d9%a1", "historyLength"), ("/tasks/%00", "id"), ("/%00/tasks", "tenant"),
-        ("/tasks/t?id=u", "id"), ("/v1/tasks?limit=abc", "limit"), ("/v1/tasks?limit=0", "limit"),
-        ("/v1/tasks?limit=1&limit=2", "limit"), ("/v1/tasks?status=done", "status"),
+        ("/tasks/t?historyLength=%d9%a1", "historyLength"),
+        ("/tasks/%00", "id"),
+        ("/%00/tasks", "tenant"),
+        ("/tasks/t?id=u", "id"),
+        ("/v1/tasks?limit=abc", "limit"),
+        ("/v1/tasks?limit=0", "limit"),
+        ("/v1/tasks?limit=1&limit=2", "limit"),
+        ("/v1/tasks?status=done", "status"),
         ("/v1/tasks?cursor=x", "cursor"),
-        ("/v1/tasks/", "id"), ("/v1/tasks/t?historyLength=-1", "historyLength"),
-        ("/v1/tasks/t?historyLength=1e-3", "historyLength"), ("/tasks?" + "&".join(["a=1"] * 1_100), "query"),
+        ("/v1/tasks/", "id"),
+        ("/v1/tasks/t?historyLength=-1", "historyLength"),
+        ("/v1/tasks/t?historyLength=1e-3", "historyLength"),
+        ("/tasks?" + "&".join(["a=1"] * 1_100), "query"),
     ],
     ids=lambda value: value[:60],
-)  # fmt: skip
+)
 def test_a_bad_member_of_a_path_or_query_is_named(client: httpx.Client, unchanged: None, path: str, field: str) -> None:
     assert fields(refusal(client.get(path), 400, "INVALID_PARAMS")) == [field]
 
@@ -367,21 +403,25 @@ def test_a_body_that_is_not_json_is_refused(client: httpx.Client, unchanged: Non
 @pytest.mark.parametrize(
     ("path", "body", "field"),
     [
-        ("/message:send", {}, "message"), ("/message:send", {"message": "hi"}, "message"),
+        ("/message:send", {}, "message"),
+        ("/message:send", {"message": "hi"}, "message"),
         ("/message:send", {"message": {**PLAIN, "role": "user"}}, "message.role"),
         ("/message:send", {"message": {**PLAIN, "parts": []}}, "message.parts"),
         ("/message:send", {"message": {**PLAIN, "parts": [{"text": "a\0b"}]}}, "message.parts[0].text"),
         ("/message:stream", {"message": {**PLAIN, "messageId": 5}}, "message.messageId"),
         ("/message:send", {"message": PLAIN, "configuration": {"historyLength": -1}}, "configuration.historyLength"),
-        ("/v1/message:send", {}, "message"), ("/v1/message:send", {"message": {**KIND, "parts": []}}, "message.parts"),
+        ("/v1/message:send", {}, "message"),
+        ("/v1/message:send", {"message": {**KIND, "parts": []}}, "message.parts"),
         ("/v1/message:send", {"message": {**PROTO, "content": [{}]}}, "message.content[0]"),
         ("/v1/message:send", {"message": {**PROTO, "content": [{"text": "\0"}]}}, "message.content[0].text"),
         ("/v1/message:stream", {"message": PLAIN}, "message.content"),
-        ("/tasks/t:cancel", {"id": "u"}, "id"), ("/tasks/t:cancel", {"metadata": 5}, "metadata"),
-        ("/v1/tasks/t:cancel", {"name": "tasks/u"}, "name"), ("/v1/tasks/t:cancel", {"metadata": []}, "metadata"),
+        ("/tasks/t:cancel", {"id": "u"}, "id"),
+        ("/tasks/t:cancel", {"metadata": 5}, "metadata"),
+        ("/v1/tasks/t:cancel", {"name": "tasks/u"}, "name"),
+        ("/v1/tasks/t:cancel", {"metadata": []}, "metadata"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_bad_member_of_a_body_is_named(
     client: httpx.Client, unchanged: None, path: str, body: Any, field: str
 ) -> None:
@@ -456,11 +496,25 @@ def test_no_path_of_ours_can_be_a_tenant() -> None:
 @pytest.mark.parametrize(
     ("path", "lean"),
     [
-        ("/", True), ("/jsonrpc", True), ("/tasks/t", True), ("/v1/tasks", True), ("/message:send", True),
-        ("/acme/tasks", True), ("/acme/message:stream", True), ("/acme/extendedAgentCard", True), ("/healthz", True),
-        ("/agents/echo/acme/tasks", True), ("*", True), ("", True), ("/admin/", False), ("/admin/tasks", False),
-        ("/static/tasks/x", False), ("/acme", False), ("/acme/other", False), ("/favicon.ico", False),
+        ("/", True),
+        ("/jsonrpc", True),
+        ("/tasks/t", True),
+        ("/v1/tasks", True),
+        ("/message:send", True),
+        ("/acme/tasks", True),
+        ("/acme/message:stream", True),
+        ("/acme/extendedAgentCard", True),
+        ("/healthz", True),
+        ("/agents/echo/acme/tasks", True),
+        ("*", True),
+        ("", True),
+        ("/admin/", False),
+        ("/admin/tasks", False),
+        ("/static/tasks/x", False),
+        ("/acme", False),
+        ("/acme/other", False),
+        ("/favicon.ico", False),
     ],
-)  # fmt: skip
+)
 def test_the_lean_handler_has_the_protocols_paths(path: str, lean: bool) -> None:
     assert is_lean(path) is lean

@@ -89,7 +89,7 @@ SEND, SEND_OLD = "/message:send", "/v1/message:send"
         ("GET", "/nowhere/tasks", None, "ListTasks", "a2a-1.0"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_is_shown_is_what_was_sent(ask: Ask, verb: str, path: str, wire: Any, method: str, dialect: str) -> None:
     status, content = ask(verb, path, wire)
     (exchange,) = recorded(1)
@@ -131,13 +131,15 @@ def test_later_changes_of_a_task_do_not_change_what_was_sent(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("path", "wire"),
     [
-        ("/message:stream", new()), ("/message:stream", new(agent="replies")),
+        ("/message:stream", new()),
+        ("/message:stream", new(agent="replies")),
         ("/message:stream", new(agent="form-generator", configuration={"historyLength": 0})),
-        ("/v1/message:stream", kind("form-generator")), ("/v1/message:stream", proto("form-generator")),
+        ("/v1/message:stream", kind("form-generator")),
+        ("/v1/message:stream", proto("form-generator")),
         ("/v1/message:stream", proto("replies")),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_the_frames_of_a_stream_are_shown_as_they_were_sent(ask: Ask, path: str, wire: Any) -> None:
     _, content = ask("POST", path, wire)
     frames = [line.removeprefix("data: ") for line in content.decode().split("\n") if line.startswith("data: ")]
@@ -169,9 +171,11 @@ def test_a_call_whose_path_query_or_version_is_wrong_is_recorded_with_them(ask: 
     asked = [json.loads(exchange.body.request) for exchange in recorded(4)]
     assert [one.get("id") for one in asked] == ["t1", None, "t3", "t4"]
     assert [one.get("query") for one in asked] == [
-        {"A2A-Version": ["0.3"], "historyLength": ["2"]}, {"pageSize": ["1", "2"], "access_token": "[redacted]"},
-        {"tenant": ["acme"]}, {},
-    ]  # fmt: skip
+        {"A2A-Version": ["0.3"], "historyLength": ["2"]},
+        {"pageSize": ["1", "2"], "access_token": "[redacted]"},
+        {"tenant": ["acme"]},
+        {},
+    ]
 
 
 def test_a_call_is_found_by_the_command_and_the_ids_that_it_brought(

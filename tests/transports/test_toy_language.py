@@ -66,10 +66,18 @@ ENVELOPE = Envelope(
 # --------------------------------------------------------------------- language
 
 NAMES = {
-    "send": "task.send", "stream": "task.stream", "get": "task.get", "list": "task.list", "cancel": "task.cancel",
-    "subscribe": "task.follow", "push": "hook.add", "pushed": "hook.get", "pushes": "hook.list", "unpush": "hook.drop",
+    "send": "task.send",
+    "stream": "task.stream",
+    "get": "task.get",
+    "list": "task.list",
+    "cancel": "task.cancel",
+    "subscribe": "task.follow",
+    "push": "hook.add",
+    "pushed": "hook.get",
+    "pushes": "hook.list",
+    "unpush": "hook.drop",
     "nope": "task.nope",
-}  # fmt: skip
+}
 CODES: dict[type[Error], int] = {error: 700 + place for place, error in enumerate(errors.ALL)}
 
 
@@ -85,14 +93,17 @@ def encode_error(error: Error, code: int) -> Json:
 
 LANGUAGE = Language(
     name="toy",
-    methods={NAMES[wish]: v1_0.METHODS[name] for wish, name in NewSpeaker(door=StockDoor(), key="").names.items()
-             if wish in NAMES},
+    methods={
+        NAMES[wish]: v1_0.METHODS[name]
+        for wish, name in NewSpeaker(door=StockDoor(), key="").names.items()
+        if wish in NAMES
+    },
     codes=CODES,
     statuses={errors.Unauthenticated: 401, errors.InvalidKey: 401},
     encode_error=encode_error,
     encode_frame=v1_0.encode_frame,
     push=Push(encode=v1_0.encode_push, has=v1_0.pushes, media="application/toy+json"),
-)  # fmt: skip
+)
 ROW = Row(languages=(LANGUAGE,), choose=by_method, spelling=re.compile(r"\w+\.\w+"))
 ENDPOINT = Endpoint(name="toy", paths=("toy",), envelope=ENVELOPE, neutral=LANGUAGE, rows=(ROW,))
 urlpatterns = [*endpoint_urls([ENDPOINT]), *doors]

@@ -87,10 +87,14 @@ def test_deliveries_are_filtered_by_state(admin: Client, webhook: PushConfig, st
 def test_both_are_found_by_their_ids_and_by_the_task(admin: Client, webhook: PushConfig) -> None:
     dead = Delivery.objects.earliest("seq")
     for path, text, count in (
-        (LISTS[0], webhook.pk, 1), (LISTS[0], webhook.task_id, 1), (LISTS[1], dead.pk, 1),
-        (LISTS[1], webhook.task_id, 2), (LISTS[1], webhook.pk, 2),
-        (LISTS[0], "nothing", 0), (LISTS[1], "nothing", 0),
-    ):  # fmt: skip
+        (LISTS[0], webhook.pk, 1),
+        (LISTS[0], webhook.task_id, 1),
+        (LISTS[1], dead.pk, 1),
+        (LISTS[1], webhook.task_id, 2),
+        (LISTS[1], webhook.pk, 2),
+        (LISTS[0], "nothing", 0),
+        (LISTS[1], "nothing", 0),
+    ):
         assert admin.get(path, {"q": text}).context["cl"].result_count == count
 
 
