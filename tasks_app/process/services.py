@@ -25,7 +25,7 @@ from tasks_app.runner.doors import doors
 from tasks_app.runner.runner import runner
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.processes import process_row, trouble_sources
-from tasks_app.upkeep.retention import retention_loop
+from tasks_app.upkeep.retention import retention_routine
 from tasks_app.upkeep.sweeps import sweeper
 from tasks_app.webhooks import sender
 
@@ -52,12 +52,12 @@ def services_of(role: Role) -> list[Service]:
     shared: list[Service] = [broadcast] if settings.REDIS_URL else []
     match role:
         case "web" if settings.CELERY_BROKER_URL:
-            return [*shared, celery, census, sender, sweeper, retention_loop, doors]
+            return [*shared, celery, census, sender, sweeper, retention_routine, doors]
         case "web":
-            return [*shared, runner, local, census, sender, sweeper, retention_loop, doors]
+            return [*shared, runner, local, census, sender, sweeper, retention_routine, doors]
         case "worker":
             # With the local dispatcher its own offers reach it even while the broker is away.
-            return [*shared, celery, runner, local, sender, sweeper, retention_loop]
+            return [*shared, celery, runner, local, sender, sweeper, retention_routine]
         case "child":
             # Its deliveries are sent, and old rows deleted, by the other processes.
             return [*shared, celery, runner, local, sweeper]

@@ -1,7 +1,6 @@
-"""The loop that deletes rows past their retention time. Every process has one; one of them works at a time."""
+"""The routine that deletes rows past their retention time. Every process has one; one of them works at a time."""
 
 import logging
-import threading
 import time
 
 from django.conf import settings
@@ -11,6 +10,7 @@ from tasks_app.database.locks import Held
 from tasks_app.database.rows import on_postgres
 from tasks_app.upkeep.deletion import Deletion, release_lock, run_on_lane
 from tasks_app.upkeep.processes import clock_doubts, process_row, trouble_sources
+from tasks_app.upkeep.routine import Routine
 from tasks_app.upkeep.row_kinds import ROW_KINDS, RowKind
 
 log = logging.getLogger(__name__)
@@ -22,35 +22,17 @@ PASS_SECONDS = 600.0
 """Seconds after which a pass starts again at the oldest row, for rows that it skipped."""
 
 
-class RetentionLoop:
+class Retention(Routine):
     """The thread that deletes rows past their retention time."""
 
+    name = "retention"
+    title = "deleting"
+
     def __init__(self) -> None:
-        self.stopping = threading.Event()
-        self.thread: threading.Thread | None = None
+        super().__init__()
         self.passes = [Pass(kind) for kind in ROW_KINDS.values()]
 
-    def start(self) -> None:
-        if self.thread is not None:
-            return
-        self.stopping.clear()
-        self.thread = threading.Thread(target=self._run, name="retention", daemon=True)
-        self.thread.start()
-
-    def stop(self) -> None:
-        self.stopping.set()
-        if self.thread is not None:
-            self.thread.join(10)
-            self.thread = None
-
-    def _run(self) -> None:
-        while not self.stopping.wait(settings.A2A_SWEEP_SECONDS):
-            try:
-                self.delete_expired()
-            except Exception:
-                log.exception("deleting failed; trying again in %g s", settings.A2A_SWEEP_SECONDS)
-
-    def delete_expired(self) -> None:
+    def run_round(self) -> None:
         """Delete all rows past their time, unless the clock is in doubt or another process is deleting.
 
         The kinds take turns, a step each. A kind whose step fails waits for the next call; the others go on.
@@ -118,8 +100,8 @@ class Pass:
         return 0.0
 
 
-retention_loop = RetentionLoop()
-"""The loop of this process."""
+retention_routine = Retention()
+"""The routine of this process."""
 
 
 def troubles() -> list[str]:

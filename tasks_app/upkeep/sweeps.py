@@ -16,25 +16,28 @@ from tasks_app.hints import hints
 from tasks_app.upkeep.expiry import expire
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.processes import clock_doubts, process_row
+from tasks_app.upkeep.routine import Routine
 
 log = logging.getLogger(__name__)
 FAREWELL = 5.0
 """Seconds that the end of the process waits for the thread that deletes files."""
 
 
-class Sweeper:
+class Sweeper(Routine):
     """The thread that sweeps, one in every process.
 
     Sweeps of several processes do no harm to each other: each append is conditional on the state that it read.
     """
 
+    name = "sweeper"
+    title = "the sweep"
+
     def __init__(self) -> None:
+        super().__init__()
         self.last = 0.0
         """The end of the last sweep on the monotonic clock; 0 before the first."""
         self.judges_at: float | None = None
         """When leases are looked at again after a late sweep, on the same clock."""
-        self.stopping = threading.Event()
-        self.thread: threading.Thread | None = None
         self.deleting: threading.Thread | None = None
         """The thread that deletes files, so that a storage that hangs does not hold up the sweep."""
         self.renew: Callable[[], None] = lambda: None
@@ -46,30 +49,17 @@ class Sweeper:
         return time.monotonic() - self.last
 
     def start(self) -> None:
-        if self.thread is not None:
-            return
-        self.stopping.clear()
-        self.last = time.monotonic()
-        self.thread = threading.Thread(target=self._run, name="sweeper", daemon=True)
-        self.thread.start()
+        if self.thread is None:
+            self.last = time.monotonic()
+        super().start()
 
     def stop(self) -> None:
-        self.stopping.set()
-        if self.thread is not None:
-            self.thread.join(10)
-            self.thread = None
+        super().stop()
         if self.deleting is not None:
             self.deleting.join(FAREWELL)
             self.deleting = None
 
-    def _run(self) -> None:
-        while not self.stopping.wait(settings.A2A_SWEEP_SECONDS):
-            try:
-                self.sweep()
-            except Exception:
-                log.exception("the sweep failed; trying again in %g s", settings.A2A_SWEEP_SECONDS)
-
-    def sweep(self) -> None:
+    def run_round(self) -> None:
         """Sweep once, now."""
         with suppress(Held):  # The next sweep writes the row.
             process_row.write(recorder.lost)

@@ -13,7 +13,7 @@ from operator import or_
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from msgspec import Struct
 
-from a2a.languages import push_of
+from a2a import languages
 from tasks_app.event_log import GROWTH
 from tasks_app.event_log.moves import set_state
 from tasks_app.models import Delivery, PushConfig
@@ -38,9 +38,12 @@ class _Bounds(Struct, frozen=True):
 
 
 def whole(language: str) -> bool:
-    """Return whether bodies of the language are whole tasks."""
-    push, _ = push_of(language)
-    return push.whole_task
+    """Return whether bodies of the language are whole tasks.
+
+    The answer for a language that this process does not speak is no: deliveries in it go one by one, in order.
+    """
+    spoken = languages.SPOKEN.pushing.get(language)
+    return spoken is not None and spoken.push is not None and spoken.push.whole_task
 
 
 def step_by_step(config: PushConfig) -> bool:

@@ -25,6 +25,10 @@ from tasks_app.webhooks.schedule import TryResult, next_try, verdict
 
 LEASE = timedelta(seconds=20)
 """The length of a lease. It is longer than a try may take, so that a sender whose lease is over has ended."""
+UNSPOKEN = timedelta(seconds=10)
+"""The pause of a webhook whose next delivery is in a language that this process does not speak."""
+UNSPOKEN_REASON = "held back: its next delivery is in a language that not every process speaks"
+"""The reason for that pause, for operators."""
 COLUMNS = (
     "lease_owner",
     "lease_until",
@@ -102,15 +106,17 @@ def take(worker: str, limit: int, busy: Busy) -> list[DeliveryLease]:
         chosen = heads(configs)
         leases: list[DeliveryLease] = []
         postponed: dict[str, datetime] = {}
+        unspoken = [pk for pk, head in chosen.items() if head.spoken not in languages.SPOKEN.pushing]
         for config in configs:
-            if config.pk not in chosen:
+            if config.pk not in chosen or config.pk in unspoken:
                 continue
             if seconds := busy.sent.wait(config.owner_id, clock.now()) if busy.sent else 0.0:
                 postponed[config.pk] = now + timedelta(seconds=seconds)
             elif busy.has_room(config.owner_id, config.host):
                 leases.append(_lease_of(config, config.owner_id, chosen[config.pk], holder, until))
                 busy.add(leases[-1])
-        _hold_back(postponed)
+        _hold_back(postponed, too_much_sent())
+        _hold_back(dict.fromkeys(unspoken, now + UNSPOKEN), UNSPOKEN_REASON)
         _write(leases, [config.pk for config in configs if config.pk not in chosen], holder, now)
         supersede([chosen[lease.config] for lease in leases], now)
     return leases
@@ -127,11 +133,11 @@ def _write(leases: list[DeliveryLease], idle: list[str], holder: str, now: datet
         )
 
 
-def _hold_back(times: dict[str, datetime]) -> None:
-    """Make webhooks due later whose owners have used up their bytes for this minute."""
+def _hold_back(times: dict[str, datetime], reason: str) -> None:
+    """Make webhooks due at later times."""
     if times:
         later = Case(*(When(pk=pk, then=Value(at)) for pk, at in times.items()), output_field=DateTimeField())
-        PushConfig.objects.filter(pk__in=times).update(due_at=later, reason=too_much_sent())
+        PushConfig.objects.filter(pk__in=times).update(due_at=later, reason=reason)
 
 
 def too_much_sent() -> str:

@@ -16,7 +16,7 @@ from tasks_app.database.rows import EventRow, KeyRow, TaskRow
 from tasks_app.event_log import Append, Claim, Create, TaskRead, Want, change
 from tasks_app.ids import uuid7
 from tasks_app.models import Task as Row
-from tasks_app.upkeep.retention import RetentionLoop
+from tasks_app.upkeep.retention import Retention
 from tests.conftest import PATIENCE, Person
 
 LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
@@ -115,4 +115,4 @@ def together(number: int, work: Callable[[int], Any]) -> list[Any]:
 
 def forget() -> None:
     """Delete all that is past its time."""
-    RetentionLoop().delete_expired()
+    Retention().run_round()

@@ -468,9 +468,9 @@ def test_the_sweeper_leaves_what_somebody_holds_and_goes_on_with_the_rest(owner:
     for read in bridge.do(wish()):
         expire(read)
     with held("task", "id", ids[0]):
-        Sweeper().sweep()
+        Sweeper().run_round()
         assert dict(Task.objects.values_list("id", "state")) == {ids[0]: "working", ids[1]: "submitted"}
-    Sweeper().sweep()
+    Sweeper().run_round()
     assert set(Task.objects.values_list("state", flat=True)) == {"submitted"}
 
 

@@ -334,7 +334,7 @@ def test_a_storage_that_hangs_holds_up_no_task(owner: Person, monkeypatch: pytes
         for _ in range(3):
             bridge.do(wish(agents=("nobody",)))
             TaskRow.objects.update(lease_until=LONG_AGO, tries=0)
-            ours.sweep()
+            ours.run_round()
             assert TaskRow.objects.get().state == "submitted"
         deleting = ours.deleting
         assert deleting

@@ -34,7 +34,7 @@ from tasks_app.models import (
 from tasks_app.upkeep import deletion
 from tasks_app.upkeep.deletion import MAX_ROWS, MIN_ROWS, SQLITE_MAX_ROWS, SQLITE_MIN_ROWS, Deletion, Step
 from tasks_app.upkeep.processes import confirm_clock, process_row
-from tasks_app.upkeep.retention import LAG_LIMIT, RetentionLoop, troubles
+from tasks_app.upkeep.retention import LAG_LIMIT, Retention, troubles
 from tasks_app.upkeep.row_kinds import ROW_KINDS, Batch
 from tests.conftest import Person
 from tests.operations.rows import addition, creation, forget
@@ -171,15 +171,15 @@ def test_nothing_is_deleted_while_the_clock_is_in_doubt(owner: Person) -> None:
 def test_the_lag_of_deleting_is_measured_and_reported(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deletion, "FIRST_ROWS", 2)
     fill(owner, 5, 40 * DAY)
-    retention_loop = RetentionLoop()
-    for kind_pass in retention_loop.passes:
+    retention = Retention()
+    for kind_pass in retention.passes:
         kind_pass.begin()
         kind_pass.advance()
-    behind = {kind_pass.kind.name: round(kind_pass.lag / 86_400) for kind_pass in retention_loop.passes}
+    behind = {kind_pass.kind.name: round(kind_pass.lag / 86_400) for kind_pass in retention.passes}
     assert behind == {"keys": 39, "exchanges": 33, "deliveries": 0, "replies": 10, "tasks": 10}
     monkeypatch.setattr(process_row, "lag", LAG_LIMIT + 1)
     assert "61 s after their time" in troubles()[0]
-    retention_loop.delete_expired()
+    retention.run_round()
     assert left() == all_of(0)
     assert troubles() == []
 
@@ -187,15 +187,15 @@ def test_the_lag_of_deleting_is_measured_and_reported(owner: Person, monkeypatch
 def test_rows_passed_over_are_deleted_by_the_next_pass(owner: Person) -> None:
     fill(owner, 1, 31 * DAY, open_=True)
     fill(owner, 1, 30.5 * DAY)
-    retention_loop = RetentionLoop()
-    retention_loop.delete_expired()
+    retention = Retention()
+    retention.run_round()
     assert Task.objects.count() == 1
     complete(Task.objects.get().pk, clock.now() - 31 * DAY)
-    retention_loop.delete_expired()
+    retention.run_round()
     assert Task.objects.count() == 1, "it begins where it ended"
-    for kind_pass in retention_loop.passes:
+    for kind_pass in retention.passes:
         kind_pass.began -= 601
-    retention_loop.delete_expired()
+    retention.run_round()
     assert Task.objects.count() == 0
 
 
@@ -204,13 +204,13 @@ def test_a_kind_of_row_that_fails_holds_up_no_other(owner: Person, monkeypatch: 
         raise OperationalError("disk I/O error")
 
     fill(owner, 1, 40 * DAY)
-    retention_loop = RetentionLoop()
-    kind = retention_loop.passes[0].deletion.kind
-    retention_loop.passes[0].deletion.kind = replace(kind, delete=fail)
-    retention_loop.delete_expired()
+    retention = Retention()
+    kind = retention.passes[0].deletion.kind
+    retention.passes[0].deletion.kind = replace(kind, delete=fail)
+    retention.run_round()
     assert left() == all_of(0) | {"IdempotencyKey": 1}
-    retention_loop.passes[0].deletion.kind = kind
-    retention_loop.delete_expired()
+    retention.passes[0].deletion.kind = kind
+    retention.run_round()
     assert left() == all_of(0)
 
 

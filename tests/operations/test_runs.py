@@ -58,7 +58,7 @@ def test_a_clock_that_is_set_forward_or_a_machine_that_has_slept_costs_no_run(
         leap()
     else:
         monkeypatch.setattr(sweeper, "renew", renewed_then_leaps)
-    sweeper.sweep()
+    sweeper.run_round()
     sweeper.stop()
     row = Task.objects.get()
     assert (row.state, row.attempt) == ("working", 1)

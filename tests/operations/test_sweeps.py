@@ -47,7 +47,7 @@ def sweep_at(moment: float, swept: tuple[Sweeper, Clock, list[str]]) -> list[str
     found, time, done = swept
     time.now = moment
     done.clear()
-    found.sweep()
+    found.run_round()
     return list(done)
 
 

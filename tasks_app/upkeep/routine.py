@@ -1,0 +1,48 @@
+"""A routine: work that a thread of its own does every A2A_SWEEP_SECONDS, from the start of the process to its end."""
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+
+from django.conf import settings
+
+log = logging.getLogger(__name__)
+FAREWELL = 10.0
+"""Seconds that the end of the process waits for the round under way."""
+
+
+class Routine(ABC):
+    """The thread of a routine. A round that fails is logged, and the next one comes in its time."""
+
+    name: str
+    """The name of the thread."""
+    title: str
+    """The work, as the subject of the log line about a round that failed."""
+
+    def __init__(self) -> None:
+        self.stopping = threading.Event()
+        self.thread: threading.Thread | None = None
+
+    @abstractmethod
+    def run_round(self) -> None:
+        """Do the work once, now."""
+
+    def start(self) -> None:
+        if self.thread is not None:
+            return
+        self.stopping.clear()
+        self.thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        if self.thread is not None:
+            self.thread.join(FAREWELL)
+            self.thread = None
+
+    def _run(self) -> None:
+        while not self.stopping.wait(settings.A2A_SWEEP_SECONDS):
+            try:
+                self.run_round()
+            except Exception:
+                log.exception("%s failed; trying again in %g s", self.title, settings.A2A_SWEEP_SECONDS)
