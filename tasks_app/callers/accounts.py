@@ -146,11 +146,6 @@ class Account:
         finally:
             self.give(owner_id, kind, amount)
 
-    def holdings(self) -> list[tuple[str, int | None, int]]:
-        """Return the kind, owner and amount of everything in use, for operators."""
-        with self.lock:
-            return sorted(((kind, owner, amount) for (kind, owner), amount in self.amounts.items()), key=str)
-
     # ------------------------------------------------------ unfinished tasks
 
     @contextmanager
@@ -212,11 +207,6 @@ class Account:
             if any(number >= limit_of(group) for group, number in unfinished.items()):
                 # At a limit count again: a caller who returns after Retry-After must not be refused by an old count.
                 self.wanted.set()
-
-    def unfinished(self) -> dict[str, int]:
-        """Return the unfinished tasks by group as of the last count, for operators."""
-        with self.lock:
-            return dict(self.counted)
 
 
 class Holding:

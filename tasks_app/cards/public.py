@@ -66,12 +66,6 @@ def card_keys() -> tuple[CardKey, ...]:
     return _card_keys(settings.A2A_CARD_KEY)
 
 
-def forget() -> None:
-    """Empty the caches, after a change of settings or agents."""
-    for cache in (_own_card, _foreign_card, _own_catalogue, _foreign_catalogue, _key_set, _card_keys, _signature):
-        cache.cache_clear()
-
-
 # ------------------------------------------------------------------- bytes
 
 

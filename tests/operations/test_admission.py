@@ -25,6 +25,7 @@ from tasks_app.process.counting import census
 from tasks_app.transports.enveloped import jsonrpc
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, message, send, sent, text_of
+from tests.support.accounts import holdings
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 ASYNC = "form-coroutine"
@@ -33,7 +34,7 @@ ASYNC = "form-coroutine"
 async def holds(account: Account, *expected: tuple[str, str, int]) -> None:
     """Wait until this is what the account holds."""
     async with asyncio.timeout(PATIENCE):
-        while account.holdings() != list(expected):  # noqa: ASYNC110  # an account tells nobody
+        while holdings(account) != list(expected):  # noqa: ASYNC110  # an account tells nobody
             await asyncio.sleep(0.005)
 
 
@@ -97,7 +98,7 @@ def test_what_is_counted_is_what_is_in_the_database(account: Account, owner: Per
     Task.objects.filter(pk=tasks[0]).update(state="working")
     census.count()
     mine, theirs = (f"owner:{person.caller.owner_id}" for person in (owner, colleague))
-    assert account.unfinished() == {mine: 3, theirs: 1, f"agent:{ASYNC}": 3, "agent:form-function": 1, "all": 4}
+    assert dict(account.counted) == {mine: 3, theirs: 1, f"agent:{ASYNC}": 3, "agent:form-function": 1, "all": 4}
     Task.objects.filter(pk=tasks[0]).update(state="submitted")
     ask(owner, CancelTask(id=tasks[0]))
     with pytest.raises(RateLimited):
@@ -183,7 +184,7 @@ async def test_a_stream_beyond_the_cap_makes_no_task(
     await holds(account, ("streams", colleague.caller.owner_id, 1))  # the loop ends what nobody reads
     # A response that nobody reads is given back with its stream.
     del theirs
-    assert account.holdings() == []
+    assert holdings(account) == []
 
 
 async def test_the_large_beginning_of_a_subscription_counts_until_it_is_sent(
@@ -214,7 +215,7 @@ async def test_a_stream_that_is_refused_gives_its_place_back_at_once(account: Ac
     try:
         for _ in range(3):
             assert b"TASK_NOT_FOUND" in (await jsonrpc(post(owner, "/", wire))).content  # type: ignore[attr-defined]
-        assert account.holdings() == []
+        assert holdings(account) == []
     finally:
         gc.enable()
 
@@ -224,7 +225,7 @@ def test_the_census_follows_what_is_made_and_ended(owner: Person) -> None:
     from tasks_app.callers.accounts import account
 
     def known() -> int:
-        return account.unfinished().get(f"owner:{owner.caller.owner_id}", 0)
+        return account.counted.get(f"owner:{owner.caller.owner_id}", 0)
 
     assert PATIENCE > 2
     task = sent(owner, "hello", "waits", return_immediately=True)

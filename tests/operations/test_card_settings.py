@@ -9,9 +9,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from a2a.signatures import ALGORITHMS, new_key, read_keys
-from tasks_app.cards import public as cards
 from tasks_app.checks import check_card_addresses, check_card_key, check_default_card
 from tests.faults.nodes import manage
+from tests.support.cached_cards import forget_cards
 
 pytestmark = pytest.mark.django_db
 SECRET = new_key()
@@ -19,9 +19,9 @@ SECRET = new_key()
 
 @pytest.fixture(autouse=True)
 def _afresh() -> Iterator[None]:
-    cards.forget()
+    forget_cards()
     yield
-    cards.forget()
+    forget_cards()
 
 
 def cardkey(*words: str) -> str:

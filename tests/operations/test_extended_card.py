@@ -14,6 +14,7 @@ from a2a.types import Skill
 from tasks_app.cards import public as cards
 from tests.conftest import Person, person
 from tests.operations.asking import ask
+from tests.support.cached_cards import forget_cards
 from tests.transports.test_cards import urls
 
 pytestmark = pytest.mark.django_db
@@ -101,12 +102,12 @@ def test_it_is_not_signed_for_an_address_that_may_be_made_up(settings: Any, owne
 
 
 def test_the_public_card_stays_as_it_is(reader: Person) -> None:
-    cards.forget()
+    forget_cards()
     page = cards.public_card("echo", ADDRESS, v1_0.encode_card, whole=True)
     assert page
     extended(reader)
     assert cards.public_card("echo", ADDRESS, v1_0.encode_card, whole=True) == page
-    cards.forget()
+    forget_cards()
 
 
 # --------------------------------------------------------- what is declared

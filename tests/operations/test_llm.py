@@ -24,11 +24,11 @@ from a2a.requests import CancelTask, GetTask
 from a2a.types import Part, Task
 from tasks_app import clock, models
 from tasks_app.agents import examples, llm
-from tasks_app.cards.public import forget
 from tasks_app.checks import check_llm
 from tasks_app.runner.runner import runner
 from tests.conftest import PATIENCE, ROOT, Person, until
 from tests.operations.asking import ask, message, send, sent, shown, text_of, words
+from tests.support.cached_cards import forget_cards
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 KEY = "sk-the-key-that-nobody-may-see"
@@ -556,10 +556,10 @@ def test_an_answer_that_breaks_off_keeps_what_came_and_fails(
 def cards() -> tuple[int, str]:
     """The status of the agent's own card, and the card of the default agent."""
     client = Client()
-    forget()  # Outside of tests agents do not change while the process lives.
+    forget_cards()  # Outside of tests agents do not change while the process lives.
     own = client.get("/agents/llm/.well-known/agent-card.json").status_code
     whole = client.get("/.well-known/agent-card.json").content.decode()
-    forget()
+    forget_cards()
     return own, whole
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tasks_app.callers.access import revoke
-from tasks_app.cards import public as cards
 from tasks_app.models import ApiKey, PushConfig
 from tests.conftest import Person
+from tests.support.cached_cards import forget_cards
 from tests.support.story import StockDoor
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
@@ -61,9 +61,9 @@ def off(settings: Any) -> Iterator[None]:
         assert getattr(settings, name), "it is on unless an operator says otherwise"
         setattr(settings, name, False)
     settings.A2A_OUTBOUND_LOOPBACK = True
-    cards.forget()
+    forget_cards()
     yield
-    cards.forget()
+    forget_cards()
 
 
 def asked(method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:

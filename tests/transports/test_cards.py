@@ -15,6 +15,7 @@ from a2a.signatures import new_key, read_keys, verify
 from tasks_app.cards import public as cards
 from tasks_app.cards.public import _foreign_card, _own_card
 from tests.conftest import Person, Server
+from tests.support.cached_cards import forget_cards
 from tests.support.story import Door, LiveDoor, StockDoor
 
 CARD = "/.well-known/agent-card.json"
@@ -45,9 +46,9 @@ def door(request: pytest.FixtureRequest) -> Door:
 
 @pytest.fixture(autouse=True)
 def _afresh() -> Iterator[None]:
-    cards.forget()
+    forget_cards()
     yield
-    cards.forget()
+    forget_cards()
 
 
 @pytest.fixture
@@ -195,7 +196,7 @@ def test_a_card_says_which_scopes_are_needed_and_that_there_is_more_to_see(card:
 
 def test_the_operator_adds_who_runs_it(card: Callable[..., Any]) -> None:
     assert not {"provider", "documentationUrl", "iconUrl"} & set(card())
-    cards.forget()
+    forget_cards()
     found = card(
         A2A_PROVIDER="Söhne",
         A2A_PROVIDER_URL="https://x.example",
@@ -335,7 +336,7 @@ def test_without_a_key_nothing_is_signed_and_the_set_of_keys_is_empty(door: Door
 @pytest.mark.parametrize("path", [CARD, "/agents/story" + CARD])
 def test_every_card_but_that_of_0_2_is_signed_for_the_published_keys(card: Callable[..., Any], path: str) -> None:
     bare = {version: card(path, version=version) for version in ("1.0", "0.3", "0.2", "")}
-    cards.forget()
+    forget_cards()
     keys = card(KEY_SET, A2A_CARD_KEY=PEM + new_key("EdDSA"))
     assert [key["alg"] for key in keys["keys"]] == ["ES256", "EdDSA"]
     for version in ("1.0", "0.3"):
@@ -356,12 +357,12 @@ def test_every_card_but_that_of_0_2_is_signed_for_the_published_keys(card: Calla
 def test_a_signed_card_keeps_its_tag_from_process_to_process_and_a_new_key_changes_it(settings: Any) -> None:
     settings.A2A_CARD_KEY = PEM
     first = got(StockDoor(), CARD, **{"A2A-Version": "1.0"})
-    cards.forget()
+    forget_cards()
     second = got(StockDoor(), CARD, **{"A2A-Version": "1.0"})
     assert first[2] != second[2]  # ECDSA never signs twice alike.
     assert first[1]["etag"] == second[1]["etag"]
     settings.A2A_CARD_KEY = new_key() + PEM
-    cards.forget()
+    forget_cards()
     status, told, _ = got(StockDoor(), CARD, **{"A2A-Version": "1.0", "If-None-Match": first[1]["etag"]})
     assert (status, told["etag"] != first[1]["etag"]) == (200, True)
 

@@ -19,6 +19,7 @@ from tasks_app.transports import bodies, handling, receiving
 from tasks_app.transports.bodies import SMALL, STRANGERS, Gone, Intake, strangers
 from tasks_app.transports.http import Refusal
 from tests.conftest import NO_TLS, PATIENCE, Server
+from tests.support.accounts import holdings
 from tests.transports.test_bad_input import call, refusal
 from tests.transports.test_connections import head, received, status, wire
 
@@ -121,7 +122,7 @@ def _account_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def held() -> dict[int | None, int]:
-    return {owner: amount for kind, owner, amount in bodies.account.holdings() if kind == "bodies"}
+    return {owner: amount for kind, owner, amount in holdings(bodies.account) if kind == "bodies"}
 
 
 async def test_a_small_body_that_comes_at_once_is_in_no_account() -> None:

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from a2a import languages
 from a2a.dialects import v1_0
 from a2a.languages import DIALECTS, Languages
-from tasks_app.cards.public import forget
 from tasks_app.exchanges.responses import response_text
 from tests.conftest import Person
+from tests.support.cached_cards import forget_cards
 from tests.support.chapters import CHAPTERS, Chapter
 from tests.support.rest_story import RestSpeaker
 from tests.support.story import Json, NewSpeaker, Speaker, StockDoor, cast
@@ -28,7 +28,7 @@ DIALECT = replace(v1_0.DIALECT, name="a2a-1.1", version="1.1")
 @pytest.fixture(autouse=True)
 def spoken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(languages, "SPOKEN", Languages((DIALECT, *DIALECTS)))
-    forget()
+    forget_cards()
 
 
 @dataclass(kw_only=True)

@@ -24,6 +24,7 @@ from tasks_app.transports import waiting
 from tasks_app.transports.waiting import Unfinished
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask
+from tests.support.accounts import holdings
 from tests.support.agents import GEO
 from tests.support.story import StockDoor
 
@@ -124,11 +125,11 @@ def test_headers_go_out_then_spaces_then_the_finished_task(owner: Person, wire: 
             assert late.headers["cache-control"] == "no-store, no-transform"
             assert "content-length" not in late.headers
             assert [await anext(late.chunks) for _ in range(3)] == [b" "] * 3
-            assert account.holdings() == [("waits", owner.caller.owner_id, 1)]
+            assert holdings(account) == [("waits", owner.caller.owner_id, 1)]
             await stop(owner, await until(Task.objects.first))
             body = await late.rest()
         assert wire.task(body)["status"]["state"] in {"TASK_STATE_COMPLETED", "completed"}
-        assert account.holdings() == []
+        assert holdings(account) == []
 
     asyncio.run(story())
     row = recorded()
@@ -175,7 +176,7 @@ def test_a_client_that_leaves_ends_its_wait_and_not_its_task(owner: Person) -> N
     async def story() -> None:
         async with post(owner, RPC, RPC.call("go")) as late:
             assert await anext(late.chunks) == b" "
-        await until(lambda: not account.holdings() and not readers.waiting)
+        await until(lambda: not holdings(account) and not readers.waiting)
 
     asyncio.run(story())
     row, task = recorded(), Task.objects.get()
@@ -199,7 +200,7 @@ def broken(person: Person, wire: Wire, hurt: Callable[[], Awaitable[Any]]) -> Ex
     asyncio.run(story())
     row = recorded()
     assert (row.outcome, row.http_status, row.response_bytes) == ("broken", 200, 0)
-    assert account.holdings() == []
+    assert holdings(account) == []
     return row
 
 
@@ -438,8 +439,8 @@ def test_a_client_that_leaves_a_batch_ends_its_waits(owner: Person) -> None:
     async def story() -> None:
         async with post(owner, RPC, [RPC.call("go", "a"), RPC.call("go", "b")]) as late:
             assert await anext(late.chunks) == b" "
-            await until(lambda: account.holdings() == [("waits", owner.caller.owner_id, 2)])
-        await until(lambda: not account.holdings() and not readers.waiting)
+            await until(lambda: holdings(account) == [("waits", owner.caller.owner_id, 2)])
+        await until(lambda: not holdings(account) and not readers.waiting)
 
     asyncio.run(story())
     recorder.drain(PATIENCE)
