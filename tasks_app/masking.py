@@ -6,6 +6,7 @@ other match can begin inside of it.
 
 import logging
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 MASK = "[redacted]"
@@ -124,6 +125,9 @@ _BEARER = r"(?i:bearer)[ \t]{1,9}(?:[\w.~+/=-]{24,}+|(?=[A-Za-z_.~+/=-]{0,23}[0-
 _KEY_BLOCK = r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY-----[^-]*+(?:-----END [A-Z0-9 ]{0,30}PRIVATE KEY-----)?"
 _USER = r"(?<=://)[^\s/?#\"]+(?=@)"
 _BY_VALUE = re.compile(rf"(?<![\w-])(?:{'|'.join(_VALUES)}|{_BEARER})|{_KEY_BLOCK}|{_USER}")
+WINDOW, OVERLAP = 16_384, 2_048
+"""Characters that are searched at once, and of those the ones that are searched again with the next. Python runs no
+other thread during a search. A secret is found wherever it is if its first OVERLAP characters show what it is."""
 # The pattern matches any name, and code decides whether it is secret. A pattern with all secret names would be tried at
 # every place of a long text, and delay other callers.
 _IN_QUERY = re.compile(r"[?&]([\w-]{1,96}+)=(?=[^&#\s\"])")
@@ -135,7 +139,34 @@ _QUERY_NAMES = frozenset({"key", "sig", "signature"})
 def mask_values(text: str) -> str:
     """Mask the parts of a text that are secrets anywhere: keys and tokens, and the user and secret query values of
     URLs."""
-    return _mask_query(_BY_VALUE.sub(MASK, text))
+    parts, place = [], 0
+    for found in _matches(_BY_VALUE, text):
+        parts += [text[place : found.start()], MASK]
+        place = found.end()
+    return _mask_query("".join(parts) + text[place:] if parts else text)
+
+
+def _matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern like finditer(), but search a long text window by window."""
+    if len(text) <= WINDOW:
+        yield from pattern.finditer(text)
+        return
+    place = 0
+    while place < len(text):
+        end = place + WINDOW
+        found = pattern.search(text, place, end)
+        if found is not None and found.end() > end - OVERLAP:
+            # The end of the window may have cut it, or made it one.
+            place = found.start()
+            found = pattern.match(text, place)
+            if found is None:
+                place += 1
+                continue
+        if found is None:
+            place = end - OVERLAP if end < len(text) else len(text)
+        else:
+            yield found
+            place = max(found.end(), place + 1)
 
 
 _ORDINARY_ID = re.compile(r"(?:ctx-)?[0-9a-f]{8}-[0-9a-f-]{27}")
@@ -151,7 +182,7 @@ def mask_id(text: str) -> str:
 def _mask_query(text: str) -> str:
     """Mask the values of secret names in queries. A query may contain another one in a value."""
     parts, place = [], 0
-    for name in _IN_QUERY.finditer(text):
+    for name in _matches(_IN_QUERY, text):
         if name.start() >= place and _is_secret_in_query(name[1]):
             parts += [text[place : name.end()], MASK]
             value = _QUERY_VALUE.match(text, name.end())

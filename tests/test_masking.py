@@ -8,7 +8,7 @@ import pytest
 
 from tasks_app.database.rows import RunRow
 from tasks_app.exchanges.redaction import redacted
-from tasks_app.masking import MASK, TRACE_CHARACTERS, Line, is_secret_name, mask_id, mask_text, mask_trace, site
+from tasks_app.masking import MASK, TRACE_CHARACTERS, WINDOW, Line, is_secret_name, mask_id, mask_text, mask_trace, site
 from tasks_app.masking import mask_values as masked
 
 SECRETS = """
@@ -191,6 +191,18 @@ def test_the_addresses_of_webhooks_are_recorded_as_their_sites() -> None:
     for method in ("CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"):
         assert "hunter2" not in redacted(json.dumps({"method": method, "params": {"url": url}}).encode())
     assert "hunter2" not in redacted(json.dumps({"result": {"configs": [{"url": url}]}}).encode(), webhooks=True)
+
+
+@pytest.mark.parametrize("value", [*VALUES, "https://me:hunter2@example.org/?token=hunter2&a=1"])
+def test_a_secret_in_a_long_text_is_masked_wherever_a_window_ends(value: str) -> None:
+    for place in range(WINDOW - len(value) - 1, WINDOW + 2):
+        text = f"{' ' * place}{value} {' ' * WINDOW}{value}"
+        shown = masked(value)
+        assert masked(text) == f"{' ' * place}{shown} {' ' * WINDOW}{shown}"
+    long = f"tdk_{'a' * 3 * WINDOW}"
+    assert masked(f"{' ' * (WINDOW - 30)}{long} end") == f"{' ' * (WINDOW - 30)}{MASK} end"
+    plain = f"{' ' * (WINDOW - 20)}AKIAABCDEFGHIJKLMNOPQRS{' ' * WINDOW}"
+    assert masked(plain) == plain
 
 
 # Each begins something that is searched for, so that a search which goes back at each of them is quadratic.

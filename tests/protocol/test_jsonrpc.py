@@ -11,7 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from a2a.envelopes import BadMember, Member
-from a2a.envelopes.body import MAX_DEPTH, MAX_NODES, holds_nul, nul_in, read_json
+from a2a.envelopes.body import MAX_DEPTH, MAX_NODES, WINDOW, holds_nul, nul_in, read_json
 from a2a.envelopes.jsonrpc import ENVELOPE, MAX_BATCH, failure, parse
 from a2a.errors import InvalidRequest, ParseError
 from a2a.languages import NEUTRAL
@@ -194,6 +194,14 @@ def test_wide_json_is_not_deep() -> None:
 
 def test_brackets_in_strings_are_not_depth() -> None:
     assert read_json(b'"' + b"[" * 1_000 + b'"') == "[" * 1_000
+
+
+def test_brackets_in_long_strings_are_not_depth_wherever_a_window_ends() -> None:
+    for place in range(WINDOW - 8, WINDOW + 2):
+        text = "a" * place + '\\"[' * 100 + "\\" * 7 + '"' + "[" * 100
+        assert read_json(json.dumps([text]).encode()) == [text]
+        with pytest.raises(InvalidRequest, match="Request payload"):
+            read_json(json.dumps([text]).encode().replace(b"]", b"," + b"[" * 65 + b"]" * 66))
 
 
 NUL = {
