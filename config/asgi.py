@@ -10,10 +10,12 @@ stock = get_asgi_application()
 
 from django.conf import settings  # noqa: E402
 
-from tasks_app.asgi.application import Application  # noqa: E402  # needs Django set up
+from tasks_app.asgi.application import App, Application, Http  # noqa: E402  # needs Django set up
 from tasks_app.asgi.handler import LeanHandler  # noqa: E402
 from tasks_app.transports.call_log import CallLog  # noqa: E402
 
-application: Application | CallLog = Application(LeanHandler(), stock)
+http: App = Http(LeanHandler(), stock)
 if settings.A2A_LOG_CALLS:
-    application = CallLog(application)
+    http = CallLog(http)
+application = Application({"http": http})
+"""The doors of this server by the types of ASGI scopes. A further one is a row."""

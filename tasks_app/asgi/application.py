@@ -1,6 +1,6 @@
-"""The ASGI application. The protocol's paths go through the lean handler, all others through Django's own."""
+"""The ASGI application: a door for each kind of connection. The door for HTTP has two handlers, chosen by the path."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from django.conf import settings
@@ -16,11 +16,11 @@ App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
 
 class Application:
-    """Chooses the handler of a request, and starts the background services under any ASGI server."""
+    """Gives each connection to its door, and starts the background services under any ASGI server."""
 
-    def __init__(self, lean: App, stock: App) -> None:
-        self.lean = lean
-        self.stock = stock
+    def __init__(self, doors: Mapping[str, App]) -> None:
+        self.doors = doors
+        """The doors by the types of ASGI scopes, such as `http` and `websocket`."""
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -28,7 +28,21 @@ class Application:
             return
         # Daphne has no lifespan messages. After the first call this costs next to nothing.
         services.start()
-        await (self.lean if is_lean(scope["path"]) else self._serve_page)(scope, receive, send)
+        door = self.doors.get(scope["type"])
+        if door is None:
+            raise ValueError(f"no door for {scope['type']}: config/asgi.py lists the doors")
+        await door(scope, receive, send)
+
+
+class Http:
+    """The door for HTTP: the protocol's paths go through the lean handler, all others through Django's own."""
+
+    def __init__(self, lean: App, stock: App) -> None:
+        self.lean = lean
+        self.stock = stock
+
+    def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> Awaitable[None]:
+        return (self.lean if is_lean(scope["path"]) else self._serve_page)(scope, receive, send)
 
     async def _serve_page(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Read the body within the limits, then call Django's own handler.

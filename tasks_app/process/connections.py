@@ -2,17 +2,16 @@
 connections."""
 
 import asyncio
-import fcntl
 import resource
 import socket
-import termios
-from array import array
 from http import HTTPStatus
 from typing import Any
 
 import httptools
 from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from tasks_app.process.progress import Progress
 
 HEAD_BYTES = 32_768
 """The limit for the head of a request, and again for its trailers."""
@@ -22,8 +21,6 @@ MAX_PIPELINE = 64
 """Requests that may wait on a connection for the answer of an earlier one."""
 TINY_BYTES, MAX_TINY = 16, 1_024
 """The size below which a piece of a body is tiny, and the tiny pieces of a body. Each costs as much as a large one."""
-MIN_PROGRESS = 16_384
-"""Bytes that a reader must take within A2A_WRITE_SECONDS while more wait for it."""
 LINGER_BYTES, LINGER_SECONDS = 1_000_000, 1.0
 """The rest that a refused client may still send. Many clients read the answer only when they have sent all."""
 DESCRIPTORS = 0.8
@@ -80,10 +77,8 @@ class Connection(HttpToolsProtocol):
     """Tiny pieces of the current body."""
     current: RequestResponseCycle | None = None
     """The request that is being answered. uvicorn's `cycle` is the request that came last."""
-    progress: tuple[float, int] | None = None
-    """The time of the last look at a slow reader, and the bytes left to write then; None for a reader that keeps up."""
-    kernel_progress: tuple[float, int] | None = None
-    """Like `progress`, for an answer that is wholly in the kernel: the time, and the bytes not acknowledged then."""
+    progress: Progress
+    """The progress of its reader."""
     extensions: Any = None
     """The ASGI extensions of each request of this connection."""
     complete: Any = None
@@ -97,6 +92,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self.progress = Progress(transport)
         # The event loop reads all that the kernel holds of a connection at once, by default up to 256 kB.
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         self.head_since = self.loop.time()
@@ -121,18 +117,31 @@ class Connection(HttpToolsProtocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        _idle.pop(self, None)
-        self.pending = b""
-        for extensions in (self.extensions, self.complete):
-            extensions.clear()  # Break the reference cycle, so that the connection is freed now.
-        if self.timer is not None:
-            self.timer.cancel()
+        self._release()
         # uvicorn tells only the last request that its client has left. Tell the others too.
         for cycle in [self.current, *(cycle for cycle, _ in self.pipeline)]:
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
                 cycle.message_event.set()
         super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection over to the protocol of sockets."""
+        if self.current is not None and not self.current.response_complete:
+            # The answer to the request before would be written into the socket.
+            self.transport.close()
+            return
+        self._release()
+        super().handle_websocket_upgrade()
+
+    def _release(self) -> None:
+        """End all that keeps this object alive: it has no connection any more, which is lost or of another protocol."""
+        _idle.pop(self, None)
+        self.pending = b""
+        for extensions in (self.extensions, self.complete):
+            extensions.clear()  # Break the reference cycle, so that the connection is freed now.
+        if self.timer is not None:
+            self.timer.cancel()
 
     # ------------------------------------------------------------------ what arrives
 
@@ -157,6 +166,9 @@ class Connection(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
+            if self._should_upgrade():
+                self.handle_websocket_upgrade()
+                return
             self._unsupported_upgrade_warning()
         except httptools.HttpParserError as error:
             cause = error.__context__
@@ -282,11 +294,11 @@ class Connection(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self.progress = self.loop.time(), self.transport.get_write_buffer_size()
+        self.progress.pause(self.loop.time())
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self.progress = None
+        self.progress.resume()
 
     def _set_timer(self) -> None:
         """Set the timer that checks all deadlines of this connection.
@@ -298,7 +310,7 @@ class Connection(HttpToolsProtocol):
 
     def _check_progress(self) -> None:
         now = self.loop.time()
-        if self._is_too_slow(now) or self._is_unacknowledged(now):
+        if self.progress.is_too_slow(now) or self.progress.is_unacknowledged(now, idle=self in _idle):
             self.transport.abort()
             return
         # A head whose rest is in `pending` waits for us, not for its client.
@@ -306,50 +318,6 @@ class Connection(HttpToolsProtocol):
         if late and not self.pending:
             self.transport.close()
         self._set_timer()
-
-    def _is_too_slow(self, now: float) -> bool:
-        """Return whether the reader took less than MIN_PROGRESS bytes within A2A_WRITE_SECONDS.
-
-        Only a paused or closing connection gets no further bytes, so that the bytes left show what the reader took.
-        """
-        if self.progress is None:
-            if self.transport.is_closing():
-                self.progress = now, self.transport.get_write_buffer_size()
-            return False
-        began, left = self.progress
-        if now - began < settings.A2A_WRITE_SECONDS:
-            return False
-        remaining = self.transport.get_write_buffer_size()
-        self.progress = now, remaining
-        return left - remaining < MIN_PROGRESS
-
-    def _is_unacknowledged(self, now: float) -> bool:
-        """Return whether the reader took less than MIN_PROGRESS bytes of an answer that is wholly in the kernel.
-
-        The kernel holds megabytes. To the server such a connection is idle, and idle connections may stay for long.
-        """
-        queued = _count_unacknowledged(self.transport) if self in _idle else 0
-        if not queued:
-            self.kernel_progress = None
-            return False
-        if self.kernel_progress is None:
-            self.kernel_progress = now, queued
-            return False
-        began, left = self.kernel_progress
-        if now - began < settings.A2A_WRITE_SECONDS:
-            return False
-        self.kernel_progress = now, queued
-        return left - queued < MIN_PROGRESS
-
-
-def _count_unacknowledged(transport: Any) -> int:
-    """Return the bytes that the kernel has sent or queued and the client has not acknowledged; 0 if it cannot tell."""
-    answer = array("i", [0])
-    try:
-        fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, answer)
-    except OSError:
-        return 0
-    return answer[0]
 
 
 def _too_large() -> str:

@@ -41,23 +41,7 @@ class Server(uvicorn.Server):
 def serve(on_ready: Callable[[], None] | None = None) -> int:
     """Serve until a signal, then end the process within the grace, even with open streams. Return 1 if it could not
     listen."""
-    application = import_string(settings.ASGI_APPLICATION)
-    config = uvicorn.Config(
-        application,
-        host=settings.HOST,
-        port=settings.PORT,
-        http=Connection,
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        backlog=4096,
-        timeout_graceful_shutdown=2,
-        timeout_keep_alive=settings.A2A_KEEP_ALIVE_SECONDS,
-        loop="uvloop",
-    )
+    config = config_of(import_string(settings.ASGI_APPLICATION))
     server = Server(config)
     server.on_ready = on_ready
     # uvicorn calls sys.exit() when it cannot listen. The command that called us reports why.
@@ -70,6 +54,28 @@ def serve(on_ready: Callable[[], None] | None = None) -> int:
     sys.stdout.flush()
     logging.shutdown()
     os._exit(runner.exit_code)
+
+
+def config_of(application: Any) -> uvicorn.Config:
+    """Return the configuration of the server for an application, with sockets if it has a door for them."""
+    return uvicorn.Config(
+        application,
+        host=settings.HOST,
+        port=settings.PORT,
+        http=Connection,
+        ws="tasks_app.process.sockets:Socket" if "websocket" in application.doors else "none",
+        ws_max_size=settings.A2A_BODY_BYTES,
+        ws_per_message_deflate=False,  # An attacker could have a few bytes unpacked into megabytes.
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=4096,
+        timeout_graceful_shutdown=2,
+        timeout_keep_alive=settings.A2A_KEEP_ALIVE_SECONDS,
+        loop="uvloop",
+    )
 
 
 def cut_slow_readers(server: uvicorn.Server) -> None:

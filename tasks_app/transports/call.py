@@ -108,6 +108,11 @@ class Reply(Struct, kw_only=True):
     headers: dict[str, str] = {}
     """Headers of this answer: its version, and the extensions that it was made with."""
 
+    def release(self) -> None:
+        """Take a large payload out of the account of its caller. A door does this when it is sent, or cannot be."""
+        if self.holding:
+            self.holding.release()
+
 
 def fault(exchange: OpenExchange, cause: Exception) -> Error:
     """Return the error that a caller gets for a fault; log the cause. A database that is away may be back soon.

@@ -17,15 +17,12 @@ App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
 
 class CallLog:
-    """An ASGI application around another."""
+    """An ASGI application around another, which serves HTTP."""
 
     def __init__(self, app: App) -> None:
         self.app = app
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
         began, call = time.perf_counter(), _Call()
 
         async def received() -> Any:

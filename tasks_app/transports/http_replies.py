@@ -16,7 +16,6 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
 from a2a import sse
-from tasks_app.callers.accounts import Holding
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.call import Call, Reply
 from tasks_app.transports.compression import compressed
@@ -54,7 +53,8 @@ def _single(request: HttpRequest, call: Call, reply: Reply) -> HttpResponseBase:
     response = answer(reply.payload, request_id, reply.status, media, headers)
     if reply.error is not None:
         add_headers(response, reply.error)
-    _release_after(response, reply.holding)
+    if reply.holding:
+        _release_after(response, reply)
     return response
 
 
@@ -75,8 +75,7 @@ async def _batch(batch: Batch) -> HttpResponseBase:
         # Its status is 200 whatever the members are answered.
         return _late(spaced(batch.payload), batch.request_id, batch.media, batch.headers)
     response = answer(await batch.payload(), batch.request_id, media=batch.media, headers=batch.headers)
-    for reply in batch.work.result():
-        _release_after(response, reply.holding)
+    _release_after(response, batch)
     return response
 
 
@@ -86,10 +85,9 @@ def _late(pieces: AsyncIterator[bytes], request_id: str, media: str, headers: di
     return StreamingHttpResponse(pieces, content_type=media, headers=early)
 
 
-def _release_after(response: HttpResponseBase, holding: Holding | None) -> None:
+def _release_after(response: HttpResponseBase, reply: Reply | Batch) -> None:
     """Take a large answer out of its caller's account when the response is closed."""
-    if holding:
-        response._resource_closers.append(holding.release)  # type: ignore[attr-defined]  # Django has it
+    response._resource_closers.append(reply.release)  # type: ignore[attr-defined]  # Django has it
 
 
 def _stream_headers(reply: Reply) -> dict[str, str]:

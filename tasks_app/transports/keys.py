@@ -10,7 +10,7 @@ from tasks_app.database.bridge import bridge
 TRUSTED_SECONDS = 1.0
 """How long a key that was looked up is trusted: a revoked one works no longer than this."""
 KEY_SECONDS = 15.0
-"""Seconds between two looks whether the key of an open stream, or of a call that waits, is revoked."""
+"""Seconds between two checks of the key of an open stream, of a call that waits, or of a connection that stays."""
 LONGEST_KEY = 512
 MAX_CACHED = 10_000
 
@@ -34,3 +34,8 @@ async def authenticate(key: str, left: Callable[[], Awaitable[None]] | None = No
         _cache.clear()
     _cache[key] = (now + TRUSTED_SECONDS, caller)
     return caller
+
+
+async def is_valid(key: tuple[str, ...]) -> bool:
+    """Return whether a key, given by its digests, is still valid. Raises errors of the database."""
+    return await bridge.ask(FindCaller(key)) is not None

@@ -14,9 +14,7 @@ from a2a.files import MARK
 from a2a.language import Language
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message
-from tasks_app.callers.access import FindCaller
 from tasks_app.callers.accounts import Holding
-from tasks_app.database.bridge import bridge
 from tasks_app.event_log.readers import Reader, readers
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
@@ -24,7 +22,7 @@ from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Follow
 from tasks_app.transports.call import fault
-from tasks_app.transports.keys import KEY_SECONDS
+from tasks_app.transports.keys import KEY_SECONDS, is_valid
 
 
 def size_of_task(task: TaskDocument) -> int:
@@ -129,7 +127,7 @@ class Stream:
         while True:
             if clock() > due:
                 due = clock() + KEY_SECONDS
-                if await bridge.ask(FindCaller(self.key)) is None:
+                if not await is_valid(self.key):
                     self.end = End.REVOKED
                     return
             events = await reader.page()

@@ -11,16 +11,14 @@ from a2a.envelopes import Wrapping
 from a2a.errors import Error, Unauthenticated
 from a2a.files import MARK
 from a2a.language import Language
-from tasks_app.callers.access import FindCaller
 from tasks_app.callers.accounts import Holding
-from tasks_app.database.bridge import bridge
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Context, Wait, wait_on
 from tasks_app.transports.call import fault
-from tasks_app.transports.keys import KEY_SECONDS
+from tasks_app.transports.keys import KEY_SECONDS, is_valid
 from tasks_app.transports.streams import size_of_task
 
 
@@ -73,7 +71,7 @@ class LateAnswer:
             result = await wait_on(self.wait, self.context)
             # Also before the answer: the key was good seconds ago. While the database is away this look is left out.
             with contextlib.suppress(OperationalError, InterfaceError):
-                if await bridge.ask(FindCaller(self.key)) is None:
+                if not await is_valid(self.key):
                     raise Unauthenticated
             if not isinstance(result, Wait):
                 return result
