@@ -14,7 +14,7 @@ from a2a.envelopes import bare
 from a2a.envelopes.bare import NoSuchVerb, Place, form, params_of
 from a2a.errors import InvalidParams, MethodNotFound, entry
 from a2a.language import Language, Rest
-from a2a.languages import SPOKEN, WORDS
+from a2a.languages import SPOKEN
 from a2a.requests import SubscribeToTask
 from tests.protocol.speaking import OLD_REST, REST, member
 
@@ -71,7 +71,7 @@ def test_streams_are_subscribed_by_post_and_get(family: Endpoint) -> None:
 
 
 def test_the_words_are_those_of_the_specification() -> None:
-    assert set(WORDS) == {"message:send", "message:stream", "tasks", "extendedAgentCard"}
+    assert REST.segments == {"message:send", "message:stream", "tasks", "extendedAgentCard"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,138 @@
+"""The acts of operators stay: nobody changes or deletes them, and they outlive the users who did them."""
+
+import importlib
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
+from django.contrib.auth.models import Group, User
+from django.contrib.contenttypes.models import ContentType
+from django.test import Client
+from django.urls import reverse
+
+from tasks_app.models import Act, ApiKey, Principal, Task, Tenant
+from tasks_app.operators.audit import COMMAND, Change, Operator, record_acts
+from tests.support.commands import printed
+from tests.support.operators import task
+
+pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+ACTS = reverse("admin:tasks_app_act_changelist")
+
+
+@pytest.fixture
+def key() -> ApiKey:
+    acme = Principal.objects.create(tenant=Tenant.objects.create(name="acme"), name="olga")
+    return ApiKey.objects.create(principal=acme, name="k", prefix="tdk_", digest="d")
+
+
+def acts(*words: str) -> list[dict[str, Any]]:
+    return printed("a2a", "acts", *words)
+
+
+def revoked(admin: Client, key: ApiKey) -> Act:
+    form = {"action": "revoke", "_selected_action": [key.pk], "post": "yes", "reason": "it leaked"}
+    admin.post(reverse("admin:tasks_app_apikey_changelist"), form)
+    return Act.objects.get(verb="revoke")
+
+
+def test_an_act_outlives_its_user(admin: Client, key: ApiKey) -> None:
+    act = revoked(admin, key)
+    User.objects.all().delete()
+    (line,) = acts("--kind", "API key", "--id", str(key.pk))
+    assert (line["operator"], line["door"], line["verb"], line["reason"]) == ("ada", "admin", "revoke", "it leaked")
+    assert (line["before"]["revoked_at"], line["name"]) == (None, act.name)
+    assert line["after"]["revoked_at"]
+
+
+def test_no_page_and_no_row_changes_or_deletes_an_act(admin: Client, key: ApiKey) -> None:
+    act = revoked(admin, key)
+    for view, arguments in (("delete", [act.pk]), ("add", [])):
+        assert admin.get(reverse(f"admin:tasks_app_act_{view}", args=arguments)).status_code == 403
+        assert admin.post(reverse(f"admin:tasks_app_act_{view}", args=arguments), {"post": "yes"}).status_code == 403
+    change = reverse("admin:tasks_app_act_change", args=[act.pk])
+    assert admin.post(change, {"operator": "eve"}).status_code == 403
+    shown = admin.get(change).content.decode()
+    assert "it leaked" in shown
+    assert "revoked_at" in shown
+    admin.post(ACTS, {"action": "delete_selected", "_selected_action": [act.pk], "post": "yes"})
+    with pytest.raises(TypeError):
+        Act.objects.update(operator="eve")
+    with pytest.raises(TypeError):
+        Act.objects.all().delete()
+    with pytest.raises(TypeError):
+        act.delete()
+    assert Act.objects.get().operator == "ada"
+
+
+def test_a_user_is_switched_off_and_never_deleted(admin: Client) -> None:
+    otto = User.objects.create_user("otto", is_staff=True)
+    assert admin.post(reverse("admin:auth_user_delete", args=[otto.pk]), {"post": "yes"}).status_code == 403
+    users = reverse("admin:auth_user_changelist")
+    assert "delete_selected" not in admin.get(users).content.decode()
+    admin.post(users, {"action": "delete_selected", "_selected_action": [otto.pk], "post": "yes"})
+    form = {"username": "otto", "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00", "is_staff": "on"}
+    assert admin.post(reverse("admin:auth_user_change", args=[otto.pk]), form).status_code == 302
+    otto.refresh_from_db()
+    assert not otto.is_active
+    (act,) = Act.objects.all()
+    assert (act.operator, act.verb, act.kind, act.name) == ("ada", "change", "user", "otto")
+    assert "Active" in act.after
+
+
+def test_users_and_groups_are_made_and_deleted_in_view_of_all(admin: Client) -> None:
+    admin.post(reverse("admin:auth_group_add"), {"name": "viewers"})
+    group = Group.objects.get()
+    admin.post(reverse("admin:auth_group_delete", args=[group.pk]), {"post": "yes"})
+    assert list(Act.objects.order_by("pk").values_list("verb", "kind", "name")) == [
+        ("add", "group", "viewers"),
+        ("delete", "group", "viewers"),
+    ]
+    assert not LogEntry.objects.exists()
+
+
+def test_the_page_of_a_row_leads_to_what_was_done_to_it(admin: Client, key: ApiKey) -> None:
+    row, other = task(key.principal), task(key.principal)
+    by = Operator(name="<b>otto</b>", door=COMMAND)
+    record_acts(by, "cancel", Change(row), Change(other))
+    shown = admin.get(reverse("admin:tasks_app_task_history", args=[row.pk]), follow=True)
+    assert [act.object_id for act in shown.context["cl"].result_list] == [row.pk]
+    assert "&lt;b&gt;otto&lt;/b&gt;" in shown.content.decode()
+    page = admin.get(reverse("admin:tasks_app_task_change", args=[row.pk])).content.decode()
+    assert f'href="{ACTS}?q={row.pk}"' in page
+    found = admin.get(ACTS, {"operator": "nobody"}).context["cl"]
+    assert (found.result_count, found.total.exact) == (0, True)
+
+
+def test_acts_are_printed_by_what_is_asked_for(key: ApiKey) -> None:
+    for name, verb in (("ada", "cancel"), ("otto", "cancel"), ("otto", "revoke")):
+        record_acts(Operator(name=name, door=COMMAND), verb, Change(key))
+    assert [line["verb"] for line in acts()] == ["revoke", "cancel", "cancel"]
+    assert [line["operator"] for line in acts("--verb", "cancel")] == ["otto", "ada"]
+    assert [line["verb"] for line in acts("--operator", "otto", "--limit", "1", "--since", "1h")] == ["revoke"]
+
+
+def test_what_the_log_of_django_had_written_is_taken_over(key: ApiKey) -> None:
+    migration = importlib.import_module("tasks_app.migrations.0018_acts")
+    otto = User.objects.create_user("otto")
+    row = task(key.principal)
+    for model, pk, flag, message in (
+        (ApiKey, key.pk, ADDITION, "Made. By command."),
+        (Task, row.pk, CHANGE, "Canceled."),
+        (User, otto.pk, CHANGE, '[{"changed": {"fields": ["Active"]}}]'),
+    ):
+        LogEntry.objects.create(
+            user=otto,
+            content_type=ContentType.objects.get_for_model(model),
+            object_id=str(pk),
+            object_repr="x",
+            action_flag=flag,
+            change_message=message,
+        )
+    migration.take_over(apps, None)
+    otto.delete()
+    assert list(Act.objects.order_by("pk").values_list("operator", "door", "verb", "kind", "object_id")) == [
+        ("otto", "command", "made", "API key", str(key.pk)),
+        ("otto", "admin", "canceled", "task", row.pk),
+        ("otto", "admin", "change", "user", str(otto.pk or Act.objects.latest("pk").object_id)),
+    ]
