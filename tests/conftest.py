@@ -30,7 +30,7 @@ from tasks_app.callers.access import Caller, FindCaller
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log import ReadTask, read_many
 from tasks_app.event_log.readers import readers
-from tasks_app.models import Event, Task
+from tasks_app.models import Event, Principal, Task, Tenant
 from tasks_app.process import services
 from tasks_app.transports import keys
 from tests.support import databases, static_files
@@ -116,6 +116,12 @@ def colleague(db: None) -> Person:
 def stranger(db: None) -> Person:
     """Of another tenant."""
     return person("stranger", "abroad")
+
+
+@pytest.fixture
+def olga(db: None) -> Principal:
+    """A principal without a key, whose rows operators look at."""
+    return Principal.objects.create(tenant=Tenant.objects.get_or_create(name="acme")[0], name="olga")
 
 
 # -------------------------------------------------------------- the service

@@ -1,13 +1,11 @@
 """The doctor finds each kind of damage, names it and its remedy, and finds nothing in a system that is well."""
 
-import json
 from collections.abc import Callable
 from datetime import timedelta
-from io import StringIO
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from a2a.states import TaskState
 from tasks_app import clock
@@ -16,6 +14,7 @@ from tasks_app.models import Delivery, Event, Process, PushConfig, Task
 from tests.conftest import Person
 from tests.operations.rows import addition, chunk, creation, status, wish
 from tests.operations.webhooks import hooked, task
+from tests.support.commands import run, text_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 AGO = timedelta(hours=1)
@@ -30,12 +29,7 @@ def _lanes(transactional_db: None) -> Any:
 
 def doctor(*words: str) -> tuple[list[dict[str, Any]], dict[str, Any], int]:
     """The findings, the closing line and the exit code."""
-    out, code = StringIO(), 0
-    try:
-        call_command("a2a", "doctor", "--json", *words, stdout=out)
-    except CommandError as error:
-        code = error.returncode
-    *findings, end = [json.loads(line) for line in out.getvalue().splitlines()]
+    (*findings, end), _, code = run("a2a", "doctor", "--json", *words)
     return findings, end, code
 
 
@@ -54,9 +48,7 @@ def test_a_system_that_is_well_has_no_findings(owner: Person) -> None:
     worked_on(owner)
     findings, end, code = doctor()
     assert (findings, end, code) == ([], {"tasks": 1, "findings": 0}, 0)
-    out = StringIO()
-    call_command("a2a", "doctor", stdout=out)
-    assert out.getvalue() == "Nothing is wrong; 1 log checked.\n"
+    assert text_of("a2a", "doctor") == "Nothing is wrong; 1 log checked.\n"
 
 
 def _loses(seq: int) -> Callable[[str], Any]:
@@ -162,7 +154,7 @@ def test_the_closing_sentence_counts(owner: Person) -> None:
     task_id = task(owner)
     Task.objects.filter(pk=task_id).update(status_at=clock.now() - AGO)
     with pytest.raises(CommandError, match=r"^1 finding; 1 log checked\.$"):
-        call_command("a2a", "doctor", stdout=StringIO())
+        text_of("a2a", "doctor")
 
 
 def test_a_webhook_that_nobody_tries_is_found(owner: Person, settings: Any) -> None:

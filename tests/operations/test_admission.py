@@ -2,13 +2,11 @@
 
 import asyncio
 import gc
-import io
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from django.http import StreamingHttpResponse
 from django.test import AsyncClient, AsyncRequestFactory
 
@@ -26,6 +24,7 @@ from tasks_app.transports.enveloped import jsonrpc
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, message, send, sent, text_of
 from tests.support.accounts import holdings
+from tests.support.commands import printed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 ASYNC = "form-coroutine"
@@ -240,9 +239,7 @@ def test_operators_see_who_waits_for_what(account: Account, owner: Person, stran
     queued(owner, 2)
     (task,) = queued(stranger, agent="form-function")
     Task.objects.filter(pk=task).update(state="working")
-    printed = io.StringIO()
-    call_command("a2a", "load", stdout=printed)
-    total, *rows = [json.loads(line) for line in printed.getvalue().splitlines()]
+    total, *rows = printed("a2a", "load")
     assert total == {
         "owner": None,
         "agent": None,

@@ -1,17 +1,17 @@
 """What operators set about cards: the command that makes a key, and the checks that find mistakes."""
 
 from collections.abc import Iterator
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from a2a.signatures import ALGORITHMS, new_key, read_keys
 from tasks_app.checks import check_card_addresses, check_card_key, check_default_card
 from tests.faults.nodes import manage
 from tests.support.cached_cards import forget_cards
+from tests.support.commands import text_of
 
 pytestmark = pytest.mark.django_db
 SECRET = new_key()
@@ -25,9 +25,7 @@ def _afresh() -> Iterator[None]:
 
 
 def cardkey(*words: str) -> str:
-    out = StringIO()
-    call_command("a2a", "cardkey", *words, stdout=out)
-    return out.getvalue()
+    return text_of("a2a", "cardkey", *words)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

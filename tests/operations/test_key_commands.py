@@ -1,7 +1,6 @@
 """API keys by command: shown once, listed without their secret, refused once revoked or expired."""
 
 import json
-from io import StringIO
 from typing import Any
 
 import pytest
@@ -12,14 +11,13 @@ from tasks_app.callers.access import FindCaller, digests, find_callers
 from tasks_app.management.arguments import find_account
 from tasks_app.management.nouns import keys as keys_noun
 from tasks_app.models import Act, ApiKey, Principal, Tenant
+from tests.support.commands import printed
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
 
 def keys(*words: str) -> list[dict[str, Any]]:
-    out = StringIO()
-    call_command("a2a", "keys", *words, stdout=out)
-    return [json.loads(line) for line in out.getvalue().splitlines()]
+    return printed("a2a", "keys", *words)
 
 
 def works(key: str) -> bool:

@@ -3,13 +3,11 @@
 import time
 import tomllib
 from datetime import UTC, datetime, timedelta
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from django.core.management import call_command
 from django.db import connection
 
 import tasks_app
@@ -18,6 +16,7 @@ from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import Exchange, Process
 from tasks_app.upkeep import processes
 from tasks_app.upkeep.processes import ProcessRow, clock_doubts, confirm_clock
+from tests.support.commands import printed
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 DAY = 86_400
@@ -164,9 +163,7 @@ def test_the_command_lists_the_processes_and_confirms_the_clock() -> None:
     processes.process_row.write()
 
     def lines(*arguments: str) -> list[dict[str, Any]]:
-        output = StringIO()
-        call_command("a2a", "processes", *arguments, stdout=output)
-        return [orjson.loads(line) for line in output.getvalue().splitlines()]
+        return printed("a2a", "processes", *arguments)
 
     first, _ = lines()
     assert first["name"] == processes.process_row.name

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from io import StringIO
 from typing import Any
 
-import orjson
 import psycopg
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.db import OperationalError, connection
 from msgspec.structs import replace
 
@@ -38,6 +36,7 @@ from tasks_app.upkeep.retention import LAG_LIMIT, Retention, troubles
 from tasks_app.upkeep.row_kinds import ROW_KINDS, Batch
 from tests.conftest import Person
 from tests.operations.rows import addition, creation, forget
+from tests.support.commands import printed
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 DAY = timedelta(days=1)
@@ -236,10 +235,8 @@ def test_one_process_deletes_at_a_time(owner: Person, lanes: None) -> None:
 # ----------------------------------------------------------------- purge
 
 
-def purged(*arguments: str) -> list[dict[str, Any]]:
-    output = StringIO()
-    call_command("a2a", "purge", *arguments, stdout=output)
-    return [orjson.loads(line) for line in output.getvalue().splitlines()]
+def purged(*words: str) -> list[dict[str, Any]]:
+    return printed("a2a", "purge", *words)
 
 
 def of(lines: list[dict[str, Any]], field: str) -> dict[str, int]:

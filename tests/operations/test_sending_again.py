@@ -4,10 +4,8 @@ from collections.abc import Iterator, Sequence
 from io import StringIO
 from typing import Any
 
-import orjson
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
@@ -17,6 +15,7 @@ from tasks_app.webhooks.sending import Sender
 from tests.conftest import Person
 from tests.operations.rows import chunk
 from tests.operations.webhooks import NOTHING, OPS, WORKS, Hand, happens, hook, hooked, pump, seqs, states
+from tests.support.commands import printed
 from tests.support.receiver import Receiver, Reply
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
@@ -64,15 +63,13 @@ def _through_the_admin(ids: Sequence[str]) -> None:
 
 
 def _by_command(ids: Sequence[str]) -> None:
-    out = StringIO()
-    call_command("deliveries", "retry", *ids, stdout=out)
-    assert [orjson.loads(line) for line in out.getvalue().splitlines()] == [{"id": id, "done": "retry"} for id in ids]
+    assert printed("deliveries", "retry", *ids) == [{"id": id, "done": "retry"} for id in ids]
 
 
 def _from_the_input(ids: Sequence[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdin", StringIO("\n".join(ids)))
-        call_command("deliveries", "retry", "-", stdout=StringIO())
+        printed("deliveries", "retry", "-")
 
 
 WAYS = {"act": _by_the_act, "admin": _through_the_admin, "command": _by_command, "input": _from_the_input}

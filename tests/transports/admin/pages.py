@@ -1,0 +1,29 @@
+"""Pages of the admin: how they are asked for and what they show."""
+
+from typing import Any
+
+from django.test import Client
+from django.urls import reverse
+
+
+def listed(client: Client, model: str, **query: str) -> list[str]:
+    """The ids of the rows that the list shows."""
+    answer = client.get(reverse(f"admin:tasks_app_{model}_changelist"), query)
+    assert answer.status_code == 200, answer.headers
+    return [row.pk for row in answer.context["cl"].result_list]
+
+
+def page(client: Client, model: str, pk: str) -> str:
+    answer = client.get(reverse(f"admin:tasks_app_{model}_change", args=[pk]))
+    assert answer.status_code == 200, answer.headers
+    return answer.content.decode()
+
+
+def act(client: Client, model: str, action: str, *pks: str, confirmed: bool = True) -> Any:
+    """The action on those rows, after or before its second page."""
+    form = {"action": action, "_selected_action": pks} | ({"post": "yes"} if confirmed else {"index": "0"})
+    return client.post(reverse(f"admin:tasks_app_{model}_changelist"), form, follow=confirmed)
+
+
+def told(answer: Any) -> list[str]:
+    return [str(message) for message in answer.context["messages"]]

@@ -1,0 +1,76 @@
+"""The admin as a whole: addresses, queries of a page, the list of processes."""
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from a2a.events import StatusChanged
+from a2a.states import TaskState
+from tasks_app.callers.paths import is_lean
+from tasks_app.models import Principal, Process
+from tests.support.operators import exchange, status, task
+from tests.transports.admin.pages import page, told
+
+pytestmark = pytest.mark.django_db
+
+
+def test_an_unknown_id_leads_back_to_the_list(admin: Client) -> None:
+    for pk in ("nobody", "%00", "<b>", "a_2Fb"):
+        answer = admin.get(f"/admin/tasks_app/task/{pk}/change/", follow=True)
+        assert answer.status_code == 200
+        assert "There is no task" in told(answer)[0]
+
+
+def test_pages_take_a_bounded_number_of_queries(
+    admin: Client, olga: Principal, answers: dict[str, str], django_assert_max_num_queries: Any
+) -> None:
+    rows = [task(olga, *(StatusChanged(status=status(TaskState.WORKING)) for _ in range(20))) for _ in range(5)]
+    calls = [exchange(olga, request_id="r-1", task_id=rows[0].pk) for _ in range(20)]
+    for model in ("exchange", "task"):
+        address = reverse(f"admin:tasks_app_{model}_changelist")
+        # Two to know the user, one a filter by what occurs, one for the states of the tasks.
+        with django_assert_max_num_queries(9):
+            admin.get(address)
+        with django_assert_max_num_queries(14):  # one a kind of id, one for the reference of a failure
+            admin.get(address, {"q": rows[0].pk})
+    with django_assert_max_num_queries(6):
+        page(admin, "exchange", calls[0].pk)
+    with django_assert_max_num_queries(9):
+        page(admin, "task", rows[0].pk)
+
+
+def test_the_way_out_of_the_admin_leads_to_something_to_see(admin: Client) -> None:
+    shown = admin.get(reverse("admin:index")).content.decode()
+    (address,) = re.findall(r'<a href="([^"]*)">View site</a>', shown)
+    response = Client().get(address, headers={"Accept": "text/html"})
+    assert response.status_code == 200
+    assert '<h3 id="agent-echo">' in response.content.decode()
+
+
+@pytest.mark.parametrize("person", ["operator", "nobody"])
+def test_the_admin_is_found_without_its_slash(admin: Client, person: str) -> None:
+    response = (admin if person == "operator" else Client()).get("/admin")
+    assert (response.status_code, response.headers["Location"]) == (302, "/admin/")
+    assert not is_lean("/admin")
+
+
+def test_the_processes_are_listed_with_their_troubles(admin: Client) -> None:
+    now = timezone.now()
+    Process.objects.create(
+        name="host:1:abc",
+        role="worker",
+        version="1",
+        started_at=now,
+        seen_at=now,
+        clock_off=172_800.5,
+        troubles='["clock: <b>wrong</b>"]',
+    )
+    shown = admin.get(reverse("admin:tasks_app_process_changelist")).content.decode()
+    assert "host:1:abc" in shown
+    assert "172800.5" in shown
+    assert "clock: &lt;b&gt;wrong&lt;/b&gt;" in shown
+    assert admin.get(reverse("admin:tasks_app_process_add")).status_code == 403
