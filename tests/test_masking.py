@@ -132,7 +132,7 @@ def test_a_traceback_loses_what_is_assigned_to_a_secret_name(text: str, shown: s
 def test_the_traceback_of_a_run_and_a_line_of_the_log_are_masked() -> None:
     row = RunRow(
         task_id="t",
-        number=1,
+        fence=1,
         worker="w",
         started_at=None,
         ended_at=None,

@@ -13,6 +13,7 @@ from django.db import connection, models
 from django.db.migrations import operations
 from django.db.models.fields import NOT_PROVIDED
 
+from tasks_app.database import rows
 from tasks_app.migrations._online import AddIndexOnline, RemoveIndexOnline
 from tests.conftest import Person
 
@@ -104,12 +105,19 @@ def _value(field: Any, owner: Person) -> Any:
             return "1"
 
 
+@pytest.mark.parametrize("table", [rows.TASKS, rows.EVENTS, rows.RUNS, rows.DELIVERIES], ids=lambda table: table.name)
+def test_rows_and_models_name_the_same_columns_alike(table: rows.Table) -> None:
+    (model,) = (model for model in apps.get_app_config("tasks_app").get_models() if model._meta.db_table == table.name)
+    columns = {field.attname: field.column for field in model._meta.concrete_fields}
+    assert [columns[field] for field in table.fields] == list(table.columns)
+
+
 @pytest.mark.storage
 @pytest.mark.django_db
 def test_the_inserts_of_the_version_before_are_taken(owner: Person) -> None:
     for name, columns in FORMER.items():
         model = apps.get_model("tasks_app", name)
-        fields = {field.attname: field for field in model._meta.concrete_fields}
+        fields = {field.column: field for field in model._meta.concrete_fields}
         missing = [column for column in columns if column not in fields]
         assert not missing, f"{name} has lost columns: {missing}"
         values = [_value(fields[column], owner) for column in columns]

@@ -37,7 +37,7 @@ class DeliveryAdmin(ActionTable[Delivery]):
         "show_state",
         "show_receiver",
         "seq",
-        "tries",
+        "attempt",
         "status",
         "show_next_try",
         "show_error",
@@ -162,7 +162,7 @@ def build_facts(row: Delivery) -> list[Fact]:
         Fact("Webhook", row.config_id, link("pushconfig", row.config_id)),
         Fact("Version", row.version),
         Fact("Language", row.spoken),
-        Fact("Tries", str(row.tries)),
+        Fact("Attempts", str(row.attempt)),
         Fact("Last answer", "" if row.status is None else f"HTTP {row.status}"),
         Fact("Error", reveal(row.error)),
         Fact("Written (UTC)", format_time(row.created_at)),
@@ -181,7 +181,7 @@ def build_deliveries(rows: Sequence[Delivery]) -> list[dict[str, str]]:
             "webhook_href": link("pushconfig", row.config_id),
             "seq": str(row.seq),
             "state": row.state,
-            "tries": str(row.tries),
+            "attempt": str(row.attempt),
             "status": "" if row.status is None else str(row.status),
             "error": reveal(row.error),
             "next": next_tries.get(row.pk, ""),
@@ -193,7 +193,7 @@ def build_deliveries(rows: Sequence[Delivery]) -> list[dict[str, str]]:
 
 def build_try(row: DeliveryTry) -> dict[str, str]:
     return {
-        "number": str(row.number),
+        "attempt": str(row.attempt),
         "time": format_time(row.at),
         "status": "" if row.status is None else str(row.status),
         "error": reveal(row.error),

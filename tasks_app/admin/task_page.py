@@ -74,7 +74,7 @@ def build_facts(task: Task) -> list[Fact]:
         Fact("Context", reveal(task.context_id)),
         Fact("Queue", reveal(task.queue)),
         Fact("Priority", str(task.priority)),
-        Fact("Fence", str(task.attempt)),
+        Fact("Fence", str(task.fence)),
         Fact("Attempts", describe_attempts(task)),
         Fact("Not before (UTC)", format_time(task.not_before)),
         Fact("Lease (UTC)", lease),
@@ -86,7 +86,7 @@ def build_facts(task: Task) -> list[Fact]:
 
 def describe_attempts(task: Task) -> str:
     """Return how often the agent was called for the present message, and how often it may be."""
-    attempts = f"{task.tries} of at most {task.max_attempts}"
+    attempts = f"{task.attempt} of at most {task.max_attempts}"
     return f"{attempts}; the task has ended, so there will be no more" if task.state in TERMINAL else attempts
 
 
@@ -183,7 +183,7 @@ def build_part(part: Part, pane: Pane) -> dict[str, str]:
 
 def build_run(run: Run, traces: Pane) -> dict[str, Any]:
     return {
-        "fence": run.number,
+        "fence": run.fence,
         "worker": reveal(run.worker),
         "started": format_time(run.started_at),
         "ended": format_time(run.ended_at),

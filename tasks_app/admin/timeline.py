@@ -33,7 +33,7 @@ def build_lines(task: Task, *, exchanges: bool) -> tuple[list[dict[str, Any]], i
         Row.objects.filter(task_id=task.pk)
         .order_by("-seq")
         .annotate(length=Length("payload"), head=Substr("payload", 1, Value(PAYLOAD)))
-        .values("seq", "attempt", "kind", "state", "actor", "exchange_id", "created_at", "length", "head")[:NEWEST]
+        .values("seq", "fence", "kind", "state", "actor", "exchange_id", "created_at", "length", "head")[:NEWEST]
     )
     pane = Pane()
     newest = [build_line(row, task, pane, exchanges) for row in rows]
@@ -47,7 +47,7 @@ def build_line(row: Mapping[str, Any], task: Task, pane: Pane, exchanges: bool) 
     return {
         "seq": row["seq"],
         "time": format_time(row["created_at"]),
-        "fence": row["attempt"],
+        "fence": row["fence"],
         "actor": reveal(row["actor"]),
         "kind": reveal(row["kind"]),
         "description": describe_row(row, task) if is_whole else describe_columns(row),

@@ -31,7 +31,7 @@ from tasks_app.models.states import DeliveryState, WebhookState
 
 
 class Row(Struct, kw_only=True, gc=False):
-    """Any row; n is the place of its item in the group, not a column."""
+    """A row of any table. `n` is the place of its item in the group, not a column; other fields are columns."""
 
     n: int = 0
 
@@ -46,7 +46,7 @@ class KeyRow(Row, kw_only=True, gc=False):
     created_at: datetime
 
 
-class TaskRow(Row, kw_only=True, gc=False):
+class TaskRow(Row, kw_only=True, gc=False, rename={"fence": "attempt", "attempt": "tries"}):
     id: str
     tenant_id: int
     owner_id: int
@@ -67,15 +67,15 @@ class TaskRow(Row, kw_only=True, gc=False):
     max_attempts: int
     created_at: datetime
     joined_seq: int | None = None
-    tries: int = 0
     attempt: int = 0
+    fence: int = 0
     wants: str = ""
     pushes: bool = False
     size: int = 0
     messages: int = 0
 
 
-class EventRow(Row, kw_only=True, gc=False):
+class EventRow(Row, kw_only=True, gc=False, rename={"fence": "attempt"}):
     task_id: str
     seq: int
     """In an append: the distance from the last one, counted from 1."""
@@ -85,7 +85,7 @@ class EventRow(Row, kw_only=True, gc=False):
     actor: str
     created_at: datetime
     exchange_id: str | None = None
-    attempt: int = 0
+    fence: int = 0
     size: int = 0
 
     def __post_init__(self) -> None:
@@ -101,9 +101,9 @@ class DirectReplyRow(Row, kw_only=True, gc=False):
     created_at: datetime
 
 
-class RunRow(Row, kw_only=True, gc=False):
+class RunRow(Row, kw_only=True, gc=False, rename={"fence": "number"}):
     task_id: str
-    number: int
+    fence: int
     worker: str
     started_at: datetime | None
     ended_at: datetime
@@ -178,7 +178,7 @@ class WebhookRow(Row, kw_only=True, gc=False):
     reason: str = ""
 
 
-class DeliveryRow(Row, kw_only=True, gc=False):
+class DeliveryRow(Row, kw_only=True, gc=False, rename={"attempt": "tries"}):
     id: str
     config_id: str
     task_id: str
@@ -188,7 +188,7 @@ class DeliveryRow(Row, kw_only=True, gc=False):
     language: str | None = None
     interim: bool = False
     state: str = DeliveryState.WAITING.value
-    tries: int = 0
+    attempt: int = 0
     error: str = ""
 
 
@@ -206,8 +206,12 @@ class Table:
 
     def __init__(self, model: type[models.Model], row: type[Row], conflict: str = "") -> None:
         hints = get_type_hints(row)
-        kinds = {name: _plain(hints[name]) for name in row.__struct_fields__ if name != "n"}
+        names = zip(row.__struct_fields__, row.__struct_encode_fields__, strict=True)
+        pairs = [(field, column) for field, column in names if field != "n"]
+        kinds = {column: _plain(hints[field]) for field, column in pairs}
         self.name = model._meta.db_table
+        self.fields = tuple(field for field, _ in pairs)
+        """The names of the columns in Python: those of the model's fields."""
         self.columns = tuple(kinds)
         self._times = tuple(place for place, kind in enumerate(kinds.values()) if kind is datetime)
         self.list = ", ".join(self.columns)
@@ -227,7 +231,7 @@ class Table:
 
     def values(self, row: Row) -> tuple[Any, ...]:
         """The row as SQLite takes it."""
-        values = [getattr(row, name) for name in self.columns]
+        values = [getattr(row, name) for name in self.fields]
         for place in self._times:
             if values[place] is not None:
                 values[place] = sqlite_time(values[place])

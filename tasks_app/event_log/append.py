@@ -1,6 +1,6 @@
 """The only change of a task that exists: under its fence, its state and its sequence, in groups.
 
-One item is one conditional update: visible, of that attempt, in a state from which the events may follow. It gives the
+One item is one conditional update: visible, with that fence, in a state from which the events may follow. It gives the
 next sequence numbers, and the events, the run and the exchange are inserted with it or not at all.
 """
 
@@ -52,7 +52,7 @@ class Append(Work[Appended | Unheard | None], Change, kw_only=True):
 
 
 def change(
-    task_id: str, context_id: str, events: Sequence[Event], *, now: datetime, actor: str, attempt: int | None = None,
+    task_id: str, context_id: str, events: Sequence[Event], *, now: datetime, actor: str, fence: int | None = None,
     **more: Any,
 ) -> Append:  # fmt: skip
     """An item that adds these events; further arguments are those of Append."""
@@ -62,14 +62,14 @@ def change(
         rows.append(
             EventRow(
                 task_id=task_id, seq=place, kind=stored.kind, payload=stored.payload, state=stored.state, actor=actor,
-                created_at=now, attempt=attempt or 0,
+                created_at=now, fence=fence or 0,
             )
         )  # fmt: skip
     status = last_status(events)
     return Append(
-        task_id=task_id, events=rows, attempt=attempt,
+        task_id=task_id, events=rows, fence=fence,
         # A run that lost its lease must not write between the loss and the next claim.
-        sources=sources(events) if attempt is None else [TaskState.WORKING.value],
+        sources=sources(events) if fence is None else [TaskState.WORKING.value],
         state=status.state.value if status else None, status=dumps(encode_status(status)) if status else None,
         status_at=status.timestamp if status else None,
         frees=status is not None and (status.state in QUIET or status.state is TaskState.SUBMITTED), **more,

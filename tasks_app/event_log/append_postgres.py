@@ -31,7 +31,7 @@ _TASK = Task._meta.db_table
 # a hundred rows, and reads the whole table for them.
 _APPEND = f"""
 with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, count bigint, sources text[], state text,
-        status text, status_at timestamptz, attempt bigint, sight text, frees boolean, tries bigint,
+        status text, status_at timestamptz, fence bigint, sight text, frees boolean, attempts bigint,
         delay double precision, size bigint, messages bigint, most_size bigint, most_messages bigint, after bigint,
         lease_before timestamptz, wants text, snapshot bigint, artifacts text, history text, pushing boolean,
         message bigint, heard bigint)),
@@ -39,7 +39,7 @@ with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, c
         select id, pushes, message_seq from {_TASK} where id = any(%s) order by id for no key update skip locked),
     u as (update {_TASK} t set last_seq = t.last_seq + r.count, state = coalesce(r.state, t.state),
             status = coalesce(r.status, t.status), status_at = coalesce(r.status_at, t.status_at),
-            tries = t.tries + r.tries, wants = coalesce(r.wants, t.wants), size = t.size + r.size,
+            tries = t.tries + r.attempts, wants = coalesce(r.wants, t.wants), size = t.size + r.size,
             messages = t.messages + r.messages, joined_seq = case when {{known}} then r.snapshot else t.joined_seq end,
             lease_owner = case when r.frees then null else t.lease_owner end,
             lease_until = case when r.frees then null else t.lease_until end,
@@ -53,7 +53,7 @@ with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, c
             history = case when {{known}} then r.history else t.history end
         from r join l on l.id = r.id
         where t.id = r.id and t.id = any(%s) and t.state = any(r.sources)
-            and (r.attempt is null or t.attempt = r.attempt) and (r.sight is null or r.sight = {VISIBLE})
+            and (r.fence is null or t.attempt = r.fence) and (r.sight is null or r.sight = {VISIBLE})
             and (r.after is null or t.run_seq = r.after) and (r.heard is null or t.message_seq <= r.heard)
             and (r.lease_before is null or t.lease_until < r.lease_before)
             and (r.pushing or not t.pushes)
@@ -95,8 +95,8 @@ def append_group(items: Sequence[Change]) -> list[Outcome]:
         heads.append(
             {
                 "n": place, "id": item.task_id, "count": len(item.events), "sources": item.sources, "state": item.state,
-                "status": item.status, "status_at": item.status_at, "attempt": item.attempt, "sight": item.sight,
-                "frees": item.frees, "tries": item.tries, "delay": item.delay,
+                "status": item.status, "status_at": item.status_at, "fence": item.fence, "sight": item.sight,
+                "frees": item.frees, "attempts": item.attempts, "delay": item.delay,
                 "after": item.after, "lease_before": item.lease_before,
                 "wants": item.wants, "pushing": item.pushing, "message": item.last_message, "heard": item.heard,
                 "size": item.size, "messages": item.messages, "most_size": item.most_size,

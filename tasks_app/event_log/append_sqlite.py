@@ -52,10 +52,10 @@ def _append_one(cursor: CursorWrapper, item: Change) -> Appended | Unheard | Non
     cursor.execute(
         _UPDATE.format(marks=", ".join(["%s"] * len(item.sources))),
         (
-            len(item.events), item.state, item.status, at, item.tries, item.wants, item.size, item.messages,
+            len(item.events), item.state, item.status, at, item.attempts, item.wants, item.size, item.messages,
             item.frees, item.frees, item.frees,
             item.frees, due, item.after, len(item.events), item.last_message,
-            item.task_id, item.attempt, item.attempt, item.after, item.after, item.sight, item.sight,
+            item.task_id, item.fence, item.fence, item.after, item.after, item.sight, item.sight,
             item.heard, item.heard, before, before,
             item.most_size, item.size, item.most_size, item.messages, item.most_messages, *item.sources,
         ),

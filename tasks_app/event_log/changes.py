@@ -66,14 +66,14 @@ class Change(Struct, kw_only=True):
     """The state after them, if they set one."""
     status: str | None
     status_at: datetime | None
-    attempt: int | None = None
-    """The fence of a run; None for callers and operators, whom no attempt binds."""
+    fence: int | None = None
+    """The fence of a run; None for callers and operators, whose writes no fence refuses."""
     sight: str | None = None
     """From access.sight; None is the server itself."""
     frees: bool = False
     """The lease ends: nobody works on the task any more."""
-    tries: int = 0
-    """Added to the tries: -1 gives back the try of an agent that was not called."""
+    attempts: int = 0
+    """Added to the count of attempts: -1 gives back the attempt of an agent that was not called."""
     delay: float | None = None
     """Seconds before the task may be claimed, of a task that becomes runnable."""
     after: int | None = None

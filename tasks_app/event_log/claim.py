@@ -66,7 +66,7 @@ class Claim(Work[list[TaskRead]], Struct, frozen=True, kw_only=True):
 
 
 class Renew(Work[set[str]], Struct, frozen=True, kw_only=True):
-    """A heartbeat: the worker still has these (task, attempt) pairs."""
+    """A heartbeat: the worker still has these (task, fence) pairs."""
 
     lane = "write"
     patient = True
@@ -104,7 +104,7 @@ u as (update {_TASK} t set attempt = attempt + 1, tries = tries + 1, state = '{T
         size = size + %s
     from ({{all}}) c where t.id = c.id and not c.pushes returning {task_columns()}),
 e as (insert into {EVENTS.name} ({EVENTS.list})
-    select t.id, t.last_seq, x.kind, x.payload, x.state, x.actor, x.created_at, x.exchange_id, t.attempt, x.size
+    select t.id, t.last_seq, x.kind, x.payload, x.state, x.actor, x.created_at, x.exchange_id, t.fence, x.size
     from u t, jsonb_to_recordset(%s::jsonb) as x({EVENTS.record}))
 select c.id, {columns(TaskColumns._fields)}, k.more
 from (select {{more}} as more) k left join ({{all}}) c on true left join u t on t.id = c.id
@@ -139,13 +139,11 @@ def _says_all(row: TaskColumns) -> bool:
 
 
 def leased(worker: str, besides: Collection[tuple[str, int]]) -> list[TaskRead]:
-    """Tasks that are the worker's beside these (task, attempt) pairs: of a claim whose answer it never got."""
+    """Tasks that are the worker's beside these (task, fence) pairs: of a claim whose answer it never got."""
     rows = Task.objects.filter(lease_until__isnull=False, lease_owner=worker, state=TaskState.WORKING.value)
-    lost = {(id, attempt) for id, attempt in rows.values_list("id", "attempt") if (id, attempt) not in besides}
+    lost = {pair for pair in rows.values_list("id", "fence") if pair not in besides}
     reads = read_many([ReadTask(task_id=id, sight=None) for id, _ in lost]) if lost else []
-    return [
-        read for read in reads if read and (read.document.id, read.attempt) in lost and read.document.state in ACTIVE
-    ]
+    return [read for read in reads if read and (read.document.id, read.fence) in lost and read.document.state in ACTIVE]
 
 
 def _read_surely(asked: Sequence[ReadTask]) -> list[TaskRead | None]:
@@ -243,7 +241,7 @@ def _claim_pushing(cursor: CursorWrapper, pushing: Sequence[str], worker: str, s
     with transaction.atomic():
         found = _claim_chosen(cursor, [Choice(_THESE, "c", [pushing])], worker, status)
         rows = [one.row for one in found if one.row is not None]
-        write_deliveries(cursor, {row.id: [_working(status, row.id, row.last_seq, row.attempt)] for row in rows})
+        write_deliveries(cursor, {row.id: [_working(status, row.id, row.last_seq, row.fence)] for row in rows})
     return rows
 
 
@@ -283,7 +281,7 @@ def _claim_sqlite(cursor: CursorWrapper, worker: str, wants: Sequence[Want], sta
                 statement = _CLAIM_SQLITE.format(marks=", ".join(["%s"] * len(ids)))
                 cursor.execute(statement, [*head, _working(status, "", 0, 0).size, *ids])
                 rows += map(TaskColumns._make, cursor.fetchall())
-        events = [_working(status, row.id, row.last_seq, row.attempt) for row in rows]
+        events = [_working(status, row.id, row.last_seq, row.fence) for row in rows]
         EVENTS.write(cursor, events)
         flagged = {row.id for row in rows if row.pushes}
         write_deliveries(cursor, {event.task_id: [event] for event in events if event.task_id in flagged})
@@ -308,12 +306,12 @@ def _text(status: Status) -> str:
     return dumps(encode_status(status))
 
 
-def _working(status: Status, task_id: str, seq: int, attempt: int) -> EventRow:
+def _working(status: Status, task_id: str, seq: int, fence: int) -> EventRow:
     stored = event_document(StatusChanged(status=status), task_id=task_id, context_id="", seq=seq)
     return EventRow(
         task_id=task_id, seq=seq, kind=stored.kind, payload=stored.payload, state=stored.state,
         actor="runner",
-        created_at=status.timestamp, attempt=attempt,
+        created_at=status.timestamp, fence=fence,
     )  # fmt: skip
 
 
@@ -322,7 +320,7 @@ def renew(wish: Renew) -> set[str]:
 
     A row that somebody else has locked is left for the next beat: waiting for it would hold up every other write.
     """
-    held, values = one_of("(id || ':' || attempt)", [f"{task_id}:{attempt}" for task_id, attempt in wish.held])
+    held, values = one_of("(id || ':' || attempt)", [f"{task_id}:{fence}" for task_id, fence in wish.held])
     ids, more = one_of("id", [task_id for task_id, _ in wish.held])
     mine = f"select id from {_TASK} where {ids} and {held} and lease_owner = %s and state {among(ACTIVE)}"
     seconds = settings.A2A_LEASE_SECONDS

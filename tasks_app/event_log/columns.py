@@ -29,8 +29,8 @@ class TaskColumns(NamedTuple):
     agent: str
     owner_id: int
     tenant_id: int
+    fence: int
     attempt: int
-    tries: int
     max_attempts: int
     timeout: float
     wants: str
@@ -44,7 +44,7 @@ class TaskColumns(NamedTuple):
         return self.snapshot_seq < self.last_seq
 
 
-OWN_COLUMNS = columns(TaskColumns._fields, "", snapshot_seq=snapshot_seq(""))
+OWN_COLUMNS = columns(TaskColumns._fields, "", fence="attempt", attempt="tries", snapshot_seq=snapshot_seq(""))
 """The columns where SQLite takes no alias of the table: what an update returns."""
 SMALL = 262_144
 """Characters of a task's events up to which it is read together with others."""
@@ -53,13 +53,14 @@ SMALL = 262_144
 @cache
 def task_columns(*, history: bool = True, small: bool = False) -> str:
     """Return the columns of a task, without its history, or without the texts of a task that is not small."""
+    names = {"fence": "t.attempt", "attempt": "t.tries"}
     texts = {"artifacts": "t.artifacts", "history": "t.history" if history else "null"}
     if not small:
-        return columns(TaskColumns._fields, snapshot_seq=SNAPSHOT_SEQ, **texts)
+        return columns(TaskColumns._fields, snapshot_seq=SNAPSHOT_SEQ, **names, **texts)
     # Of a large one nothing is read that needs a look at its texts.
     fitting = {name: f"case when t.size <= {SMALL} then {sql} end" for name, sql in texts.items()}
     usable = f"case when t.size <= {SMALL} then {SNAPSHOT_SEQ} else t.snapshot_seq end"
-    return columns(TaskColumns._fields, snapshot_seq=usable, **fitting)
+    return columns(TaskColumns._fields, snapshot_seq=usable, **names, **fitting)
 
 
 class SnapshotColumns(NamedTuple):

@@ -32,8 +32,8 @@ class TaskRead(Struct, frozen=True, kw_only=True):
     agent: str
     owner_id: int
     tenant_id: int
+    fence: int
     attempt: int
-    tries: int
     max_attempts: int
     timeout: float
     wants: str
@@ -54,7 +54,7 @@ class Head(Struct, frozen=True):
     agent: str
     owner_id: int
     tenant_id: int
-    tries: int
+    attempt: int
     size: int
     messages: int
 
@@ -124,7 +124,7 @@ class LastEvents(Work[list[Reached]], Struct, frozen=True, kw_only=True):
         return last_events_many(items)
 
 
-_HEAD = columns(Head.__struct_fields__, task_id="t.id", seq="t.last_seq")
+_HEAD = columns(Head.__struct_fields__, task_id="t.id", seq="t.last_seq", attempt="t.tries")
 _ARTIFACT: EventKind = "artifactUpdate"
 _TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 
@@ -179,9 +179,9 @@ def _brief(items: Sequence[ReadTask], small: bool) -> dict[str, TaskRead]:
     return found
 
 
-def run_seq(task_id: str, attempt: int) -> int | None:
-    """The last event that this attempt wrote, or was claimed with; None if another was begun."""
-    return Task.objects.filter(pk=task_id, attempt=attempt).values_list("run_seq", flat=True).first()
+def run_seq(task_id: str, fence: int) -> int | None:
+    """Return the last event that the run with the fence wrote, or was claimed with; None after another claim."""
+    return Task.objects.filter(pk=task_id, fence=fence).values_list("run_seq", flat=True).first()
 
 
 def read_heads_many(items: Sequence[ReadHead]) -> list[Head | None]:
@@ -268,10 +268,19 @@ def task_read(row: TaskColumns, tail: Sequence[EventDocument]) -> TaskRead:
     if tail:
         stored = fold(replace(stored, status=row.snapshot_status), tail)
     return TaskRead(
-        document=stored, agent=row.agent, owner_id=row.owner_id, tenant_id=row.tenant_id, attempt=row.attempt,
-        tries=row.tries, max_attempts=row.max_attempts, timeout=row.timeout, wants=row.wants, pushes=bool(row.pushes),
-        run_seq=row.run_seq or 0, size=row.size,
-    )  # fmt: skip
+        document=stored,
+        agent=row.agent,
+        owner_id=row.owner_id,
+        tenant_id=row.tenant_id,
+        fence=row.fence,
+        attempt=row.attempt,
+        max_attempts=row.max_attempts,
+        timeout=row.timeout,
+        wants=row.wants,
+        pushes=bool(row.pushes),
+        run_seq=row.run_seq or 0,
+        size=row.size,
+    )
 
 
 def fold(snapshot: TaskDocument, tail: Sequence[EventDocument]) -> TaskDocument:

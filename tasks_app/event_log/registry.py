@@ -106,7 +106,7 @@ def put(cursor: CursorWrapper, row: WebhookRow) -> PushConfig | None:
     # What waits goes to the new address, at once.
     waiting = Delivery.objects.filter(config_id=known.pk, state=DeliveryState.WAITING).exists()
     row.id, row.created_at, row.due_at = known.pk, known.created_at, clock.shared() if waiting else None
-    columns = {name: getattr(row, name) for name in WEBHOOKS.columns if name not in {"id", "state"}}
+    columns = {name: getattr(row, name) for name in WEBHOOKS.fields if name not in {"id", "state"}}
     set_state(mine.filter(pk=known.pk), WebhookState.ACTIVE, **columns)
     return known
 

@@ -35,12 +35,16 @@ class Task(models.Model):
     priority = models.SmallIntegerField(default=0, help_text="Higher goes first.")
     timeout = models.FloatField(help_text="Seconds that one attempt may take.")
     max_attempts = models.PositiveSmallIntegerField(default=1)
-    tries = models.PositiveSmallIntegerField(default=0, help_text="Attempts that count against max_attempts.")
+    attempt = models.PositiveSmallIntegerField(
+        default=0, db_column="tries", help_text="How many times its agent was called for the newest message."
+    )
     not_before = models.DateTimeField(null=True, help_text="The end of the pause between two attempts.")
     message_seq = models.PositiveIntegerField(
         default=0, db_default=0, help_text="The event of the newest message; 0: the first, or none that counted them."
     )
-    attempt = models.PositiveIntegerField(default=0, help_text="The fence: a write that names another is refused.")
+    fence = models.PositiveIntegerField(
+        default=0, db_column="attempt", help_text="The number of its newest claim: writes under another are refused."
+    )
     run_seq = models.PositiveIntegerField(
         null=True, help_text="The last event that the newest run wrote, or was claimed with."
     )
@@ -88,7 +92,9 @@ class Event(models.Model):
     pk = models.CompositePrimaryKey("task_id", "seq")
     task = models.ForeignKey(Task, models.CASCADE, db_constraint=False, db_index=False, related_name="events")
     seq = models.PositiveIntegerField()
-    attempt = models.PositiveIntegerField(default=0)
+    fence = models.PositiveIntegerField(
+        default=0, db_column="attempt", help_text="The fence of the run that wrote it; 0 where no run did."
+    )
     kind = models.CharField(max_length=16, help_text="The member of a 1.0 StreamResponse.")
     state = models.CharField(max_length=16, null=True, choices=STATES, help_text="The state it sets, if any.")
     size = models.PositiveIntegerField(default=0, help_text="Characters of the payload, known without reading it.")
@@ -125,7 +131,7 @@ class Run(models.Model):
     """One finished run of an agent. A run under way has no row; the task's lease stands for it."""
 
     task = models.ForeignKey(Task, models.CASCADE, db_constraint=False, related_name="runs")
-    number = models.PositiveIntegerField(help_text="The attempt.")
+    fence = models.PositiveIntegerField(db_column="number", help_text="The fence that its claim gave it.")
     worker = models.CharField(max_length=64)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField()
@@ -139,7 +145,7 @@ class Run(models.Model):
         indexes: ClassVar = [models.Index(fields=["reference"], name="run_reference", condition=~Q(reference=""))]
 
     def __str__(self) -> str:
-        return f"{self.task_id} attempt {self.number}"
+        return f"{self.task_id} fence {self.fence}"
 
 
 class DirectReply(models.Model):

@@ -108,7 +108,7 @@ class Delivery(models.Model):
         default=False, db_default=False, help_text="A later delivery of the webhook says all that it says."
     )
     state = models.CharField(max_length=16, choices=STATES, default=DeliveryState.WAITING.value)
-    tries = models.PositiveIntegerField(default=0)
+    attempt = models.PositiveIntegerField(default=0, db_column="tries", help_text="How many times it was tried.")
     status = models.PositiveSmallIntegerField(null=True, help_text="The HTTP status of the last answer.")
     error = models.CharField(max_length=255, default="", help_text="What was wrong with the last try.")
     created_at = models.DateTimeField()
@@ -140,7 +140,7 @@ class DeliveryTry(models.Model):
     """One attempt at a delivery: a POST, or the reason why it could not be made."""
 
     delivery = models.ForeignKey(Delivery, models.CASCADE, db_constraint=False, db_index=False, related_name="log")
-    number = models.PositiveIntegerField()
+    attempt = models.PositiveIntegerField(db_column="number", help_text="Counted from 1.")
     at = models.DateTimeField()
     status = models.PositiveSmallIntegerField(null=True, help_text="HTTP; null: there was no answer.")
     error = models.CharField(max_length=255, default="")
@@ -152,4 +152,4 @@ class DeliveryTry(models.Model):
         indexes: ClassVar = [models.Index(fields=["delivery", "id"], name="delivery_tries")]
 
     def __str__(self) -> str:
-        return f"{self.delivery_id} try {self.number}"
+        return f"{self.delivery_id} attempt {self.attempt}"

@@ -81,7 +81,7 @@ def _addition(context: Context, head: Head, message: Message, key: str, print_of
     status = Status(state=TaskState.SUBMITTED, timestamp=now) if state in INTERRUPTED else None
     item = change(
         head.task_id, head.context_id, [MessageAdded(message=message, status=status)], now=now, actor=context.actor,
-        sight=sight(caller, head.task_id), tries=-head.tries if status else 0,
+        sight=sight(caller, head.task_id), attempts=-head.attempt if status else 0,
         key=KeyRow(
             owner_id=caller.owner_id, key=key, fingerprint=print_of, task_id=head.task_id, turn_id=None, created_at=now
         ),

@@ -166,7 +166,7 @@ class Execution:
         try:
             return await bridge.ask(wish)
         except AWAY as error:
-            log.warning("task %s attempt %d: its messages were not read: %s", self.task_id, self.read.attempt, error)
+            log.warning("task %s fence %d: its messages were not read: %s", self.task_id, self.read.fence, error)
             return []
 
     # --------------------------------------------------------------- its life
@@ -180,13 +180,13 @@ class Execution:
                 self.finishing = True
                 await writer.finish(ending)
                 outcome = "continued" if writer.continued else ending.run.outcome
-                log.info("task %s attempt %d: %s", self.task_id, self.read.attempt, outcome)
+                log.info("task %s fence %d: %s", self.task_id, self.read.fence, outcome)
         except LostLease:
-            log.info("task %s attempt %d: the lease is gone, its result is dropped", self.task_id, self.read.attempt)
+            log.info("task %s fence %d: the lease is gone, its result is dropped", self.task_id, self.read.fence)
         except (WriteFailed, Exception):
             # The lease runs out and the task is taken up again.
             self.unwritten = True
-            log.exception("task %s attempt %d could not be finished", self.task_id, self.read.attempt)
+            log.exception("task %s fence %d could not be finished", self.task_id, self.read.fence)
         # A write in the background may have failed, which ended the run.
         self.unwritten = self.unwritten or isinstance(writer.failed, WriteFailed | Exception)
 
@@ -202,7 +202,7 @@ class Execution:
             if self.stop == "released":
                 await asyncio.shield(self.give_back())
             else:
-                log.info("task %s attempt %d: stopped", self.task_id, self.read.attempt)
+                log.info("task %s fence %d: stopped", self.task_id, self.read.fence)
             return None
 
     async def _outcome(self, scribe: Scribe, writer: Writer) -> Ending:
@@ -228,8 +228,8 @@ class Execution:
                 return Ending(None, self._row(writer.ended))
             if isinstance(error, TimeoutError) and limit.expired():
                 log.warning(
-                    "task %s attempt %d: agent %s took longer than its timeout of %g s",
-                    self.task_id, self.read.attempt, self.read.agent, self.read.timeout,
+                    "task %s fence %d: agent %s took longer than its timeout of %g s",
+                    self.task_id, self.read.fence, self.read.agent, self.read.timeout,
                 )  # fmt: skip
                 row = replace(self._row("failed"), traceback=self.seat.stack())
                 return Ending(overtime(self._attempt, self.read.timeout).event, row)
@@ -259,7 +259,7 @@ class Execution:
             sender = await bridge.ask(DoSlowly(lambda: owner_for_agents(self.read.owner_id), self.read.owner_id))
             preferences = replace(preferences, caller=sender)
         self.run = Run(
-            agent, task_id=self.task_id, context_id=task.context_id, message=asked[-1], attempt=self.read.tries,
+            agent, task_id=self.task_id, context_id=task.context_id, message=asked[-1], attempt=self.read.attempt,
             history=_said(task), conversation=earlier or (), metadata=task.metadata,
             preferences=preferences, files=run_files,
         )  # fmt: skip
@@ -271,29 +271,27 @@ class Execution:
 
     def _row(self, outcome: str) -> RunRow:
         return RunRow(
-            task_id=self.task_id, number=self.read.attempt, worker=self.worker, started_at=self.started,
+            task_id=self.task_id, fence=self.read.fence, worker=self.worker, started_at=self.started,
             ended_at=clock.now(), outcome=outcome,
         )  # fmt: skip
 
     def _failed(self, error: Exception) -> Ending:
         """Judge what the agent raised: the end of the task, or a pause before the next attempt."""
         if not self.called and isinstance(error, AWAY):
-            log.warning(
-                "task %s attempt %d: not begun, the database is away: %s", self.task_id, self.read.attempt, error
-            )
+            log.warning("task %s fence %d: not begun, the database is away: %s", self.task_id, self.read.fence, error)
             verdict = uncalled(self._attempt, "The database was away before the agent was called.")
             return self._judged(verdict)._replace(delay=retries.spread(retries.BACKOFF))
-        words, reference = explained(f"task {self.task_id} attempt {self.read.attempt}", error)
+        words, reference = explained(f"task {self.task_id} fence {self.read.fence}", error)
         # An agent that ends its thread or loop is like one that kills its process: another attempt may go well.
         transient = isinstance(error, AgentCrashed) or is_transient(self.read.agent, error) or is_transient_there(error)
         verdict = raised(self._attempt, error, words, transient=transient)
-        row = failed_row(self.task_id, self.read.attempt, self.worker, self.started, reference, error)
+        row = failed_row(self.task_id, self.read.fence, self.worker, self.started, reference, error)
         if isinstance(error, ProcessCrashed):
             row = replace(row, outcome="crashed")
         return Ending(verdict.event, row, verdict.delay)
 
     def _judged(self, verdict: Verdict) -> Ending:
-        return Ending(verdict.event, self._row(verdict.outcome), verdict.delay, verdict.tries)
+        return Ending(verdict.event, self._row(verdict.outcome), verdict.delay, verdict.attempts)
 
     async def give_back(self) -> None:
         """End the attempt because the process ends: what the agent has said so far is kept, and a call counts."""
@@ -308,7 +306,7 @@ class Execution:
         if self.writer is not None and self.writer.ended is not None:
             await self._end_outside([], self._row(self.writer.ended))  # The agent has given its last action.
         else:
-            await self._end_outside([verdict.event], self._row(verdict.outcome), tries=verdict.tries)
+            await self._end_outside([verdict.event], self._row(verdict.outcome), attempts=verdict.attempts)
 
     async def overrun(self, sentence: str, stack: str) -> None:
         """Fail the run on a loop that is not its own, which its agent blocks beyond its timeout."""
@@ -320,26 +318,26 @@ class Execution:
         await self._end_outside([event], replace(self._row("failed"), traceback=stack))
         self.lose()
 
-    async def _end_outside(self, events: list[Event], row: RunRow, tries: int = 0) -> None:
+    async def _end_outside(self, events: list[Event], row: RunRow, attempts: int = 0) -> None:
         document, writer = self.read.document, self.writer
         said = writer.buffer if writer else []
         item = change(
             document.id, document.context_id, [*said, *events], now=clock.now(), actor="runner",
-            attempt=self.read.attempt, tries=tries, run=row, files=writer.files if writer else [],
+            fence=self.read.fence, attempts=attempts, run=row, files=writer.files if writer else [],
         )  # fmt: skip
         try:
             if await bridge.ask(item, patience=FAREWELL):
-                log.info("task %s attempt %d: %s", self.task_id, self.read.attempt, row.outcome)
+                log.info("task %s fence %d: %s", self.task_id, self.read.fence, row.outcome)
         except (DatabaseError, *AWAY) as error:
             log.warning(
-                "task %s attempt %d: could not be given back, its lease runs out: %s",
-                self.task_id, self.read.attempt, error,
+                "task %s fence %d: could not be given back, its lease runs out: %s",
+                self.task_id, self.read.fence, error,
             )  # fmt: skip
 
     @property
     def _attempt(self) -> Attempt:
         read = self.read
-        return Attempt(self.task_id, read.document.context_id, read.agent, read.tries, read.max_attempts)
+        return Attempt(self.task_id, read.document.context_id, read.agent, read.attempt, read.max_attempts)
 
 
 def start_together(runs: Sequence[Execution], place: RunLoop, ended: Callable[[Execution], None]) -> None:

@@ -74,13 +74,13 @@ class Heartbeat:
     def _kept(self, runs: dict[str, Execution]) -> set[str]:
         if not runs:
             return set()
-        attempts = tuple((task_id, run.read.attempt) for task_id, run in runs.items())
-        return bridge.do(Renew(worker=self.worker, held=attempts))
+        fences = tuple((task_id, run.read.fence) for task_id, run in runs.items())
+        return bridge.do(Renew(worker=self.worker, held=fences))
 
     async def check(self, run: Execution) -> None:
         """Stop the run if its task is not its own any more: a hint says so, and only the row knows."""
         try:
-            kept = await bridge.ask(Renew(worker=self.worker, held=((run.task_id, run.read.attempt),)))
+            kept = await bridge.ask(Renew(worker=self.worker, held=((run.task_id, run.read.fence),)))
         except Exception:
             log.exception("task %s: whether it has ended is not known; the heartbeat asks again", run.task_id)
             return

@@ -149,12 +149,12 @@ def warn_of(run: Run) -> str:
     return "\n".join(forgotten)
 
 
-def failed_row(task_id: str, number: int, worker: str, started: datetime, reference: str, error: Exception) -> RunRow:
+def failed_row(task_id: str, fence: int, worker: str, started: datetime, reference: str, error: Exception) -> RunRow:
     """The run of an agent that raised; the only place where its traceback is kept."""
     lines = [str(error)] if isinstance(error, AgentMistake) else traceback.format_exception(error)
     trace = "".join(lines).replace("\0", "\N{REPLACEMENT CHARACTER}")
     return RunRow(
-        task_id=task_id, number=number, worker=worker, started_at=started, ended_at=clock.now(), outcome="failed",
+        task_id=task_id, fence=fence, worker=worker, started_at=started, ended_at=clock.now(), outcome="failed",
         reference=reference, traceback=trace.encode("utf-8", "replace").decode(),
     )  # fmt: skip
 

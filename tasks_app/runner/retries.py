@@ -30,17 +30,17 @@ class Attempt(Struct, frozen=True):
     task_id: str
     context_id: str
     agent: str
-    tries: int
+    number: int
     """How often the agent was called for this message, this attempt included."""
     most: int
     """How often it may be called: the option `attempts` of the agent."""
 
     @property
     def is_last(self) -> bool:
-        return self.tries >= self.most
+        return self.number >= self.most
 
     def __str__(self) -> str:
-        return f"attempt {self.tries} of {self.most}"
+        return f"attempt {self.number} of {self.most}"
 
 
 class Verdict(Struct, frozen=True):
@@ -48,15 +48,15 @@ class Verdict(Struct, frozen=True):
 
     event: Event
     outcome: str
-    tries: int = 0
-    """Added to the tries of the task: -1 where the agent was not called."""
+    attempts: int = 0
+    """Added to the attempts of the task: -1 where the agent was not called."""
     delay: float | None = None
     """Seconds before the next attempt."""
 
 
 def uncalled(attempt: Attempt, why: str) -> Verdict:
     """Release a task that was claimed, but whose agent was not called."""
-    return Verdict(_status(attempt, TaskState.SUBMITTED, f"{why} The task goes on later."), "released", tries=-1)
+    return Verdict(_status(attempt, TaskState.SUBMITTED, f"{why} The task goes on later."), "released", attempts=-1)
 
 
 def interrupted(attempt: Attempt) -> Verdict:
@@ -98,13 +98,13 @@ def raised(attempt: Attempt, error: Exception, words: str, *, transient: bool) -
     """Judge an attempt whose agent raised; the words are what the caller may read of it."""
     if not transient:
         return Verdict(_status(attempt, TaskState.FAILED, words), "failed")
-    numbered = f"Attempt {attempt.tries} of {attempt.most}"
+    numbered = f"Attempt {attempt.number} of {attempt.most}"
     if attempt.is_last:
         sentence = words if attempt.most == 1 else f"{numbered} failed: {words}"
         return Verdict(_status(attempt, TaskState.FAILED, sentence), "failed")
     delay = pause(attempt, error.after if isinstance(error, Retry) else None)
     sentence = (
-        f"Attempt {attempt.tries} of {attempt.most} failed: {words.rstrip('.')}; tried again in {_seconds(delay)}."
+        f"Attempt {attempt.number} of {attempt.most} failed: {words.rstrip('.')}; tried again in {_seconds(delay)}."
     )
     return Verdict(_status(attempt, TaskState.SUBMITTED, sentence), "failed", delay=delay)
 
@@ -125,7 +125,7 @@ def pause(attempt: Attempt, after: float | None = None) -> float:
         return min(max(after, 0.0), DAY) * (1 + JITTER * chance)
     agent = registry.get(attempt.agent)
     first = agent.backoff if agent else BACKOFF
-    doubled = first * 2.0 ** min(attempt.tries - 1, 30)
+    doubled = first * 2.0 ** min(attempt.number - 1, 30)
     return spread(min(doubled, max(first, LONGEST)))
 
 

@@ -60,7 +60,7 @@ class Runner:
         self.doubtful = False
         """Whether the last claim ended without an answer, so that it may have taken tasks."""
         self.unwritten: deque[tuple[str, int]] = deque(maxlen=UNWRITTEN)
-        """Tasks and attempts whose end could not be written: theirs is no claim that was lost."""
+        """Tasks and fences whose end could not be written: theirs is no claim that was lost."""
         self.control: RunLoop | None = None
         """The loop on which no agent runs."""
         self.loops = Loops()
@@ -159,7 +159,7 @@ class Runner:
     def _recovered(self) -> list[Execution]:
         """Runs of tasks that became this process's by a claim whose answer was lost with its connection."""
         # Those at work first: one that ends meanwhile is not taken for a task without a run.
-        known = {(run.task_id, run.read.attempt) for run in self._at_work()} | set(self.unwritten)
+        known = {(run.task_id, run.read.fence) for run in self._at_work()} | set(self.unwritten)
         reads = bridge.do(Do(partial(leased, self.worker, known)))
         self.doubtful = False
         if reads:
@@ -220,7 +220,7 @@ class Runner:
                 del self.running[run.task_id]
             self.former.discard(run)
             if run.unwritten:
-                self.unwritten.append((run.task_id, run.read.attempt))
+                self.unwritten.append((run.task_id, run.read.fence))
             if (work := run.seat.work) is not None and run.seat.taken:
                 self.hanging.add(run)
                 work.add_done_callback(lambda _: self._left(run))

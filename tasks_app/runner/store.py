@@ -59,7 +59,7 @@ async def store(item: Append, ends: float, cut_off: Callable[[], None]) -> int:
 
 async def _written(item: Append) -> int | None:
     """The number of the item's last event if it was written; None if the task is not this run's any more."""
-    seq = await bridge.ask(DoSlowly(partial(run_seq, item.task_id, item.attempt or 0)))
+    seq = await bridge.ask(DoSlowly(partial(run_seq, item.task_id, item.fence or 0)))
     if seq is None or seq == item.after:
         return None
     notify([Reached(item.task_id, seq, item.state)])  # The commit was not answered, so nobody was.

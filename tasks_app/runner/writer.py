@@ -46,7 +46,7 @@ class Ending(NamedTuple):
     run: RunRow
     delay: float | None = None
     """Seconds before the next attempt."""
-    tries: int = 0
+    attempts: int = 0
     """-1 where the agent was not called."""
 
 
@@ -167,9 +167,9 @@ class Writer:
         claimed, status = self.read.document, last_status(events)
         answers = ending is not None and status is not None and status.state in ANSWERS
         item = change(
-            claimed.id, claimed.context_id, events, now=clock.now(), actor="agent", attempt=self.read.attempt,
+            claimed.id, claimed.context_id, events, now=clock.now(), actor="agent", fence=self.read.fence,
             run=ending.run if ending else None, snapshot=snapshot, files=files, pushing=self.read.pushes,
-            after=self.seq, delay=ending.delay if ending else None, tries=ending.tries if ending else 0,
+            after=self.seq, delay=ending.delay if ending else None, attempts=ending.attempts if ending else 0,
             heard=max(claimed.seq, self.inbox.heard) if answers else None,
         )  # fmt: skip
         self.seq = await store(item, self.ends, self.cut_off)
@@ -178,7 +178,7 @@ class Writer:
 
     def _another_turn(self, ending: Ending | None) -> Ending | None:
         """The end of a run whose task goes on; it counts against no limit of attempts, for the message is new."""
-        return ending and ending._replace(run=replace(ending.run, outcome="continued"), tries=-self.read.tries)
+        return ending and ending._replace(run=replace(ending.run, outcome="continued"), attempts=-self.read.attempt)
 
     def _snapshot(self, events: list[Event], *, last: bool) -> TaskDocument | None:
         """The task after the last write, as far as this run knows: folding it from the log would be a read and a write

@@ -59,7 +59,7 @@ def _reclaim(task: Task, now: datetime) -> bool:
     verdict = _verdict(task, is_overdue=is_overdue)
     run = RunRow(
         task_id=task.id,
-        number=task.attempt,
+        fence=task.fence,
         worker=task.lease_owner or "",
         started_at=task.deadline and task.deadline - timedelta(seconds=task.timeout),
         ended_at=now,
@@ -71,7 +71,7 @@ def _reclaim(task: Task, now: datetime) -> bool:
         [verdict.event],
         now=now,
         actor="sweeper",
-        attempt=task.attempt,
+        fence=task.fence,
         lease_before=None if is_overdue else now,
         run=run,
         delay=verdict.delay,
@@ -80,10 +80,10 @@ def _reclaim(task: Task, now: datetime) -> bool:
         # No patience: other tasks should not wait for the lock on this one. The next sweep tries again.
         is_reclaimed = bridge.do(item, patience=0) is not None
     except Held:
-        log.warning("task %s attempt %d: %s, but its row is locked", task.id, task.attempt, verdict.outcome)
+        log.warning("task %s fence %d: %s, but its row is locked", task.id, task.fence, verdict.outcome)
         return False
     if is_reclaimed:
-        log.warning("task %s attempt %d: %s", task.id, task.attempt, verdict.outcome)
+        log.warning("task %s fence %d: %s", task.id, task.fence, verdict.outcome)
     return is_reclaimed
 
 
@@ -91,8 +91,8 @@ _COLUMNS = (
     "id",
     "context_id",
     "agent",
+    "fence",
     "attempt",
-    "tries",
     "max_attempts",
     "lease_owner",
     "lease_until",
@@ -110,5 +110,5 @@ def _find_expired(now: datetime) -> list[Task]:
 
 
 def _verdict(task: Task, *, is_overdue: bool) -> Verdict:
-    attempt = Attempt(task.id, task.context_id, task.agent, task.tries, task.max_attempts)
+    attempt = Attempt(task.id, task.context_id, task.agent, task.attempt, task.max_attempts)
     return overtime(attempt, task.timeout) if is_overdue else lost(attempt)

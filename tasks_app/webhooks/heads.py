@@ -66,7 +66,7 @@ def heads(configs: Sequence[PushConfig]) -> dict[str, Delivery]:
 
 def _bounds(configs: Sequence[str]) -> list[_Bounds]:
     waiting = Delivery.objects.filter(config_id=OuterRef("pk"), state=DeliveryState.WAITING)
-    firm = waiting.filter(Q(interim=False) | Q(tries__gt=0))
+    firm = waiting.filter(Q(interim=False) | Q(attempt__gt=0))
     orders = (waiting.order_by("seq"), firm.order_by("seq"), waiting.order_by("-seq"))
     first, kept, newest = (Subquery(rows.values("seq")[:1]) for rows in orders)
     found = PushConfig.objects.filter(pk__in=configs).annotate(first=first, firm=kept, newest=newest)
@@ -84,7 +84,7 @@ def supersede(chosen: Sequence[Delivery], now: datetime) -> None:
     before = [Q(config_id=head.config_id, seq__lt=head.seq) for head in chosen if whole(head.spoken)]
     if not before:
         return
-    waiting = Delivery.objects.filter(state=DeliveryState.WAITING, interim=True, tries=0)
+    waiting = Delivery.objects.filter(state=DeliveryState.WAITING, interim=True, attempt=0)
     set_state(waiting.filter(reduce(or_, before)), DeliveryState.SUPERSEDED, done_at=now, error=SUPERSEDED)
 
 

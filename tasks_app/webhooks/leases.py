@@ -57,7 +57,7 @@ class DeliveryLease(Struct, frozen=True, kw_only=True):
     language: str
     body: str | None
     """The stored body, in rows of an earlier version. None: the body is made from the log."""
-    tries: int
+    attempt: int
     url: str
     address: str | None
     host: str
@@ -156,7 +156,7 @@ def _lease_of(config: PushConfig, owner_id: int, head: Delivery, holder: str, un
         seq=head.seq,
         language=head.spoken,
         body=head.body,
-        tries=head.tries,
+        attempt=head.attempt,
         url=config.url,
         address=config.address,
         host=config.host,
@@ -191,19 +191,19 @@ def settle(lease: DeliveryLease, result: TryResult, began: datetime, ended: date
             return  # The task was deleted with its deliveries.
         DeliveryTry.objects.create(
             delivery_id=lease.delivery,
-            number=delivery.tries + 1,
+            attempt=delivery.attempt + 1,
             at=began,
             status=result.status,
             error=result.error,
             duration_ms=max(0, int((ended - began).total_seconds() * 1_000)),
         )
         mine, now = config.lease_owner == lease.holder, clock.shared()
-        delivery.tries, delivery.status, delivery.error = delivery.tries + 1, result.status, result.error
+        delivery.attempt, delivery.status, delivery.error = delivery.attempt + 1, result.status, result.error
         if mine and verdict(result) == "delivered":
             # Even if the delivery was dropped or given up during the try, it has arrived.
             move(delivery, DeliveryState.DELIVERED)
             delivery.done_at = now
-        delivery.save(update_fields=["tries", "status", "error", "state", "done_at"])
+        delivery.save(update_fields=["attempt", "status", "error", "state", "done_at"])
         if mine:
             _decide(lease, config, delivery, result, now, chance)
 
@@ -219,7 +219,7 @@ def _decide(
     outdated = config.updated_at != lease.updated_at and not delivered
     again = now
     if not outdated and delivery.state == DeliveryState.WAITING and decision == "again" and not late:
-        again = next_try(result, delivery.tries, now, chance)
+        again = next_try(result, delivery.attempt, now, chance)
     elif not outdated and not delivered:
         end(mine.filter(pk=delivery.pk), now)
     config.lease_owner = config.lease_until = None

@@ -44,12 +44,12 @@ def verdict(result: TryResult) -> Verdict:
     return "again" if status in {408, 429} or status >= 500 else "dead"
 
 
-def next_try(result: TryResult, tries: int, now: datetime, chance: float) -> datetime:
-    """Return the time of the next try after this number of tries, and not before the time that the receiver asked for.
+def next_try(result: TryResult, attempt: int, now: datetime, chance: float) -> datetime:
+    """Return the time of the next try after this attempt, and not before the time that the receiver asked for.
 
     `chance` is a random number from 0 to 1.
     """
-    gap = GAPS[min(max(tries, 1), len(GAPS)) - 1] * (1 - JITTER + 2 * JITTER * chance)
+    gap = GAPS[min(max(attempt, 1), len(GAPS)) - 1] * (1 - JITTER + 2 * JITTER * chance)
     wanted = retry_after(result.retry_after, now)
     return now + max(timedelta(seconds=gap), min(wanted, LONGEST))
 

@@ -168,7 +168,7 @@ class Sender:
         await bridge.ask(Do(partial(leases.settle, lease, result, began, ended, chance)), UNLIMITED)
         level = logging.INFO if result.status and result.status < 300 else logging.WARNING
         event, outcome = f"{lease.task_id}/{lease.seq}", result.error or result.status
-        log.log(level, "delivery %s of event %s, try %d: %s", lease.delivery, event, lease.tries + 1, outcome)
+        log.log(level, "delivery %s of event %s, attempt %d: %s", lease.delivery, event, lease.attempt + 1, outcome)
 
     async def _try(self, lease: DeliveryLease, began: datetime) -> TryResult:
         """Make the body, check the limits, and post. Raises Postponed."""

@@ -40,7 +40,7 @@ def worked_on(owner: Person, *, key: str = "k") -> str:
     (read,) = bridge.do(wish(1))
     assert item.task
     for event in (chunk("one", append=False), chunk("two"), status(TaskState.WORKING, "on it")):
-        bridge.do(addition(item.task.id, event, attempt=read.attempt))
+        bridge.do(addition(item.task.id, event, fence=read.fence))
     return item.task.id
 
 

@@ -71,7 +71,7 @@ async def test_an_agent_that_is_tried_once_is_called_once_whatever_a_deploy_inte
     assert counted(file) == Counter((task_id, 1) for task_id in sent)
     for task_id in sent:
         task = await web.shown(task_id)
-        assert (task["attempt"], task["tries"], [run["outcome"] for run in task["runs"]]) == (1, 1, ["interrupted"])
+        assert (task["fence"], task["attempt"], [run["outcome"] for run in task["runs"]]) == (1, 1, ["interrupted"])
 
 
 async def test_an_agent_with_three_attempts_is_called_again_after_a_deploy_and_told_so(plant: Plant) -> None:
@@ -86,7 +86,7 @@ async def test_an_agent_with_three_attempts_is_called_again_after_a_deploy_and_t
     assert counted(file) == Counter((task_id, number) for task_id in sent for number in (1, 2))
     for task_id in sent:
         task = await web.shown(task_id)
-        assert (task["tries"], [run["outcome"] for run in task["runs"]]) == (2, ["interrupted", "completed"])
+        assert (task["attempt"], [run["outcome"] for run in task["runs"]]) == (2, ["interrupted", "completed"])
 
 
 @pytest.mark.slow
@@ -114,5 +114,5 @@ async def test_an_error_that_passes_is_tried_again_after_its_pause_and_not_a_swe
     assert second - first > 0.8
     assert third - second > 1.6
     task = await web.shown(task_id)
-    assert (task["tries"], [run["outcome"] for run in task["runs"]]) == (3, ["failed", "failed", "completed"])
+    assert (task["attempt"], [run["outcome"] for run in task["runs"]]) == (3, ["failed", "failed", "completed"])
     assert task["not_before"] is None

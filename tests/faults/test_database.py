@@ -134,7 +134,7 @@ async def test_a_database_that_crashes_and_is_away_for_less_than_a_lease_fails_n
         assert said == ["".join(f"{number} " for number in range(words))] * len(talking)
         for task_id in (*talking, *ending):
             task = await node.shown(task_id)
-            assert (task["attempt"], [run["outcome"] for run in task["runs"]]) == (1, ["completed"])
+            assert (task["fence"], [run["outcome"] for run in task["runs"]]) == (1, ["completed"])
             assert [event["seq"] for event in task["events"]] == list(range(1, task["last_seq"] + 1))
         await node.stop()
 
@@ -154,7 +154,7 @@ async def test_a_database_file_that_another_process_locks_for_as_long_as_a_lease
     assert said == ["".join(f"{number} " for number in range(400))] * len(talking)
     for task_id in talking:
         task = await node.shown(task_id)
-        assert (task["attempt"], [run["outcome"] for run in task["runs"]]) == (1, ["completed"])
+        assert (task["fence"], [run["outcome"] for run in task["runs"]]) == (1, ["completed"])
 
 
 async def completed(caller: Client, task_id: str) -> dict[str, Any]:
@@ -198,7 +198,7 @@ async def test_a_row_that_somebody_holds_costs_nobody_else_a_lease(pair: tuple[N
             # Nobody hurries who holds it: the caller is told to come back.
             assert (await gone)["error"]["code"] == -38013
     assert text(ended) == "begun and ended"
-    assert (await other.shown(task_id))["attempt"] == 1
+    assert (await other.shown(task_id))["fence"] == 1
 
 
 async def frozen(zombie: Node, database: str, task_id: str) -> bool:

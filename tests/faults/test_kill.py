@@ -37,7 +37,7 @@ async def test_a_killed_process_goes_on_with_its_story_and_its_reader_sees_every
         assert after.broke is None
         assert assert_whole(before.frames, after.frames) == await caller.get(before.task_id)
     task = await node.shown(before.task_id)
-    assert (task["state"], task["attempt"], task["tries"]) == ("completed", 2, 2)
+    assert (task["state"], task["fence"], task["attempt"]) == ("completed", 2, 2)
     assert [run["outcome"] for run in task["runs"]] == ["lost", "completed"]
 
 

@@ -29,9 +29,9 @@ async def test_what_a_frozen_worker_writes_after_its_lease_is_refused(pair: tupl
         assert await caller.get(task_id) == await seen_from(other, task_id)
         assert (await caller.http.get(f"{zombie.base}/readyz")).json() == {"status": "ok", "reasons": []}
     task = await other.shown(task_id)
-    attempts = [event["attempt"] for event in task["events"] if event["actor"] == "agent"]
-    assert set(attempts) == {1, 2}
-    assert attempts == sorted(attempts)
+    fences = [event["fence"] for event in task["events"] if event["actor"] == "agent"]
+    assert set(fences) == {1, 2}
+    assert fences == sorted(fences)
     assert [run["outcome"] for run in task["runs"]] == ["lost", "completed"]
     assert "its result is dropped" in zombie.log or "stopped" in zombie.log
 
@@ -51,7 +51,7 @@ async def test_a_worker_that_wakes_after_the_end_adds_nothing(pair: tuple[Node, 
         assert await caller.get(task_id) == ended
     task = await other.shown(task_id)
     events = task["events"]
-    assert task["attempt"] == 2, "the first one was frozen before its end"
+    assert task["fence"] == 2, "the first one was frozen before its end"
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert sum(f"TASK_STATE_{(event['state'] or '').upper()}" in TERMINAL for event in events) == 1
 
@@ -65,7 +65,7 @@ async def test_a_hundred_sleeping_agents_keep_their_leases(start: Start) -> None
         await caller.completed(100)
     tasks = await node.lines("tasks", "list", "--agent", "sleeper")
     assert {task["id"] for task in tasks} == set(ids)
-    assert {(task["state"], task["attempt"], task["tries"]) for task in tasks} == {("completed", 1, 1)}
+    assert {(task["state"], task["fence"], task["attempt"]) for task in tasks} == {("completed", 1, 1)}
 
 
 @pytest.mark.slow

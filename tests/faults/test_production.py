@@ -90,7 +90,7 @@ async def test_a_killed_web_costs_its_clients_a_reconnection_to_another(plant: P
             await after.end()
         assert assert_whole(before.frames, after.frames) == await there.get(before.task_id)
     task = await second.shown(before.task_id)
-    assert (task["attempt"], [run["outcome"] for run in task["runs"]]) == (1, ["completed"])
+    assert (task["fence"], [run["outcome"] for run in task["runs"]]) == (1, ["completed"])
 
 
 async def test_a_task_of_a_killed_worker_goes_on_in_another(plant: Plant) -> None:
@@ -105,7 +105,7 @@ async def test_a_task_of_a_killed_worker_goes_on_in_another(plant: Plant) -> Non
         await stream.end()
         assert assert_whole(stream.frames) == await caller.get(stream.task_id)
     task = await web.shown(stream.task_id)
-    assert (task["attempt"], task["tries"], task["state"]) == (2, 2, "completed")
+    assert (task["fence"], task["attempt"], task["state"]) == (2, 2, "completed")
     assert [run["outcome"] for run in task["runs"]] == ["lost", "completed"]
 
 
@@ -121,7 +121,7 @@ async def test_a_worker_that_is_told_to_go_gives_its_tasks_to_another_at_once(pl
             await stream.end()
         assert assert_whole(stream.frames)["status"]["state"] == "TASK_STATE_COMPLETED"
     task = await web.shown(stream.task_id)
-    assert (task["attempt"], task["tries"]) == (2, 2)
+    assert (task["fence"], task["attempt"]) == (2, 2)
     assert [run["outcome"] for run in task["runs"]] == ["interrupted", "completed"]
 
 
@@ -229,7 +229,7 @@ async def test_a_cancel_through_a_web_stops_the_run_in_the_worker(plant: Plant) 
         answer = await caller.result("CancelTask", {"id": task_id})
         assert answer["status"]["state"] == "TASK_STATE_CANCELED"
         deadline = time.monotonic() + 15  # The heartbeat of such a lease would find out after 20.
-        while f"{task_id} attempt 1: stopped" not in worker.log:
+        while f"{task_id} fence 1: stopped" not in worker.log:
             assert time.monotonic() < deadline, worker.log
             await asyncio.sleep(0.05)
 
@@ -252,5 +252,5 @@ async def test_doubled_wakes_run_a_task_once(plant: Plant) -> None:
         for task_id in sent:
             await caller.state(task_id, "TASK_STATE_COMPLETED")
     tasks = await web.lines("tasks", "list", "--agent", "once")
-    assert [(task["attempt"], task["tries"]) for task in tasks] == [(1, 1)] * len(sent)
+    assert [(task["fence"], task["attempt"]) for task in tasks] == [(1, 1)] * len(sent)
     await asyncio.to_thread(broker.close)

@@ -61,7 +61,7 @@ async def test_an_order_to_stop_ends_streams_answers_calls_that_wait_and_ends_ru
     (waited_for,) = [task["id"] for task in await node.lines("tasks", "list", "--agent", "story")]
     for task_id, state in ((before.task_id, "failed"), (waited_for, "submitted")):
         task = await node.shown(task_id)
-        assert (task["state"], task["attempt"], task["tries"], task["lease_owner"]) == (state, 1, 1, None)
+        assert (task["state"], task["fence"], task["attempt"], task["lease_owner"]) == (state, 1, 1, None)
         assert [run["outcome"] for run in task["runs"]] == ["interrupted"]
 
     await node.start()
@@ -73,7 +73,7 @@ async def test_an_order_to_stop_ends_streams_answers_calls_that_wait_and_ends_ru
             "SendMessage", waits | {"configuration": {"returnImmediately": True}}, agent="story"
         )
         assert (again["task"]["id"], again["task"]["status"]["state"]) == (waited_for, "TASK_STATE_WORKING")
-        assert (await node.shown(waited_for))["tries"] == 2
+        assert (await node.shown(waited_for))["attempt"] == 2
 
 
 async def test_fifty_idle_streams_do_not_hold_up_the_end(start: Start) -> None:
@@ -92,7 +92,7 @@ async def test_fifty_idle_streams_do_not_hold_up_the_end(start: Start) -> None:
             await listener.end()
     assert [listener.broke for listener in seen] == [None] * 50
     tasks = await node.lines("tasks", "list", "--agent", "sleeper")
-    assert [(task["state"], task["tries"]) for task in tasks] == [("failed", 1)] * 50
+    assert [(task["state"], task["attempt"]) for task in tasks] == [("failed", 1)] * 50
 
 
 async def test_an_agent_that_blocks_its_thread_does_not_hold_up_the_end(start: Start) -> None:

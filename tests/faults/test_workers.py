@@ -77,7 +77,7 @@ async def test_a_task_of_a_killed_process_is_run_again_by_its_worker(plant: Plan
         os.kill(first, signal.SIGKILL)
         again = await completed(caller, sent)
         assert first not in [pid_in(task) for task in again]
-    assert sorted([(await web.shown(task_id))["attempt"] for task_id in sent]) == [1, 2]
+    assert sorted([(await web.shown(task_id))["fence"] for task_id in sent]) == [1, 2]
 
 
 async def test_of_what_waits_in_a_queue_the_more_urgent_goes_first(plant: Plant) -> None:
@@ -110,7 +110,7 @@ async def test_a_worker_with_processes_gives_its_tasks_back_when_it_is_told_to_g
         assert await worker.stop(signal.SIGTERM) == 0
         await caller.state(task_id, "TASK_STATE_SUBMITTED")
     task = await web.shown(task_id)
-    assert (task["tries"], [run["outcome"] for run in task["runs"]]) == (1, ["interrupted"])
+    assert (task["attempt"], [run["outcome"] for run in task["runs"]]) == (1, ["interrupted"])
 
 
 async def test_a_sync_agent_that_does_not_end_does_not_hold_up_its_worker(plant: Plant) -> None:

@@ -33,8 +33,8 @@ class Task:
     person: Person
     messages: list[str]
     state: TaskState = TaskState.SUBMITTED
+    fence: int = 0
     attempt: int = 0
-    tries: int = 0
     last: int = 1
     """The newest event."""
     newest: int = 0
@@ -47,7 +47,7 @@ class Task:
 
     def __repr__(self) -> str:
         more = "".join([", pauses" * self.pauses, ", lapsed" * self.lapsed])
-        return f"<task {self.number} {self.state.value}{more}, attempt {self.attempt}, try {self.tries}>"
+        return f"<task {self.number} {self.state.value}{more}, fence {self.fence}, attempt {self.attempt}>"
 
     @property
     def has_ended(self) -> bool:
@@ -60,7 +60,7 @@ class Task:
 
     @property
     def row(self) -> tuple[str, int, int, int]:
-        return self.state.value, self.attempt, self.tries, self.last
+        return self.state.value, self.fence, self.attempt, self.last
 
     def happens(self, state: TaskState | None = None, *, message: bool = False, pauses: bool = False) -> None:
         """Add an event. A webhook hears of all but a message that changes no state."""
@@ -73,20 +73,20 @@ class Task:
                 webhook.due.append(self.last)
 
     def hears(self, message_id: str) -> None:
-        """Add a message of the caller; the answer to a question begins the tries anew."""
+        """Add a message of the caller; the answer to a question begins the attempts anew."""
         answers = self.state in INTERRUPTED
-        self.tries = 0 if answers else self.tries
+        self.attempt = 0 if answers else self.attempt
         self.happens(TaskState.SUBMITTED if answers else None, message=True)
         self.messages.append(message_id)
         self.newest = self.last
 
     def claimed(self) -> None:
         self.happens(TaskState.WORKING)
-        self.attempt, self.tries = self.attempt + 1, self.tries + 1
+        self.fence, self.attempt = self.fence + 1, self.attempt + 1
 
     def goes_on(self, *, pauses: bool = False) -> None:
         """The attempt ended without a result: another one, or the end."""
-        again = self.tries < MOST
+        again = self.attempt < MOST
         self.happens(TaskState.SUBMITTED if again else TaskState.FAILED, pauses=again and pauses)
 
 
@@ -96,7 +96,7 @@ class Run:
 
     task: Task
     worker: str
-    attempt: int
+    fence: int
     read: TaskRead
     heard: int
     """The event up to which the agent has heard the messages."""
@@ -106,12 +106,12 @@ class Run:
     """Whether the answer to its claim arrived."""
 
     def __repr__(self) -> str:
-        return f"<run {self.attempt} of {self.task!r} by {self.worker}{'' if self.holds else ', too late'}>"
+        return f"<run {self.fence} of {self.task!r} by {self.worker}{'' if self.holds else ', too late'}>"
 
     @property
     def holds(self) -> bool:
-        return self.task.state is TaskState.WORKING and self.task.attempt == self.attempt
+        return self.task.state is TaskState.WORKING and self.task.fence == self.fence
 
     @property
     def pair(self) -> tuple[str, int]:
-        return self.task.id, self.attempt
+        return self.task.id, self.fence

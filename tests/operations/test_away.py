@@ -60,7 +60,7 @@ def test_what_an_agent_said_is_written_once(owner: Person, away: Any, outage: Ou
     task = sent(owner, "hello", "chatty", return_immediately=True)
     until(lambda: Task.objects.get().state == "completed", "the end")
     assert text_of(shown(ask(owner, GetTask(id=task.id)))) == "".join(f"{number} " for number in range(200))
-    assert list(Run.objects.values_list("number", "outcome")) == [(1, "completed")]
+    assert list(Run.objects.values_list("fence", "outcome")) == [(1, "completed")]
     numbers = list(Event.objects.order_by("seq").values_list("seq", flat=True))
     assert numbers == list(range(1, Task.objects.get().last_seq + 1))
 
@@ -94,7 +94,7 @@ def test_a_claim_whose_answer_is_lost_costs_no_attempt(
     hints.offer()
     until(lambda: Task.objects.get().state == "completed", "the end")
     assert text_of(shown(ask(owner, GetTask(id=task.id)))) == "hello"
-    assert Task.objects.values_list("attempt", "tries").get() == (1, 1)
+    assert Task.objects.values_list("fence", "attempt").get() == (1, 1)
 
 
 def test_tasks_of_a_lost_claim_are_begun_though_the_next_claim_fails(
@@ -117,7 +117,7 @@ def test_tasks_of_a_lost_claim_are_begun_though_the_next_claim_fails(
     hints.offer()
     until(lambda: len(lost) == 2, "the next claim has failed")
     until(lambda: Task.objects.get().state == "completed", "the end")
-    assert Task.objects.values_list("attempt", "tries").get() == (1, 1)
+    assert Task.objects.values_list("fence", "attempt").get() == (1, 1)
 
 
 def test_a_run_whose_write_was_refused_is_not_begun_again_as_a_claim_that_was_lost(owner: Person, away: Any) -> None:
@@ -159,7 +159,7 @@ def test_a_run_that_is_stopped_before_its_first_step_calls_nobody(owner: Person,
     place.stop()
     assert not run.called
     expected = ("submitted", 0) if why == "release" else ("working", 1)
-    assert Task.objects.values_list("state", "tries").get() == expected
+    assert Task.objects.values_list("state", "attempt").get() == expected
 
 
 def test_an_agent_that_was_not_called_for_want_of_the_database_keeps_its_attempt(
@@ -175,8 +175,8 @@ def test_an_agent_that_was_not_called_for_want_of_the_database_keeps_its_attempt
     monkeypatch.setattr(DoSlowly, "do_many", perform)
     task = sent(owner, message("hello", context_id="c"), "form-coroutine")
     assert (task.status.state, text_of(task)) == ("completed", "hello")
-    assert list(Run.objects.order_by("number").values_list("outcome", flat=True)) == ["released", "completed"]
-    assert Task.objects.values_list("attempt", "tries").get() == (2, 1)
+    assert list(Run.objects.order_by("fence").values_list("outcome", flat=True)) == ["released", "completed"]
+    assert Task.objects.values_list("fence", "attempt").get() == (2, 1)
 
 
 def test_an_agent_is_stopped_after_a_lease_without_the_database_and_its_task_says_why(
@@ -187,4 +187,4 @@ def test_an_agent_is_stopped_after_a_lease_without_the_database_and_its_task_say
     sent(owner, "hello", "gate", return_immediately=True)
     until(lambda: Task.objects.get().state == "failed", "the end")
     assert "The database was away for 0.5 s while the agent was at work" in Task.objects.get().status
-    assert list(Run.objects.values_list("number", "outcome")) == [(1, "cut off")]
+    assert list(Run.objects.values_list("fence", "outcome")) == [(1, "cut off")]

@@ -416,7 +416,7 @@ def test_a_run_asks_for_its_row_as_long_as_it_has_its_lease(
         said = Event.objects.filter(task_id=task_id).count()
     assert set(asked) == {3 * PATIENCE}
     until(lambda: Event.objects.filter(task_id=task_id).count() > said, "it goes on")
-    assert Task.objects.get().attempt == 1
+    assert Task.objects.get().fence == 1
     ask(owner, CancelTask(id=task_id))
 
 

@@ -126,7 +126,7 @@ def test_a_receiver_that_is_not_there_is_tried_again(lanes: None, owner: Person,
     happens(task_id, WORKS)
     pump()
     (delivery,) = Delivery.objects.all()
-    assert (delivery.state, delivery.tries, delivery.status) == ("waiting", 1, None)
+    assert (delivery.state, delivery.attempt, delivery.status) == ("waiting", 1, None)
     assert "connection failed" in delivery.error
 
 

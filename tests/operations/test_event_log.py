@@ -184,15 +184,15 @@ def test_the_fence_refuses_an_old_attempt(owner: Person) -> None:
     made(owner)
     (first,) = claim(wish())
     task_id = first.document.id
-    assert append(task_id, chunk("one"), attempt=1)
+    assert append(task_id, chunk("one"), fence=1)
     expire(first)
     assert reclaim_tasks() == 1
-    assert append(task_id, chunk("between"), attempt=1) is None
+    assert append(task_id, chunk("between"), fence=1) is None
     (second,) = claim(wish())
-    assert (second.attempt, second.tries) == (2, 2)
-    assert append(task_id, chunk("late"), attempt=1) is None
-    assert append(task_id, status(TaskState.COMPLETED), attempt=1) is None
-    assert append(task_id, chunk("two", append=False), attempt=2)
+    assert (second.fence, second.attempt) == (2, 2)
+    assert append(task_id, chunk("late"), fence=1) is None
+    assert append(task_id, status(TaskState.COMPLETED), fence=1) is None
+    assert append(task_id, chunk("two", append=False), fence=2)
     (read,) = read_many([ReadTask(task_id=task_id, sight=None)])
     assert read
     assert text_of(task_of(read.document)) == "two"
@@ -201,7 +201,7 @@ def test_the_fence_refuses_an_old_attempt(owner: Person) -> None:
 def test_an_ending_frees_the_lease(owner: Person) -> None:
     made(owner)
     (read,) = claim(wish())
-    assert append(read.document.id, status(TaskState.COMPLETED), attempt=1)
+    assert append(read.document.id, status(TaskState.COMPLETED), fence=1)
     row = Task.objects.get()
     assert (row.lease_owner, row.lease_until, row.deadline) == (None, None, None)
 
@@ -216,7 +216,7 @@ def test_claims_go_by_priority_then_age_and_never_overlap(owner: Person) -> None
     claimed = [read.document.id for _ in range(3) for read in claim(wish(2))]
     assert sorted(claimed[:2]) == sorted([ids[2], ids[3]])
     assert sorted(claimed) == sorted(ids)
-    assert set(Task.objects.values_list("state", "lease_owner", "attempt", "tries")) == {("working", "w", 1, 1)}
+    assert set(Task.objects.values_list("state", "lease_owner", "fence", "attempt")) == {("working", "w", 1, 1)}
 
 
 def test_one_claim_takes_each_kind_up_to_its_own_slots(owner: Person) -> None:
@@ -236,7 +236,7 @@ def test_a_claimed_task_is_whole_whatever_was_said_in_it_before(owner: Person) -
     (task_id,) = made(owner)
     claim(wish())
     said = status(TaskState.INPUT_REQUIRED, "Your name?")
-    assert append(task_id, chunk("begun"), said, attempt=1)
+    assert append(task_id, chunk("begun"), said, fence=1)
     answer = Message(message_id="m2", role=Role.USER, parts=(Part(text="Ada"),))
     assert append(task_id, MessageAdded(message=answer, status=Status(state=TaskState.SUBMITTED, timestamp=LONG_AGO)))
     (read,) = claim(wish())
@@ -259,7 +259,7 @@ def test_what_was_claimed_is_given_out_although_its_connection_is_cut_before_it_
         return read_many(items)
 
     monkeypatch.setattr(claim_module, "read_many", cut)
-    assert [(read.document.id, read.attempt) for read in bridge.do(wish())] == [(task_id, 1)]
+    assert [(read.document.id, read.fence) for read in bridge.do(wish())] == [(task_id, 1)]
 
 
 def test_only_ones_own_agents_are_claimed(owner: Person) -> None:
@@ -297,7 +297,7 @@ def test_a_lost_task_is_tried_again_and_then_failed_with_a_reason(owner: Person)
     row = Task.objects.get()
     assert row.state == "failed"
     assert "in the last of its 2 attempts" in row.status
-    assert list(Run.objects.order_by("number").values_list("number", "worker", "outcome")) == [
+    assert list(Run.objects.order_by("fence").values_list("fence", "worker", "outcome")) == [
         (1, "w1", "lost"),
         (2, "w2", "lost"),
     ]
@@ -375,7 +375,7 @@ def test_a_snapshot_that_comes_with_an_append_is_stored_if_it_is_the_whole(owner
         assert append(task_id, MessageAdded(message=Message(message_id="b", role=Role.USER, parts=(Part(text="B"),))))
     events = [chunk("all"), status(TaskState.COMPLETED)]
     known = document(reduce(apply, events, task_of(read.document)), read.document.seq + 2)
-    result = append(task_id, *events, attempt=1, snapshot=known)
+    result = append(task_id, *events, fence=1, snapshot=known)
     assert result == Appended(read.document.seq + 2 + between, stale=between)
     assert (Task.objects.get().snapshot_seq == result.seq) is not between
     (now,) = read_many([ReadTask(task_id=task_id, sight=None)])

@@ -71,7 +71,7 @@ def test_a_question_without_an_answer_is_canceled(
     settings.A2A_ANSWER_DAYS = 30
     submitted(owner, agent="tries-twice")
     (read,) = claim(wish())
-    append_many([addition(read.document.id, status(state, "Well?"), attempt=read.attempt)])
+    append_many([addition(read.document.id, status(state, "Well?"), fence=read.fence)])
     assert expire_after(29 * 24) == 0
     assert expire_after(31 * 24) == 1
     row = Task.objects.get()

@@ -333,7 +333,7 @@ def test_a_storage_that_hangs_holds_up_no_task(owner: Person, monkeypatch: pytes
     try:
         for _ in range(3):
             bridge.do(wish(agents=("nobody",)))
-            TaskRow.objects.update(lease_until=LONG_AGO, tries=0)
+            TaskRow.objects.update(lease_until=LONG_AGO, attempt=0)
             ours.run_round()
             assert TaskRow.objects.get().state == "submitted"
         deleting = ours.deleting

@@ -103,11 +103,11 @@ def test_an_agent_that_never_looks_is_called_again_with_each_message(
         GATE["open"] = True
         until(lambda: Task.objects.get(pk=task_id).state == "completed", "it ends")  # noqa: B023  # waited for here
         assert f"more {number}" in HEARD
-        outcomes = list(Run.objects.filter(task_id=task_id).order_by("number").values_list("outcome", flat=True))
+        outcomes = list(Run.objects.filter(task_id=task_id).order_by("fence").values_list("outcome", flat=True))
         assert outcomes == ["continued", "completed"]
-        until(lambda: f"{task_id} attempt 2: completed" in caplog.text, "it is in the log")  # noqa: B023  # the same
-        assert f"{task_id} attempt 1: continued" in caplog.text
-        assert Task.objects.get(pk=task_id).tries == 1, "the new message counts against no limit"
+        until(lambda: f"{task_id} fence 2: completed" in caplog.text, "it is in the log")  # noqa: B023  # the same
+        assert f"{task_id} fence 1: continued" in caplog.text
+        assert Task.objects.get(pk=task_id).attempt == 1, "the new message counts against no limit"
 
 
 @pytest.mark.usefixtures("service")
@@ -157,7 +157,7 @@ def test_a_message_is_heard_that_comes_while_the_agent_clears_up_after_its_quest
     sent(owner, message("blue", task_id=task_id), return_immediately=True)
     GATE["open"] = True
     until(lambda: Task.objects.get(pk=task_id).state == "completed", "it ends")
-    outcomes = list(Run.objects.filter(task_id=task_id).order_by("number").values_list("outcome", flat=True))
+    outcomes = list(Run.objects.filter(task_id=task_id).order_by("fence").values_list("outcome", flat=True))
     assert outcomes == ["continued", "completed"]
 
 
@@ -200,7 +200,7 @@ def test_a_run_ends_a_task_only_if_it_has_heard_the_newest_message(owner: Person
     task_id = read.document.id
 
     def end(heard: int | None, state: TaskState = TaskState.COMPLETED) -> Appended | Unheard:
-        (result,) = append_many([addition(task_id, status(state), attempt=read.attempt, heard=heard)])
+        (result,) = append_many([addition(task_id, status(state), fence=read.fence, heard=heard)])
         assert isinstance(result, Appended | Unheard)
         return result
 
@@ -218,7 +218,7 @@ def test_a_failure_is_final_whatever_waits(owner: Person) -> None:
     create_many([creation(owner, "k")])
     (read,) = claim(wish())
     append_many([addition(read.document.id, MessageAdded(message=message("psst")))])
-    failed = addition(read.document.id, status(TaskState.FAILED), attempt=read.attempt)
+    failed = addition(read.document.id, status(TaskState.FAILED), fence=read.fence)
     assert append_many([failed]) == [Appended(4, stale=True)]
 
 

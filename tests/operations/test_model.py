@@ -85,7 +85,7 @@ class Story(Callers):
         super().__init__()
         self.runs: list[Run] = []
         self.sights: list[tuple[models.Task, int, Any]] = []
-        """What a slow sweep has seen and not judged: the row, its attempt, and when."""
+        """What a slow sweep has seen and not judged: the row, its fence, and when."""
         self.hinted = 0
         """How many events there were when hints came for nothing."""
 
@@ -125,9 +125,9 @@ class Story(Callers):
             assert read.document.id in waiting, "what is claimed was waiting"
             task = waiting[read.document.id]
             task.claimed()
-            assert (read.attempt, read.tries) == (task.attempt, task.tries)
-            assert task.tries <= MOST
-            self.runs.append(Run(task, worker, read.attempt, read, read.document.seq, read.run_seq, known))
+            assert (read.fence, read.attempt) == (task.fence, task.attempt)
+            assert task.attempt <= MOST
+            self.runs.append(Run(task, worker, read.fence, read, read.document.seq, read.run_seq, known))
 
     @precondition(lambda self: self.among(waits=True))
     @rule(worker=WORKERS, limit=st.integers(1, 2), known=st.sampled_from([True, True, True, False]))
@@ -154,13 +154,13 @@ class Story(Callers):
     def ask_for_lost_claims(self, worker: str) -> None:
         lost = [run for run in self.unanswered() if run.worker == worker]
         besides = {run.pair for run in self.runs if run.known and run.worker == worker}
-        found = {(read.document.id, read.attempt) for read in leased(worker, besides)}
+        found = {(read.document.id, read.fence) for read in leased(worker, besides)}
         assert found == {run.pair for run in lost}
         for run in lost:
             run.known = True
 
     def put(self, run: Run, *events: Any, **more: Any) -> Any:
-        return bridge.do(addition(run.task.id, *events, attempt=run.attempt, **more))
+        return bridge.do(addition(run.task.id, *events, fence=run.fence, **more))
 
     @precondition(lambda self: self.live())
     @rule(data=st.data(), twice=st.booleans(), hears=st.booleans())
@@ -191,9 +191,9 @@ class Story(Callers):
             task.happens(state)
             return
         assert result is UNHEARD, "a message waits that the agent has not heard"
-        assert isinstance(self.put(run, status(TaskState.SUBMITTED), tries=-run.read.tries), Appended)
+        assert isinstance(self.put(run, status(TaskState.SUBMITTED), attempts=-run.read.attempt), Appended)
         task.happens(TaskState.SUBMITTED)
-        task.tries = 0
+        task.attempt = 0
 
     @precondition(lambda self: self.late())
     @rule(data=st.data(), state=ENDS)
@@ -214,7 +214,7 @@ class Story(Callers):
 
     def give_up(self, run: Run, how: str) -> None:
         task = run.task
-        attempt = Attempt(task.id, run.read.document.context_id, "tireless", run.read.tries, run.read.max_attempts)
+        attempt = Attempt(task.id, run.read.document.context_id, "tireless", run.read.attempt, run.read.max_attempts)
         verdict: Verdict
         if how == "released":
             verdict = uncalled(attempt, "The server stops.")
@@ -222,10 +222,10 @@ class Story(Callers):
             verdict = interrupted(attempt)
         else:
             verdict = raised(attempt, Retry("Busy."), "Busy.", transient=True)
-        assert isinstance(self.put(run, verdict.event, delay=verdict.delay, tries=verdict.tries), Appended)
+        assert isinstance(self.put(run, verdict.event, delay=verdict.delay, attempts=verdict.attempts), Appended)
         if how == "released":
             task.happens(TaskState.SUBMITTED)
-            task.tries -= 1
+            task.attempt -= 1
         else:
             task.goes_on(pauses=how == "retry")
 
@@ -249,7 +249,7 @@ class Story(Callers):
         task.lapsed = True
         if looks:
             now = clock.now()
-            self.sights += [(row, row.attempt, now) for row in leases._find_expired(now)]
+            self.sights += [(row, row.fence, now) for row in leases._find_expired(now)]
 
     @precondition(lambda self: any(run.task.lapsed for run in self.live()))
     @rule()
@@ -264,9 +264,9 @@ class Story(Callers):
     def judge_what_was_seen(self) -> None:
         """A slow sweep writes what it has judged by a look of long ago."""
         sights, self.sights = self.sights, []
-        for row, attempt, now in sights:
+        for row, fence, now in sights:
             task = next(task for task in self.tasks if task.id == row.id)
-            holds = task.lapsed and task.attempt == attempt
+            holds = task.lapsed and task.fence == fence
             assert leases._reclaim(row, now) is holds, "lapsed leases alone are taken up"
             if holds:
                 task.goes_on(pauses=True)
@@ -283,7 +283,7 @@ class Story(Callers):
 
     @invariant()
     def the_rows_are_as_they_must_be(self) -> None:
-        rows = models.Task.objects.values_list("id", "state", "attempt", "tries", "last_seq")
+        rows = models.Task.objects.values_list("id", "state", "fence", "attempt", "last_seq")
         assert {id: tuple(rest) for id, *rest in rows} == {task.id: task.row for task in self.tasks}
 
     @invariant()

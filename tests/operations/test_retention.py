@@ -58,7 +58,7 @@ def fill(owner: Person, number: int, age: timedelta, *, open_: bool = False) -> 
         create_many([creation(owner, id, id=id)])
         if not open_:
             complete(id, then)
-        Run.objects.create(task_id=id, number=1, worker="w", ended_at=then, outcome="completed")
+        Run.objects.create(task_id=id, fence=1, worker="w", ended_at=then, outcome="completed")
         IdempotencyKey.objects.filter(key=id).update(created_at=then)
         Exchange.objects.create(id=id, rpc_id_type="absent", door="http", created_at=then)
         ExchangeBody.objects.create(exchange_id=id)
@@ -122,7 +122,7 @@ def test_a_task_with_many_events_and_deliveries_goes_in_several_steps(
             state="dead",
             created_at=clock.now(),
         )
-        DeliveryTry.objects.create(delivery=done, number=1, at=clock.now(), duration_ms=1)
+        DeliveryTry.objects.create(delivery=done, attempt=1, at=clock.now(), duration_ms=1)
     tasks, before = Deletion(ROW_KINDS["tasks"]), clock.now() - 30 * DAY
     counts = []
     for _ in range(4):

@@ -69,7 +69,7 @@ def tried(owner: Person, what: str, times: int, name: str = "stumbles") -> Seen:
 
 
 def outcomes() -> list[tuple[int, str]]:
-    return list(Run.objects.order_by("number").values_list("number", "outcome"))
+    return list(Run.objects.order_by("fence").values_list("fence", "outcome"))
 
 
 def sentences(task: Seen) -> list[str]:
@@ -84,7 +84,7 @@ def test_a_transient_exception_is_worth_another_attempt(owner: Person, what: str
     task = tried(owner, what, 2)
     assert (task.status.state, text_of(task)) == ("completed", "attempt 3")
     assert outcomes() == [(1, "failed"), (2, "failed"), (3, "completed")]
-    assert Task.objects.values_list("tries", "not_before").get() == (3, None)
+    assert Task.objects.values_list("attempt", "not_before").get() == (3, None)
     first, second = sentences(task)
     assert first.startswith("Attempt 1 of 3 failed: ")
     assert first.endswith("; tried again in 0.0 s.")
@@ -104,10 +104,10 @@ def test_any_other_exception_ends_the_task_at_once(owner: Person, what: str) -> 
 
 
 @service
-@pytest.mark.parametrize(("what", "tries"), [("library", 2), ("connection", 1), ("retry", 2)])
-def test_an_agent_says_which_exceptions_are_worth_another_attempt(owner: Person, what: str, tries: int) -> None:
+@pytest.mark.parametrize(("what", "attempt"), [("library", 2), ("connection", 1), ("retry", 2)])
+def test_an_agent_says_which_exceptions_are_worth_another_attempt(owner: Person, what: str, attempt: int) -> None:
     tried(owner, what, 1, "stumbles-over-its-library")
-    assert Task.objects.get().tries == tries
+    assert Task.objects.get().attempt == attempt
 
 
 @service
@@ -123,7 +123,7 @@ def test_between_two_attempts_the_task_pauses_for_its_backoff(owner: Person) -> 
     sent(owner, "go", "patient", return_immediately=True)
     until(Run.objects.exists, "the first attempt")
     row = Task.objects.get()
-    assert (row.state, row.tries, row.lease_owner) == ("submitted", 1, None)
+    assert (row.state, row.attempt, row.lease_owner) == ("submitted", 1, None)
     assert row.not_before
     assert timedelta(minutes=45) < row.not_before - timezone.now() < timedelta(minutes=75)
 
@@ -131,17 +131,17 @@ def test_between_two_attempts_the_task_pauses_for_its_backoff(owner: Person) -> 
 def test_a_task_is_not_claimed_before_its_pause_is_over(owner: Person) -> None:
     task_id = made(owner)
     claim(wish())
-    assert append_many([addition(task_id, status(TaskState.SUBMITTED), attempt=1, delay=3600)]) != [None]
+    assert append_many([addition(task_id, status(TaskState.SUBMITTED), fence=1, delay=3600)]) != [None]
     assert claim(wish()) == []
     Task.objects.update(not_before=timezone.now() - timedelta(seconds=1))
     (read,) = claim(wish())
-    assert (read.tries, Task.objects.get().not_before) == (2, None)
+    assert (read.attempt, Task.objects.get().not_before) == (2, None)
 
 
 def test_a_pause_of_no_time_is_over_at_once(owner: Person) -> None:
     task_id = made(owner)
     claim(wish())
-    assert append_many([addition(task_id, status(TaskState.SUBMITTED), attempt=1, delay=0)]) != [None]
+    assert append_many([addition(task_id, status(TaskState.SUBMITTED), fence=1, delay=0)]) != [None]
     assert len(claim(wish())) == 1
 
 
@@ -171,7 +171,7 @@ def test_what_a_run_has_written_is_refused_when_it_is_asked_for_again(owner: Per
     task_id = made(owner)
     (read,) = claim(wish())
     assert read.run_seq == read.document.seq
-    item = addition(task_id, chunk("one"), attempt=1, after=read.run_seq)
+    item = addition(task_id, chunk("one"), fence=1, after=read.run_seq)
     (first,) = append_many([item])
     assert append_many([item]) == [None]
     assert run_seq(task_id, 1) == first.seq == read.run_seq + 1
@@ -183,7 +183,7 @@ def test_what_others_write_is_no_write_of_the_run(owner: Person) -> None:
     (read,) = claim(wish())
     assert append_many([addition(task_id, chunk("a caller's"))]) != [None]
     assert run_seq(task_id, 1) == read.run_seq
-    (mine,) = append_many([addition(task_id, chunk("one"), attempt=1, after=read.run_seq)])
+    (mine,) = append_many([addition(task_id, chunk("one"), fence=1, after=read.run_seq)])
     assert run_seq(task_id, 1) == mine.seq == read.run_seq + 2
 
 

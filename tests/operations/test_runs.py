@@ -61,7 +61,7 @@ def test_a_clock_that_is_set_forward_or_a_machine_that_has_slept_costs_no_run(
     sweeper.run_round()
     sweeper.stop()
     row = Task.objects.get()
-    assert (row.state, row.attempt) == ("working", 1)
+    assert (row.state, row.fence) == ("working", 1)
     monkeypatch.undo()
     assert ask(owner, CancelTask(id=made.id))
 
@@ -78,14 +78,14 @@ def test_an_agent_of_any_form_completes(owner: Person, form: str) -> None:
     task = sent(owner, "hello", f"form-{form}")
     assert (task.status.state, text_of(task)) == ("completed", "hello")
     run = Run.objects.get()
-    assert (run.number, run.outcome, run.reference, run.traceback) == (1, "completed", "", "")
+    assert (run.fence, run.outcome, run.reference, run.traceback) == (1, "completed", "", "")
     row = Task.objects.get()
-    assert (row.attempt, row.tries, row.lease_owner, row.lease_until, row.deadline) == (1, 1, None, None, None)
+    assert (row.fence, row.attempt, row.lease_owner, row.lease_until, row.deadline) == (1, 1, None, None, None)
 
 
 def test_the_log_says_who_did_what(owner: Person) -> None:
     sent(owner, "hello", "form-coroutine")
-    log = Event.objects.order_by("seq").values_list("kind", "state", "actor", "attempt")
+    log = Event.objects.order_by("seq").values_list("kind", "state", "actor", "fence")
     assert list(log) == [
         ("task", "submitted", "caller", 0),
         ("statusUpdate", "working", "runner", 1),
@@ -116,7 +116,7 @@ def test_a_question_and_its_answer_are_one_task(owner: Person) -> None:
     again = sent(owner, message("blue", task_id=task.id))
     assert (again.id, again.status.state, text_of(again)) == (task.id, "completed", "red and blue")
     assert [said.text for said in again.history] == ["red", "Which one?", "blue"]
-    assert list(Run.objects.order_by("id").values_list("number", "outcome")) == [
+    assert list(Run.objects.order_by("id").values_list("fence", "outcome")) == [
         (1, "input_required"),
         (2, "completed"),
     ]
@@ -330,7 +330,7 @@ def taken_up_again(owner: Person, agent: str) -> tuple[Any, Any]:
 
     def second() -> bool:
         # Each time, for a heartbeat may come between.
-        Task.objects.filter(attempt=1, state="working").update(lease_until=LONG_AGO)
+        Task.objects.filter(fence=1, state="working").update(lease_until=LONG_AGO)
         reclaim_tasks()
         run = runner.running.get(task.id)
         return run is not first and run is not None and run.task is not None
@@ -343,7 +343,7 @@ def test_a_run_whose_task_the_same_process_has_taken_up_again_is_stopped(owner: 
     first, second = taken_up_again(owner, "waits")
     until(first.task.done, "the first run is stopped")
     assert not second.task.done()
-    assert list(Task.objects.values_list("attempt", "state")) == [(2, "working")]
+    assert list(Task.objects.values_list("fence", "state")) == [(2, "working")]
     ask(owner, CancelTask(id=second.task_id))
     until(second.task.done, "the second run is stopped")
     until(lambda: not runner.former, "nothing is at work")
@@ -357,7 +357,7 @@ def test_a_run_that_has_lost_its_task_and_does_not_end_keeps_its_slot(owner: Per
     MEMORY["let go"].set()
     until(lambda: first.task.done() and second.task.done(), "both are over")
     until(lambda: runner._free(is_async=False) == settings.A2A_SYNC_SLOTS, "both slots are free")
-    assert list(Task.objects.values_list("attempt", "state")) == [(2, "completed")]
+    assert list(Task.objects.values_list("fence", "state")) == [(2, "completed")]
 
 
 def test_a_slot_that_is_freed_while_the_slots_are_counted_is_offered(

@@ -30,7 +30,7 @@ def nothing_stored() -> bool:
 def test_a_quick_agent_of_any_form_completes_inside_the_call(owner: Person, form: str) -> None:
     task = sent(owner, "hello", f"quick-{form}")
     assert (task.status.state, text_of(task)) == ("completed", "hello")
-    assert Task.objects.get().attempt == 0
+    assert Task.objects.get().fence == 0
 
 
 def test_the_blocking_flag_does_not_matter_to_a_quick_agent(owner: Person) -> None:

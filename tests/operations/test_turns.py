@@ -171,7 +171,7 @@ def test_claims_at_the_same_moment_share_the_tasks_and_none_is_claimed_twice(own
     wish = Claim(worker="w", wants=(Want(agents=(AGENT,), queues=("default",), limit=10),))
     found = [read.document.id for reads in together(4, lambda _: claim(wish)) for read in reads]
     assert len(found) == len(set(found)) > 10
-    assert set(Task.objects.filter(state="working").values_list("id", "attempt")) == {(task_id, 1) for task_id in found}
+    assert set(Task.objects.filter(state="working").values_list("id", "fence")) == {(task_id, 1) for task_id in found}
 
 
 def test_an_agent_has_as_many_runs_as_its_concurrency_over_all_workers(owner: Person, colleague: Person) -> None:
@@ -182,7 +182,7 @@ def test_an_agent_has_as_many_runs_as_its_concurrency_over_all_workers(owner: Pe
     assert taken(2, **limits) == ["c", "o"]
     assert taken(9, **limits) == ["free", "free", "o"], "one more of the agent, and any number of the other"
     assert taken(9, **limits) == []
-    append_many([addition("o-0000", status(TaskState.COMPLETED), attempt=1)])
+    append_many([addition("o-0000", status(TaskState.COMPLETED), fence=1)])
     assert taken(9, **limits) == ["o"], "a run has ended"
 
 

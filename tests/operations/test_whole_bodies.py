@@ -119,7 +119,7 @@ def test_an_interim_update_of_a_large_task_waits_and_the_newest_is_sent(
     assert seqs(there) == [8]
     assert there.got[0].json["status"]["message"]["parts"][0]["text"] == "seven"
     left_out = Delivery.objects.get(seq=7)
-    assert (left_out.state, left_out.tries, "later delivery" in left_out.error) == ("superseded", 0, True)
+    assert (left_out.state, left_out.attempt, "later delivery" in left_out.error) == ("superseded", 0, True)
 
 
 def test_an_update_does_not_wait_once_the_log_has_grown(large: str, there: Receiver, hand: Hand) -> None:

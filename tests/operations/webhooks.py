@@ -86,8 +86,8 @@ class Hand:
 
 
 def states() -> list[tuple[int, str, int]]:
-    """Sequence number, state and tries of each delivery, webhook by webhook."""
-    return list(Delivery.objects.order_by("config_id", "seq").values_list("seq", "state", "tries"))
+    """Sequence number, state and attempt of each delivery, webhook by webhook."""
+    return list(Delivery.objects.order_by("config_id", "seq").values_list("seq", "state", "attempt"))
 
 
 def seqs(there: Receiver) -> list[int]:

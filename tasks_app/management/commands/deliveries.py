@@ -23,7 +23,7 @@ HEAD = (
     "seq",
     "version",
     "state",
-    "tries",
+    "attempt",
     "status",
     "error",
     "created_at",
@@ -43,7 +43,7 @@ WEBHOOK = (
     "created_at",
     "updated_at",
 )
-TRY = ("number", "at", "status", "error", "duration_ms")
+TRY = ("attempt", "at", "status", "error", "duration_ms")
 
 
 class Verb(NamedTuple):

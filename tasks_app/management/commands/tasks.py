@@ -37,8 +37,8 @@ HEAD = (
     "last_seq",
     "queue",
     "priority",
+    "fence",
     "attempt",
-    "tries",
     "max_attempts",
     "not_before",
     "timeout",
@@ -133,11 +133,11 @@ def read_task(task_id: str) -> dict[str, Any]:
     """Return the columns of a task, the task as callers see it, its events and its runs."""
     stored = event_log.read_many([event_log.ReadTask(task_id=task_id, sight=None)])[0]
     events = Event.objects.filter(task_id=task_id).order_by("seq")
-    columns = ("seq", "attempt", "kind", "state", "actor", "exchange_id", "created_at", "payload")
+    columns = ("seq", "fence", "kind", "state", "actor", "exchange_id", "created_at", "payload")
     runs = Run.objects.filter(task_id=task_id).order_by("id")
     return {
         **rename_columns(Task.objects.filter(pk=task_id).values(*HEAD).get()),
         "task": orjson.Fragment(stored.document.json()) if stored else None,
         "events": [row | {"payload": orjson.Fragment(row["payload"])} for row in events.values(*columns)],
-        "runs": list(runs.values("number", "worker", "started_at", "ended_at", "outcome", "reference", "traceback")),
+        "runs": list(runs.values("fence", "worker", "started_at", "ended_at", "outcome", "reference", "traceback")),
     }

@@ -31,7 +31,7 @@ def test_hostile_content_is_escaped_everywhere(admin: Client, olga: Principal, a
         agent=HOSTILE,
     )
     Exchange.objects.filter(pk=call.pk).update(task_id=row.pk)
-    Run.objects.create(task=row, number=1, worker=HOSTILE, ended_at=NOW, outcome="failed", traceback=HOSTILE)
+    Run.objects.create(task=row, fence=1, worker=HOSTILE, ended_at=NOW, outcome="failed", traceback=HOSTILE)
     Principal.objects.filter(pk=olga.pk).update(name=HOSTILE[:60])
     lists = [reverse(f"admin:tasks_app_{model}_changelist") for model in ("exchange", "task")]
     shown = [page(admin, "exchange", call.pk), page(admin, "task", row.pk)]

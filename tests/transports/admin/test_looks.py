@@ -102,8 +102,8 @@ def test_the_page_that_asks_back_names_receivers_and_counts(admin: Client, webho
 
 
 def test_a_task_says_whether_it_is_tried_again(admin: Client, olga: Principal) -> None:
-    waits, ended = task(olga, max_attempts=3, tries=1), task(olga, StatusChanged(status=status(TaskState.FAILED)))
-    Task.objects.filter(pk=ended.pk).update(max_attempts=3, tries=1)
+    waits, ended = task(olga, max_attempts=3, attempt=1), task(olga, StatusChanged(status=status(TaskState.FAILED)))
+    Task.objects.filter(pk=ended.pk).update(max_attempts=3, attempt=1)
     assert facts_of(page(admin, "task", waits.pk))["Attempts"] == "1 of at most 3"
     attempts = facts_of(page(admin, "task", ended.pk))["Attempts"]
     assert attempts == "1 of at most 3; the task has ended, so there will be no more"

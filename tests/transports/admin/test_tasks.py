@@ -40,7 +40,7 @@ def test_a_task_shows_its_log_its_messages_artifacts_runs_and_calls(admin: Clien
     )
     Exchange.objects.filter(pk=call.pk).update(task_id=row.pk)
     Run.objects.create(
-        task=row, number=1, worker="w1", ended_at=NOW, outcome="failed", reference="ref-9", traceback="Traceback: boom"
+        task=row, fence=1, worker="w1", ended_at=NOW, outcome="failed", reference="ref-9", traceback="Traceback: boom"
     )
     shown = page(admin, "task", row.pk)
     for expected in (

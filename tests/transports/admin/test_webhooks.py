@@ -140,7 +140,7 @@ def test_the_command_lists_and_shows(webhook: PushConfig) -> None:
     assert deliveries("list", "--state", "dead", "--task", webhook.task_id) == [dead]
     (shown,) = deliveries("show", dead["id"])
     assert orjson.loads(shown["body"])["statusUpdate"]["taskId"] == webhook.task_id
-    assert [(one["number"], one["status"]) for one in shown["log"]] == [(1, 404)]
+    assert [(one["attempt"], one["status"]) for one in shown["log"]] == [(1, 404)]
     (row,) = deliveries("webhooks")
     assert not any(secret in str(row) for secret in SECRETS)
     assert deliveries("webhooks", "--state", "active") == [row]
