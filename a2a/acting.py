@@ -1,6 +1,6 @@
-"""Let the function of an agent act, whatever its form: what it yields or returns is given on as actions, one by one.
+"""The call of an agent's function, in each of its four forms. Yields and the return value become actions, one by one.
 
-A value that means nothing is an AgentMistake, which names the line of the yield that gave it.
+An invalid value is an AgentMistake, which names the line of its yield.
 """
 
 import asyncio
@@ -17,13 +17,16 @@ from a2a.run import Action, Run, action_of
 from a2a.scribe import ends_run
 
 Give = Callable[[Action], Awaitable[object]]
+"""Receives the next action of an async agent."""
 GiveNow = Callable[[Action], bool]
-"""Returns whether nothing that comes after it is heard."""
+"""Receives the next action of a sync agent. Returns true to end the agent."""
 
 
 async def act(run: Run, give: Give) -> None:
-    """Let an async agent act, to its end or to the action that ends the run. Raises AgentMistake, InvalidParams for
-    inputs that do not fit, and what the agent raises."""
+    """Run an async agent to its end, or to the action that ends the run.
+
+    Raises AgentMistake for an invalid value, InvalidParams for inputs of the wrong type, and the agent's exceptions.
+    """
     inputs = arguments(run)
     try:
         if run.agent.form == "coroutine":
@@ -35,21 +38,21 @@ async def act(run: Run, give: Give) -> None:
                 if await _give(run, value, give, values):
                     return
     except WrongValue as error:
-        raise located(run, error, at_raise(error.__traceback__)) from None
+        raise locate(run, error, at_raise(error.__traceback__)) from None
 
 
 async def _give(run: Run, value: Any, give: Give, values: Any) -> bool:
-    """Give the action on; return whether it was the last. `values` is the generator that yielded it."""
+    """Give the action of a value, and return whether it ends the run. `values` is the generator that yielded it."""
     try:
-        action = taken(run, value)
+        action = _take(run, value)
         await give(action)
     except WrongValue as error:
-        raise located(run, error, at_yield(values)) from None
+        raise locate(run, error, at_yield(values)) from None
     return ends_run(action)
 
 
 def act_now(run: Run, give: GiveNow) -> None:
-    """Let an agent act that is not async, in this thread; else like `act`."""
+    """Run a sync agent in this thread. Raises as `act` does."""
     inputs = arguments(run)
     try:
         if run.agent.form == "function":
@@ -61,20 +64,21 @@ def act_now(run: Run, give: GiveNow) -> None:
                 if _give_now(run, value, give, values):
                     return
     except WrongValue as error:
-        raise located(run, error, at_raise(error.__traceback__)) from None
+        raise locate(run, error, at_raise(error.__traceback__)) from None
 
 
 def _give_now(run: Run, value: Any, give: GiveNow, values: Any) -> bool:
+    """Give the action of a value, and return whether the agent must end."""
     if run.cancelled:
         return True
     try:
-        return give(taken(run, value))
+        return give(_take(run, value))
     except WrongValue as error:
-        raise located(run, error, at_yield(values)) from None
+        raise locate(run, error, at_yield(values)) from None
 
 
 def act_here(run: Run, give: GiveNow) -> None:
-    """Let an agent of any form act, in this thread, which has no event loop."""
+    """Run an agent of any form in this thread, which must not have an event loop. Raises as `act` does."""
 
     async def give_here(action: Action) -> None:
         give(action)
@@ -85,26 +89,29 @@ def act_here(run: Run, give: GiveNow) -> None:
         asyncio.run(act(run, give_here))
 
 
-def taken(run: Run, value: Any) -> Action:
-    """The action that a value of the agent stands for, which is no draft any more. Raises WrongValue."""
-    run.drafts.give(value)
+def _take(run: Run, value: Any) -> Action:
+    """Return the action of a value, and remove it from the drafts. Raises WrongValue."""
+    run.drafts.remove(value)
     return action_of(value)
 
 
-def located(run: Run, error: WrongValue, place: str | None = None) -> AgentMistake:
-    """The mistake with its place: the given one, or else that of the function."""
+def locate(run: Run, error: WrongValue, place: str | None = None) -> AgentMistake:
+    """Return the mistake with a source line, by default that of the agent's function."""
     return AgentMistake(f'{place or where(run.agent.function)}: agent "{run.agent.name}" {error}')
 
 
 def arguments(run: Run) -> dict[str, Any]:
-    """The inputs of the agent from the message's first data part. Raises InvalidParams naming what does not fit."""
-    shape = run.agent.inputs
-    if shape is None:
+    """Return the agent's keyword arguments, from the first data part of the message.
+
+    Raises InvalidParams with the path of the part for a value of the wrong type.
+    """
+    inputs = run.agent.inputs
+    if inputs is None:
         return {}
     place = next((n for n, part in enumerate(run.message.parts) if part.data is not msgspec.UNSET), None)
     field = f"message.parts[{place or 0}].data"
     try:
-        values = msgspec.convert({} if place is None else run.message.parts[place].data, shape)
+        values = msgspec.convert({} if place is None else run.message.parts[place].data, inputs)
     except msgspec.ValidationError as error:
         raise InvalidParams((field, str(error).replace("`", ""))) from None
-    return {name: getattr(values, name) for name in shape.__struct_fields__}
+    return {name: getattr(values, name) for name in inputs.__struct_fields__}

@@ -1,4 +1,4 @@
-"""The agent API: @agent, the registry, and the values that an agent may yield. Its argument, the Run, is in run.py.
+"""Agents: the decorator @agent, and the registry. The argument of an agent, the Run, is in run.py.
 
     from a2a import Run, agent
 
@@ -7,9 +7,10 @@
         "Greets people by name."
         yield f"Hello, {run.text}!"
 
-Sync or async, generator or plain return: all work. Yield or return text, bytes, dicts and lists (data), a Part, an
-Artifact, or the result of run.status, run.ask, run.artifact, run.reply or run.reject. Raise a2a.Failure to fail with a
-sentence for the caller, or a2a.Retry to be called again. Callers see of any other exception a reference only.
+The function may be sync or async, and may yield values or return one. Valid values are text, bytes, dicts and lists
+(data), a Part, an Artifact, and the results of run.status, run.ask, run.artifact, run.reply and run.reject. An agent
+raises a2a.Failure to fail with a sentence for the caller, and a2a.Retry to be called again. For any other exception the
+caller gets a fixed sentence with a reference.
 """
 
 import difflib
@@ -29,11 +30,11 @@ Form = Literal["coroutine", "async generator", "function", "generator"]
 
 
 class AgentDefinitionError(Exception):
-    """A mistake in the definition of an agent; the message begins with its file and line."""
+    """A mistake in the definition of an agent. The message begins with its file and line."""
 
 
 class Agent(Struct, frozen=True, kw_only=True):
-    """A registered agent."""
+    """An agent: its function and its options."""
 
     name: str
     description: str
@@ -41,51 +42,52 @@ class Agent(Struct, frozen=True, kw_only=True):
     function: Callable[..., Any]
     form: Form
     inputs: type[Struct] | None
-    """Struct of the parameters after run, filled from the message's first data part; None without parameters."""
+    """A struct of the parameters after `run`, which the message's first data part fills; None without parameters."""
     timeout: float
-    """Longest duration of one attempt, in seconds."""
+    """The longest duration of one attempt, in seconds."""
     attempts: int
-    """Most calls for one message. With 1, a task whose run is interrupted fails."""
+    """The most calls for one message. With 1, a task whose run is interrupted fails."""
     retry_on: tuple[type[Exception], ...]
     """Exceptions that lead to another attempt."""
     backoff: float
-    """Seconds before the second attempt; the pause doubles with each further attempt."""
+    """Seconds before the second attempt. The pause doubles with each further attempt."""
     queue: str
     priority: int
     """Tasks of higher priority are claimed first."""
     concurrency: int
-    """Most simultaneous runs over all processes; 0 for no limit but the slots."""
+    """The most simultaneous runs over all processes; 0 for no limit but the slots."""
     scopes: tuple[str, ...]
     """Scopes that a caller needs in addition to the method's."""
     quick: bool | Callable[[Message], bool]
-    """True: runs inside the call, and may answer with a bare message. A function decides by the first message."""
+    """True for an agent that runs inside the call, and may answer with a bare message. A function decides by the first
+    message of a task."""
     isolation: Literal["", "process"]
-    """"process" gives each run a child process, which can be ended; "" runs on a shared event loop or in a thread."""
+    """"process" for runs in child processes, which can be ended; "" for runs on an event loop or in a thread."""
     memory: int | None
-    """Memory limit of the child process in bytes; None for no limit."""
+    """The memory limit of a child process in bytes; None for no limit."""
     version: str
     listed: bool
-    """True: on public cards and in the catalogue. False: only on the cards of callers with its scopes."""
+    """True for an agent on public cards and in the catalogue; False for one on extended cards only."""
     extensions: tuple[Extension, ...]
     input_modes: tuple[str, ...]
     output_modes: tuple[str, ...]
     takes: Modes
-    """Media types of messages that the agent or one of its skills accepts."""
+    """The media types that the agent and its skills accept."""
     gives: Modes
-    """Media types of its results."""
+    """The media types that the agent and its skills return."""
 
     @property
     def blocks(self) -> bool:
-        """True if its function is not async: it blocks the thread that calls it."""
+        """True if the function is sync, so that it blocks its thread."""
         return self.form in {"function", "generator"}
 
     @property
     def is_async(self) -> bool:
-        """True if its runs share an event loop. Any other run takes a thread, for the agent or to watch its process."""
+        """True if runs share an event loop. Any other run takes a thread, for the agent or to watch its process."""
         return not self.blocks and not self.isolation
 
     def is_quick(self, message: Message) -> bool:
-        """Return whether a conversation that begins with this message is answered inside the call."""
+        """Return whether the agent runs inside the call for a new task with this message."""
         return self.quick(message) if callable(self.quick) else self.quick
 
     @property
@@ -101,20 +103,22 @@ class Registry:
         self._agents: dict[str, Agent] = {}
 
     def add(self, new: Agent) -> None:
-        """Register an agent. Raises AgentDefinitionError if another function has the name."""
+        """Register an agent. Raises AgentDefinitionError if another function has its name."""
         old = self._agents.get(new.name)
         if old is not None and where(old.function) != where(new.function):
             raise mistake(new.function, new.name, f"the name is taken already, by {where(old.function)}")
         self._agents[new.name] = new
 
     def get(self, name: str) -> Agent | None:
+        """Return the agent of a name, or None."""
         return self._agents.get(name)
 
     def with_skill(self, skill: str) -> Agent | None:
         """Return the first agent with a skill of this id, or None."""
-        return next((agent for agent in self if any(known.id == skill for known in agent.skills)), None)
+        return next((agent for agent in self if any(own.id == skill for own in agent.skills)), None)
 
     def names(self) -> tuple[str, ...]:
+        """Return the names of all agents, sorted."""
         return tuple(sorted(self._agents))
 
     def __iter__(self) -> Iterator[Agent]:
@@ -122,16 +126,17 @@ class Registry:
 
 
 registry = Registry()
+"""The agents of this process, which @agent adds to."""
 
 
 def where(function: Callable[..., Any]) -> str:
-    """Return the file and line of a function."""
+    """Return the file and line of a function's definition."""
     code = inspect.unwrap(function).__code__
     return f"{code.co_filename}:{code.co_firstlineno}"
 
 
 def _caller() -> str:
-    """Return the source location of the `@agent` call, for objects that have none."""
+    """Return the file and line of the `@agent` call, for an object that is no function."""
     frame = inspect.currentframe()
     while frame and frame.f_code.co_filename == __file__:
         frame = frame.f_back
@@ -139,6 +144,7 @@ def _caller() -> str:
 
 
 def mistake(function: Callable[..., Any], name: str, sentence: str) -> AgentDefinitionError:
+    """Return the error for a mistake in the definition of an agent."""
     return AgentDefinitionError(f'{where(function)}: agent "{name}": {sentence}')
 
 
@@ -154,11 +160,14 @@ def agent(**options: Unpack[Options]) -> Callable[[Function], Function]: ...
 
 
 def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Register a function as an agent, with or without options (name, description, skills, timeout, attempts,
-    retry_on, backoff, queue, priority, concurrency, scopes, quick, isolation, memory, version, listed,
-    extensions, input_modes, output_modes). Raises AgentDefinitionError with the file and line."""
+    """Register a function as an agent, with or without options: name, description, skills, timeout, attempts,
+    retry_on, backoff, queue, priority, concurrency, scopes, quick, isolation, memory, version, listed, extensions,
+    input_modes, output_modes. The fields of a2a.agents.Agent describe them.
+
+    Raises AgentDefinitionError with the file and line of the mistake.
+    """
     if function is None:
-        return lambda decorated: agent(decorated, **options)
+        return lambda target: agent(target, **options)
     if not callable(function) or not hasattr(inspect.unwrap(function), "__code__"):
         hint = f": @agent(name={function!r})" if isinstance(function, str) else ""
         raise AgentDefinitionError(f"{_caller()}: @agent decorates a function, not {function!r}{hint}")
@@ -167,7 +176,7 @@ def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def define(function: Callable[..., Any], options: Json) -> Agent:
-    """Return the agent that a function and its options define. Raises AgentDefinitionError."""
+    """Return the agent of a function and its options. Raises AgentDefinitionError for an invalid definition."""
     name = options.get("name") or function.__name__.replace("_", "-").lower()
     _check(function, str(name), options)
     values = {name: options.get(name, option.default) for name, option in OPTIONS.items()}
@@ -192,6 +201,7 @@ def define(function: Callable[..., Any], options: Json) -> Agent:
 
 
 def _check(function: Callable[..., Any], name: str, options: Json) -> None:
+    """Raise AgentDefinitionError for an unknown option or an invalid value."""
     for option, value in options.items():
         if option not in OPTIONS:
             near = difflib.get_close_matches(option, OPTIONS, 1)
@@ -219,10 +229,10 @@ def _check_together(function: Callable[..., Any], name: str, values: Json) -> No
         raise mistake(function, name, 'memory= is the limit of a process: it needs isolation="process"')
 
 
-def _skills(name: str, description: str, given: Any) -> tuple[Skill, ...]:
-    """Return the skills. An id becomes a skill with the agent's description; the agent's name is the default skill."""
+def _skills(name: str, description: str, skills: Any) -> tuple[Skill, ...]:
+    """Return the skills of an agent, complete. The default is one skill with the name of the agent."""
     return tuple(
-        # A required member of a card is never empty: verifiers disagree on what a signature covers there
+        # Verifiers disagree on whether a signature covers an empty member, so no required member is empty
         # (docs/protocol.md#signatures).
         replace(
             skill,
@@ -232,7 +242,7 @@ def _skills(name: str, description: str, given: Any) -> tuple[Skill, ...]:
         )
         if isinstance(skill, Skill)
         else Skill(id=skill, name=_title(skill), description=description, tags=(name,))
-        for skill in given or (name,)
+        for skill in skills or (name,)
     )
 
 
@@ -250,7 +260,7 @@ def _form(function: Callable[..., Any]) -> Form:
 
 
 def _inputs(function: Callable[..., Any], name: str) -> type[Struct] | None:
-    """Return a struct of the parameters after run, or None. Raises AgentDefinitionError."""
+    """Return a struct of the parameters after `run`, or None. Raises AgentDefinitionError."""
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters:
         raise mistake(function, name, f"must take the run as its first parameter: def {function.__name__}(run)")
@@ -267,8 +277,8 @@ def _inputs(function: Callable[..., Any], name: str) -> type[Struct] | None:
         default = NODEFAULT if parameter.default is parameter.empty else parameter.default
         fields.append((parameter.name, hints.get(parameter.name, Any), default))
     try:
-        shape = msgspec.defstruct(f"{name}-inputs", fields, kw_only=True, forbid_unknown_fields=True)
-        msgspec.json.schema(shape)
+        inputs = msgspec.defstruct(f"{name}-inputs", fields, kw_only=True, forbid_unknown_fields=True)
+        msgspec.json.schema(inputs)
     except TypeError as error:
         raise mistake(function, name, f"a parameter's type cannot come from JSON: {error}") from None
-    return shape
+    return inputs

@@ -9,22 +9,26 @@ from a2a.types import Card, Json, Message, PushConfig
 
 
 class TaskPage(Struct, frozen=True, kw_only=True):
-    """One page of a list."""
+    """One page of a list of tasks."""
 
     tasks: tuple[TaskDocument, ...]
     next_page_token: str
     """Empty on the last page."""
     total_size: int
+    """Number of tasks on all pages, exact up to 1,000."""
     history_length: int | None = None
+    """Number of newest messages to include with each task; None for all."""
     include_artifacts: bool = False
+    """True if the caller requested artifacts, so that an empty list is shown too."""
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """A task or a message, with how much of the history the caller asked for."""
+    """A task or a message: exactly one of them is set."""
 
     task: TaskDocument | None = None
     message: Message | None = None
     history_length: int | None = None
+    """Number of newest messages to include with the task; None for all."""
 
 
 class CardAnswer(Struct, frozen=True, kw_only=True):
@@ -32,7 +36,7 @@ class CardAnswer(Struct, frozen=True, kw_only=True):
 
     card: Card
     sign: Callable[[Json], Json]
-    """Takes the card as one dialect encodes it, and returns it with its signatures."""
+    """Returns an encoded card with its signatures."""
 
 
 class PushConfigPage(Struct, frozen=True, kw_only=True):
@@ -44,6 +48,6 @@ class PushConfigPage(Struct, frozen=True, kw_only=True):
 
 
 Result = Answer | TaskPage | CardAnswer | PushConfig | PushConfigPage | None
-"""The result of any operation; deleting gives None."""
+"""The result of any operation. Deleting returns None."""
 Frame = TaskDocument | EventDocument | Message
-"""One event of a stream: the task as of the cursor, an event after it, or the only reply."""
+"""One event of a stream: the task as of the cursor, an event after the cursor, or a direct reply."""

@@ -4,18 +4,18 @@ from msgspec import Struct
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """An account that calls, and what the key that it called with may do."""
+    """The principal behind a message, and the scopes of the key it used."""
 
     name: str
-    """The name of the account, which all of its keys share."""
+    """The name of the principal, which all of its keys share."""
     tenant: str
     scopes: frozenset[str] = frozenset()
-    """The scopes of the key; `*` stands for all."""
+    """The scopes of the key. `*` stands for all scopes."""
 
     def may(self, *scopes: str) -> bool:
         """Return whether the caller has all of these scopes."""
         return "*" in self.scopes or self.scopes.issuperset(scopes)
 
 
-NOBODY = Caller(name="", tenant="")
-"""The caller of a run that no call asked for."""
+UNKNOWN_CALLER = Caller(name="", tenant="")
+"""The caller of a run whose message has no recorded sender."""

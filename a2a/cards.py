@@ -1,4 +1,4 @@
-"""The card of an agent as a value. Dialects encode it, doors serve it."""
+"""The card of an agent as a value. Dialects encode it, and doors serve it."""
 
 from collections.abc import Iterable
 
@@ -12,6 +12,7 @@ SECURITY = {
     "bearer": SecurityScheme(http_scheme="Bearer", description="An API key as a bearer token"),
     "key": SecurityScheme(header="X-API-Key", description="An API key in a header"),
 }
+"""The authentication schemes of all cards, by name."""
 
 
 def describe(
@@ -20,20 +21,20 @@ def describe(
     reachable: Iterable[Agent] = (),
     *,
     scopes: tuple[str, ...] = (),
-    unlisted: bool = False,
+    all_skills: bool = False,
 ) -> Card:
     """Return the card of an agent at a URL, with its own skills and those of the agents reachable through it.
 
-    `scopes` are the scopes that the methods need. `unlisted` adds the skills for authenticated callers.
+    `scopes` are the scopes that the methods need. `all_skills` adds the skills that public cards do not show.
     """
-    needed = (*scopes, *agent.scopes)
+    card_scopes = (*scopes, *agent.scopes)
     skills: dict[str, Skill] = {}
-    for known in (agent, *reachable):
-        own = (*scopes, *known.scopes)
-        for skill in known.skills:
-            if skill.listed or unlisted:
+    for owner in (agent, *reachable):
+        own = (*scopes, *owner.scopes)
+        for skill in owner.skills:
+            if skill.listed or all_skills:
                 skills.setdefault(
-                    skill.id, replace(_with_modes(skill, known, agent), scopes=own if own != needed else ())
+                    skill.id, replace(_with_modes(skill, owner, agent), scopes=own if own != card_scopes else ())
                 )
     return Card(
         name=agent.name,
@@ -41,9 +42,9 @@ def describe(
         version=agent.version,
         interfaces=tuple(
             Interface(url=place, binding=binding, version=version)
-            # Clients of REST put the path of each call behind the URL, those of 0.x with /v1 before it.
+            # Clients of REST append the path of each call to the URL; those of 0.x append /v1 first.
             for binding, place in (("JSONRPC", url), ("HTTP+JSON", url.removesuffix("/jsonrpc")))
-            for version in languages.SPOKEN.card_versions
+            for version in languages.ALL.card_versions
         ),
         skills=tuple(skills.values()),
         input_modes=agent.input_modes,
@@ -52,14 +53,14 @@ def describe(
         push_notifications=True,
         extended_card=True,
         security_schemes=SECURITY,
-        scopes=needed,
+        scopes=card_scopes,
     )
 
 
-def _with_modes(skill: Skill, its: Agent, agent: Agent) -> Skill:
-    """Return the skill with the media types of its agent, where they differ from the card's."""
-    if not skill.input_modes and its.input_modes != agent.input_modes:
-        skill = replace(skill, input_modes=its.input_modes)
-    if not skill.output_modes and its.output_modes != agent.output_modes:
-        skill = replace(skill, output_modes=its.output_modes)
+def _with_modes(skill: Skill, owner: Agent, agent: Agent) -> Skill:
+    """Return the skill with the media types of its owner, where they differ from those of the card's agent."""
+    if not skill.input_modes and owner.input_modes != agent.input_modes:
+        skill = replace(skill, input_modes=owner.input_modes)
+    if not skill.output_modes and owner.output_modes != agent.output_modes:
+        skill = replace(skill, output_modes=owner.output_modes)
     return skill

@@ -1,7 +1,7 @@
 """The choice of a call's language: by its path, the spelling of its method, its version, and the pin of its key.
 
-A path leads to an endpoint. There the first row that fits the spelling decides. Among dialects of A2A the A2A-Version
-header is heard first (docs/protocol.md#choosing-the-version).
+A path belongs to an endpoint. The first row of the endpoint that matches the spelling of the method chooses. Among the
+dialects of A2A, the A2A-Version header comes before the pin (docs/protocol.md#choosing-the-version).
 """
 
 import re
@@ -15,12 +15,12 @@ from a2a.envelopes.bare import ENVELOPE, form
 from a2a.errors import Error, MethodNotFound, VersionNotSupported
 from a2a.language import Dialect, Language, Method, Route
 
-Spoken = TypeVar("Spoken", bound=Language)
+AnyLanguage = TypeVar("AnyLanguage", bound=Language)
 _VERSION = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
 
 
-class Refused(Exception):
-    """No method was chosen. The error is told in the language; None stands for neutral words."""
+class CallError(Exception):
+    """A refusal of a call before its operation, with the language of the error; None for the neutral one."""
 
     def __init__(self, error: Error, language: Language | None = None) -> None:
         super().__init__(error.sentence)
@@ -29,39 +29,39 @@ class Refused(Exception):
 
 
 Choose = Callable[[Any, Member, str | None, str | None], Language]
-"""Picks one of the languages of a row for a call, its version, and the pin of its key. Raises Refused."""
+"""Chooses one of a row's languages for a call, its A2A-Version, and the pin of its key. Raises CallError."""
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A row of an endpoint: calls that fit the spelling are in one of these languages."""
+    """A row of an endpoint: calls whose method has the spelling are in one of these languages."""
 
     languages: tuple[Language, ...]
     choose: Choose
     spelling: re.Pattern[str] | None = None
-    """The spelling of the method; None fits any."""
+    """The spelling of the method; None for any spelling."""
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
-    """Paths that share an envelope, and the languages that are spoken there."""
+    """Paths that share an envelope, and the languages at these paths."""
 
     name: str
     envelope: Envelope
     neutral: Language
-    """The language of errors while none is chosen."""
+    """The language of errors before one is chosen."""
     rows: tuple[Row, ...]
-    """The table: a call is in the first row that fits."""
+    """The rows. The first one that matches a call chooses its language."""
     paths: tuple[str, ...] = ()
-    """Its paths at the root of the server and behind the address of an agent; a slash may follow. Without an envelope
-    they are the prefixes of the routes."""
+    """The paths below the root of the server and below the address of each agent. A slash may follow. Without an
+    envelope they are the prefixes of the routes."""
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        """The routes behind its paths; empty where an envelope names the method."""
+        """The routes below its paths; empty if an envelope names the method."""
         return form(self.neutral).routes if self.envelope is ENVELOPE else ()
 
     @property
     def segments(self) -> frozenset[str]:
-        """The first segments of its paths at the root; empty text stands for the root itself."""
+        """The first segments of its paths below the root. The empty string is the root itself."""
         places = [route.path for route in self.routes] or [""]
         return frozenset((path + place).removeprefix("/").split("/")[0] for path in self.paths for place in places)
 
@@ -71,53 +71,53 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         return tuple(language for row in self.rows for language in row.languages)
 
     def choose(self, member: Member, version: str | None, pin: str | None = None) -> tuple[Language, Method]:
-        """Return the language of a call, and its method. Raises Refused."""
+        """Return the language of a call, and its method. Raises CallError."""
         for row in self.rows:
             if row.spelling is None or row.spelling.fullmatch(member.method):
                 language = row.choose(row.languages, member, version, pin)
                 return language, language.methods[member.method]
-        raise Refused(MethodNotFound())
+        raise CallError(MethodNotFound())
 
 
 def by_method(languages: Sequence[Language], member: Member, version: str | None, pin: str | None) -> Language:
-    """Pick the pinned language, or else the first that has the method. Raises Refused."""
-    chosen = _home(languages, member.method, pin)
-    if chosen is None:
-        raise Refused(MethodNotFound(), languages[0])
-    return chosen
+    """Return the pinned language, or else the first that has the method. Raises CallError."""
+    language = _find_home(languages, member.method, pin)
+    if language is None:
+        raise CallError(MethodNotFound(), languages[0])
+    return language
 
 
 def by_version(dialects: Sequence[Dialect], member: Member, version: str | None, pin: str | None) -> Dialect:
-    """Pick the dialect of the version; without one the pinned dialect, or else the newest that has the method.
+    """Return the dialect of the version. Without a version, return the pinned dialect or the newest with the method.
 
-    Raises Refused, in neutral words for an unknown method of no version.
+    Raises CallError. Without a version, an unknown method is refused in neutral words.
     """
     if not version:
-        if chosen := _home(dialects, member.method, pin):
-            return chosen
-        raise Refused(MethodNotFound())
+        if home := _find_home(dialects, member.method, pin):
+            return home
+        raise CallError(MethodNotFound())
     number = minor(version)
-    for chosen in dialects:
-        if chosen.version == number:
-            if member.method not in chosen.methods:
-                raise Refused(_elsewhere(_home(dialects, member.method), chosen), chosen)
-            return chosen
-    raise Refused(unsupported(version, dialects), dialects[0])
+    for dialect in dialects:
+        if dialect.version == number:
+            if member.method not in dialect.methods:
+                raise CallError(_method_error(dialect, _find_home(dialects, member.method)), dialect)
+            return dialect
+    raise CallError(version_error(version, dialects), dialects[0])
 
 
 def by_version_of_path(dialects: Sequence[Dialect], member: Member, version: str | None, pin: str | None) -> Dialect:
-    """Pick the dialect of the version among those of a path; without one the oldest. Raises Refused."""
+    """Return the dialect of the version among those of a path, without a version the oldest. Raises CallError."""
     if not version:
         return dialects[-1]
     number = minor(version)
-    for chosen in dialects:
-        if chosen.version == number:
-            return chosen
-    raise Refused(unsupported(version, dialects), dialects[-1])
+    for dialect in dialects:
+        if dialect.version == number:
+            return dialect
+    raise CallError(version_error(version, dialects), dialects[-1])
 
 
-def _home(languages: Sequence[Spoken], method: str, pin: str | None = None) -> Spoken | None:
-    """Return the pinned language if it has the method, or else the first that has it."""
+def _find_home(languages: Sequence[AnyLanguage], method: str, pin: str | None = None) -> AnyLanguage | None:
+    """Return the pinned language if it has the method, or else the first that has the method, or None."""
     if pin is not None:
         for language in languages:
             if language.name == pin and method in language.methods:
@@ -128,24 +128,27 @@ def _home(languages: Sequence[Spoken], method: str, pin: str | None = None) -> S
     return None
 
 
-def _elsewhere(home: Dialect | None, chosen: Dialect) -> MethodNotFound:
-    """Return the refusal of a method. One that another version has is not unknown: the version is wrong."""
+def _method_error(dialect: Dialect, home: Dialect | None) -> MethodNotFound:
+    """Return the error for a method that a dialect lacks. It names the home of the method, the dialect that has it."""
     if home is None:
         return MethodNotFound()
     return MethodNotFound(
-        detail=f"it is a method of {home.version}, and by its A2A-Version this call is {chosen.version}"
+        detail=f"it is a method of {home.version}, and by its A2A-Version this call is {dialect.version}"
     )
 
 
-def unsupported(version: str, dialects: Sequence[Dialect]) -> VersionNotSupported:
-    """Return the refusal of a version, which is cut and cleaned: it is echoed and recorded."""
+def version_error(version: str, dialects: Sequence[Dialect]) -> VersionNotSupported:
+    """Return the error for a version that none of the dialects has.
+
+    The error is sent back and recorded, so it contains only 32 printable characters of the version.
+    """
     echo = "".join(letter for letter in version[:32] if letter.isprintable())
-    spoken = ",".join(dialect.version for dialect in reversed(dialects))
-    return VersionNotSupported(requestedVersion=echo, supportedVersions=spoken)
+    supported = ",".join(dialect.version for dialect in reversed(dialects))
+    return VersionNotSupported(requestedVersion=echo, supportedVersions=supported)
 
 
 def minor(version: str) -> str | None:
-    """Return Major.Minor of a version, which is all that counts; None if it does not look like one."""
+    """Return Major.Minor of a version, since the patch digit is ignored (A2A 1.0, 3.6); None for a malformed one."""
     if len(version) > 32 or (match := _VERSION.fullmatch(version)) is None:
         return None
     return match[1]

@@ -1,17 +1,18 @@
-"""Actions that an agent built and never yielded: `run.status(...)` without `yield` has no effect, and no warning."""
+"""Drafts: actions that an agent has built but not yielded. They have no effect, so the author gets a warning."""
 
 import sys
 from typing import Any, NamedTuple, TypeVar
 
 FEW = 16
-"""Drafts that are always remembered. Beyond them, only the first of each source line is: a forgotten `yield` is often
-in a loop."""
+"""Number of drafts that are always remembered. Above it, only the first of each source line is remembered, because a
+missing `yield` is often in a loop."""
 MOST = 64
-Made = TypeVar("Made")
+"""Number of drafts that are remembered at most."""
+AnyAction = TypeVar("AnyAction")
 
 
 class Place(NamedTuple):
-    """The source line that built an action, and the method of Run that it called."""
+    """A source line that builds an action, and the method of Run that it calls."""
 
     file: str
     line: int
@@ -19,32 +20,32 @@ class Place(NamedTuple):
 
 
 class Drafts:
-    """The actions of a run that were built and not yet yielded."""
+    """The drafts of one run."""
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[Any, Place]] = {}
-        """Actions by identity. The reference keeps the identity from being reused."""
+        self._actions: dict[int, tuple[Any, Place]] = {}
+        """Drafts by identity. The table refers to each action, so that Python does not reuse its identity."""
         self.elsewhere: tuple[str, ...] = ()
-        """Sentences from the process in which the agent ran."""
+        """Warnings from the child process in which the agent ran."""
 
-    def add(self, action: Made) -> Made:
-        """Remember an action. The caller must be the method of Run that built it."""
+    def add(self, action: AnyAction) -> AnyAction:
+        """Remember an action. Only methods of Run may call this: the source line is that of their caller."""
         maker = sys._getframe(1)
         frame = maker.f_back or maker
         place = Place(frame.f_code.co_filename, frame.f_lineno, maker.f_code.co_name)
-        if len(self._made) < FEW or (len(self._made) < MOST and place not in self._places()):
-            self._made[id(action)] = (action, place)
+        if len(self._actions) < FEW or (len(self._actions) < MOST and place not in self._places()):
+            self._actions[id(action)] = (action, place)
         return action
 
-    def give(self, action: Any) -> None:
-        """Forget an action that was yielded."""
-        self._made.pop(id(action), None)
+    def remove(self, action: Any) -> None:
+        """Forget an action, because the agent has yielded it."""
+        self._actions.pop(id(action), None)
 
     def _places(self) -> dict[Place, None]:
-        return dict.fromkeys(place for _, place in self._made.values())
+        return dict.fromkeys(place for _, place in self._actions.values())
 
-    def forgotten(self, agent: str) -> tuple[str, ...]:
-        """Return a sentence for each source line whose action was never yielded."""
+    def warnings(self, agent: str) -> tuple[str, ...]:
+        """Return a sentence for each source line that builds an action and does not yield it."""
         own = tuple(
             f'{place.file}:{place.line}: agent "{agent}": run.{place.maker}(...) does nothing by itself: did you '
             'forget "yield"?'

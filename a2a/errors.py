@@ -1,33 +1,35 @@
-"""The errors of the protocol. Errors have reasons and facts; the numbers belong to the dialects.
+"""The errors of the protocol. Each has a reason and facts; the numbers belong to the languages.
 
 The docstring of a class is its row in docs/reference/errors.md.
 
 Error
-|- ParseError, InvalidRequest, MethodNotFound       the envelope
-|- InvalidParams(violations)                        the fields that are wrong, and why
-|- Internal(reference)                              ours; told as a reference only
+|- ParseError, InvalidRequest, MethodNotFound       faults of the envelope
+|- InvalidParams(violations)                        wrong fields, each with the reason
+|- Internal(reference)                              a fault of the server
 |- TaskNotFound, TaskNotCancelable, PushNotSupported, UnsupportedOperation, ContentTypeNotSupported,
 |  InvalidAgentResponse, ExtendedCardNotConfigured, ExtensionSupportRequired, VersionNotSupported
-|- UnknownAgent                                     no agent or skill of that name
-|- IdempotencyConflict                              one message id, two bodies
-|- Unauthenticated, MissingScope                    who asks, and whether they may
-|  `- InvalidKey                                    a key was sent, and it is not good
-|- RateLimited(retry_after)                         the caller has enough in flight: ask again
-`- Unavailable(retry_after)                         draining or overloaded: ask again
+|- UnknownAgent                                     no agent or skill has the name
+|- IdempotencyConflict                              one message id with two contents
+|- Unauthenticated                                  no key
+|  `- InvalidKey                                    a key that is unknown, revoked or expired
+|- MissingScope                                     a key without the scope
+|- RateLimited(retry_after)                         the caller has too much in flight
+`- Unavailable(retry_after)                         the server is stopping or overloaded
 """
 
 from typing import ClassVar, TypeVar
 
 MAX_FIELD = 200
-"""Characters of a field's path that a message shows: its names may be the caller's."""
+"""Characters of a field's path that a message shows. The path may contain names that the caller made up."""
 
 
 class Error(Exception):
-    """The base of all errors. Facts are strings: ids and names that the caller may know, never internals."""
+    """The base of all errors. Facts are strings, such as ids and names, that the caller may see: never internals."""
 
     reason: ClassVar[str]
+    """The name of the error for programs, in capitals."""
     sentence: ClassVar[str]
-    """The fixed beginning of the message; details belong into facts."""
+    """The fixed beginning of the message. Details are facts."""
 
     def __init__(self, **facts: str) -> None:
         super().__init__(self.sentence)
@@ -35,7 +37,7 @@ class Error(Exception):
 
     @property
     def message(self) -> str:
-        """The message for the caller: the sentence, and details that some errors add."""
+        """The message for the caller: the sentence, with details if the class adds any."""
         return self.sentence
 
 
@@ -47,8 +49,8 @@ class ParseError(Error):
 
 
 class InvalidRequest(Error):
-    """The envelope is not right, or the size, the media type or the HTTP method of the request (405, 408, 413, 415).
-    The fact `detail` says what is wrong.
+    """The envelope is malformed, or HTTP refuses the method, the duration, the size or the media type of the request
+    (405, 408, 413, 415). The fact `detail` gives the reason.
     """
 
     reason = "INVALID_REQUEST"
@@ -56,15 +58,15 @@ class InvalidRequest(Error):
 
 
 class MethodNotFound(Error):
-    """No version has a method of this name, or the version of the call has not. Over REST: nothing is at this path."""
+    """The version of the call has no method of this name. Over REST: the path does not exist."""
 
     reason = "METHOD_NOT_FOUND"
     sentence = "Method not found"
 
 
 class InvalidParams(Error):
-    """A field is wrong, a file is too large, or an address must not be called. The violations name each field,
-    as a dotted path from the params, with a description.
+    """A field is wrong, a file is too large, or the address of a webhook must not be called. Each violation names a
+    field, as a dotted path from the params, and describes the fault.
     """
 
     reason = "INVALID_PARAMS"
@@ -76,7 +78,7 @@ class InvalidParams(Error):
 
     @property
     def message(self) -> str:
-        """The sentence with the first violation: many clients show nothing but the message."""
+        """The sentence with the first violation, since many clients show only the message."""
         if not self.violations:
             return self.sentence
         field, description = self.violations[0]
@@ -92,14 +94,14 @@ class Internal(Error):
 
 
 class TaskNotFound(Error):
-    """The task, or its webhook, is missing or belongs to another owner: the answers are the same (A2A 1.0, 13.1)."""
+    """The task or its webhook does not exist, or belongs to another owner: the answers are the same (A2A 1.0, 13.1)."""
 
     reason = "TASK_NOT_FOUND"
     sentence = "Task not found"
 
 
 class TaskNotCancelable(Error):
-    """The task has ended."""
+    """The task has ended already."""
 
     reason = "TASK_NOT_CANCELABLE"
     sentence = "Task cannot be canceled"
@@ -113,7 +115,7 @@ class PushNotSupported(Error):
 
 
 class UnsupportedOperation(Error):
-    """A message to, or a subscription to, a task that has ended; a task that has reached its limits; streams or the
+    """The task has ended, so that it takes no message and no subscriber; or it has reached a limit; or streams or the
     extended card are switched off.
     """
 
@@ -122,23 +124,23 @@ class UnsupportedOperation(Error):
 
 
 class ContentTypeNotSupported(Error):
-    """A part has a media type that the agent does not take, or the agent makes none of `acceptedOutputModes`."""
+    """The agent does not accept the media type of a part, or returns none of `acceptedOutputModes`."""
 
-    # The conformance kit looks for both wordings.
+    # The conformance kit looks for both phrases.
     reason = "CONTENT_TYPE_NOT_SUPPORTED"
     sentence = "Incompatible content types: content type not supported"
 
 
 class InvalidAgentResponse(Error):
-    """Defined by A2A; the server never answers it."""
+    """The response of an agent was invalid. Defined by A2A; this server never answers it."""
 
     reason = "INVALID_AGENT_RESPONSE"
     sentence = "Invalid agent response"
 
 
 class ExtendedCardNotConfigured(Error):
-    """The card was asked for by a name that is not in `ALLOWED_HOSTS`, without `A2A_PUBLIC_URL`, so that no address can
-    be given out (0.2: 404). In 0.x also: the extended card is switched off.
+    """The host of the call is not in `ALLOWED_HOSTS` and `A2A_PUBLIC_URL` is not set, so the card has no address (0.2:
+    404). In 0.x also: the extended card is switched off.
     """
 
     reason = "EXTENDED_AGENT_CARD_NOT_CONFIGURED"
@@ -146,14 +148,14 @@ class ExtendedCardNotConfigured(Error):
 
 
 class ExtensionSupportRequired(Error):
-    """The agent requires an extension that the caller did not ask for."""
+    """The agent requires an extension that the call does not request."""
 
     reason = "EXTENSION_SUPPORT_REQUIRED"
     sentence = "Extension support required"
 
 
 class VersionNotSupported(Error):
-    """The `A2A-Version` is none that the server speaks, or not one of this path."""
+    """The server does not speak the `A2A-Version` of the call, or not at this path."""
 
     reason = "VERSION_NOT_SUPPORTED"
     sentence = "Version not supported"
@@ -167,15 +169,15 @@ class UnknownAgent(Error):
 
 
 class IdempotencyConflict(Error):
-    """The message id was used before with another content."""
+    """The caller has used the message id before, for a message with other content."""
 
     reason = "IDEMPOTENCY_CONFLICT"
     sentence = "Invalid parameters: this message id was used before with another content"
 
 
 class Unauthenticated(Error):
-    """There is no API key, or one that is unknown, revoked or expired. The answer is 401 with a challenge, which says
-    `error="invalid_token"` if there was a key.
+    """The call has no API key, or a key that is unknown, revoked or expired. The answer is 401 with a challenge, which
+    says `error="invalid_token"` if there was a key.
     """
 
     reason = "UNAUTHENTICATED"
@@ -183,21 +185,21 @@ class Unauthenticated(Error):
 
 
 class InvalidKey(Unauthenticated):
-    """The API key is unknown, revoked or expired: the answers are the same, with `error="invalid_token"`."""
+    """The API key is unknown, revoked or expired. The answers do not say which; all have `error="invalid_token"`."""
 
     sentence = "Authentication is required: the API key is unknown, revoked or expired"
 
 
 class MissingScope(Error):
-    """The API key does not have the scope that the method or the agent needs."""
+    """The API key lacks a scope that the method or the agent needs."""
 
     reason = "MISSING_SCOPE"
     sentence = "The API key does not have the scope that this method needs"
 
 
 class RateLimited(Error):
-    """The caller has too much in flight. `Retry-After` says when to try again, the fact `limit` names the limit, and
-    the fact `most` its value.
+    """The caller has too much in flight. `Retry-After` says when to try again. The facts `limit` and `most` are the
+    name of the limit and its value.
     """
 
     reason = "RATE_LIMITED"
@@ -206,13 +208,11 @@ class RateLimited(Error):
     def __init__(self, retry_after: int = 1, **facts: str) -> None:
         super().__init__(**facts)
         self.retry_after = retry_after
-        """Seconds."""
+        """The value of the Retry-After header, in seconds."""
 
 
 class Unavailable(Error):
-    """The server is going down, or has too much to do, or its database is away. `Retry-After` says when to try
-    again.
-    """
+    """The server is stopping or overloaded, or it cannot reach its database. `Retry-After` says when to try again."""
 
     reason = "UNAVAILABLE"
     sentence = "The server cannot take this call now, try again"
@@ -220,17 +220,20 @@ class Unavailable(Error):
     def __init__(self, retry_after: int = 1, **facts: str) -> None:
         super().__init__(**facts)
         self.retry_after = retry_after
-        """Seconds."""
+        """The value of the Retry-After header, in seconds."""
 
 
 ALL: tuple[type[Error], ...] = tuple(Error.__subclasses__())
-"""Every error there is; each dialect has a code for each."""
+"""All errors. Each language has a code for each."""
 
 Value = TypeVar("Value")
 
 
 def entry(table: dict[type[Error], Value], error: Error, what: str) -> Value:
-    """Return the table's value for the class of an error, or for its nearest parent. Raises LookupError."""
+    """Return the table's value for the class of an error, or for its nearest parent.
+
+    Raises LookupError with the name of the missing value, such as "HTTP status", for an error that the table lacks.
+    """
     for ancestor in type(error).__mro__:
         if ancestor in table:
             return table[ancestor]

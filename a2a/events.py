@@ -1,6 +1,6 @@
-"""The events of a task, and the pure fold: fold(task, events) -> task.
+"""The events of a task, and the fold that computes a task from its events.
 
-The log stores events and streams send them. A snapshot is the fold up to some sequence number.
+The log stores events and streams send them. A snapshot is the fold of all events up to one sequence number.
 """
 
 from collections.abc import Iterable
@@ -27,16 +27,18 @@ class StatusChanged(Struct, frozen=True, kw_only=True):
 class ArtifactAdded(Struct, frozen=True, kw_only=True):
     """Parts of a result, which replace the artifact of that id or are appended to it (A2A 1.0, 4.2.2).
 
-    Appended text extends the last text part if both parts agree in media type, name and metadata.
+    Appended text extends the last part if both parts are text with the same media type, file name and metadata.
     """
 
     artifact: Artifact
     append: bool = False
+    """False to replace the artifact, true to add the parts to it."""
     last_chunk: bool = False
+    """True if the artifact is complete."""
 
 
 class MessageAdded(Struct, frozen=True, kw_only=True):
-    """The caller's next message. It carries a status if it makes the task runnable again."""
+    """The caller's next message, with a status if the message makes the task runnable again."""
 
     message: Message
     status: Status | None = None
@@ -46,7 +48,7 @@ Event = TaskCreated | StatusChanged | ArtifactAdded | MessageAdded
 
 
 def status_of(event: Event) -> Status | None:
-    """Return the status that the event sets, or None."""
+    """Return the status that the event sets; None if it sets none."""
     match event:
         case TaskCreated(task=task):
             return task.status
@@ -72,7 +74,7 @@ def fold(task: Task | None, events: Iterable[Event]) -> Task:
         elif draft is None:
             raise ValueError(f"the log begins with {type(event).__name__} instead of TaskCreated")
         else:
-            draft.take(event)
+            draft.add_event(event)
     if draft is None:
         raise ValueError("the log has no events")
     return draft.finish()
@@ -86,10 +88,10 @@ class _Draft:
         self.status = task.status
         self.history = list(task.history)
         self.artifacts = {artifact.artifact_id: artifact for artifact in task.artifacts}
-        self.parts: dict[str, _Growing] = {}
-        """Parts of the artifacts that have had an append, by artifact id."""
+        self.parts: dict[str, _PartList] = {}
+        """Parts of the artifacts that events have appended to, by artifact id."""
 
-    def take(self, event: StatusChanged | MessageAdded | ArtifactAdded) -> None:
+    def add_event(self, event: StatusChanged | MessageAdded | ArtifactAdded) -> None:
         match event:
             case StatusChanged(status=status):
                 self._set_status(status)
@@ -98,7 +100,7 @@ class _Draft:
                     self._set_status(status)
                 self.history.append(message)
             case ArtifactAdded(artifact=artifact, append=append):
-                self._add(artifact, append=append)
+                self._add_artifact(artifact, append=append)
             case _:
                 assert_never(event)
 
@@ -107,15 +109,18 @@ class _Draft:
             self.history.append(self.status.message)
         self.status = status
 
-    def _add(self, new: Artifact, *, append: bool) -> None:
-        """Add or replace an artifact. An append to an unknown id creates it, as a client that joined late must do."""
+    def _add_artifact(self, new: Artifact, *, append: bool) -> None:
+        """Add, replace or extend an artifact.
+
+        An append to an unknown id creates the artifact: a client that joins late has to fold the same way.
+        """
         old = self.artifacts.get(new.artifact_id)
         if old is None or not append:
             self.artifacts[new.artifact_id] = new
             self.parts.pop(new.artifact_id, None)
             return
         if new.artifact_id not in self.parts:
-            self.parts[new.artifact_id] = _Growing(old.parts)
+            self.parts[new.artifact_id] = _PartList(old.parts)
         self.parts[new.artifact_id].append(new.parts)
         metadata: Json | None = {**(old.metadata or {}), **(new.metadata or {})} or None
         extensions = tuple(dict.fromkeys((*old.extensions, *new.extensions)))
@@ -123,21 +128,23 @@ class _Draft:
             self.artifacts[new.artifact_id] = replace(old, metadata=metadata, extensions=extensions)
 
     def finish(self) -> Task:
-        for artifact_id, growing in self.parts.items():
-            self.artifacts[artifact_id] = replace(self.artifacts[artifact_id], parts=growing.finish())
+        for artifact_id, part_list in self.parts.items():
+            self.artifacts[artifact_id] = replace(self.artifacts[artifact_id], parts=part_list.finish())
         return replace(
             self.task, status=self.status, history=tuple(self.history), artifacts=tuple(self.artifacts.values())
         )
 
 
-class _Growing:
-    """The parts of an artifact during a series of appends. The pieces of its last text are joined once, at the end: a
-    join for each chunk would take quadratic time."""
+class _PartList:
+    """The parts of an artifact during a series of appends.
+
+    The pieces of its last text are joined once, at the end: a join for each chunk would take quadratic time.
+    """
 
     def __init__(self, parts: tuple[Part, ...]) -> None:
         self.parts = list(parts)
         self.pieces: list[str] = []
-        """Pieces of the last part's text; empty if it has had no append."""
+        """Pieces of the last part's text. Empty while nothing has extended it."""
 
     def append(self, new: tuple[Part, ...]) -> None:
         if new and self.parts and continues(self.parts[-1], new[0]):
@@ -158,7 +165,7 @@ class _Growing:
 
 
 def continues(old: Part, new: Part) -> bool:
-    """Return whether the new part extends the old: both are text with the same media type, name and metadata."""
+    """Return whether the new part extends the old one: both are text with the same media type, name and metadata."""
     if old.text is None or new.text is None:
         return False
     return old.media_type == new.media_type and old.filename == new.filename and old.metadata == new.metadata

@@ -1,4 +1,4 @@
-"""Messages that arrive during a run, and how far the agent has read them."""
+"""The inbox of a run: messages that arrive while the agent works, and how far the agent has read them."""
 
 from collections.abc import MutableSequence
 from typing import overload
@@ -7,24 +7,26 @@ from a2a.types import Message
 
 
 class Inbox(MutableSequence[Message]):
-    """A list for the agent. Any use of it counts as reading all messages in it."""
+    """A list of messages for the agent. Any use of the list counts as reading all of them."""
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
-        self.arrived: list[tuple[int, Message]] = []
-        """All messages with the sequence numbers of their events. Access to this list does not count as reading."""
-        self._shown = 0
-        self.heard = 0
-        """Sequence number of the newest event that the agent has read; 0 before the first."""
+        self.entries: list[tuple[int, Message]] = []
+        """All messages, each with the sequence number of its event. Access to this list does not count as reading."""
+        self._newest = 0
+        """The sequence number of the newest message."""
+        self.cursor = 0
+        """The sequence number of the newest message that the agent has read; 0 before the first."""
 
     def show(self, message: Message, seq: int) -> None:
         """Add the message of the event with this sequence number."""
         self._messages.append(message)
-        self.arrived.append((seq, message))
-        self._shown = seq
+        self.entries.append((seq, message))
+        self._newest = seq
 
-    def _looked(self) -> list[Message]:
-        self.heard = self._shown
+    def _read(self) -> list[Message]:
+        """Return the messages, and count them as read."""
+        self.cursor = self._newest
         return self._messages
 
     @overload
@@ -32,24 +34,24 @@ class Inbox(MutableSequence[Message]):
     @overload
     def __getitem__(self, place: slice) -> list[Message]: ...
     def __getitem__(self, place: int | slice) -> Message | list[Message]:
-        return self._looked()[place]
+        return self._read()[place]
 
-    def __setitem__(self, place, value) -> None:  # type: ignore[no-untyped-def]  # as a list has it
-        self._looked()[place] = value
+    def __setitem__(self, place, value) -> None:  # type: ignore[no-untyped-def]  # the overloads of list
+        self._read()[place] = value
 
     def __delitem__(self, place: int | slice) -> None:
-        del self._looked()[place]
+        del self._read()[place]
 
     def __len__(self) -> int:
-        return len(self._looked())
+        return len(self._read())
 
     def insert(self, place: int, value: Message) -> None:
-        self._looked().insert(place, value)
+        self._read().insert(place, value)
 
     def __eq__(self, other: object) -> bool:
-        return self._looked() == (other._messages if isinstance(other, Inbox) else other)
+        return self._read() == (other._messages if isinstance(other, Inbox) else other)
 
-    __hash__ = None  # type: ignore[assignment]  # it changes, like a list
+    __hash__ = None  # type: ignore[assignment]  # mutable, like a list
 
     def __repr__(self) -> str:
         return repr(self._messages)

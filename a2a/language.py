@@ -1,4 +1,4 @@
-"""Wire languages: what each has, and what a dialect of A2A adds. A new language is a file with such a value."""
+"""The parts of a wire language, and the parts that only a dialect of A2A has. A language is a value in its own file."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,65 +8,67 @@ from msgspec import Struct
 from a2a.answers import Frame
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from a2a.errors import Error, entry
-from a2a.extensions import HEADER, OLD_HEADER, asked
+from a2a.extensions import HEADER, OLD_HEADER, read_uris
 from a2a.requests import Request
 from a2a.types import Card
 
 VERSION_HEADER = "A2A-Version"
-"""The header of the version that a call is in, or an answer (A2A 1.0.1, 14.2.1)."""
+"""The header that names the A2A version of a call or an answer (A2A 1.0.1, 14.2.1)."""
 
 
 class Method(Struct, frozen=True, kw_only=True):
-    """A method of the wire: how its params become a request, and its result JSON."""
+    """A method of one language: the decoder of its params and the encoder of its result."""
 
     request: type[Request]
-    """The type that decode returns. Its scope is checked before the params are looked at."""
+    """The class of requests that `decode` returns. The scope of the class is checked before the params are decoded."""
     decode: Callable[[Any], Request]
-    """Turns params as parsed (UNSET when absent) into a request. Raises InvalidParams."""
+    """Decodes the params, which are parsed JSON, or UNSET when absent. Raises InvalidParams."""
     encode: Callable[[Any], bytes]
-    """Turns the Result of the operation into JSON."""
+    """Encodes the Result of the operation as JSON."""
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """A method asked for by verb and path: the members of path, query and body are its params."""
+    """A method over REST: its verb and path. The variables of the path, the query and the body are its params."""
 
     verb: str
     path: str
-    """A template such as /tasks/{id}:cancel; a name in braces stands for text without a slash."""
+    """A template such as /tasks/{id}:cancel. A name in braces is a variable, which matches text without a slash."""
     method: str
     query: type[Struct] | None = None
-    """The struct whose plain members (text, numbers, truth) may stand in the query."""
+    """The struct of the params that the query may contain: its strings, numbers and booleans."""
 
 
 class Rest(Struct, frozen=True, kw_only=True):
-    """The form of a language without an envelope, where verb and path name the method."""
+    """A language over REST, without an envelope: verb and path name the method."""
 
     routes: tuple[Route, ...]
-    """The table: a path leads to the first template that fits."""
+    """The routes. The first template that matches a path is chosen."""
     media: str
     """The media type of answers."""
     statuses: dict[type[Error], tuple[int, str]]
     """The HTTP status and the gRPC name of each error."""
     encode_error: Callable[[Error, int, str], dict[str, Any]]
-    """Turns an error, its HTTP status and its gRPC name into the body of the answer."""
+    """Encodes an error, with its HTTP status and its gRPC name, as the body of the answer."""
 
 
 class Push(Struct, frozen=True, kw_only=True):
     """The deliveries of a language to webhooks."""
 
     encode: Callable[[EventDocument, Callable[[], TaskDocument]], bytes | None]
-    """Makes the body for an event, given how to get the task as of it; None if the event has no delivery."""
+    """Encodes an event as the body of its delivery; None if it has none. The function returns the task as of the
+    event, for bodies that need it."""
     has: Callable[[EventKind, str | None], bool]
-    """Tells whether an event of that kind, which sets that state, has a delivery."""
+    """Returns whether an event of this kind, which sets this state, has a delivery."""
     media: str
     """The media type of the body."""
     whole_task: bool = False
-    """Each body is the whole task: a later one says all that an earlier one says."""
+    """True if each body is the whole task, so that a later delivery supersedes earlier ones."""
     default_id: bool = False
-    """A webhook that is registered without an id is its task's default, and has the task's id."""
+    """True if a webhook that is registered without an id is the task's default and gets the task's id."""
 
 
-def same(error: Error) -> Error:
+def identity(error: Error) -> Error:
+    """Return the error unchanged."""
     return error
 
 
@@ -74,29 +76,30 @@ class Language(Struct, frozen=True, kw_only=True):
     """One wire language."""
 
     name: str
-    """The name by which exchanges and webhooks remember it, such as a2a-1.0."""
+    """The name that exchanges and webhooks store, such as a2a-1.0."""
     methods: dict[str, Method]
     codes: dict[type[Error], int]
     """The number of each error of a2a/errors.py."""
     encode_error: Callable[[Error, int], dict[str, Any]]
-    """Turns an error and its number into the error object of an envelope."""
+    """Encodes an error and its number as the error object of an envelope."""
     encode_frame: Callable[[Frame, int | None], bytes | None]
-    """Turns one event of a stream (the second value cuts the history) into JSON; None for an event it hides."""
+    """Encodes one event of a stream as JSON; None for an event that the language does not show. The number is that of
+    the newest messages to include, None for all."""
     statuses: dict[type[Error], int] = {}
-    """HTTP statuses of errors in an envelope; other errors are a 200."""
-    words: Callable[[Error], Error] = same
+    """HTTP statuses of errors in an envelope. All other errors have status 200."""
+    words: Callable[[Error], Error] = identity
     """Rewrites an operation's error in the words of this language."""
     errors_as_stream: bool = False
-    """Clients that ask for a stream, without naming a version, expect its refusal as the one event of a stream."""
+    """True if a client that accepts only a stream, and names no version, gets an error as the one event of a stream."""
     rest: Rest | None = None
-    """None for a language that is always in an envelope."""
+    """The form over REST; None for a language that is always in an envelope."""
     push: Push | None = None
-    """None for a language without deliveries."""
+    """The form of deliveries; None for a language without any."""
     pushes_as: str = ""
-    """The language in which its webhooks get deliveries, where it is another."""
+    """The name of the language of its deliveries. Empty if it is this language."""
 
     def code(self, error: Error) -> int:
-        """Return the number of an error. Raises LookupError for an error without one."""
+        """Return the number of an error. Raises LookupError if the table lacks the error."""
         return entry(self.codes, error, f"number in {self.name}")
 
     def error(self, error: Error) -> dict[str, Any]:
@@ -107,12 +110,15 @@ class Language(Struct, frozen=True, kw_only=True):
         """Return the HTTP status of an error in an envelope."""
         return self.statuses.get(type(error), 200)
 
-    def headers(self, activated: tuple[str, ...] = ()) -> dict[str, str]:
-        """Return the headers of an answer, or of a delivery, that was made with these extensions."""
+    def headers(self, uris: tuple[str, ...] = ()) -> dict[str, str]:
+        """Return the headers of an answer or a delivery. The URIs are those of the extensions that are active."""
         return {}
 
     def extensions(self, metadata: Callable[[str], str | None]) -> tuple[str, ...]:
-        """Return the URIs of the extensions that a call requests. Raises InvalidRequest."""
+        """Return the URIs of the extensions that a call requests. Raises InvalidRequest.
+
+        `metadata` returns a header of the call by name, None if it is absent.
+        """
         return ()
 
 
@@ -123,16 +129,16 @@ class Dialect(Language, frozen=True, kw_only=True):
     """The value of the A2A-Version header."""
     encode_card: Callable[[Card], dict[str, Any]]
     extensions_header: str
-    """The header that names the extensions of an answer."""
+    """The header in which answers name the extensions that are active."""
     on_cards: bool = True
-    """Cards list it among the versions that are spoken at their URL; else it has a card of its own."""
+    """True if cards list the version among those spoken at their URL. False if the version has a card of its own."""
 
-    def headers(self, activated: tuple[str, ...] = ()) -> dict[str, str]:
-        """Return the version, and the extensions if there are any."""
+    def headers(self, uris: tuple[str, ...] = ()) -> dict[str, str]:
+        """Return the header of the version, and that of the active extensions if there are any."""
         version = {VERSION_HEADER: self.version}
-        return version | {self.extensions_header: ", ".join(activated)} if activated else version
+        return version | {self.extensions_header: ", ".join(uris)} if uris else version
 
     def extensions(self, metadata: Callable[[str], str | None]) -> tuple[str, ...]:
-        """Return the URIs in either spelling of the header, which callers of any version may use."""
+        """Return the URIs from both spellings of the header. Callers of any version may use either."""
         new, old = metadata(HEADER), metadata(OLD_HEADER)
-        return asked(new or "", old or "") if new or old else ()
+        return read_uris(new or "", old or "") if new or old else ()

@@ -1,6 +1,6 @@
-"""Every wire language that is spoken here, and at which endpoint: the one list from which all else follows.
+"""The one list of the server's wire languages and endpoints. Doors, cards, exchanges and webhooks read it.
 
-A version of A2A is a value in DIALECTS. Another language is a row of an endpoint, or an endpoint of its own.
+To add a version of A2A, add its dialect to DIALECTS. To add another language, add a row to an endpoint, or an endpoint.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from a2a.language import VERSION_HEADER, Dialect, Language, Push
 from a2a.types import Json
 
 DIALECTS: tuple[Dialect, ...] = (v1_0.DIALECT, v0_3.DIALECT, v0_2.DIALECT)
-"""The newest first: without a header the first that has the method is meant. Names of 1.0 and 0.x never overlap."""
+"""The versions of A2A, the newest first. A call without a version is in the first dialect that has its method."""
 
 
 def _encode_neutral(error: Error, code: int) -> Json:
-    """Return the error object before a language is chosen: code and message only, which all versions share."""
+    """Return the error object before a language is chosen: the code and the message, which all versions have."""
     details = [error.facts["detail"]] if "detail" in error.facts else []
     if "reference" in error.facts:
         details.append(f"reference {error.facts['reference']}")
@@ -31,16 +31,16 @@ def _encode_neutral(error: Error, code: int) -> Json:
 
 
 NEUTRAL = replace(v1_0.DIALECT, name="neutral", encode_error=_encode_neutral)
-"""The words of JSON-RPC for errors of calls whose language is not known."""
+"""The language of errors over JSON-RPC before one is chosen."""
 
 
-def _speaking(dialects: Sequence[Dialect], main: Dialect) -> tuple[Dialect, ...]:
-    """Return the versions that have methods of a dialect, the newest first."""
+def _with_methods_of(main: Dialect, dialects: Sequence[Dialect]) -> tuple[Dialect, ...]:
+    """Return the dialects that share methods with the main one, the newest first."""
     return tuple(dialect for dialect in dialects if dialect.methods.keys() & main.methods.keys())
 
 
 class Languages:
-    """The endpoints with their languages, and what follows from them."""
+    """The endpoints with their languages, and indexes over both."""
 
     def __init__(
         self,
@@ -53,39 +53,55 @@ class Languages:
         """The versions of A2A, the newest first."""
         self.card_versions = tuple(dialect.version for dialect in dialects if dialect.on_cards)
         """Versions that cards list (docs/protocol.md#cards)."""
-        own_rows = (*rows, Row(languages=dialects, choose=by_version))
-        newer, older = _speaking(dialects, v1_0.DIALECT), _speaking(dialects, v0_3.DIALECT)
-        older_row = Row(languages=rest_0_x.DIALECTS, choose=partial(rest_0_x.choose, older))
-        own = (
-            Endpoint(
-                name="rpc", paths=("jsonrpc", "rpc", ""), envelope=jsonrpc.ENVELOPE, neutral=NEUTRAL, rows=own_rows
-            ),
-            Endpoint(
-                name="rest", paths=("",), envelope=bare.ENVELOPE, neutral=v1_0.DIALECT,
-                rows=(Row(languages=newer, choose=by_version_of_path),),
-            ),
-            Endpoint(
-                name="rest-0.x", paths=("v1",), envelope=bare.ENVELOPE, neutral=rest_0_x.PROTO, rows=(older_row,)
-            ),
-        )  # fmt: skip
-        self.endpoints = {endpoint.name: endpoint for endpoint in (*own, *endpoints)}
+        self.endpoints = {endpoint.name: endpoint for endpoint in (*_a2a_endpoints(dialects, rows), *endpoints)}
         self.envelopes = {endpoint.envelope.name: endpoint.envelope for endpoint in self.endpoints.values()}
-        spoken = [language for endpoint in self.endpoints.values() for language in endpoint.languages]
-        # Of two with one name the first is meant.
-        self.by_name: dict[str, Language] = {language.name: language for language in reversed(spoken)}
-        """The languages by the names that exchanges and webhooks remember."""
-        own_pushes = [language for language in spoken if language in dialects or not language.pushes_as]
+        languages = [language for endpoint in self.endpoints.values() for language in endpoint.languages]
+        # Several endpoints may have languages of one name. The first one counts, so it must come last here.
+        self.by_name: dict[str, Language] = {language.name: language for language in reversed(languages)}
+        """The languages by the names that exchanges and webhooks store."""
+        own_pushes = [language for language in languages if language in dialects or not language.pushes_as]
         self.pushing = {language.name: language for language in own_pushes if language.push}
-        """The languages that webhooks remember."""
+        """The languages of deliveries, by name."""
 
 
-SPOKEN = Languages()
+def _a2a_endpoints(dialects: tuple[Dialect, ...], rows: tuple[Row, ...]) -> tuple[Endpoint, ...]:
+    """Return the endpoints of A2A: JSON-RPC, whose extra rows come first, REST, and REST of 0.x."""
+    newer, older = _with_methods_of(v1_0.DIALECT, dialects), _with_methods_of(v0_3.DIALECT, dialects)
+    return (
+        Endpoint(
+            name="rpc",
+            paths=("jsonrpc", "rpc", ""),
+            envelope=jsonrpc.ENVELOPE,
+            neutral=NEUTRAL,
+            rows=(*rows, Row(languages=dialects, choose=by_version)),
+        ),
+        Endpoint(
+            name="rest",
+            paths=("",),
+            envelope=bare.ENVELOPE,
+            neutral=v1_0.DIALECT,
+            rows=(Row(languages=newer, choose=by_version_of_path),),
+        ),
+        Endpoint(
+            name="rest-0.x",
+            paths=("v1",),
+            envelope=bare.ENVELOPE,
+            neutral=rest_0_x.PROTO,
+            rows=(Row(languages=rest_0_x.DIALECTS, choose=partial(rest_0_x.choose, older)),),
+        ),
+    )
+
+
+ALL = Languages()
 """The languages of this server."""
 
 
 def push_of(name: str) -> tuple[Push, str]:
-    """Return how a language delivers, and its A2A version; empty for another language. Raises LookupError."""
-    language = SPOKEN.by_name[name]
+    """Return the deliveries of a language and its A2A version, empty for a language that is not A2A.
+
+    Raises LookupError for an unknown language and for one without deliveries.
+    """
+    language = ALL.by_name[name]
     if language.push is None:
         raise LookupError(f"{name} has no deliveries")
     return language.push, language.headers().get(VERSION_HEADER, "")

@@ -10,6 +10,7 @@ from a2a.types import Part
 DEFAULT = ("text/plain", "application/json")
 """Media types of agents that declare none: text and data, no files."""
 ANYTHING = "*/*"
+"""The range that matches every media type (RFC 9110, 12.5.1)."""
 
 _NAME = r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}"
 _MODE = re.compile(rf"\*/\*|{_NAME}/(?:\*|{_NAME})")
@@ -22,23 +23,24 @@ class Modes(Struct, frozen=True):
 
     names: frozenset[str]
     mains: frozenset[str]
-    """Main types whose every subtype matches."""
+    """Main types, such as `text`, of which every subtype matches."""
     anything: bool
+    """True if every media type matches."""
 
     def has(self, media_type: str) -> bool:
         """Return whether a media type, in any spelling, matches."""
         if self.anything or media_type in self.names:
             return True
-        # A part has one type: as a range it would match every preference.
+        # The media type of a part is one type. A range in its place would match every preference.
         return "*" not in (mode := essence(media_type)) and self._meets(mode)
 
     def __str__(self) -> str:
         ranges = [f"{main}/*" for main in self.mains] + ([ANYTHING] if self.anything else [])
         return ", ".join(sorted([*self.names, *ranges]))
 
-    def meet(self, wanted: Iterable[str]) -> bool:
-        """Return whether a type can match both lists. The wanted types may be ranges."""
-        return any(self._meets(essence(mode)) for mode in wanted)
+    def meet(self, others: Iterable[str]) -> bool:
+        """Return whether some media type matches both lists. The others may be ranges."""
+        return any(self._meets(essence(mode)) for mode in others)
 
     def _meets(self, mode: str) -> bool:
         main, _, sub = mode.partition("/")
@@ -51,10 +53,10 @@ class Modes(Struct, frozen=True):
 
 def modes(values: Iterable[str]) -> Modes:
     """Index media types and ranges. Never raises: a malformed media type matches nothing."""
-    found = {essence(value) for value in values}
-    ranges = {value for value in found if value.endswith("/*")}
+    names = {essence(value) for value in values}
+    ranges = {value for value in names if value.endswith("/*")}
     return Modes(
-        names=frozenset(found - ranges),
+        names=frozenset(names - ranges),
         mains=frozenset(value[:-2] for value in ranges if value != ANYTHING),
         anything=ANYTHING in ranges,
     )
@@ -66,7 +68,7 @@ def is_mode(value: object) -> bool:
 
 
 def essence(text: str) -> str:
-    """Return type and subtype in lower case."""
+    """Return type and subtype in lower case, without parameters."""
     name = text.partition(";")[0].strip().lower()
     return _LOOSE.get(name, name)
 

@@ -1,4 +1,4 @@
-"""Mistakes in the code of an agent: one sentence with file, line and name, for its author and never for callers."""
+"""Mistakes in the code of an agent: sentences with file, line and name for its author. Callers never see them."""
 
 import inspect
 from pathlib import Path
@@ -14,27 +14,27 @@ class WrongValue(TypeError):
 
 
 class AgentMistake(Exception):
-    """A mistake as a sentence that begins with its file and line and names the agent."""
+    """A mistake in the code of an agent. The message begins with file and line and names the agent."""
 
 
-def wrong(value: Any) -> WrongValue:
-    """Return the error for a value that is neither an action nor a part."""
-    return WrongValue(f"gives {_named(value)}")
+def wrong_value(value: Any) -> WrongValue:
+    """Return the error for a value that is neither an action nor the content of one."""
+    return WrongValue(f"gives {_describe(value)}")
 
 
-def no_json(error: Exception) -> WrongValue:
-    """Return the error for content that JSON cannot represent, from the encoder's error."""
-    said = str(error)
-    return WrongValue(f"gives what JSON cannot hold: {said[:1].lower()}{said[1:]}")
+def not_json(error: Exception) -> WrongValue:
+    """Return the error for content that JSON cannot represent, from the error of the encoder."""
+    reason = str(error)
+    return WrongValue(f"gives what JSON cannot hold: {reason[:1].lower()}{reason[1:]}")
 
 
-def _named(value: Any) -> str:
-    """Return a name for the value, with the likely intention."""
+def _describe(value: Any) -> str:
+    """Return a description of the value, and how to mend the likely mistake."""
     match value:
         case None:
             return f"None: {CHOICES}"
         case CoroutineType():
-            value.close()  # It is reported here: Python need not warn of it as well.
+            value.close()  # Python must not warn about it too.
             return f'a coroutine, {value.__qualname__}(): did you forget "await"?'
         case AsyncGeneratorType():
             return f'an async generator, {value.__qualname__}(): give its values, one by one, with "async for"'
@@ -49,7 +49,7 @@ def _named(value: Any) -> str:
 
 
 def at_yield(values: Any) -> str | None:
-    """Return the file and line of the current yield of a generator, sync or async; None for any other value."""
+    """Return file and line of the yield at which a generator stands, sync or async; None for any other value."""
     frame = None
     while values is not None:
         frame = getattr(values, "ag_frame", None) or getattr(values, "gi_frame", None) or frame
@@ -58,7 +58,7 @@ def at_yield(values: Any) -> str | None:
 
 
 def at_raise(trace: TracebackType | None) -> str | None:
-    """Return the innermost file and line of a traceback outside this package, or None."""
+    """Return file and line of the innermost frame outside this package; None if there is none."""
     place = None
     while trace is not None:
         code = trace.tb_frame.f_code

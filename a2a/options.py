@@ -15,12 +15,13 @@ YEAR, HOUR = 31_536_000, 3600
 TRANSIENT = (ConnectionError, TimeoutError)
 """Exceptions that lead to another attempt by default."""
 LEAST_MEMORY = 16_000_000
-"""Bytes. With less, a child process cannot report its own error."""
+"""The least memory limit in bytes. With less, a child process cannot report its own error."""
 NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
+"""The pattern of an agent's or a queue's name."""
 
 
 class Options(TypedDict, total=False):
-    """Keyword arguments of @agent; a2a.agents.Agent documents each."""
+    """The keyword arguments of @agent. The fields of a2a.agents.Agent describe them."""
 
     name: str
     description: str
@@ -71,11 +72,11 @@ def _extensions(value: Any) -> bool:
     if not _list(value, str | Extension):
         return False
     uris = [item if isinstance(item, str) else item.uri for item in value]
-    return all(map(is_uri, uris)) and len(set(uris)) == len(uris) and _can_be_signed(value)
+    return all(map(is_uri, uris)) and len(set(uris)) == len(uris) and _has_canonical_form(value)
 
 
-def _can_be_signed(extensions: Any) -> bool:
-    """Return whether the extensions have a canonical form: a card without one cannot be signed."""
+def _has_canonical_form(extensions: Any) -> bool:
+    """Return whether the extensions have a canonical form (RFC 8785). A card without one cannot be signed."""
     try:
         canonical({item.uri: [item.description, item.params] for item in extensions if isinstance(item, Extension)})
     except ValueError:
@@ -84,11 +85,13 @@ def _can_be_signed(extensions: Any) -> bool:
 
 
 class Option(Struct, frozen=True):
-    """An option of @agent: its default, the test of a value, and the words for valid values."""
+    """An option of @agent."""
 
     default: Any
     fits: Callable[[Any], bool]
+    """Returns whether a value is valid."""
     words: str
+    """The words for valid values, for error messages."""
 
 
 _MODE_WORDS = "a list of media types such as text/plain, image/* or */*, in lower case and without parameters"

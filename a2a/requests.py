@@ -1,4 +1,4 @@
-"""Requests: a frozen class for each operation. Dialects make them; tasks_app/operations grants them.
+"""Requests: a frozen class for each operation. Languages decode them, and tasks_app/operations performs them.
 
 The docstring of a class is its text in docs/reference/methods.md.
 """
@@ -17,41 +17,44 @@ class Request(Struct, frozen=True, kw_only=True):
     """The base of all requests. The tenant is a routing key, never a permission (docs/protocol.md#tenants)."""
 
     streaming: ClassVar[bool] = False
-    """The answer is a stream of events."""
+    """True if the answer is a stream of events."""
     changes: ClassVar[bool] = False
-    """The operation may change something, so it is recorded together with its change."""
+    """True if the operation may change a row. The exchange is then recorded in the same transaction."""
 
     tenant: str | None = None
+    """The tenant that the caller names; None for the caller's own."""
 
 
 class SendMessage(Request, frozen=True, kw_only=True):
-    """Give an agent a message, which begins a task, continues one, or gets a direct reply (A2A 1.0, 3.1.1). The call
-    waits until the task ends or asks back, unless `returnImmediately` is set (0.x: `"blocking": false`).
+    """Send an agent a message, which begins a task, continues one, or gets a direct reply (A2A 1.0, 3.1.1). The call
+    waits until the task ends or is interrupted, unless `returnImmediately` is set (0.x: `"blocking": false`).
     """
 
     changes: ClassVar[bool] = True
 
     message: Message
     return_immediately: bool = False
-    """Answer as soon as the task exists."""
+    """True to answer as soon as the task exists."""
     history_length: int | None = None
+    """Number of newest messages in the answer; None for all."""
     accepted_output_modes: tuple[str, ...] = ()
+    """Media types and ranges that the caller accepts; empty for all."""
     push_config: PushConfig | None = None
     """A webhook to register for the task."""
     metadata: Json | None = None
     extensions: tuple[str, ...] = ()
-    """URIs of protocol extensions that the caller asks for; they come beside the params."""
+    """URIs of the protocol extensions that the call requests. They come in a header, not in the params."""
 
 
 class StreamMessage(SendMessage, frozen=True, kw_only=True):
-    """Give an agent a message and follow its task live, as server-sent events. The `id:` of an event is the task's
-    sequence number (A2A 1.0, 3.1.2).
+    """Send an agent a message and follow its task as a stream of server-sent events (A2A 1.0, 3.1.2). The `id:` of an
+    event is its sequence number.
     """
 
     streaming: ClassVar[bool] = True
 
     after: int | None = None
-    """The last sequence number the caller has seen (Last-Event-ID)."""
+    """The cursor of the caller (Last-Event-ID)."""
 
 
 class GetTask(Request, frozen=True, kw_only=True):
@@ -70,7 +73,7 @@ class ListTasks(Request, frozen=True, kw_only=True):
     page_token: str | None = None
     history_length: int | None = None
     since: datetime | None = None
-    """Only tasks whose status is of this time or later."""
+    """The earliest time of a status on the page."""
     include_artifacts: bool = False
 
 
@@ -84,23 +87,21 @@ class CancelTask(Request, frozen=True, kw_only=True):
 
 
 class SubscribeToTask(Request, frozen=True, kw_only=True):
-    """Follow a task that exists: the task as of `Last-Event-ID`, then the rest. In 0.x a question ends the stream, with
-    `final` (A2A 1.0, 3.1.6).
+    """Follow an existing task: the task as of `Last-Event-ID`, then all later events (A2A 1.0, 3.1.6). In 0.x a
+    question ends the stream, with `final`.
     """
 
     streaming: ClassVar[bool] = True
 
     id: str
     after: int | None = None
-    """The last sequence number the caller has seen (Last-Event-ID)."""
+    """The cursor of the caller (Last-Event-ID)."""
     closes: bool = False
-    """Answer with a task that has ended instead of refusing it, and end the stream at a question (A2A 0.x)."""
+    """True to answer with a task that has ended instead of an error, and to end the stream at a question (A2A 0.x)."""
 
 
 class CreatePushConfig(Request, frozen=True, kw_only=True):
-    """Register a webhook for a task, or replace the one of that id. A task may have ten, until it ends (A2A 1.0,
-    3.1.7).
-    """
+    """Register a webhook for a task, or replace the webhook of that id (A2A 1.0, 3.1.7). A task has ten at most."""
 
     changes: ClassVar[bool] = True
 
@@ -113,9 +114,9 @@ class GetPushConfig(Request, frozen=True, kw_only=True):
 
     task_id: str
     id: str | None
-    """None is the task's default, or its only one (A2A 0.x)."""
+    """The id of the webhook. None for the task's default, or for its only one (A2A 0.x)."""
     or_default: bool = False
-    """Take the default too if there is no webhook of this id."""
+    """True to fall back on the task's default if there is no webhook of this id."""
 
 
 class ListPushConfigs(Request, frozen=True, kw_only=True):
@@ -134,18 +135,18 @@ class DeletePushConfig(Request, frozen=True, kw_only=True):
     task_id: str
     id: str
     or_default: bool = False
-    """Take the task's default if there is no webhook of this id (A2A 0.x)."""
+    """True to fall back on the task's default if there is no webhook of this id (A2A 0.x)."""
 
 
 class GetExtendedCard(Request, frozen=True, kw_only=True):
     """Return the card with all that the scopes of this caller allow (A2A 1.0, 3.1.11)."""
 
     address: str = ""
-    """Where the server was reached, for the URLs on the card; empty if that must not be told."""
+    """The base URL of the server, for the URLs on the card. Empty if the server must not name one."""
 
 
-def delivered_in(language: str, request: Request) -> Request:
-    """Return the request with the language of the deliveries, if it registers a webhook."""
+def with_delivery_language(language: str, request: Request) -> Request:
+    """Return the request. If it registers a webhook, the webhook gets deliveries in this language."""
     if isinstance(request, SendMessage) and request.push_config:
         return replace(request, push_config=replace(request.push_config, language=language))
     if isinstance(request, CreatePushConfig):

@@ -7,16 +7,16 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from a2a.agents import Agent
-from a2a.callers import NOBODY, Caller
+from a2a.callers import UNKNOWN_CALLER, Caller
 from a2a.drafts import Drafts
 from a2a.files import is_stored
 from a2a.inbox import Inbox
-from a2a.mistakes import WrongValue, wrong
+from a2a.mistakes import WrongValue, wrong_value
 from a2a.types import Artifact, Json, Message, Part
 
 
 class Say(Struct, frozen=True):
-    """Progress: the task is working; the parts describe it."""
+    """A progress report: the task stays working, and the parts describe the progress."""
 
     parts: tuple[Part, ...]
     metadata: Json | None = None
@@ -28,13 +28,13 @@ class Ask(Struct, frozen=True):
 
     parts: tuple[Part, ...]
     credentials: bool = False
-    """True if credentials are missing instead of input."""
+    """True for a request for credentials."""
     metadata: Json | None = None
     extensions: tuple[str, ...] = ()
 
 
 class Chunk(Struct, frozen=True):
-    """Parts of a result. Chunks of one artifact are appended to each other within an attempt."""
+    """Parts of an artifact. Each further chunk of an attempt is appended to the artifact."""
 
     parts: tuple[Part, ...]
     artifact_id: str | None = None
@@ -70,7 +70,7 @@ _MAKERS = {Say: "status", Ask: "ask", Chunk: "artifact", Reply: "reply", Reject:
 
 
 class Failure(Exception):
-    """An agent raises it to fail in its own words. Callers read them, so they must tell nothing that is not for all."""
+    """An exception by which an agent fails its task in its own words. The caller reads the text."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -78,9 +78,11 @@ class Failure(Exception):
 
 
 class Retry(Failure):
-    """An agent raises it when another attempt is worth it: a model is overloaded, a quota is used up for now. Callers
-    read the text. The agent is called again after so many seconds, or else after its own backoff, as long as its
-    option `attempts` allows."""
+    """An exception by which an agent asks to be called again, as when a model is overloaded.
+
+    The agent is called again after `after` seconds, or else after its `backoff`, while its `attempts` allow another
+    call. After that the task fails, and the caller reads the text.
+    """
 
     def __init__(self, text: str = "The agent cannot do it at the moment.", *, after: float | None = None) -> None:
         super().__init__(text)
@@ -106,55 +108,67 @@ NO_PREFERENCES = Preferences()
 
 
 def preferences_of(stored: str) -> Preferences:
-    """Return the value of the stored text."""
+    """Return the value of the stored form."""
     return msgspec.json.decode(stored, type=Preferences) if stored else NO_PREFERENCES
 
 
 class Files(Protocol):
-    """Reader of parts that are stored apart from their task. The service provides it: this package has no I/O."""
+    """A reader of stored files. The service provides it, since this package has no I/O."""
 
-    async def read(self, url: str) -> bytes: ...
+    async def read(self, url: str) -> bytes:
+        """Return the bytes behind a reference."""
 
-    def read_now(self, url: str) -> bytes: ...
+    def read_now(self, url: str) -> bytes:
+        """Return the bytes behind a reference, in a thread that may block."""
 
 
 class Run:
     """One attempt of an agent at a task."""
 
     def __init__(
-        self, agent: Agent, *, task_id: str, context_id: str, message: Message, attempt: int = 1,
-        history: tuple[Message, ...] = (), conversation: tuple[Message, ...] = (), metadata: Json | None = None,
-        preferences: Preferences = NO_PREFERENCES, files: Files | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        agent: Agent,
+        *,
+        task_id: str,
+        context_id: str,
+        message: Message,
+        attempt: int = 1,
+        history: tuple[Message, ...] = (),
+        conversation: tuple[Message, ...] = (),
+        metadata: Json | None = None,
+        preferences: Preferences = NO_PREFERENCES,
+        files: Files | None = None,
+    ) -> None:
         self.agent = agent
         self.task_id = task_id
         self.context_id = context_id
         self.message = message
-        """The message that this run answers."""
+        """The message to answer."""
         self.attempt = attempt
-        """Number of calls for this message so far, including this one."""
+        """The number of this call for the message, from 1."""
         self.history = history
-        """Messages of the task, oldest first, including `message`."""
+        """The messages of the task, oldest first, including `message`."""
         self.conversation = conversation
-        """Messages, results and replies of the context before this task: the newest 20 turns, at most a million
-        characters in total."""
+        """The messages, artifacts and direct replies of the context before this task, oldest first: those of the newest
+        20 tasks and direct replies, a million characters at most."""
         self.metadata = metadata or {}
-        """Metadata of the request that created the task."""
+        """The metadata of the request that created the task."""
         self.preferences = preferences
         self.accepts = preferences.accepts
-        """Media types and ranges that the sender of the message accepts; empty for no preference."""
+        """The media types and ranges that the sender of the message accepts; empty for all."""
         self.extensions = preferences.extensions
-        """URIs of the agent's extensions that the message activated."""
-        self.caller = preferences.caller or NOBODY
-        """The sender of the message, with the scopes of that moment."""
+        """The URIs of the agent's extensions that the message requests."""
+        self.caller = preferences.caller or UNKNOWN_CALLER
+        """The sender of the message, with the scopes of the key at that time."""
         self.drafts = Drafts()
-        """Actions that the agent built and has not yielded yet."""
+        """The actions that the agent has built and not yielded."""
         self._files = files
         self.inbox = Inbox()
-        """Messages that arrived during the run. If the agent completes or asks without reading the newest, it is called
-        again with that message."""
+        """The messages that arrive during the run. If the agent completes or asks a question without reading the newest
+        one, it is called again with that message."""
         self.cancelled = False
-        """True once the task is canceled or ended. Async agents stop at once, sync agents at their next yield."""
+        """True after the task was canceled or has ended. An async agent stops at once, a sync agent at its next
+        yield."""
 
     @property
     def text(self) -> str:
@@ -163,63 +177,74 @@ class Run:
 
     @property
     def data(self) -> Any:
-        """Value of the message's first data part, or None."""
+        """The value of the message's first data part, or None."""
         return next((part.data for part in self.message.parts if part.data is not UNSET), None)
 
     @property
     def files(self) -> tuple[Part, ...]:
-        """Parts of the message that are files or links."""
+        """The parts of the message that are files or links."""
         return tuple(part for part in self.message.parts if part.raw is not None or part.url is not None)
 
     async def read(self, part: Part) -> bytes:
-        """Return the bytes of a file. Raises ValueError for a link to elsewhere and for data."""
+        """Return the bytes of a file or a text. Raises ValueError for a link to another server and for data."""
         if self._files is not None and part.url is not None and is_stored(part):
             return await self._files.read(part.url)
         return _bytes_of(part)
 
     def read_now(self, part: Part) -> bytes:
-        """Return the bytes of a file, for sync agents. Raises ValueError as `read` does."""
+        """Return the bytes of a file or a text, for sync agents. Raises ValueError as `read` does."""
         if self._files is not None and part.url is not None and is_stored(part):
             return self._files.read_now(part.url)
         return _bytes_of(part)
 
     def status(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Say:
         """Return a progress report: the task stays working."""
-        return self.drafts.add(Say(parts_of(content), metadata, self._declared(extensions)))
+        return self.drafts.add(Say(parts_of(content), metadata, self._check_uris(extensions)))
 
     def ask(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Ask:
         """Return a question to the caller. The agent is called again with the answer."""
-        return self.drafts.add(Ask(parts_of(content), metadata=metadata, extensions=self._declared(extensions)))
+        return self.drafts.add(Ask(parts_of(content), metadata=metadata, extensions=self._check_uris(extensions)))
 
     def ask_credentials(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Ask:
         """Return a request for credentials, which the caller supplies out of band."""
-        uris = self._declared(extensions)
+        uris = self._check_uris(extensions)
         return self.drafts.add(Ask(parts_of(content), credentials=True, metadata=metadata, extensions=uris))
 
     def artifact(
-        self, *content: Any, id: str | None = None, name: str | None = None, description: str | None = None,
-        metadata: Json | None = None, last: bool = False, extensions: Iterable[str] = (),
-    ) -> Chunk:  # fmt: skip
-        """Return a chunk of an artifact; the id defaults to the name."""
+        self,
+        *content: Any,
+        id: str | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        metadata: Json | None = None,
+        last: bool = False,
+        extensions: Iterable[str] = (),
+    ) -> Chunk:
+        """Return a chunk of an artifact. The id defaults to the name."""
         chunk = Chunk(
-            parts_of(content), artifact_id=id or name, name=name, description=description, metadata=metadata, last=last,
-            extensions=self._declared(extensions),
-        )  # fmt: skip
+            parts_of(content),
+            artifact_id=id or name,
+            name=name,
+            description=description,
+            metadata=metadata,
+            last=last,
+            extensions=self._check_uris(extensions),
+        )
         return self.drafts.add(chunk)
 
     def reply(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Reply:
         """Return a closing message. A quick agent answers a new conversation with it alone, without a task."""
-        return self.drafts.add(Reply(parts_of(content), metadata, self._declared(extensions)))
+        return self.drafts.add(Reply(parts_of(content), metadata, self._check_uris(extensions)))
 
     def reject(self, *content: Any, metadata: Json | None = None, extensions: Iterable[str] = ()) -> Reject:
         """Return a refusal of the task, with the reason."""
-        return self.drafts.add(Reject(parts_of(content), metadata, self._declared(extensions)))
+        return self.drafts.add(Reject(parts_of(content), metadata, self._check_uris(extensions)))
 
-    def _declared(self, extensions: Iterable[str]) -> tuple[str, ...]:
-        """Return the URIs as a tuple. Raises ValueError for an extension that is not on the agent's card."""
+    def _check_uris(self, extensions: Iterable[str]) -> tuple[str, ...]:
+        """Return the URIs as a tuple. Raises ValueError for an extension that the agent does not declare."""
         uris = tuple(extensions)
         for uri in uris:
-            if all(uri != known.uri for known in self.agent.extensions):
+            if all(uri != extension.uri for extension in self.agent.extensions):
                 raise ValueError(f"the agent does not declare the extension {uri}: name it in @agent(extensions=[...])")
         return uris
 
@@ -234,11 +259,12 @@ def _bytes_of(part: Part) -> bytes:
 
 
 def parts_of(content: tuple[Any, ...]) -> tuple[Part, ...]:
-    """Return text, bytes, data and parts as parts. Raises WrongValue for anything else."""
+    """Return each value as a part. Raises WrongValue as `part_of` does."""
     return tuple(part_of(value) for value in content)
 
 
 def part_of(value: Any) -> Part:
+    """Return text, bytes, JSON data or a part as a part. Raises WrongValue for any other type."""
     match value:
         case Part():
             return value
@@ -249,11 +275,12 @@ def part_of(value: Any) -> Part:
         case dict() | list() | int() | float() | bool():
             return Part(data=value, media_type="application/json")
         case _:
-            raise wrong(value)
+            raise wrong_value(value)
 
 
 def action_of(value: Any) -> Action:
-    """Return the action that a yielded or returned value stands for. Raises WrongValue for one without a meaning."""
+    """Return the action of a yielded or returned value. Raises WrongValue for an action without content or with an
+    invalid id, and for any other value that is not content."""
     action = _action_of(value)
     if not action.parts:
         raise WrongValue(f"gives run.{_MAKERS[type(action)]}() without content: give it at least one part")

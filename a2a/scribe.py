@@ -1,4 +1,4 @@
-"""Actions of an agent turned into events of its task."""
+"""The translation of an agent's actions into events of its task."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -13,56 +13,64 @@ from a2a.types import Artifact, Message, Part, Role, Status
 
 
 class Scribe:
-    """The translator of one run. It remembers the artifacts that this attempt has begun."""
+    """The translator of one run. It remembers which artifacts the run has begun."""
 
-    def __init__(self, task_id: str, context_id: str, turn: int, new_id: Callable[[], str]) -> None:
+    def __init__(self, task_id: str, context_id: str, new_id: Callable[[], str], *, turn: int = 1) -> None:
         self.task_id = task_id
         self.context_id = context_id
         self.artifact_id = f"answer-{turn}"
-        """Default artifact of chunks without an id. All attempts use the same id, so that a later attempt replaces the
-        artifact of an earlier one."""
-        self.begun: set[str] = set()
+        """The artifact of chunks without an id. `turn` is the number of the caller's message within the task, so all
+        attempts at a message use one id, and a later attempt replaces the artifact of an earlier one."""
+        self.artifact_ids: set[str] = set()
+        """The artifacts that have a chunk from this run."""
         self.new_id = new_id
+        """Returns a message id."""
 
     def event(self, action: Action, now: datetime) -> Event:
-        """Return the event of an action. A reply, a question and a refusal end the run."""
+        """Return the event of an action."""
         match action:
             case Chunk():
                 return self._chunk(action)
             case Say():
-                return self._saying(TaskState.WORKING, now, action)
+                return self._status_event(TaskState.WORKING, now, action)
             case Ask(credentials=credentials):
-                return self._saying(TaskState.AUTH_REQUIRED if credentials else TaskState.INPUT_REQUIRED, now, action)
+                state = TaskState.AUTH_REQUIRED if credentials else TaskState.INPUT_REQUIRED
+                return self._status_event(state, now, action)
             case Reply():
-                return self._saying(TaskState.COMPLETED, now, action)
+                return self._status_event(TaskState.COMPLETED, now, action)
             case Reject():
-                return self._saying(TaskState.REJECTED, now, action)
+                return self._status_event(TaskState.REJECTED, now, action)
             case _:
                 assert_never(action)
 
-    def _saying(self, state: TaskState, now: datetime, action: Say | Ask | Reply | Reject) -> StatusChanged:
+    def _status_event(self, state: TaskState, now: datetime, action: Say | Ask | Reply | Reject) -> StatusChanged:
         return StatusChanged(status=Status(state=state, timestamp=now, message=self.message(action)))
 
     def status(self, state: TaskState, now: datetime) -> StatusChanged:
         """Return a status without a message."""
         return StatusChanged(status=Status(state=state, timestamp=now))
 
-    def said(self, state: TaskState, now: datetime, text: str) -> StatusChanged:
-        """Return a status with a sentence of the server."""
-        return self._saying(state, now, Say((Part(text=text, media_type="text/plain"),)))
+    def explain(self, state: TaskState, now: datetime, text: str) -> StatusChanged:
+        """Return a status with a sentence of the server as the agent's message."""
+        return self._status_event(state, now, Say((Part(text=text, media_type="text/plain"),)))
 
     def message(self, action: Say | Ask | Reply | Reject, *, bare: bool = False) -> Message:
         """Return a message of the agent. A bare message belongs to no task."""
         return Message(
-            message_id=self.new_id(), role=Role.AGENT, parts=action.parts, context_id=self.context_id,
-            task_id=None if bare else self.task_id, metadata=action.metadata, extensions=action.extensions,
-        )  # fmt: skip
+            message_id=self.new_id(),
+            role=Role.AGENT,
+            parts=action.parts,
+            context_id=self.context_id,
+            task_id=None if bare else self.task_id,
+            metadata=action.metadata,
+            extensions=action.extensions,
+        )
 
     def _chunk(self, chunk: Chunk) -> ArtifactAdded:
-        """Return the event of a chunk. The first chunk in an attempt replaces the remains of an earlier attempt."""
+        """Return the event of a chunk. The first chunk of an artifact replaces the one of an earlier attempt."""
         artifact_id = chunk.artifact_id or self.artifact_id
-        append = artifact_id in self.begun
-        self.begun.add(artifact_id)
+        append = artifact_id in self.artifact_ids
+        self.artifact_ids.add(artifact_id)
         return ArtifactAdded(
             artifact=Artifact(
                 artifact_id=artifact_id,
@@ -78,12 +86,12 @@ class Scribe:
 
 
 def ends_run(action: Action) -> bool:
-    """Return whether the action ends the run: later values of the agent are ignored."""
+    """Return whether the action ends the run, so that later values of the agent are ignored."""
     return isinstance(action, Ask | Reply | Reject)
 
 
-def merged(old: Event, new: Event) -> Event | None:
-    """Return two text chunks of one artifact as one event, or None if they must stay separate."""
+def merge(old: Event, new: Event) -> Event | None:
+    """Return two text chunks of one artifact as one event; None if they must stay separate."""
     if not (isinstance(old, ArtifactAdded) and isinstance(new, ArtifactAdded)):
         return None
     first, second = old.artifact, new.artifact

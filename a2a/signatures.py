@@ -1,4 +1,4 @@
-"""Signed cards: keys, signatures (JWS, RFC 7515) and trust (A2A 1.0, 8.4; docs/protocol.md#signatures)."""
+"""Signed cards: keys, signatures (JWS, RFC 7515) and their verification (A2A 1.0, 8.4; docs/protocol.md#signatures)."""
 
 import hashlib
 import re
@@ -25,17 +25,17 @@ from a2a.envelopes.body import MAX_DEPTH, deeper_than
 from a2a.types import Json
 
 ALGORITHMS = {"ES256": ("EC", "P-256"), "RS256": ("RSA", None), "EdDSA": ("OKP", "Ed25519")}
-"""Algorithms for signing and verifying, with the kind of key: never `none`, never a shared secret."""
+"""The algorithms for signing and verifying, with type and curve of the key. `none` and shared secrets are excluded."""
 RSA_BITS = 2048
-"""Smallest size of an RSA key."""
+"""The smallest size of an RSA key."""
 MAX_SIGNATURES = 16
-"""Signatures of one card that are verified at most."""
+"""The most signatures of one card that are verified."""
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL)
 _JWS = PyJWS(algorithms=list(ALGORITHMS), options={"enforce_minimum_key_length": True})
 
 
 class UnusableKey(Exception):
-    """A key that cannot sign. The message gives the reason and no part of the key."""
+    """A key that cannot sign. The message gives the reason, and no part of the key."""
 
 
 class BadSignature(Exception):
@@ -46,12 +46,14 @@ class CardKey(Struct, frozen=True, kw_only=True):
     """A key that signs cards."""
 
     private: Any
+    """The private key, as a value of the library `cryptography`."""
     algorithm: str
     public: Json
-    """The public JWK; its kid is the thumbprint (RFC 7638)."""
+    """The public JWK, whose kid is the thumbprint (RFC 7638)."""
 
     @property
     def kid(self) -> str:
+        """The id of the key."""
         return str(self.public["kid"])
 
 
@@ -71,20 +73,20 @@ def new_key(algorithm: str = "ES256") -> str:
 
 def read_keys(pem: str) -> tuple[CardKey, ...]:
     """Return the keys of all PEM blocks, in order, without duplicates. Raises UnusableKey."""
-    found: dict[str, CardKey] = {}
+    keys: dict[str, CardKey] = {}
     blocks = list(_BLOCK.finditer(pem))
     if pem.strip() and len(blocks) != max(1, pem.count("-----BEGIN")):
         raise UnusableKey("it must be whole PEM blocks, -----BEGIN PRIVATE KEY----- to -----END PRIVATE KEY-----")
     for number, block in enumerate(blocks, 1):
         if block[1] == "EC PARAMETERS":
-            continue  # openssl writes them before an old-style key
+            continue  # openssl writes this block before a key in its older format.
         if not block[1].endswith("PRIVATE KEY"):
             raise UnusableKey(f"PEM block {number} is a {block[1]}, not a PRIVATE KEY")
         key = _read_key(block[0], number)
-        found.setdefault(key.kid, key)
-    if pem.strip() and not found:
+        keys.setdefault(key.kid, key)
+    if pem.strip() and not keys:
         raise UnusableKey("there is no private key in it")
-    return tuple(found.values())
+    return tuple(keys.values())
 
 
 def _read_key(pem: str, number: int) -> CardKey:
@@ -106,7 +108,7 @@ def _read_key(pem: str, number: int) -> CardKey:
 
 def _card_key(private: Any, algorithm: str, jwk: Json) -> CardKey:
     bare: Json = {name: jwk[name] for name in ("kty", "crv", "x", "y", "n", "e") if name in jwk}
-    # RFC 7638: exactly the required members, in the canonical form, which is that of RFC 8785 here.
+    # RFC 7638 hashes exactly the required members. Its canonical form is that of RFC 8785 for these values.
     kid = base64url_encode(hashlib.sha256(canonical(bare)).digest()).decode()
     return CardKey(private=private, algorithm=algorithm, public=bare | {"use": "sig", "alg": algorithm, "kid": kid})
 
@@ -120,22 +122,22 @@ def key_set(keys: tuple[CardKey, ...]) -> Json:
 
 
 def signature(payload: bytes, key: CardKey, jku: str) -> Json:
-    """Return an AgentCardSignature of the payload; jku is the absolute URL of the key set."""
+    """Return an AgentCardSignature of the payload (A2A 1.0, 4.4.7). `jku` is the absolute URL of the key set."""
     headers = {"alg": key.algorithm, "kid": key.kid, "typ": "JOSE", "jku": jku}
     token = _JWS.encode(payload, key.private, algorithm=key.algorithm, headers=headers)
-    protected, _, signed = token.split(".")
-    return {"protected": protected, "signature": signed}
+    header, _, value = token.split(".")
+    return {"protected": header, "signature": value}
 
 
 def sign(card: Json, key: CardKey, jku: str) -> Json:
-    """Return an encoded card of 1.0, of 0.3 or of both, with its signatures."""
+    """Return an encoded card of 1.0, of 0.3 or of both with its signatures."""
     return card | {"signatures": [signature(payload, key, jku) for payload in payloads(card)]}
 
 
 def verify(card: Json, keys: Json) -> Json:
-    """Return the members of the card that a valid signature covers: use only these. Raises BadSignature.
+    """Return the members of the card that a valid signature covers. Use no others. Raises BadSignature.
 
-    `keys` is a JWK Set that is trusted already. The address in a signature's header is never fetched
+    `keys` is a JWK Set that the caller trusts. The URL in a signature's header is never fetched
     (docs/protocol.md#signatures).
     """
     if deeper_than(card, MAX_DEPTH):
@@ -150,7 +152,7 @@ def verify(card: Json, keys: Json) -> Json:
     for entry in signatures[:MAX_SIGNATURES]:
         for key in _keys_for(entry, keys):
             for reading, payload in forms:
-                if _holds(f"{entry['protected']}.{payload}.{entry['signature']}", key):
+                if _is_valid(f"{entry['protected']}.{payload}.{entry['signature']}", key):
                     return reading
     raise BadSignature("no signature of the card was made with one of these keys for what the card says")
 
@@ -172,7 +174,8 @@ def _keys_for(entry: Any, keys: Json) -> Iterator[PyJWK]:
                 continue
 
 
-def _holds(token: str, key: PyJWK) -> bool:
+def _is_valid(token: str, key: PyJWK) -> bool:
+    """Return whether the key made the signature of the token."""
     try:
         _JWS.decode_complete(token, key, algorithms=list(ALGORITHMS))
     except (PyJWTError, ValueError):

@@ -1,24 +1,27 @@
-"""Server-sent events: frames, comments and the resume header (WHATWG HTML, 9.2)."""
+"""Server-sent events: frames, comments and the Last-Event-ID header (WHATWG HTML, 9.2)."""
 
 RETRY = b"retry: 2000\n"
-"""Sent before the first event: a client reconnects two seconds after losing its stream."""
+"""The line before the first event. It makes a client reconnect two seconds after losing its stream."""
 PING = b": ping\n"
-"""A comment that keeps proxies from closing a quiet stream. Some clients take a blank line for an event, so it has
-none."""
-REVOKED = b": the key of this stream is not valid any more\n"
+"""A comment that keeps proxies from closing a quiet stream. No blank line follows, since some clients take a blank line
+for an event."""
+REVOCATION = b": the key of this stream is not valid any more\n"
+"""The last comment of a stream whose key was revoked or has expired."""
 TOO_LONG = b": this stream has been open for as long as one may be, come back with Last-Event-ID\n"
+"""The last comment of a stream that has reached its time limit."""
 DRAINING = b": the server is going down, come back with Last-Event-ID\n"
+"""The last comment of a stream whose process is stopping."""
 
 
 _SEPARATORS = ((b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\x80\xa9", rb"\u2029"), (b"\xc2\x85", rb"\u0085"))
-"""Characters in UTF-8 at which Unicode ends a line, and their escapes in JSON."""
+"""Line separators of Unicode in UTF-8, each with its escape in JSON."""
 
 
 def frame(data: bytes, seq: int | None = None) -> bytes:
-    """Return one event. The data must be JSON on a single line, as orjson writes it.
+    """Return one event with its sequence number. The data must be JSON on a single line, as orjson writes it.
 
-    An event stream ends its lines at CR and LF alone, but readers that split text by the rules of Unicode, such as
-    httpx's, end them at three more characters. In JSON these stand in strings only, where an escape means the same.
+    An event stream ends its lines at CR and LF only. Clients that split text by the rules of Unicode, such as httpx,
+    also end them at three other characters. JSON has these characters in strings only, so they are escaped.
     """
     if not data.isascii() and (b"\xe2\x80" in data or b"\xc2\x85" in data):
         for character, escape in _SEPARATORS:
@@ -28,7 +31,7 @@ def frame(data: bytes, seq: int | None = None) -> bytes:
 
 
 def last_seen(header: str | None) -> int | None:
-    """Return the sequence number of a Last-Event-ID header; None for no header or a foreign value."""
+    """Return the sequence number of a Last-Event-ID header. None for no header, or for the id of another server."""
     if header is None or not header.isascii() or not header.isdigit() or len(header) > 18:
         return None
     return int(header)

@@ -1,59 +1,62 @@
-"""The states of a task and every move between them. Data: only the event log's append reads TRANSITIONS."""
+"""The states of a task, the sets of states that other modules ask for, and the moves between states.
+
+Only the event log's append reads TRANSITIONS, and refuses every other move.
+"""
 
 from enum import StrEnum
 
 
 class TaskState(StrEnum):
-    """A2A 1.0, 4.1.3."""
+    """The state of a task (A2A 1.0, 4.1.3)."""
 
     SUBMITTED = "submitted"
-    """Accepted; waits for a worker."""
+    """The task was accepted and waits for a runner."""
     WORKING = "working"
-    """An agent is at it."""
+    """An agent works on the task."""
     INPUT_REQUIRED = "input_required"
-    """The agent asked back; the next message continues the task."""
+    """The agent has a question; the caller's next message continues the task."""
     AUTH_REQUIRED = "auth_required"
-    """The agent needs credentials, which come out of band."""
+    """The agent needs credentials, which the caller supplies out of band."""
     COMPLETED = "completed"
-    """Done."""
+    """The agent finished the task."""
     FAILED = "failed"
-    """Ended by an error."""
+    """An error ended the task."""
     CANCELED = "canceled"
-    """Ended by the caller or an operator."""
+    """The caller or an operator ended the task."""
     REJECTED = "rejected"
-    """The agent will not do it."""
+    """The agent refused the task."""
 
 
 TERMINAL = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED})
-"""A task in one of these never changes again."""
+"""States that end a task: it never changes again."""
 
 INTERRUPTED = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
-"""A task in one of these waits for its caller."""
+"""States in which a task waits for its caller."""
 
 RUNNABLE = frozenset({TaskState.SUBMITTED})
-"""A task in one of these waits for a worker."""
+"""States in which a task waits for a runner."""
 
 ACTIVE = frozenset({TaskState.WORKING})
-"""A worker has the task, under a lease."""
+"""States in which a runner has the task, under a lease."""
 
 UNFINISHED = RUNNABLE | ACTIVE
-"""A task in one of these is queued or running."""
+"""States in which a task is queued or running."""
 
 QUIET = TERMINAL | INTERRUPTED
-"""No agent works on the task; a waiting send returns."""
+"""States in which no agent works on the task, so that a waiting send returns."""
 
 TRANSITIONS: dict[TaskState, frozenset[TaskState]] = {
-    # A run begins; or there is none to begin.
+    # A run begins, or the task ends without a run.
     TaskState.SUBMITTED: frozenset({TaskState.SUBMITTED, TaskState.WORKING}) | INTERRUPTED | TERMINAL,
-    # Progress; a new attempt; an agent that asks back; the end.
+    # The agent reports progress, is called again, asks a question, or ends the task.
     TaskState.WORKING: frozenset({TaskState.SUBMITTED, TaskState.WORKING}) | INTERRUPTED | TERMINAL,
     # The caller's next message makes it runnable again.
     TaskState.INPUT_REQUIRED: frozenset({TaskState.SUBMITTED}) | TERMINAL,
-    # As above; credentials may also arrive out of band, and the agent goes on.
+    # As for a question. Credentials may also arrive out of band, so that the agent continues by itself.
     TaskState.AUTH_REQUIRED: frozenset({TaskState.SUBMITTED, TaskState.WORKING}) | TERMINAL,
     TaskState.COMPLETED: frozenset(),
     TaskState.FAILED: frozenset(),
     TaskState.CANCELED: frozenset(),
     TaskState.REJECTED: frozenset(),
 }
-"""From a state to the states that may follow."""
+"""The states that may follow each state."""

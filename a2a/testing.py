@@ -1,11 +1,11 @@
-"""Play an agent in a test: no server, no database, no network, and the time stands still.
+"""Tests of agents without a server, a database, a network or a clock.
 
 from a2a.testing import play
 
 def test_it_asks_for_a_name_and_greets():
-    asked = play(hello, "")
-    assert asked.question == "What is your name?"
-    assert asked.answer("Ann").text == "Hello, Ann!"
+    first = play(hello, "")
+    assert first.question == "What is your name?"
+    assert first.answer("Ann").text == "Hello, Ann!"
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct
 from a2a.acting import act_here
 from a2a.agents import Agent, define, registry
 from a2a.callers import Caller
-from a2a.dialects.json.json_1_0 import encodable
+from a2a.dialects.json.json_1_0 import check_encodable
 from a2a.events import Event, MessageAdded, StatusChanged, TaskCreated, fold
 from a2a.run import Action, Preferences, Reply, Run, Say, parts_of
 from a2a.scribe import Scribe, ends_run
@@ -27,55 +27,56 @@ from a2a.states import INTERRUPTED, TaskState
 from a2a.types import Json, Message, Part, Role, Status, Task
 
 NOW = datetime(2000, 1, 1, tzinfo=UTC)
+"""The time of every event."""
 TESTER = Caller(name="tester", tenant="default", scopes=frozenset({"*"}))
-"""Who calls where a test does not say it; it may do everything."""
+"""The default caller, which has all scopes."""
 
 
-class Played(Struct, frozen=True, kw_only=True):
-    """The outcome of a message."""
+class Rehearsal(Struct, frozen=True, kw_only=True):
+    """One run of an agent in a test, after its end."""
 
     actions: tuple[Action, ...]
-    """Everything that the agent yielded or returned, one by one."""
+    """All actions that the agent yielded or returned, in order."""
     task: Task
-    """The task as its caller sees it afterwards: texts in pieces are whole."""
-    forgotten: tuple[str, ...]
-    """Sentences about actions that the agent made and never gave."""
+    """The task after the run, as its caller sees it. The chunks of a text are one part."""
+    warnings: tuple[str, ...]
+    """A sentence for each source line that builds an action and does not yield it."""
     run: Run
-    """The value that the agent was given."""
+    """The argument of the agent."""
 
     @property
     def state(self) -> TaskState:
-        """How the run ended: completed, rejected, input_required or auth_required."""
+        """The state of the task after the run: completed, rejected, input_required or auth_required."""
         return self.task.status.state
 
     @property
     def text(self) -> str:
-        """The text of results and replies; different parts stand on lines of their own."""
+        """The text of artifacts and replies, one part a line."""
         replies = [part for action in self.actions if isinstance(action, Reply) for part in action.parts]
         return _text((*self._results, *replies))
 
     @property
     def data(self) -> Any:
-        """The value of the first result that is data; None if there is none."""
+        """The value of the first data part in an artifact; None if there is none."""
         return next((part.data for part in self._results if part.data is not UNSET), None)
 
     @property
     def question(self) -> str:
-        """The text of the question that the agent ends with, or of its refusal; empty if it has none."""
-        said = self.task.status.message
-        return "" if said is None or self.state is TaskState.COMPLETED else said.text
+        """The text of the question or the refusal that ends the run; empty if neither does."""
+        message = self.task.status.message
+        return "" if message is None or self.state is TaskState.COMPLETED else message.text
 
     @property
     def statuses(self) -> tuple[str, ...]:
-        """The text of each run.status."""
+        """The text of each progress report (`run.status`)."""
         return tuple(_text(action.parts) for action in self.actions if isinstance(action, Say))
 
     @property
     def _results(self) -> tuple[Part, ...]:
         return tuple(part for artifact in self.task.artifacts for part in artifact.parts)
 
-    def answer(self, message: Any, *, caller: Caller | None = None) -> "Played":
-        """Play the agent once more, with the answer to its question. Raises ValueError if it has not asked."""
+    def answer(self, message: Any, *, caller: Caller | None = None) -> "Rehearsal":
+        """Run the agent again, with the answer to its question. Raises ValueError if it has not asked one."""
         if self.state not in INTERRUPTED:
             raise ValueError(f"the agent has not asked: it ended as {self.state.value}")
         again = MessageAdded(message=_message(message, self.task), status=_status(TaskState.SUBMITTED))
@@ -86,15 +87,23 @@ class Played(Struct, frozen=True, kw_only=True):
 
 
 def play(
-    function: Callable[..., Any], message: Any = "", *, caller: Caller = TESTER, conversation: Sequence[Message] = (),
-    metadata: Json | None = None, accepts: Sequence[str] = (), extensions: Sequence[str] = (), attempt: int = 1,
-) -> Played:  # fmt: skip
-    """Let the agent act on a message, which may be text, data, bytes, a Part, a list of them, or a whole Message.
+    function: Callable[..., Any],
+    message: Any = "",
+    *,
+    caller: Caller = TESTER,
+    conversation: Sequence[Message] = (),
+    metadata: Json | None = None,
+    accepts: Sequence[str] = (),
+    extensions: Sequence[str] = (),
+    attempt: int = 1,
+) -> Rehearsal:
+    """Run an agent with a message: text, data, bytes, a Part, a list of these, or a whole Message.
 
-    Raises what the agent raises; a2a.mistakes.AgentMistake for a value that it may not give; and InvalidParams for
-    inputs that do not fit its parameters. Timeouts, limits and isolation are a server's, and do not hold here.
+    The other arguments are the values of the Run (a2a/run.py). Raises all exceptions of the agent, a2a.mistakes.
+    AgentMistake for an invalid yield, and InvalidParams for inputs of the wrong type. Timeouts, limits and isolation
+    are the business of a server, and do not apply here.
     """
-    agent = next((known for known in registry if known.function is function), None) or define(function, {})
+    agent = next((agent for agent in registry if agent.function is function), None) or define(function, {})
     blank = Task(id="task", context_id="context", status=_status(TaskState.SUBMITTED))
     task = fold(blank, [MessageAdded(message=_message(message, blank))])
     preferences = Preferences(accepts=tuple(accepts), extensions=tuple(extensions), caller=caller)
@@ -108,20 +117,27 @@ def _play(
     metadata: Json | None,
     preferences: Preferences,
     attempt: int,
-) -> Played:
-    asked = [message for message in task.history if message.role is Role.USER]
+) -> Rehearsal:
+    messages = [message for message in task.history if message.role is Role.USER]
     run = Run(
-        agent, task_id=task.id, context_id=task.context_id, message=asked[-1], attempt=attempt, history=task.history,
-        conversation=conversation, metadata=metadata, preferences=preferences,
-    )  # fmt: skip
+        agent,
+        task_id=task.id,
+        context_id=task.context_id,
+        message=messages[-1],
+        attempt=attempt,
+        history=task.history,
+        conversation=conversation,
+        metadata=metadata,
+        preferences=preferences,
+    )
     numbers = count(1)
-    scribe = Scribe(task.id, task.context_id, len(asked), lambda: f"{len(asked)}-{next(numbers)}")
+    scribe = Scribe(task.id, task.context_id, lambda: f"{len(messages)}-{next(numbers)}", turn=len(messages))
     actions: list[Action] = []
     events: list[Event] = [TaskCreated(task=task), StatusChanged(status=_status(TaskState.WORKING))]
 
     def give(action: Action) -> bool:
         event = scribe.event(action, NOW)
-        encodable(event)
+        check_encodable(event)
         actions.append(action)
         events.append(event)
         return ends_run(action)
@@ -131,11 +147,12 @@ def _play(
     act_here(run, give)
     if not (actions and ends_run(actions[-1])):
         events.append(scribe.status(TaskState.COMPLETED, NOW))
-    forgotten = run.drafts.forgotten(agent.name)
-    return Played(actions=tuple(actions), task=fold(None, events), forgotten=forgotten, run=run)
+    warnings = run.drafts.warnings(agent.name)
+    return Rehearsal(actions=tuple(actions), task=fold(None, events), warnings=warnings, run=run)
 
 
 def _loop_runs() -> bool:
+    """Return whether this thread runs an event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -144,7 +161,7 @@ def _loop_runs() -> bool:
 
 
 def _message(value: Any, task: Task) -> Message:
-    """The value as the caller's next message to the task."""
+    """Return the value as the caller's next message to the task."""
     if isinstance(value, Message):
         return value
     parts = parts_of(tuple(value) if isinstance(value, list | tuple) else (value,))

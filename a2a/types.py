@@ -1,7 +1,7 @@
-"""The one model of A2A: tasks, messages, parts, artifacts, cards. Dialects turn JSON into them and back.
+"""The data model: tasks, messages, parts, artifacts, cards. Dialects decode JSON into these values and encode them.
 
-All are frozen. Times are aware UTC datetimes, ids are opaque strings, metadata is JSON. The data model is
-A2A 1.0, section 4; what 0.x says otherwise is the business of its dialects.
+The model is that of A2A 1.0, section 4; the dialects of 0.x translate. All values are frozen. Times are datetimes in
+UTC, ids are opaque strings, and metadata is JSON.
 """
 
 from datetime import datetime
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 
 class Role(StrEnum):
-    """Who speaks."""
+    """The author of a message."""
 
     USER = "user"
     AGENT = "agent"
@@ -27,20 +27,20 @@ class Part(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     text: str | None = None
     raw: bytes | None = None
-    """The bytes of a file, not base64."""
+    """The bytes of a file, decoded from base64."""
     url: str | None = None
     data: Any | UnsetType = UNSET
-    """Any JSON value; None is a value, UNSET is absence."""
+    """Any JSON value. None is the value null; UNSET is absence."""
     filename: str | None = None
     media_type: str | None = None
     metadata: Json | None = None
 
 
 class Message(Struct, frozen=True, kw_only=True):
-    """One turn of a conversation."""
+    """A message of a caller or an agent (A2A 1.0, 4.1.4)."""
 
     message_id: str
-    """Chosen by the sender; the idempotency key of a send."""
+    """The sender's name for the message, and the idempotency key of a send."""
     role: Role
     parts: tuple[Part, ...]
     context_id: str | None = None
@@ -51,15 +51,15 @@ class Message(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The text parts, joined by line ends."""
+        """The texts of all text parts, one a line."""
         return "\n".join(part.text for part in self.parts if part.text is not None)
 
 
 class Artifact(Struct, frozen=True, kw_only=True):
-    """A result of a task."""
+    """A result of a task (A2A 1.0, 4.1.7)."""
 
     artifact_id: str
-    """Unique in its task."""
+    """The id of the artifact, unique in its task."""
     parts: tuple[Part, ...]
     name: str | None = None
     description: str | None = None
@@ -68,7 +68,7 @@ class Artifact(Struct, frozen=True, kw_only=True):
 
 
 class Status(Struct, frozen=True, kw_only=True):
-    """Where a task stands, since when, and what the agent says about it."""
+    """The state of a task, the time of the last change, and the agent's message about it (A2A 1.0, 4.1.2)."""
 
     state: TaskState
     timestamp: datetime
@@ -76,38 +76,38 @@ class Status(Struct, frozen=True, kw_only=True):
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """A unit of work: the fold of its events."""
+    """A unit of work: the fold of its events (A2A 1.0, 4.1.1)."""
 
     id: str
     context_id: str
     status: Status
     artifacts: tuple[Artifact, ...] = ()
     history: tuple[Message, ...] = ()
-    """Messages, oldest first, without the message of the current status."""
+    """All messages but that of the current status, oldest first."""
     metadata: Json | None = None
 
 
 class PushConfig(Struct, frozen=True, kw_only=True):
-    """A webhook of a task."""
+    """A webhook of a task, which A2A calls a push notification config (A2A 1.0, 4.3.1)."""
 
     id: str | None = None
-    """Unique in its task; None until the server assigns one."""
+    """The caller's or the server's name for the webhook, unique in its task. None until the server assigns one."""
     task_id: str = ""
     url: str
     token: str | None = None
-    """Sent with each delivery. The owner sees it once, in the answer to the registration."""
+    """A text to send with each delivery. Only the answer to the registration contains it."""
     schemes: tuple[str, ...] = ()
-    """Authentication schemes of the credentials; deliveries use the first."""
+    """Authentication schemes of the credentials. Deliveries use the first."""
     credentials: str | None = None
-    """Never part of an answer."""
+    """Credentials to send with each delivery. No answer contains them."""
     language: str = ""
-    """The name of the language of its deliveries; the door sets it."""
+    """The name of the language of its deliveries. The door sets it."""
     path: str = "url"
-    """Path of the address in the params, for error messages."""
+    """The path of the address in the params, for error messages."""
 
 
 class Skill(Struct, frozen=True, kw_only=True):
-    """A capability of an agent, as listed on its card."""
+    """A capability of an agent, as listed on its card (A2A 1.0, 4.4.5)."""
 
     id: str
     name: str
@@ -117,9 +117,9 @@ class Skill(Struct, frozen=True, kw_only=True):
     input_modes: tuple[str, ...] = ()
     output_modes: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
-    """Scopes that a caller needs for this skill, where they differ from the card's."""
+    """Scopes that a caller needs for this skill. Empty where they are those of the card."""
     listed: bool = True
-    """True on public cards as well; False only on the extended cards of authenticated callers."""
+    """False for a skill that only the extended cards of authenticated callers show."""
 
 
 class Extension(Struct, frozen=True, kw_only=True):
@@ -128,18 +128,18 @@ class Extension(Struct, frozen=True, kw_only=True):
     uri: str
     description: str | None = None
     required: bool = False
-    """Calls that do not request the extension are refused."""
+    """True to refuse calls that do not request the extension."""
     params: Json | None = None
 
 
 class Interface(Struct, frozen=True, kw_only=True):
-    """A URL at which an agent accepts calls, with its binding and version."""
+    """A URL at which an agent accepts calls, with its binding and version (A2A 1.0, 4.4.6)."""
 
     url: str
     binding: str
-    """JSONRPC, HTTP+JSON, GRPC, or a URI for a custom one."""
+    """JSONRPC, HTTP+JSON, GRPC, or the URI of a custom binding."""
     version: str
-    """Major.Minor."""
+    """The A2A version as Major.Minor."""
 
 
 class SecurityScheme(Struct, frozen=True, kw_only=True):
@@ -158,13 +158,13 @@ class Provider(Struct, frozen=True, kw_only=True):
 
 
 class Card(Struct, frozen=True, kw_only=True):
-    """The description of an agent. Each dialect encodes it in its own form."""
+    """The description of an agent (A2A 1.0, 4.4.1). Each dialect encodes it in its own form."""
 
     name: str
     description: str
     version: str
     interfaces: tuple[Interface, ...]
-    """Preferred first."""
+    """The agent's URLs, the preferred one first."""
     skills: tuple[Skill, ...]
     input_modes: tuple[str, ...] = ("text/plain",)
     output_modes: tuple[str, ...] = ("text/plain",)
@@ -173,7 +173,7 @@ class Card(Struct, frozen=True, kw_only=True):
     extended_card: bool = False
     extensions: tuple[Extension, ...] = ()
     security_schemes: dict[str, SecurityScheme] = field(default_factory=dict)
-    """Schemes by name; any one of them suffices."""
+    """Authentication schemes by name. A caller needs one of them."""
     scopes: tuple[str, ...] = ()
     """Scopes that a caller needs for every skill of the card."""
     provider: Provider | None = None

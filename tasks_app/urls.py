@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from django.urls import URLPattern, path, re_path
 
 from a2a.choice import Endpoint
-from a2a.languages import SPOKEN
+from a2a.languages import ALL
 from tasks_app.callers.paths import RESERVED
 from tasks_app.transports.cards import card, catalogue, extended_card, key_set
 from tasks_app.transports.enveloped import enveloped
@@ -64,7 +64,7 @@ def _word(segment: str) -> str:
 
 urlpatterns = [
     path("", front),
-    *endpoint_urls(SPOKEN.endpoints.values()),
+    *endpoint_urls(ALL.endpoints.values()),
     *(path(f"{root}.well-known/{file}", card, {"file": file}) for root in ROOTS for file in WELL_KNOWN),
     *(path(f"{root}{EXTENDED}", extended_card) for root in ROOTS),
     path("agents/", catalogue),

@@ -25,7 +25,7 @@ def hybrid_card(card: Card) -> Json:
     return new | kept | ({"securitySchemes": schemes} if schemes else {})
 
 
-SIGNED: frozenset[Callable[[Card], Json]] = frozenset({v1_0.encode_card, v0_3.encode_card, hybrid_card})
+SIGNABLE: frozenset[Callable[[Card], Json]] = frozenset({v1_0.encode_card, v0_3.encode_card, hybrid_card})
 """Encoders whose cards carry signatures (docs/protocol.md#card-of-both, #signatures)."""
 
 
@@ -37,10 +37,10 @@ def card_encoder(path: WellKnown, version: str | None) -> tuple[Callable[[Card],
     if path == "agent.json":
         return v0_2.encode_card, (v0_2.DIALECT.version,)
     number = minor(version or "") or ""
-    for dialect in languages.SPOKEN.dialects:
+    for dialect in languages.ALL.dialects:
         if dialect.version == number:
             return dialect.encode_card, (number,)
     if number.startswith("1."):
         # From 1.0 on, a minor version changes nothing for those who read an older one.
         return v1_0.encode_card, (v1_0.DIALECT.version,)
-    return hybrid_card, languages.SPOKEN.card_versions
+    return hybrid_card, languages.ALL.card_versions

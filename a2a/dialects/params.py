@@ -26,7 +26,7 @@ Whole = int | float | str
 """A whole number in JSON, where 1.0 is one; ProtoJSON takes "1", "1.0" and "1e0" as well."""
 
 
-def checked(params: Any, struct: type[Struct]) -> Json:
+def check(params: Any, struct: type[Struct]) -> Json:
     """Return the params unchanged. Members that the struct lacks are ignored.
 
     Raises InvalidParams unless they are an object whose members have the types of the struct.
@@ -43,7 +43,7 @@ def checked(params: Any, struct: type[Struct]) -> Json:
     return params
 
 
-def optional(params: Any) -> Any:
+def or_empty(params: Any) -> Any:
     """The params of a method that may leave them out: absent or null is none."""
     return {} if params is UNSET or params is None else params
 
@@ -57,18 +57,18 @@ def _violation(sentence: str) -> tuple[str, str]:
     return (path or "params", text.replace("`", ""))
 
 
-def camel(members: Json) -> Json:
+def camel_names(members: Json) -> Json:
     """Turn snake_case names of members into camelCase: ProtoJSON parsers must take both."""
     if "_" not in "".join(members):
         return members
     return {_SNAKE.sub(lambda match: match[1].upper(), name): value for name, value in members.items()}
 
 
-def whole(value: Whole | None, field: str, minimum: int = 0, maximum: int = INT32) -> int | None:
+def read_whole(value: Whole | None, field: str, minimum: int = 0, maximum: int = INT32) -> int | None:
     """Return a whole number within bounds, however JSON writes it. Raises InvalidParams."""
     if value is None:
         return None
-    number = numeral(value) if isinstance(value, str) else value
+    number = read_number(value) if isinstance(value, str) else value
     if number is None or number % 1:
         raise InvalidParams((field, "must be an integer"))
     if not minimum <= number <= maximum:
@@ -77,12 +77,12 @@ def whole(value: Whole | None, field: str, minimum: int = 0, maximum: int = INT3
     return int(number)
 
 
-def numeral(text: str) -> float | None:
+def read_number(text: str) -> float | None:
     """Return the number that a text is in JSON; None if it is none."""
     return float(text) if _NUMERAL.fullmatch(text) else None
 
 
-def moment(value: str | None, field: str) -> datetime | None:
+def read_time(value: str | None, field: str) -> datetime | None:
     """An RFC 3339 time with a zone, 0 to 9 digits of a second's fraction."""
     if value is None:
         return None
@@ -94,14 +94,14 @@ def moment(value: str | None, field: str) -> datetime | None:
     raise InvalidParams((field, "must be a time such as 2026-03-02T09:15:05.250Z"))
 
 
-def stamp(time: datetime) -> str:
+def write_time(time: datetime) -> str:
     """A time as all dialects send it: UTC, milliseconds, Z."""
     if time.tzinfo is not UTC:
         time = time.astimezone(UTC)
     return time.isoformat(timespec="milliseconds")[:23] + "Z"
 
 
-def file_bytes(text: str, field: str) -> bytes:
+def read_base64(text: str, field: str) -> bytes:
     """Base64, standard or URL-safe, padded or not."""
     try:
         plain = text.translate(_STANDARD).rstrip("=")
@@ -113,6 +113,6 @@ def file_bytes(text: str, field: str) -> bytes:
 _STANDARD = str.maketrans("-_", "+/")
 
 
-def base64_text(content: bytes) -> str:
+def write_base64(content: bytes) -> str:
     """Standard base64 with padding."""
     return base64.b64encode(content).decode("ascii")

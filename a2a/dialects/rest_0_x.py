@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from a2a.answers import Frame
-from a2a.choice import Refused, minor, unsupported
+from a2a.choice import CallError, minor, version_error
 from a2a.dialects import v0_2, v0_3
 from a2a.dialects.errors_1_0 import REST_STATUSES, encode_rest_error
 from a2a.dialects.json.protobuf_0_x import (
@@ -275,12 +275,12 @@ def choose(
 ) -> Dialect:
     """Pick the JSON by the body, and the card by the version, which must be that of one of these dialects.
 
-    Raises Refused.
+    Raises CallError.
     """
     found = form_of(member.params)
     number = minor(version or "")
     if found is PROTO and number == OLDEST.version:
         found = OLDEST
     if version and all(dialect.version != number for dialect in dialects):
-        raise Refused(unsupported(version, dialects), found)
+        raise CallError(version_error(version, dialects), found)
     return found

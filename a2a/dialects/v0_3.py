@@ -17,7 +17,7 @@ from a2a.dialects.errors_1_0 import STATUSES
 from a2a.dialects.json.json_0_x import decode_message, decode_state, encode_event, encode_message, encode_task
 from a2a.dialects.json.json_1_0 import decode_task, event_of
 from a2a.dialects.json.members import about_members, skill_members
-from a2a.dialects.params import checked, optional, whole
+from a2a.dialects.params import check, or_empty, read_whole
 from a2a.dialects.v1_0 import MAX_PAGE, encode_extension
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from a2a.errors import (
@@ -113,13 +113,13 @@ Sending = TypeVar("Sending", bound=SendMessage)
 
 
 def decode_send(request: type[Sending], params: Any) -> Sending:
-    wire = checked(_message_id_inside(params), SendParams)
+    wire = check(_message_id_inside(params), SendParams)
     configuration = wire.get("configuration") or {}
     return request(
         message=decode_message(wire["message"]),
         # Absent means wait, whatever the default of a protobuf boolean is (docs/protocol.md#sending).
         return_immediately=configuration.get("blocking") is False,
-        history_length=whole(configuration.get("historyLength"), "configuration.historyLength"),
+        history_length=read_whole(configuration.get("historyLength"), "configuration.historyLength"),
         accepted_output_modes=tuple(configuration.get("acceptedOutputModes") or ()),
         push_config=webhooks.decode_old_inline(configuration.get("pushNotificationConfig")),
         metadata=wire.get("metadata"),
@@ -135,7 +135,7 @@ def _message_id_inside(params: Any) -> Any:
 
 def _task_params(params: Any) -> tuple[str, Json]:
     """The task's id and all params; peers of the SPARC kind call it taskId."""
-    wire = checked(params, TaskParams)
+    wire = check(params, TaskParams)
     task_id = wire.get("id") or wire.get("taskId")
     if not task_id:
         raise InvalidParams(("id", "is required"))
@@ -144,7 +144,7 @@ def _task_params(params: Any) -> tuple[str, Json]:
 
 def decode_get(params: Any) -> GetTask:
     task_id, wire = _task_params(params)
-    return GetTask(id=task_id, history_length=whole(wire.get("historyLength"), "historyLength"))
+    return GetTask(id=task_id, history_length=read_whole(wire.get("historyLength"), "historyLength"))
 
 
 def decode_cancel(params: Any) -> CancelTask:
@@ -159,20 +159,20 @@ def decode_resubscribe(params: Any) -> SubscribeToTask:
 
 def decode_list(params: Any) -> ListTasks:
     """Ours: 0.x has no such method upstream (docs/protocol.md#listing)."""
-    wire = checked(optional(params), ListParams)
-    limit = whole(wire.get("limit"), "limit", 1, MAX_PAGE)
+    wire = check(or_empty(params), ListParams)
+    limit = read_whole(wire.get("limit"), "limit", 1, MAX_PAGE)
     return ListTasks(
         context_id=wire.get("contextId") or None,
         state=decode_state(wire.get("status"), "status"),
         page_size=50 if limit is None else limit,
         page_token=wire.get("cursor") or None,
-        history_length=whole(wire.get("historyLength"), "historyLength"),
+        history_length=read_whole(wire.get("historyLength"), "historyLength"),
         include_artifacts=wire.get("includeArtifacts") or False,
     )
 
 
 def decode_extended_card(params: Any) -> GetExtendedCard:
-    checked(optional(params), NoParams)
+    check(or_empty(params), NoParams)
     return GetExtendedCard()
 
 

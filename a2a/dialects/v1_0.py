@@ -18,7 +18,7 @@ from a2a.dialects.json.json_1_0 import (
     status_frame,
 )
 from a2a.dialects.json.members import about_members, skill_members
-from a2a.dialects.params import Whole, camel, checked, moment, optional, whole
+from a2a.dialects.params import Whole, camel_names, check, or_empty, read_time, read_whole
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from a2a.errors import InvalidParams
 from a2a.extensions import HEADER
@@ -105,13 +105,13 @@ Sending = TypeVar("Sending", bound=SendMessage)
 
 
 def decode_send(request: type[Sending], params: Any) -> Sending:
-    wire = checked(_camel_send(params), SendParams)
+    wire = check(_camel_send(params), SendParams)
     configuration = wire.get("configuration") or {}
     return request(
         tenant=wire.get("tenant") or None,
         message=decode_message(wire["message"]),
         return_immediately=configuration.get("returnImmediately") or False,
-        history_length=whole(configuration.get("historyLength"), "configuration.historyLength"),
+        history_length=read_whole(configuration.get("historyLength"), "configuration.historyLength"),
         accepted_output_modes=tuple(configuration.get("acceptedOutputModes") or ()),
         push_config=webhooks.decode_inline(configuration.get("taskPushNotificationConfig")),
         metadata=wire.get("metadata"),
@@ -124,16 +124,16 @@ def _camel_send(params: Any) -> Any:
         return params
     for name in ("message", "configuration"):
         if isinstance(inner := params.get(name), dict):
-            params[name] = inner = camel(inner)
+            params[name] = inner = camel_names(inner)
             if "taskPushNotificationConfig" in inner:
                 inner["taskPushNotificationConfig"] = webhooks.flat(inner["taskPushNotificationConfig"])
             if isinstance(parts := inner.get("parts"), list):
-                inner["parts"] = [camel(part) if isinstance(part, dict) else part for part in parts]
+                inner["parts"] = [camel_names(part) if isinstance(part, dict) else part for part in parts]
     return params
 
 
 def _task_params(params: Any) -> Json:
-    wire = checked(camel(params) if isinstance(params, dict) else params, TaskParams)
+    wire = check(camel_names(params) if isinstance(params, dict) else params, TaskParams)
     if not wire["id"]:
         raise InvalidParams(("id", "must not be empty"))
     return wire
@@ -141,7 +141,7 @@ def _task_params(params: Any) -> Json:
 
 def decode_get(params: Any) -> GetTask:
     wire = _task_params(params)
-    length = whole(wire.get("historyLength"), "historyLength")
+    length = read_whole(wire.get("historyLength"), "historyLength")
     return GetTask(id=wire["id"], tenant=wire.get("tenant") or None, history_length=length)
 
 
@@ -156,23 +156,23 @@ def decode_subscribe(params: Any) -> SubscribeToTask:
 
 
 def decode_list(params: Any) -> ListTasks:
-    params = optional(params)
-    wire = checked(camel(params) if isinstance(params, dict) else params, ListParams)
-    size = whole(wire.get("pageSize"), "pageSize", 1, MAX_PAGE)
+    params = or_empty(params)
+    wire = check(camel_names(params) if isinstance(params, dict) else params, ListParams)
+    size = read_whole(wire.get("pageSize"), "pageSize", 1, MAX_PAGE)
     return ListTasks(
         tenant=wire.get("tenant") or None,
         context_id=wire.get("contextId") or None,
         state=decode_state(wire.get("status"), "status"),
         page_size=50 if size is None else size,
         page_token=wire.get("pageToken") or None,
-        history_length=whole(wire.get("historyLength"), "historyLength"),
-        since=moment(wire.get("statusTimestampAfter"), "statusTimestampAfter"),
+        history_length=read_whole(wire.get("historyLength"), "historyLength"),
+        since=read_time(wire.get("statusTimestampAfter"), "statusTimestampAfter"),
         include_artifacts=wire.get("includeArtifacts") or False,
     )
 
 
 def decode_extended_card(params: Any) -> GetExtendedCard:
-    return GetExtendedCard(tenant=checked(optional(params), TenantParams).get("tenant") or None)
+    return GetExtendedCard(tenant=check(or_empty(params), TenantParams).get("tenant") or None)
 
 
 # ----------------------------------------------------------------- answers

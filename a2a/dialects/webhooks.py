@@ -12,7 +12,7 @@ import orjson
 from msgspec import Struct
 
 from a2a.answers import PushConfigPage
-from a2a.dialects.params import Whole, camel, checked, whole
+from a2a.dialects.params import Whole, camel_names, check, read_whole
 from a2a.errors import InvalidParams
 from a2a.language import Method
 from a2a.requests import CreatePushConfig, DeletePushConfig, GetPushConfig, ListPushConfigs
@@ -20,7 +20,7 @@ from a2a.types import Json, PushConfig
 
 MAX_ID, MAX_URL, MAX_TOKEN, MAX_CREDENTIALS, MAX_SCHEMES = 255, 2_048, 1_024, 4_096, 8
 MAX_PAGE = 100
-SIGNED = "standardwebhooks"
+SIGNING_SCHEME = "standardwebhooks"
 """The authentication scheme, in lower case, whose credentials are a secret to sign with and are never sent."""
 _SECRET_BYTES = range(24, 65)
 _SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
@@ -96,14 +96,14 @@ def flat(params: Any) -> Any:
     """The params of 1.0 with camelCase names, down to the authentication."""
     if not isinstance(params, dict):
         return params
-    params = camel(params)
+    params = camel_names(params)
     if isinstance(inner := params.get("authentication"), dict):
-        params["authentication"] = camel(inner)
+        params["authentication"] = camel_names(inner)
     return params
 
 
 def decode_create(params: Any) -> CreatePushConfig:
-    wire = checked(flat(params), FlatParams)
+    wire = check(flat(params), FlatParams)
     task_id, config = _named(wire["taskId"], "taskId"), flat_config(wire, "")
     return CreatePushConfig(tenant=wire.get("tenant") or None, task_id=task_id, config=config)
 
@@ -131,14 +131,14 @@ def flat_config(wire: Json, path: str) -> PushConfig:
 
 
 def decode_get(params: Any) -> GetPushConfig:
-    wire = checked(flat(params), ConfigIdParams)
+    wire = check(flat(params), ConfigIdParams)
     task_id, config_id = _named(wire["taskId"], "taskId"), _named(wire["id"], "id")
     return GetPushConfig(tenant=wire.get("tenant") or None, task_id=task_id, id=config_id)
 
 
 def decode_list(params: Any) -> ListPushConfigs:
-    wire = checked(flat(params), ListParams)
-    size = whole(wire.get("pageSize"), "pageSize", 0, MAX_PAGE)
+    wire = check(flat(params), ListParams)
+    size = read_whole(wire.get("pageSize"), "pageSize", 0, MAX_PAGE)
     return ListPushConfigs(
         tenant=wire.get("tenant") or None,
         task_id=_named(wire["taskId"], "taskId"),
@@ -149,7 +149,7 @@ def decode_list(params: Any) -> ListPushConfigs:
 
 
 def decode_delete(params: Any) -> DeletePushConfig:
-    wire = checked(flat(params), ConfigIdParams)
+    wire = check(flat(params), ConfigIdParams)
     task_id, config_id = _named(wire["taskId"], "taskId"), _named(wire["id"], "id")
     return DeletePushConfig(tenant=wire.get("tenant") or None, task_id=task_id, id=config_id)
 
@@ -181,7 +181,7 @@ def encode_deleted(nothing: None) -> bytes:
 
 
 def decode_set(params: Any) -> CreatePushConfig:
-    wire = checked(params, SetParams)
+    wire = check(params, SetParams)
     task_id = _named(wire.get("taskId"), "taskId")
     config = _old_config(wire["pushNotificationConfig"], "pushNotificationConfig.")
     return CreatePushConfig(task_id=task_id, config=config)
@@ -206,7 +206,7 @@ def _old_config(wire: Json, path: str) -> PushConfig:
 
 
 def decode_old_get(params: Any) -> GetPushConfig:
-    wire = checked(params, OldConfigIdParams)
+    wire = check(params, OldConfigIdParams)
     task_id = _named(wire.get("id") or wire.get("taskId"), "id")
     config_id = wire.get("pushNotificationConfigId") or None
     # So some clients, the official kit among them, call what they have set without an id.
@@ -214,12 +214,12 @@ def decode_old_get(params: Any) -> GetPushConfig:
 
 
 def decode_old_list(params: Any) -> ListPushConfigs:
-    wire = checked(params, OldConfigIdParams)
+    wire = check(params, OldConfigIdParams)
     return ListPushConfigs(task_id=_named(wire.get("id") or wire.get("taskId"), "id"), page_size=MAX_PAGE)
 
 
 def decode_old_delete(params: Any) -> DeletePushConfig:
-    wire = checked(params, OldConfigIdParams)
+    wire = check(params, OldConfigIdParams)
     task_id = _named(wire.get("id") or wire.get("taskId"), "id")
     config_id = _named(wire.get("pushNotificationConfigId"), "pushNotificationConfigId")
     return DeletePushConfig(task_id=task_id, id=config_id, or_default=config_id == "default")
@@ -274,7 +274,7 @@ def _config(wire: Json, path: str, *, schemes: dict[str, str], credentials: str 
     _fit(credentials or None, field, MAX_CREDENTIALS)
     if credentials and not names:
         raise InvalidParams((field, "need a scheme beside them"))
-    if names and names[0].lower() == SIGNED:
+    if names and names[0].lower() == SIGNING_SCHEME:
         _secret(credentials or "", field)
     return PushConfig(
         id=config_id,

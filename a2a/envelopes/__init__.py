@@ -1,4 +1,4 @@
-"""Envelopes: what stands around calls and answers, one a file. An envelope knows no method and no language."""
+"""Envelopes: the text around calls and answers, a module for each kind. An envelope knows no method and no language."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,31 +9,31 @@ from a2a.errors import Error
 from a2a.language import Language
 
 Id = str | float | None
-"""The id of a call. A number keeps its form, 1 or 1.0: some clients tell the two apart."""
+"""The id of a call. An answer repeats a number in its form, 1 or 1.0, since some clients distinguish them."""
 
 
 class Member(Struct, frozen=True, kw_only=True):
-    """One call of a body that is well formed."""
+    """One well-formed call of a body."""
 
     id: Id | UnsetType
-    """UNSET for a notification; null is an id (JSON-RPC 2.0, section 4)."""
+    """The id of the call. UNSET for a notification; null is an id (JSON-RPC 2.0, section 4)."""
     method: str
     params: Any
-    """UNSET when absent; a language wants an object."""
+    """The params as parsed JSON of any type; UNSET when absent."""
     source: Any
-    """The member as it was parsed."""
+    """The member as parsed JSON, to be recorded."""
     nul: bool = False
-    """There may be U+0000 in its params; the language refuses it."""
+    """True if the params may contain U+0000, which the door looks for and refuses in the call's language."""
 
 
 class BadMember(Struct, frozen=True, kw_only=True):
-    """One call of a body that is malformed."""
+    """One malformed call of a body."""
 
     id: Id | UnsetType
-    """The id of the call, null if it could not be read; UNSET for a notification, which is not answered."""
+    """The id of the call, null if it is unreadable. UNSET for a notification, which has no answer."""
     error: Error
     source: Any = None
-    """The member as it was parsed."""
+    """The member as parsed JSON, to be recorded."""
 
 
 AnyMember = Member | BadMember
@@ -44,42 +44,44 @@ class Failure(NamedTuple):
 
     payload: bytes
     code: int
-    """The number that the language has for the error."""
+    """The number of the error in its language."""
     status: int
-    """The HTTP status, where there is one."""
+    """The HTTP status, for doors of HTTP."""
 
 
 class Envelope(Struct, frozen=True, kw_only=True):
     """One kind of envelope."""
 
     name: str
-    """The name by which exchanges remember it."""
+    """The name that exchanges store."""
     parse: Callable[[bytes], AnyMember | list[AnyMember]]
-    """Reads a single member, or the members of a batch. Raises ParseError and InvalidRequest for the whole body."""
+    """Parses a body into a single member, or into the members of a batch. Raises ParseError and InvalidRequest for
+    faults of the whole body."""
     head: Callable[[Id], bytes]
-    """Makes the bytes before the result of a call."""
+    """Returns the bytes before the result of a call."""
     failure: Callable[[Id, Error, Language, int | None], Failure]
-    """Encodes an error; the status overrides the one that the language has."""
+    """Encodes an error. A status, if there is one, takes the place of the language's own."""
     media: Callable[[Language], str]
-    """The media type of answers."""
+    """Returns the media type of answers in a language."""
     tail: bytes = b""
-    """The bytes behind a result."""
+    """The bytes after a result."""
 
     def reply(self, rpc_id: Id, result: bytes) -> bytes:
-        """Return the answer to a call that succeeded; the result is JSON already."""
+        """Return the answer to a successful call. The result is encoded JSON."""
         return self.head(rpc_id) + result + self.tail
 
 
 class Wrapping(Struct, frozen=True):
-    """The envelope of one call: an answer is put into it."""
+    """The envelope of one call, with the id that its answer repeats."""
 
     envelope: Envelope
     id: Id
     neutral: Language
-    """The language of errors while none is chosen."""
+    """The language of errors before one is chosen."""
     head: bytes
+    """The bytes before a result."""
     silent: bool = False
-    """The call is a notification: the work is done, and nothing is answered."""
+    """True for a notification, which is performed without an answer."""
 
     @property
     def media(self) -> str:
@@ -88,15 +90,15 @@ class Wrapping(Struct, frozen=True):
 
     @property
     def tail(self) -> bytes:
-        """The bytes behind a result."""
+        """The bytes after a result."""
         return self.envelope.tail
 
     def failure(self, error: Error, language: Language | None = None, status: int | None = None) -> Failure:
-        """Encode an error in the language, or in neutral words."""
+        """Encode an error in the language, or in the neutral one if the language is None."""
         return self.envelope.failure(self.id, error, language or self.neutral, status)
 
 
 def wrap(envelope: Envelope, rpc_id: Id | UnsetType, neutral: Language) -> Wrapping:
-    """Return the envelope of a call; a call without an id is a notification."""
-    known: Id = None if rpc_id is UNSET else rpc_id
-    return Wrapping(envelope, known, neutral, envelope.head(known), rpc_id is UNSET)
+    """Return the envelope of one call. A call whose id is UNSET is a notification."""
+    id_or_null: Id = None if rpc_id is UNSET else rpc_id
+    return Wrapping(envelope, id_or_null, neutral, envelope.head(id_or_null), rpc_id is UNSET)

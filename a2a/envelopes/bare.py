@@ -1,6 +1,6 @@
-"""No envelope: verb and path name the method; path, query and body are the params (A2A 1.0, section 11).
+"""Calls without an envelope: verb and path name the method; path, query and body are the params (A2A 1.0, section 11).
 
-The routes are data of the languages. Answers are sent as they are; an error has the HTTP status of the language.
+The routes are data of the languages. A result is the whole answer, and an error has the HTTP status of the language.
 """
 
 import re
@@ -13,7 +13,7 @@ import msgspec
 import orjson
 from msgspec import Struct
 
-from a2a.dialects.params import camel, numeral
+from a2a.dialects.params import camel_names, read_number
 from a2a.envelopes import Envelope, Failure, Id, Member
 from a2a.envelopes.body import read_json
 from a2a.errors import Error, InvalidParams, MethodNotFound, entry
@@ -21,15 +21,15 @@ from a2a.language import Language, Rest, Route
 from a2a.types import Json
 
 _REFUSALS = {405: "UNIMPLEMENTED", 408: "DEADLINE_EXCEEDED"}
-"""Names of statuses that HTTP alone has; those of the others are the error's own."""
+"""The gRPC names of statuses that no error of the protocol has."""
 
 
 class NoSuchVerb(Exception):
-    """The path exists, but not with this verb."""
+    """The path exists, but not with this verb. `verbs` is the value of the Allow header."""
 
-    def __init__(self, verb: str, allowed: str) -> None:
-        super().__init__(f"use {allowed}, not {verb[:16]}")
-        self.allowed = allowed
+    def __init__(self, verb: str, verbs: str) -> None:
+        super().__init__(f"use {verbs}, not {verb[:16]}")
+        self.verbs = verbs
 
 
 class Place(NamedTuple):
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 
 def find(routes: Iterable[Route], verb: str, path: str) -> Place:
-    """Return the route that the path names. Raises MethodNotFound and NoSuchVerb."""
+    """Return the route of a verb and a path. Raises MethodNotFound and NoSuchVerb."""
     places = [(route, match) for route in routes if (match := _pattern(route.path).fullmatch(path))]
     if not places:
         raise MethodNotFound(detail="there is nothing at this path")
@@ -58,7 +58,7 @@ _VARIABLE = re.compile(r"\{(\w+)\}")
 @cache
 def _pattern(template: str) -> re.Pattern[str]:
     """Compile the template of a path. A variable may be empty: the decoder refuses it and names the field."""
-    # What split gives are texts and names in turn.
+    # The pieces are texts and names of variables, alternately.
     pieces = enumerate(_VARIABLE.split(template))
     return re.compile("".join(rf"(?P<{piece}>[^/]*)" if place % 2 else re.escape(piece) for place, piece in pieces))
 
@@ -66,60 +66,63 @@ def _pattern(template: str) -> re.Pattern[str]:
 # ---------------------------------------------------------------------- params
 
 
-def params_of(place: Place, given: dict[str, str], query: Iterable[tuple[str, str]], body: Any) -> Json:
+def params_of(place: Place, prefix: dict[str, str], query: Iterable[tuple[str, str]], body: Any) -> Json:
     """Return the params of a call from the path, the query and the body, which must not contradict each other.
 
-    The prefix gives the tenant. Raises InvalidParams.
+    `prefix` has the params from the part of the path before the route, such as the tenant. Raises InvalidParams.
     """
     if not isinstance(body, dict):
         raise InvalidParams(("body", "must be a JSON object"))
-    params: Json = camel(body)
-    asked = _queried(place.route.query, query)
-    for source, members in (("path", given | place.variables), ("query", asked)):
+    params: Json = camel_names(body)
+    query_params = _read_query(place.route.query, query)
+    for source, members in (("path", prefix | place.variables), ("query", query_params)):
         for name, value in members.items():
-            there = params.get(name)
+            other = params.get(name)
             if isinstance(value, str) and "\0" in value:
                 raise InvalidParams((name, "must not hold the character U+0000"))
-            if there not in (None, "", value):
+            if other not in (None, "", value):
                 raise InvalidParams((name, f"is not the same in the {source} as in the rest of the call"))
-            if there != value:
-                # The body itself stays as it was sent.
+            if other != value:
+                # A copy: the body is recorded as it was sent.
                 params = {**params, name: value}
     return params
 
 
-def _queried(struct: type[Struct] | None, query: Iterable[tuple[str, str]]) -> Json:
-    """Return the members of the query that the struct has, typed; others are ignored. Raises InvalidParams."""
-    members = _members(struct) if struct else {}
-    asked: Json = {}
+def _read_query(struct: type[Struct] | None, query: Iterable[tuple[str, str]]) -> Json:
+    """Return the params in the query, with the types of the struct. Names that the struct lacks are ignored.
+
+    Raises InvalidParams for a value of the wrong type and for a name that comes twice.
+    """
+    members = _plain_members(struct) if struct else {}
+    params: Json = {}
     for name, text in query:
         if name in members:
             field, kinds = members[name]
-            if field in asked:
+            if field in params:
                 raise InvalidParams((field, "is in the query more than once"))
-            asked[field] = _typed(text, kinds, field)
-    return asked
+            params[field] = _read_text(text, kinds, field)
+    return params
 
 
 @cache
-def _members(struct: type[Struct]) -> dict[str, tuple[str, frozenset[type]]]:
-    """Return plain members by both of their names: ProtoJSON parsers must take snake_case too."""
-    found = {}
+def _plain_members(struct: type[Struct]) -> dict[str, tuple[str, frozenset[type]]]:
+    """Return the plain members of a struct, by camelCase and by snake_case name, as ProtoJSON parsers accept both."""
+    members = {}
     for field in msgspec.structs.fields(struct):
         kinds = frozenset(_kinds(field.type)) & {str, int, bool}
         if kinds:
-            found[field.encode_name] = found[field.name] = (field.encode_name, kinds)
-    return found
+            members[field.encode_name] = members[field.name] = (field.encode_name, kinds)
+    return members
 
 
 def _kinds(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
-def _typed(text: str, kinds: frozenset[type], field: str) -> Any:
-    """Return the text of a query as one of the types that its field may have."""
-    if int in kinds and (number := numeral(text)) is not None:
-        # As JSON is read: what has no place in 64 bits is a float.
+def _read_text(text: str, kinds: frozenset[type], field: str) -> Any:
+    """Return the value of a text in the query, of one of its field's types. Raises InvalidParams."""
+    if int in kinds and (number := read_number(text)) is not None:
+        # A number beyond 64 bits is a float, as in a JSON body.
         return int(number) if number.is_integer() and abs(number) < 2**63 else number
     if bool in kinds and text in ("true", "false"):
         return text == "true"
@@ -132,13 +135,13 @@ def _typed(text: str, kinds: frozenset[type], field: str) -> Any:
 
 
 def parse(body: bytes) -> Member:
-    """Return the params of a recorded call, whose method is not among them. Raises ParseError and InvalidRequest."""
+    """Parse the recorded params of a call, which do not name its method. Raises ParseError and InvalidRequest."""
     params = read_json(body)
     return Member(id=None, method="", params=params, source=params)
 
 
 def failure(rpc_id: Id, error: Error, language: Language, status: int | None = None) -> Failure:
-    """Return the body of an error; HTTP may have a status of its own for it."""
+    """Encode the body of an error. A status, if there is one, takes the place of the language's own."""
     rest = form(language)
     number, name = entry(rest.statuses, error, "HTTP status")
     status = status or number
@@ -147,7 +150,7 @@ def failure(rpc_id: Id, error: Error, language: Language, status: int | None = N
 
 
 def form(language: Language) -> Rest:
-    """Return how the language is without an envelope. Raises LookupError."""
+    """Return the form of a language over REST. Raises LookupError if it has none."""
     if language.rest is None:
         raise LookupError(f"{language.name} is always in an envelope")
     return language.rest

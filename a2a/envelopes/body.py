@@ -1,4 +1,4 @@
-"""Strict JSON. Its depth, the number of its values and U+0000 are looked for in the bytes, before any walk."""
+"""Strict JSON, with limits on depth and size. They are checked on the bytes: a walk through values costs far more."""
 
 import re
 from typing import Any
@@ -8,22 +8,25 @@ import orjson
 from a2a.errors import InvalidParams, InvalidRequest, ParseError
 
 MAX_DEPTH = 64
+"""Levels of objects and arrays in one body."""
 MAX_NODES = 50_000
-"""Values of one body, at most. Objects and arrays cost a hundred times as much to walk as their bytes to receive."""
+"""Values in one body. A walk through objects and arrays costs a hundred times as much as receiving their bytes."""
 
-# An even number of backslashes before it stands for themselves.
+# Two backslashes are one escaped backslash. The escape of NUL follows an even number of them.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*+\\u0000")
 WINDOW = 65_536
 """Bytes that are searched at once. Python runs no other thread meanwhile."""
 _BEGINNING = 4_096
-"""Bytes of a body with too many values that are looked at for what else is wrong with it."""
+"""Bytes at the beginning of a body with too many values in which its depth is checked, too."""
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
 def read_json(body: bytes) -> Any:
-    """Strict JSON no deeper than MAX_DEPTH, of MAX_NODES values: no NaN, no lone surrogates, UTF-8 without a byte order
-    mark. Depth and number are counted in the bytes: walking costs a hundred times as much."""
+    """Parse strict JSON: UTF-8 without a byte order mark, NaN or lone surrogates.
+
+    Raises ParseError if it is malformed, and InvalidRequest above MAX_DEPTH or MAX_NODES.
+    """
     if _nodes(body) > MAX_NODES:
         if _without_pairs(body[:_BEGINNING]).count(b"[") > MAX_DEPTH:
             raise _too_deep()
@@ -31,36 +34,39 @@ def read_json(body: bytes) -> Any:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        # What orjson says beyond 1,024 levels.
+        # The message of orjson for more than 1,024 levels.
         if "depth limit" in str(error):
             raise _too_deep() from None
         raise ParseError from None
-    # Most bodies have fewer brackets than levels are allowed.
+    # The slow check is only for bodies with enough brackets; most have fewer.
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _without_pairs(body):
         raise _too_deep()
     return value
 
 
 def holds_nul(body: bytes) -> bool:
-    """Return whether a string of the JSON holds U+0000."""
+    """Return whether a string of the JSON contains U+0000."""
     return b"\\u0000" in body and _NUL.search(body) is not None
 
 
 def _nodes(body: bytes) -> int:
-    """Return how many values the JSON has, or some number below the limit."""
-    if len(body) <= MAX_NODES or _marks(body) < MAX_NODES:
+    """Return an upper bound of the number of values in the JSON, or 0 if it is below the limit."""
+    if len(body) <= MAX_NODES or _count_marks(body) < MAX_NODES:
         return 0
-    # Most of them may stand in texts.
-    return _marks(_outside_strings(body)) + 1
+    # Many of the marks may be part of strings.
+    return _count_marks(_outside_strings(body)) + 1
 
 
-def _marks(body: bytes) -> int:
+def _count_marks(body: bytes) -> int:
+    """Return the number of bytes that may begin another value."""
     return body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
 def _without_pairs(body: bytes) -> bytes:
-    """Return the brackets that are left when the innermost pairs were taken away MAX_DEPTH times: none, if the JSON is
-    valid and not too deep."""
+    """Return the brackets that remain after the innermost pairs are removed MAX_DEPTH times.
+
+    None remain if the JSON is valid and not too deep.
+    """
     brackets = _outside_strings(body).translate(_ONE_KIND, _NO_BRACKETS)
     for _ in range(MAX_DEPTH):
         if not brackets:
@@ -91,7 +97,7 @@ def _without_escapes(body: bytes) -> bytes:
 
 
 def nul_in(params: Any) -> InvalidParams | None:
-    """Return the refusal of params that hold NUL, the one character that PostgreSQL cannot store; None without it."""
+    """Return the error for params that contain U+0000, the one character that PostgreSQL cannot store, or None."""
     path = path_of_nul(params)
     return None if path is None else InvalidParams((path or "params", "must not hold the character U+0000"))
 
@@ -101,7 +107,7 @@ def _too_deep() -> InvalidRequest:
 
 
 def deeper_than(value: Any, limit: int) -> bool:
-    """Whether JSON is nested deeper than so many levels."""
+    """Return whether a JSON value has more levels of objects and arrays than the limit."""
     level = [value]
     for _ in range(limit):
         level = [
@@ -116,13 +122,19 @@ def deeper_than(value: Any, limit: int) -> bool:
 
 
 def path_of_nul(value: Any) -> str | None:
-    """Return where the first U+0000 is, in a key or a string; the depth is bounded by read_json."""
+    """Return the path of the first U+0000, in a key or in a string; None if there is none.
+
+    The search is recursive: read_json has limited the depth.
+    """
     steps = _steps_to_nul(value)
     return None if steps is None else "".join(reversed(steps)).removeprefix(".")
 
 
 def _steps_to_nul(value: Any) -> list[str] | None:
-    """Return the last step first: a path is put together only for what is found."""
+    """Return the steps of the path, the last one first; None if there is no U+0000.
+
+    The path is built on the way back, so values without the character cost nothing.
+    """
     if isinstance(value, str):
         return [] if "\0" in value else None
     if isinstance(value, dict):

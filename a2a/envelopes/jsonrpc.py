@@ -12,14 +12,19 @@ from a2a.errors import Error, InvalidRequest
 from a2a.language import Language
 
 MAX_BATCH = 1_000
+"""Members of one batch."""
 MAX_ID = 1_024
+"""Characters of an id."""
 MAX_FLOAT_ID = 2**53
-"""Up to here a float is the number that was sent; integers have 64 bits."""
+"""The largest id with a fraction point. A larger float may differ from the number that was sent."""
 MEDIA = "application/json"
 
 
 def parse(body: bytes) -> AnyMember | list[AnyMember]:
-    """Return a single member, or the members of a batch. Raises ParseError and InvalidRequest for the whole body."""
+    """Parse a body into a single member, or into the members of a batch.
+
+    Raises ParseError and InvalidRequest for faults of the whole body. A malformed member is a BadMember.
+    """
     value = read_json(body)
     nul = holds_nul(body)
     if isinstance(value, list):
@@ -32,12 +37,12 @@ def parse(body: bytes) -> AnyMember | list[AnyMember]:
 
 
 def head(rpc_id: Id) -> bytes:
-    """Return the bytes before the result of a call that succeeded."""
+    """Return the bytes before the result of a successful call."""
     return b'{"jsonrpc":"2.0","id":' + orjson.dumps(rpc_id) + b',"result":'
 
 
 def failure(rpc_id: Id, error: Error, language: Language, status: int | None = None) -> Failure:
-    """Return the answer to a call that failed."""
+    """Encode the answer to a failed call."""
     wire = language.error(error)
     payload = b'{"jsonrpc":"2.0","id":' + orjson.dumps(rpc_id) + b',"error":' + orjson.dumps(wire) + b"}"
     return Failure(payload, language.code(error), status or language.status(error))
@@ -47,17 +52,17 @@ ENVELOPE = Envelope(name="jsonrpc", parse=parse, head=head, tail=b"}", failure=f
 
 
 def _member(value: Any, nul: bool) -> AnyMember:
-    member = _checked(value, nul)
+    member = _read_member(value, nul)
     return replace(member, source=value) if isinstance(member, BadMember) else member
 
 
-def _checked(value: Any, nul: bool) -> AnyMember:
+def _read_member(value: Any, nul: bool) -> AnyMember:
     if not isinstance(value, dict):
         return _bad(None, f"a request must be an object, not {_kind(value)}")
     rpc_id = value.get("id", UNSET)
     if not (rpc_id is UNSET or rpc_id is None or type(rpc_id) in (str, int)) and (wrong := _wrong_id(rpc_id)):
         return _bad(None, wrong)
-    # PostgreSQL can store U+0000 in no text at all; an id is recorded whatever else is wrong.
+    # PostgreSQL cannot store U+0000, and the id is recorded even if the member is malformed in other ways.
     if isinstance(rpc_id, str) and "\0" in rpc_id:
         return _bad(None, "id holds the character U+0000")
     if isinstance(rpc_id, str) and len(rpc_id) > MAX_ID:
@@ -74,7 +79,7 @@ def _checked(value: Any, nul: bool) -> AnyMember:
 
 
 def _wrong_id(rpc_id: Any) -> str | None:
-    """Return the reason why a value that is no text and no integer cannot be an id. A number such as 1.0 can."""
+    """Return why a value that is neither a string nor an integer cannot be an id; None for a number such as 1.0."""
     if not isinstance(rpc_id, float):
         return f"id must be a string or an integer, not {_kind(rpc_id)}"
     if abs(rpc_id) > MAX_FLOAT_ID:

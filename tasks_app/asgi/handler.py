@@ -145,7 +145,7 @@ def _encode_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     name = "rpc"
     with contextlib.suppress(Resolver404):
         name = getattr(_resolve(request.path_info).func, "endpoint", name)
-    return refuse(request, refusal, languages.SPOKEN.endpoints[name])
+    return refuse(request, refusal, languages.ALL.endpoints[name])
 
 
 def _start(response: HttpResponseBase) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The first segments of all our paths: names that no tenant may have, and the paths that the lean handler serves."""
 
-from a2a.languages import SPOKEN, Languages
+from a2a.languages import ALL, Languages
 
 STOCK = frozenset({"admin", "static", "desk", "oauth2", "slack"})
 """Paths of pages for people, which Django's own handler serves."""
@@ -22,8 +22,8 @@ def segments_of(languages: Languages) -> frozenset[str]:
     return _OTHERS.union(*(endpoint.segments for endpoint in languages.endpoints.values()))
 
 
-WORDS = words_of(SPOKEN)
-LEAN = segments_of(SPOKEN)
+WORDS = words_of(ALL)
+LEAN = segments_of(ALL)
 RESERVED = STOCK | LEAN
 
 

@@ -14,7 +14,7 @@ from a2a.agents import Agent, registry
 from a2a.answers import CardAnswer
 from a2a.canonical import payloads
 from a2a.cards import describe
-from a2a.dialects.card_choice import SIGNED
+from a2a.dialects.card_choice import SIGNABLE
 from a2a.signatures import CardKey
 from a2a.types import Card, Json, Provider
 from tasks_app import clock
@@ -47,7 +47,7 @@ def public_card(name: str, address: str, encode: EncodeCard, *, whole: bool) -> 
 def extended_card(agent: Agent, address: str, caller: Caller, *, whole: bool) -> CardAnswer:
     """Return the card of an agent or of the whole server, with all agents and skills that this caller may use."""
     usable = [other for other in registry if has_scopes(caller, other.scopes)] if whole else []
-    card = _completed(describe(agent, _url(agent, address, whole), usable, scopes=SCOPES, unlisted=True))
+    card = _completed(describe(agent, _url(agent, address, whole), usable, scopes=SCOPES, all_skills=True))
     return CardAnswer(card=card, sign=partial(_signed, address=address))
 
 
@@ -75,7 +75,7 @@ def _card(name: str, address: str, encode: EncodeCard, whole: bool) -> Page | No
         return None
     others = [other for other in registry if other.listed] if whole else []
     plain = encode(_completed(describe(agent, _url(agent, address, whole), others, scopes=SCOPES)))
-    return _page(_signed(plain, address=address) if encode in SIGNED else plain)
+    return _page(_signed(plain, address=address) if encode in SIGNABLE else plain)
 
 
 def _catalogue(address: str) -> Page:

@@ -134,7 +134,7 @@ _Due = tuple[str, str, str, bool]
 
 def _due(cursor: CursorWrapper, events: Mapping[str, Sequence[EventRow]], now: datetime) -> list[_Due]:
     """Lock the webhooks of the tasks and make them due: (id, task, language, whether it is due now). Raises Held."""
-    spoken = languages.SPOKEN.pushing
+    spoken = languages.ALL.pushing
     news = [_news(task_id, name, own, now) for task_id, own in events.items() for name in spoken]
     rows: list[_Due]
     if not on_postgres():

@@ -6,7 +6,7 @@ from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
-from a2a.dialects.webhooks import SIGNED
+from a2a.dialects.webhooks import SIGNING_SCHEME
 from a2a.states import TERMINAL, TaskState
 from tasks_app import clock
 from tasks_app.database.locks import Held, refused
@@ -129,7 +129,7 @@ def seal_addresses() -> int:
 
 def _is_the_same(known: PushConfig, row: WebhookRow) -> bool:
     """Tell whether it is the same address again, without a secret of its owner before or now."""
-    brought = any(schemes.partition(" ")[0].lower() == SIGNED for schemes in (known.schemes, row.schemes))
+    brought = any(schemes.partition(" ")[0].lower() == SIGNING_SCHEME for schemes in (known.schemes, row.schemes))
     return (
         known.state != WebhookState.REMOVED and has_same_url(known, row) and not brought and is_readable(known.secret)
     )

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from django.conf import settings
 
-from a2a.dialects.params import file_bytes
+from a2a.dialects.params import read_base64
 from a2a.errors import InvalidParams
 from tasks_app.masking import MASK, is_secret, is_secret_name, mask_values, site
 
@@ -46,7 +46,7 @@ def _marker(found: re.Match[bytes]) -> bytes:
         return found[0]
     member = _LINKED[found[1]]
     try:
-        content = file_bytes(found[2].replace(b"\\/", b"/").decode(), "")
+        content = read_base64(found[2].replace(b"\\/", b"/").decode(), "")
     except InvalidParams:
         content = found[2]
     digest = hashlib.sha256(content).hexdigest()

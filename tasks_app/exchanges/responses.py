@@ -26,7 +26,7 @@ def response_text(exchange: Exchange) -> str:
         return ""
     if body.response:
         return body.response
-    language, envelope = languages.SPOKEN.by_name.get(exchange.dialect), envelope_of(exchange)
+    language, envelope = languages.ALL.by_name.get(exchange.dialect), envelope_of(exchange)
     if language is None or envelope is None:
         return ""
     if exchange.task_id is None or exchange.last_seq is None or exchange.code is not None:
@@ -62,7 +62,7 @@ def _without_webhook(params: Any) -> Any:
 def envelope_of(exchange: Exchange) -> Envelope | None:
     """Return the envelope of a call. Rows of the version before have none: it follows from their door."""
     name = exchange.envelope or ("bare" if exchange.door == BARE else "jsonrpc")
-    return languages.SPOKEN.envelopes.get(name)
+    return languages.ALL.envelopes.get(name)
 
 
 def _asked(

@@ -5,7 +5,7 @@ from functools import partial
 from django.conf import settings
 from django.core import signing
 
-from a2a.files import id_of, linked
+from a2a.files import id_of, insert_links
 from tasks_app import clock
 
 _SALT = "tasks_app.files"
@@ -13,7 +13,7 @@ _SALT = "tasks_app.files"
 
 def with_links(payload: bytes, base: str) -> bytes:
     """Return JSON for a caller who may see the task: references to files become links."""
-    return linked(payload, partial(_link, signing.Signer(salt=_SALT), base, _until()))
+    return insert_links(payload, partial(_link, signing.Signer(salt=_SALT), base, _until()))
 
 
 def link_to(url: str) -> str:

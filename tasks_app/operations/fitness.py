@@ -2,7 +2,7 @@
 
 from a2a.agents import Agent
 from a2a.errors import ContentTypeNotSupported
-from a2a.extensions import activated
+from a2a.extensions import activate
 from a2a.media import media_type_of
 from a2a.requests import SendMessage
 from a2a.run import Preferences
@@ -22,7 +22,7 @@ def fit(request: SendMessage, agent: Agent, context: Context) -> Preferences:
         check_scope(context.caller, scope)
     _check_media(request, agent)
     if agent.extensions:
-        context.activated = activated(agent.extensions, request.extensions)
+        context.activated = activate(agent.extensions, request.extensions)
     return Preferences(
         accepts=request.accepted_output_modes, extensions=context.activated, caller=for_agents(context.caller)
     )

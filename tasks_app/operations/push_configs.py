@@ -12,7 +12,7 @@ from django.core import signing
 from django.db.models import Q
 
 from a2a.answers import PushConfigPage
-from a2a.dialects.webhooks import SIGNED
+from a2a.dialects.webhooks import SIGNING_SCHEME
 from a2a.errors import InvalidParams, RateLimited, TaskNotFound
 from a2a.languages import push_of
 from a2a.requests import CreatePushConfig, DeletePushConfig, GetPushConfig, ListPushConfigs
@@ -98,7 +98,7 @@ def full(config: PushConfig) -> tuple[str, str]:
 def webhook_row(config: PushConfig, task_id: str, now: datetime, key_id: int | None) -> WebhookRow:
     """Return the webhook as it is stored. Without an id of its own, a webhook of 0.x has its task's
     (docs/protocol.md#webhook-methods)."""
-    signs = bool(config.schemes) and config.schemes[0].lower() == SIGNED
+    signs = bool(config.schemes) and config.schemes[0].lower() == SIGNING_SCHEME
     secret = config.credentials if signs and config.credentials else new_secret()
     push, version = push_of(config.language)
     unnamed = task_id if push.default_id else str(uuid4())

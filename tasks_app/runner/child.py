@@ -55,7 +55,7 @@ def run_alone(connection: Connection, errors: Connection, order: bytes) -> NoRet
     run: Run | None = None
 
     def send(value: FromChild) -> None:
-        connection.send_bytes(encode(replace(value, heard=run.inbox.heard) if run else value))
+        connection.send_bytes(encode(replace(value, heard=run.inbox.cursor) if run else value))
 
     code = 0
     try:
@@ -149,8 +149,8 @@ def _listen(connection: Connection, run: Run) -> None:
 def _act(run: Run, send: Callable[[FromChild], None]) -> None:
     def give(action: Action) -> bool:
         last = ends_run(action)
-        send(given(action, run.drafts.forgotten(run.agent.name) if last else ()))
+        send(given(action, run.drafts.warnings(run.agent.name) if last else ()))
         return last
 
     act_here(run, give)
-    send(Done(forgotten=run.drafts.forgotten(run.agent.name)))
+    send(Done(forgotten=run.drafts.warnings(run.agent.name)))

@@ -173,7 +173,7 @@ class Execution:
 
     async def _live(self) -> None:
         CURRENT.set(self)
-        scribe = Scribe(self.task_id, self.read.document.context_id, 1, uuid7)
+        scribe = Scribe(self.task_id, self.read.document.context_id, uuid7)
         self.writer = writer = Writer(self.read, scribe, self.lose, self.cut_off)
         try:
             if ending := await self._ending(scribe, writer):
@@ -218,7 +218,7 @@ class Execution:
                 await play(run, writer.accept, self.seat)
         except InvalidParams as error:
             problem = "; ".join(f"{field}: {sentence}" for field, sentence in error.violations)
-            return Ending(scribe.said(TaskState.REJECTED, clock.now(), problem), self._row("rejected"))
+            return Ending(scribe.explain(TaskState.REJECTED, clock.now(), problem), self._row("rejected"))
         except Exception as error:  # an agent may raise anything; logged with its reference
             if self.stop:
                 # It was told to end: what it raises about that is no failure of its own.
@@ -312,7 +312,7 @@ class Execution:
         """Fail the run on a loop that is not its own, which its agent blocks beyond its timeout."""
         if self.finishing or self.stop:
             return
-        event = Scribe(self.task_id, self.read.document.context_id, 1, uuid7).said(
+        event = Scribe(self.task_id, self.read.document.context_id, uuid7).explain(
             TaskState.FAILED, clock.now(), sentence
         )
         await self._end_outside([event], replace(self._row("failed"), traceback=stack))

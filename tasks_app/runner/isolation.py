@@ -143,7 +143,7 @@ class Child:
                 raise self._crash()
 
     def _tell(self) -> None:
-        for seq, message in self.run.inbox.arrived[self.heard :]:
+        for seq, message in self.run.inbox.entries[self.heard :]:
             self._send(Heard(message, seq))
             self.heard += 1
 
@@ -162,7 +162,7 @@ class Child:
         """Return the next action; None at the end. Raises what the agent raised."""
         try:
             value: FromChild = decode_from_child(self.mine.recv_bytes())
-            self.run.inbox.heard = max(self.run.inbox.heard, value.heard)
+            self.run.inbox.cursor = max(self.run.inbox.cursor, value.heard)
             if not isinstance(value, Raised):
                 self.run.drafts.elsewhere = value.forgotten
             if isinstance(value, Given):

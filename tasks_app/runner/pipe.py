@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from a2a.mistakes import no_json
+from a2a.mistakes import not_json
 from a2a.run import Action, Ask, Chunk, Preferences, Reject, Reply, Run, Say
 from a2a.types import Json, Message
 
@@ -100,7 +100,7 @@ def given(action: Action, forgotten: tuple[str, ...] = ()) -> Given:
     try:
         packed = msgspec.msgpack.encode(action)
     except (TypeError, OverflowError, UnicodeEncodeError) as error:
-        raise no_json(error) from None
+        raise not_json(error) from None
     return Given(type(action).__name__, msgspec.Raw(packed), forgotten=forgotten)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from a2a.acting import GiveNow, act, act_now, arguments, located
+from a2a.acting import GiveNow, act, act_now, arguments, locate
 from a2a.mistakes import WrongValue
 from a2a.run import Action, Run
 from a2a.scribe import ends_run
@@ -93,4 +93,4 @@ def _watch(run: Run, give: GiveNow) -> None:
                 if run.cancelled or give(action):
                     return
             except WrongValue as error:
-                raise located(run, error) from None
+                raise locate(run, error) from None

@@ -10,12 +10,12 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from a2a.dialects.json.json_1_0 import encodable
+from a2a.dialects.json.json_1_0 import check_encodable
 from a2a.errors import Unavailable
 from a2a.events import Event, status_of
 from a2a.mistakes import AgentMistake
 from a2a.run import Action, Failure, Reply, Run
-from a2a.scribe import Scribe, merged
+from a2a.scribe import Scribe, merge
 from a2a.states import TaskState
 from a2a.types import Message
 from tasks_app import clock
@@ -74,7 +74,7 @@ class Played(Struct, kw_only=True):
 
 async def play_quickly(run: Run) -> Played:
     """Lets the agent act, and collects what it says. Raises Unavailable when there is no thread for it."""
-    scribe = Scribe(run.task_id, run.context_id, 1, uuid7)
+    scribe = Scribe(run.task_id, run.context_id, uuid7)
     started = clock.now()
     played = Played(events=[scribe.status(TaskState.WORKING, started)])
     events = played.events
@@ -90,8 +90,8 @@ async def play_quickly(run: Run) -> Played:
         if isinstance(action, Reply):
             replies.append(action)
         event = scribe.event(action, clock.now())
-        encodable(event)
-        together = merged(events[-1], event)
+        check_encodable(event)
+        together = merge(events[-1], event)
         events[-1:] = [together] if together else [events[-1], event]
 
     try:
@@ -101,11 +101,11 @@ async def play_quickly(run: Run) -> Played:
         raise Unavailable(retry_after=RETRY_SECONDS) from None
     except OutOfTime:
         sentence = f"A quick agent has {LIMIT:g} seconds; define it without quick=True to give it more."
-        events.append(scribe.said(TaskState.FAILED, clock.now(), sentence))
+        events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence))
         return played
     except Exception as error:  # noqa: BLE001  # an agent may raise anything; logged with its reference
         sentence, reference = explained(f"quick agent: task {run.task_id}", error)
-        events.append(scribe.said(TaskState.FAILED, clock.now(), sentence))
+        events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence))
         played.failure = failed_row(run.task_id, 0, "in the call", started, reference, error)
         return played
     warn_of(run)
@@ -143,7 +143,7 @@ def _ended(event: Event) -> bool:
 
 def warn_of(run: Run) -> str:
     """Log a sentence for each action that the agent of a run made and never gave; return them, a line each."""
-    forgotten = run.drafts.forgotten(run.agent.name)
+    forgotten = run.drafts.warnings(run.agent.name)
     for sentence in forgotten:
         log.warning("%s", sentence)
     return "\n".join(forgotten)

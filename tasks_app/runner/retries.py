@@ -147,4 +147,4 @@ def _seconds(delay: float) -> str:
 
 
 def _status(attempt: Attempt, state: TaskState, sentence: str) -> Event:
-    return Scribe(attempt.task_id, attempt.context_id, 1, uuid7).said(state, clock.now(), sentence)
+    return Scribe(attempt.task_id, attempt.context_id, uuid7).explain(state, clock.now(), sentence)

@@ -9,12 +9,12 @@ from typing import NamedTuple
 from django.conf import settings
 from msgspec.structs import replace
 
-from a2a.dialects.json.json_1_0 import document, encodable
+from a2a.dialects.json.json_1_0 import check_encodable, document
 from a2a.documents import TaskDocument
 from a2a.events import ArtifactAdded, Event, StatusChanged, fold, status_of
 from a2a.inbox import Inbox
 from a2a.run import Action, Failure
-from a2a.scribe import Scribe, ends_run, merged
+from a2a.scribe import Scribe, ends_run, merge
 from a2a.states import INTERRUPTED, TaskState
 from a2a.types import Task
 from tasks_app import clock
@@ -95,9 +95,9 @@ class Writer:
             action, rows = await store_action(action, self.read.document.id, self.files)
             self.files += rows
         event = self.scribe.event(action, clock.now())
-        encodable(event)
+        check_encodable(event)
         self._check_growth(_size(event))
-        together = merged(self.buffer[-1], event) if self.buffer else None
+        together = merge(self.buffer[-1], event) if self.buffer else None
         self.buffer[-1:] = [together] if together else [*self.buffer[-1:], event]
         self.size += _size(event)
         if ends_run(action) and (status := status_of(event)):
@@ -170,7 +170,7 @@ class Writer:
             claimed.id, claimed.context_id, events, now=clock.now(), actor="agent", fence=self.read.fence,
             run=ending.run if ending else None, snapshot=snapshot, files=files, pushing=self.read.pushes,
             after=self.seq, delay=ending.delay if ending else None, attempts=ending.attempts if ending else 0,
-            heard=max(claimed.seq, self.inbox.heard) if answers else None,
+            heard=max(claimed.seq, self.inbox.cursor) if answers else None,
         )  # fmt: skip
         self.seq = await store(item, self.ends, self.cut_off)
         self.total += item.size

@@ -130,7 +130,7 @@ def _is_known(request: HttpRequest, page: Page) -> bool:
 @csrf_exempt
 async def extended_card(request: HttpRequest, agent: str | None = None) -> HttpResponse:
     """The extended card as 0.2 asks for it: GET, with a key (docs/protocol.md#extended-card)."""
-    call = call_of(request, languages.SPOKEN.endpoints["rpc"], agent)
+    call = call_of(request, languages.ALL.endpoints["rpc"], agent)
     exchange = call.open(UNSET, b"")
     exchange.row.dialect, exchange.row.method = v0_2.DIALECT.name, "agent/authenticatedExtendedCard"
     try:

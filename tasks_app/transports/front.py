@@ -56,7 +56,7 @@ def page(address: str, box: bool, default: str) -> str:
         {
             "address": address,
             "version": __version__,
-            "versions": languages.SPOKEN.card_versions,
+            "versions": languages.ALL.card_versions,
             "agents": agents,
             "default": default if any(agent["name"] == default for agent in agents) else "",
             "box": box,

@@ -11,13 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from a2a.answers import Answer, Result, TaskPage
-from a2a.choice import Refused
+from a2a.choice import CallError
 from a2a.documents import TaskDocument
 from a2a.envelopes import Failure, Wrapping
 from a2a.errors import Error, InvalidRequest, Unauthenticated
 from a2a.files import MARK
 from a2a.language import Language, Method
-from a2a.requests import GetExtendedCard, Request, SendMessage, delivered_in
+from a2a.requests import GetExtendedCard, Request, SendMessage, with_delivery_language
 from tasks_app.callers.access import Caller, digests
 from tasks_app.callers.accounts import Holding, account
 from tasks_app.exchanges.exchange import OpenExchange
@@ -72,7 +72,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, underst
     except asyncio.CancelledError:
         _left(exchange, wrapping)
         raise
-    except Refused as refused:
+    except CallError as refused:
         return _failed(exchange, wrapping, refused.error, refused.language, context)
     except Error as error:
         told = meaning.language.words(error) if meaning.language else error
@@ -166,7 +166,7 @@ def _request(call: Call, language: Language, kind: type[Request], request: Any) 
     if issubclass(kind, SendMessage) and (extensions := language.extensions(call.metadata)):
         request = replace(request, extensions=extensions)
     if kind.changes and language.push:
-        request = delivered_in(language.pushes_as or language.name, request)
+        request = with_delivery_language(language.pushes_as or language.name, request)
     if kind.streaming:
         return replace(request, after=call.after)
     if isinstance(request, GetExtendedCard):

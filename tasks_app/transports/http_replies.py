@@ -26,7 +26,7 @@ from tasks_app.transports.streams import Page, Stream
 from tasks_app.transports.waiting import Unfinished
 
 SPACE = b" "
-LAST_WORDS = {StreamEnd.REVOKED: sse.REVOKED, StreamEnd.TOO_LONG: sse.TOO_LONG, StreamEnd.DRAINING: sse.DRAINING}
+LAST_WORDS = {StreamEnd.REVOKED: sse.REVOCATION, StreamEnd.TOO_LONG: sse.TOO_LONG, StreamEnd.DRAINING: sse.DRAINING}
 """The comments that say why a stream ends, where its events do not."""
 
 

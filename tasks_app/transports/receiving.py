@@ -9,7 +9,7 @@ import orjson
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from a2a.choice import Refused
+from a2a.choice import CallError
 from a2a.envelopes import AnyMember, BadMember, Envelope
 from a2a.envelopes.body import nul_in
 from a2a.errors import Error, InvalidRequest, ParseError
@@ -116,11 +116,11 @@ async def _reply(call: Call, member: AnyMember, body: bytes) -> Reply:
 
     def understand() -> Understood:
         if isinstance(member, BadMember):
-            raise Refused(member.error)
+            raise CallError(member.error)
         exchange.row.method = member.method[:64]
         language, method = call.endpoint.choose(member, call.version)
         if member.nul and (error := nul_in(member.params)):
-            raise Refused(error, language)
+            raise CallError(error, language)
         return language, method, member.params
 
     return await handle(call, exchange, call.wrap(member.id), understand)
@@ -139,7 +139,7 @@ def _is_list(call: Call, member: AnyMember) -> bool:
         return False
     try:
         return call.endpoint.choose(member, call.version)[1].request is ListTasks
-    except Refused:
+    except CallError:
         return False
 
 

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from a2a import languages
-from a2a.choice import Endpoint, Refused
+from a2a.choice import CallError, Endpoint
 from a2a.envelopes import Member
 from a2a.envelopes.bare import NoSuchVerb, Place, find, params_of
 from a2a.envelopes.body import holds_nul, path_of_nul, read_json
@@ -38,7 +38,7 @@ def rest(name: str) -> View:
     async def view(
         request: HttpRequest, path: str, agent: str | None = None, tenant: str | None = None
     ) -> HttpResponseBase:
-        endpoint = languages.SPOKEN.endpoints[name]
+        endpoint = languages.ALL.endpoints[name]
         try:
             place = _place(endpoint, request, path)
             body = _body_of(request)
@@ -84,7 +84,7 @@ def _place(endpoint: Endpoint, request: HttpRequest, path: str) -> Place:
     except MethodNotFound as error:
         raise Refusal(404, "", error=error) from None
     except NoSuchVerb as error:
-        raise Refusal(405, str(error), allow=error.allowed) from None
+        raise Refusal(405, str(error), allow=error.verbs) from None
 
 
 def _body_of(request: HttpRequest) -> bytes:
@@ -103,11 +103,11 @@ def _body_of(request: HttpRequest) -> bytes:
 def _understood(
     request: HttpRequest, call: Call, exchange: OpenExchange, place: Place, given: dict[str, str], parsed: Any
 ) -> Understood:
-    """Raises Refused, in the language of the body."""
+    """Raises CallError, in the language of the body."""
     member = Member(id=None, method=place.route.method, params=parsed, source=parsed)
     try:
         language, method = call.endpoint.choose(member, call.version)
-    except Refused as refused:
+    except CallError as refused:
         if refused.language:
             exchange.row.dialect = refused.language.name
         _keep_asked(request, exchange, place, given, parsed)
@@ -121,7 +121,7 @@ def _understood(
             exchange.asks(orjson.dumps(params))
     except Error as error:
         _keep_asked(request, exchange, place, given, parsed)
-        raise Refused(error, language) from None
+        raise CallError(error, language) from None
     return language, method, params
 
 

@@ -74,7 +74,7 @@ def _cancel_unanswered(now: datetime) -> Iterator[Append]:
 
 
 def _end(task: Task, state: TaskState, sentence: str, now: datetime) -> Append:
-    event = Scribe(task.id, task.context_id, 1, uuid7).said(state, now, sentence)
+    event = Scribe(task.id, task.context_id, uuid7).explain(state, now, sentence)
     item = change(task.id, task.context_id, [event], now=now, actor="sweeper")
     item.sources = [task.state]  # The append changes nothing if the task was claimed or answered meanwhile.
     return item

@@ -42,7 +42,7 @@ def whole(language: str) -> bool:
 
     The answer for a language that this process does not speak is no: deliveries in it go one by one, in order.
     """
-    spoken = languages.SPOKEN.pushing.get(language)
+    spoken = languages.ALL.pushing.get(language)
     return spoken is not None and spoken.push is not None and spoken.push.whole_task
 
 

@@ -78,7 +78,7 @@ def has_key(now: datetime) -> Q:
 def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:
     """Return the webhooks that are due and within all limits, longest due first. Those in a language that this process
     does not speak wait for a process that does."""
-    free, spoken = Q(lease_until=None) | Q(lease_until__lt=now), is_in(languages.SPOKEN.pushing)
+    free, spoken = Q(lease_until=None) | Q(lease_until__lt=now), is_in(languages.ALL.pushing)
     rows = PushConfig.objects.filter(free, spoken, has_key(now), state=WebhookState.ACTIVE, due_at__lte=now)
     rows = rows.order_by("due_at")
     pairs, hosts, owners = busy.full()
@@ -106,7 +106,7 @@ def take(worker: str, limit: int, busy: Busy) -> list[DeliveryLease]:
         chosen = heads(configs)
         leases: list[DeliveryLease] = []
         postponed: dict[str, datetime] = {}
-        unspoken = [pk for pk, head in chosen.items() if head.spoken not in languages.SPOKEN.pushing]
+        unspoken = [pk for pk, head in chosen.items() if head.spoken not in languages.ALL.pushing]
         for config in configs:
             if config.pk not in chosen or config.pk in unspoken:
                 continue

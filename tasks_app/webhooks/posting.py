@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from standardwebhooks import Webhook
 
 from a2a import languages
-from a2a.dialects.webhooks import SIGNED
+from a2a.dialects.webhooks import SIGNING_SCHEME
 from a2a.files import MARK
 from a2a.languages import push_of
 from tasks_app.cards.addresses import public
@@ -39,7 +39,7 @@ def headers(lease: DeliveryLease, body: str, now: datetime) -> dict[str, str]:
         "User-Agent": "Taskdesk",
         "Accept-Encoding": "identity",
         "Connection": "close",
-        **languages.SPOKEN.by_name[lease.language].headers(),
+        **languages.ALL.by_name[lease.language].headers(),
         "A2A-Event-Sequence": str(lease.seq),
         # Standard Webhooks 1.0: each try has the same id, but a time and a signature of its own.
         "webhook-id": lease.delivery,
@@ -47,7 +47,7 @@ def headers(lease: DeliveryLease, body: str, now: datetime) -> dict[str, str]:
         "webhook-signature": Webhook(unseal(lease.secret)).sign(lease.delivery, now, body),
     }
     scheme = lease.schemes.partition(" ")[0]
-    if lease.credentials and scheme.lower() != SIGNED:
+    if lease.credentials and scheme.lower() != SIGNING_SCHEME:
         result["Authorization"] = f"{scheme} {unseal(lease.credentials)}"
     if lease.token:
         # Upstream's implementations disagree about the name (docs/protocol.md#deliveries).

@@ -8,7 +8,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from a2a.errors import InvalidParams, TaskNotFound
-from a2a.languages import SPOKEN
+from a2a.languages import ALL
 from a2a.requests import CancelTask, CreatePushConfig, DeletePushConfig, ListPushConfigs
 from a2a.types import Part
 from tasks_app import clock
@@ -266,7 +266,7 @@ def test_a_webhook_of_former_times_with_a_slash_is_read_and_removed_over_json_rp
     lanes: None, owner: Person, version: str
 ) -> None:
     task_id = hooked(owner, f"http://127.0.0.1:{free_port()}/", id="a/b")
-    methods = SPOKEN.by_name[f"a2a-{version}"].methods
+    methods = ALL.by_name[f"a2a-{version}"].methods
     name = "{}TaskPushNotificationConfig" if version == "1.0" else "tasks/pushNotificationConfig/{}"
     params = {"taskId": task_id, ("id" if version == "1.0" else "pushNotificationConfigId"): "a/b"}
     read, drop = (methods[name.format(verb if version == "0.3" else verb.title())] for verb in ("get", "delete"))

@@ -234,9 +234,9 @@ def test_whatever_an_agent_does_with_its_inbox_is_a_look(look: Any) -> None:
     inbox = Inbox()
     inbox.show(message("one"), 7)
     inbox.show(message("two"), 9)
-    assert inbox.heard == 0
+    assert inbox.cursor == 0
     look(inbox)
-    assert inbox.heard == (0 if look is repr else 9), "a debugger is no reader"
+    assert inbox.cursor == (0 if look is repr else 9), "a debugger is no reader"
 
 
 def test_an_inbox_is_a_list() -> None:

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from a2a.choice import Refused
+from a2a.choice import CallError
 from a2a.envelopes import Member
 from a2a.errors import Error
 from a2a.language import Language, Method
-from a2a.languages import DIALECTS, NEUTRAL, SPOKEN
+from a2a.languages import ALL, DIALECTS, NEUTRAL
 
 BY_VERSION = {dialect.version: dialect for dialect in DIALECTS}
-RPC, REST, OLD_REST = (SPOKEN.endpoints[name] for name in ("rpc", "rest", "rest-0.x"))
+RPC, REST, OLD_REST = (ALL.endpoints[name] for name in ("rpc", "rest", "rest-0.x"))
 
 
 def member(method: str, params: Any = None) -> Member:
@@ -24,6 +24,6 @@ def neutral(error: Error) -> dict[str, Any]:
     return NEUTRAL.error(error)
 
 
-def wire(refused: Refused) -> dict[str, Any]:
+def wire(refused: CallError) -> dict[str, Any]:
     """Return the error object of a refusal."""
     return (refused.language or NEUTRAL).error(refused.error)

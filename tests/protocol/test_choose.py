@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a.choice import Refused
+from a2a.choice import CallError
 from a2a.dialects import v0_2, v0_3, v1_0
 from a2a.dialects.card_choice import card_encoder, hybrid_card
 from tests.protocol.speaking import BY_VERSION, choose, wire
@@ -33,8 +33,8 @@ ODD = [
 ]
 
 
-def refused(method: str, version: str | None) -> Refused:
-    with pytest.raises(Refused) as caught:
+def refused(method: str, version: str | None) -> CallError:
+    with pytest.raises(CallError) as caught:
         choose(method, version)
     return caught.value
 

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from a2a.dialects.json.json_1_0 import document, task_of
-from a2a.documents import PIECE, TaskDocument, encoded
+from a2a.documents import PIECE, TaskDocument, encode_pieces
 
 
 class Text(str):
@@ -28,12 +28,12 @@ class Text(str):
 @pytest.mark.parametrize("size", [PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 7])
 def test_texts_of_any_size_are_encoded_whole(size: int) -> None:
     text = "\N{SNOWMAN}" * size
-    assert encoded(["[", text, "]"]) == f"[{text}]".encode()
+    assert encode_pieces(["[", text, "]"]) == f"[{text}]".encode()
 
 
 def test_a_large_text_is_encoded_bit_by_bit() -> None:
     text = Text("x" * (5 * PIECE))
-    assert encoded([text]) == b"x" * (5 * PIECE)
+    assert encode_pieces([text]) == b"x" * (5 * PIECE)
     assert text.sizes == [PIECE] * 5
 
 

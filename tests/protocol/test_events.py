@@ -13,7 +13,7 @@ from msgspec import UNSET
 from a2a.dialects.json.json_1_0 import document, event_document, event_of, task_of
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated, apply, status_of
 from a2a.events import fold as fold_all
-from a2a.scribe import merged
+from a2a.scribe import merge
 from a2a.states import TaskState
 from a2a.types import Artifact, Message, Part, Role, Status, Task
 
@@ -276,6 +276,6 @@ def _grouped(chunks: list[Event], apart: set[int]) -> list[Event]:
     """The chunks as a run writes them: neighbours are one event, but for those that were written before."""
     log = chunks[:1]
     for place, event in enumerate(chunks[1:], 1):
-        together = None if place in apart else merged(log[-1], event)
+        together = None if place in apart else merge(log[-1], event)
         log[-1:] = [together] if together else [log[-1], event]
     return log

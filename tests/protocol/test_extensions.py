@@ -3,7 +3,7 @@
 import pytest
 
 from a2a.errors import ExtensionSupportRequired, InvalidRequest
-from a2a.extensions import MAX_ASKED, MAX_CHARACTERS, activated, asked, is_uri
+from a2a.extensions import MAX_CHARACTERS, MAX_URIS, activate, is_uri, read_uris
 from a2a.types import Extension
 
 GEO, TRACE = "https://example.org/ext/geo/v1", "urn:example:trace"
@@ -21,36 +21,36 @@ GEO, TRACE = "https://example.org/ext/geo/v1", "urn:example:trace"
     ],
 )
 def test_headers_are_merged_and_each_uri_counts_once(headers: tuple[str, ...], uris: tuple[str, ...]) -> None:
-    assert asked(*headers) == uris
+    assert read_uris(*headers) == uris
 
 
 @pytest.mark.parametrize(
     ("header", "told"),
     [
-        (",".join(f"u:{number}" for number in range(MAX_ASKED + 1)), f"{MAX_ASKED} extensions"),
+        (",".join(f"u:{number}" for number in range(MAX_URIS + 1)), f"{MAX_URIS} extensions"),
         ("x" * (MAX_CHARACTERS + 1), f"{MAX_CHARACTERS} characters"),
         ("," * 60_000, f"{MAX_CHARACTERS} characters"),
     ],
 )
 def test_more_than_anybody_needs_is_refused(header: str, told: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        asked(header)
+        read_uris(header)
     assert told in refused.value.facts["detail"]
 
 
 def test_only_what_is_declared_is_activated_in_the_order_of_the_card() -> None:
     declared = (Extension(uri=TRACE), Extension(uri=GEO, required=True))
-    assert activated(declared, (GEO, "a\r\nb", TRACE)) == (TRACE, GEO)
-    assert activated(declared, (GEO,)) == (GEO,)
+    assert activate(declared, (GEO, "a\r\nb", TRACE)) == (TRACE, GEO)
+    assert activate(declared, (GEO,)) == (GEO,)
 
 
 def test_another_version_or_spelling_of_an_extension_is_another_extension() -> None:
     declared = (Extension(uri=GEO, required=True), Extension(uri=TRACE, required=True))
     with pytest.raises(ExtensionSupportRequired) as refused:
-        activated(declared, (GEO.replace("v1", "v2"), GEO.upper(), GEO + "/", TRACE))
+        activate(declared, (GEO.replace("v1", "v2"), GEO.upper(), GEO + "/", TRACE))
     assert refused.value.facts["extension"] == GEO
     with pytest.raises(ExtensionSupportRequired) as refused:
-        activated(declared, ())
+        activate(declared, ())
     assert refused.value.facts["extension"] == f"{GEO}, {TRACE}"
 
 

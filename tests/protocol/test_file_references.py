@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from a2a.agents import define
 from a2a.dialects.json import json_0_x, json_1_0
-from a2a.files import MAX_NAME, SCHEME, id_of, is_stored, linked, reference, safe_name, safe_type
+from a2a.files import MAX_NAME, SCHEME, id_of, insert_links, is_stored, reference, safe_name, safe_type
 from a2a.run import Run
 from a2a.types import Message, Part, Role
 
@@ -40,7 +40,7 @@ def test_what_is_no_reference_has_no_id(url: str) -> None:
 @pytest.mark.parametrize("encode", [json_1_0.encode_part, json_0_x.encode_part], ids=["1.0", "0.x"])
 def test_a_part_that_refers_to_a_file_is_answered_with_a_link(encode: object) -> None:
     wire = orjson.dumps(encode(Part(url=URL, filename="report 1.pdf")))  # type: ignore[operator]
-    shown = linked(wire, link)
+    shown = insert_links(wire, link)
     assert SCHEME.encode() not in shown
     assert f'"{link(id_of(URL), "report%201.pdf")}"'.encode() in shown
     assert orjson.loads(shown)
@@ -50,7 +50,7 @@ def test_a_part_that_refers_to_a_file_is_answered_with_a_link(encode: object) ->
 def test_no_text_is_taken_for_a_reference(before: str, after: str) -> None:
     said = f'{before}"url":"{URL}"{after}'
     wire = orjson.dumps({"text": said, said: [said], "uri": f"x{URL}"})
-    assert linked(wire, link) == wire
+    assert insert_links(wire, link) == wire
 
 
 @given(st.text(max_size=300))

@@ -19,23 +19,23 @@ DIALECT = replace({base}.DIALECT, name="a2a-{version}", version="{version}")
 IMPORT, LIST = "from a2a.dialects import rest_0_x, v0_2,", "= (v1_0.DIALECT,"
 SEEN = """
 from a2a import cards
-from a2a.choice import unsupported
+from a2a.choice import version_error
 from a2a.dialects.card_choice import card_encoder
 from a2a.envelopes import Member
-from a2a.languages import DIALECTS, SPOKEN
+from a2a.languages import DIALECTS, ALL
 
 def choose(endpoint, method, version):
     member = Member(id=1, method=method, params=None, source=None)
-    return SPOKEN.endpoints[endpoint].choose(member, version)[0]
+    return ALL.endpoints[endpoint].choose(member, version)[0]
 
 newest, *_ = DIALECTS
 (send, said), (create, hook) = {params}.items()
 dialect = choose("rpc", send, "{version}.0")
-assert dialect is newest is SPOKEN.by_name["a2a-{version}"] is SPOKEN.pushing["a2a-{version}"]
+assert dialect is newest is ALL.by_name["a2a-{version}"] is ALL.pushing["a2a-{version}"]
 assert choose("rpc", send, None) is dialect, "the newest is meant by default"
 assert dialect.methods[send].decode(said).push_config.url == dialect.methods[create].decode(hook).config.url
-assert SPOKEN.card_versions == {versions}
-assert unsupported("9.9", DIALECTS).facts["supportedVersions"] == ",".join(["0.2", *reversed({versions})])
+assert ALL.card_versions == {versions}
+assert version_error("9.9", DIALECTS).facts["supportedVersions"] == ",".join(["0.2", *reversed({versions})])
 assert card_encoder("agent-card.json", "{version}") == (dialect.encode_card, ("{version}",))
 on_path = choose("{family}", send, "{version}")
 assert on_path.name == (dialect.name if "{family}" == "rest" else "a2a-0.3-proto")

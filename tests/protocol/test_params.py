@@ -8,7 +8,7 @@ import pytest
 from msgspec import UNSET
 
 from a2a.dialects import v0_3, v1_0
-from a2a.dialects.params import base64_text, file_bytes, moment, stamp, whole
+from a2a.dialects.params import read_base64, read_time, read_whole, write_base64, write_time
 from a2a.errors import InvalidParams
 from a2a.requests import (
     CancelTask,
@@ -154,11 +154,11 @@ def test_the_largest_int32_is_taken() -> None:
 def test_whole_says_the_bounds() -> None:
     for low in (-1, "-1", -1.0):
         with pytest.raises(InvalidParams) as caught:
-            whole(low, "historyLength")
+            read_whole(low, "historyLength")
         assert caught.value.violations[0][1].startswith("must be at least 0, not -1")
     for value in (0, 101, "101", 10**17):
         with pytest.raises(InvalidParams) as caught:
-            whole(value, "pageSize", 1, 100)
+            read_whole(value, "pageSize", 1, 100)
         assert caught.value.violations[0][1].startswith("must be from 1 to 100, not ")
 
 
@@ -225,10 +225,10 @@ BASE64 = {
 
 @pytest.mark.parametrize(("text", "content"), BASE64.values(), ids=BASE64)
 def test_every_kind_of_base64_is_read(text: str, content: bytes) -> None:
-    assert file_bytes(text, "raw") == content
+    assert read_base64(text, "raw") == content
     assert new_part({"raw": text}).raw == content
     assert old_part({"file": {"bytes": text}}).raw == content
-    assert file_bytes(base64_text(content), "raw") == content
+    assert read_base64(write_base64(content), "raw") == content
 
 
 @pytest.mark.parametrize("text", ["A", "AAAAA", "YW Jj", "YWJj\n", "YQ==YQ==", "\u00e9", "****", "data:,a"])
@@ -240,15 +240,15 @@ def test_what_is_no_base64_is_refused(text: str) -> None:
 @pytest.mark.parametrize("digits", range(10))
 def test_a_time_may_have_0_to_9_digits_of_a_second(digits: int) -> None:
     fraction = "." + "123456789"[:digits] if digits else ""
-    time = moment(f"2026-03-02T09:15:05{fraction}Z", "since")
+    time = read_time(f"2026-03-02T09:15:05{fraction}Z", "since")
     micro = int("123456789"[: min(digits, 6)].ljust(6, "0"))
     micro = 0 if digits == 0 else micro
     assert time == datetime(2026, 3, 2, 9, 15, 5, micro, tzinfo=UTC)
 
 
 def test_a_time_is_turned_into_utc() -> None:
-    assert moment("2026-03-02T10:15:05+01:00", "since") == datetime(2026, 3, 2, 9, 15, 5, tzinfo=UTC)
-    assert moment("2026-03-02t09:15:05z", "since") == datetime(2026, 3, 2, 9, 15, 5, tzinfo=UTC)
+    assert read_time("2026-03-02T10:15:05+01:00", "since") == datetime(2026, 3, 2, 9, 15, 5, tzinfo=UTC)
+    assert read_time("2026-03-02t09:15:05z", "since") == datetime(2026, 3, 2, 9, 15, 5, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -270,8 +270,8 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 
 def test_a_time_is_sent_with_milliseconds_and_z() -> None:
-    assert stamp(datetime(2026, 3, 2, 9, 15, 5, 250_999, tzinfo=UTC)) == "2026-03-02T09:15:05.250Z"
-    assert stamp(datetime(2026, 3, 2, 9, 15, 5, tzinfo=UTC)) == "2026-03-02T09:15:05.000Z"
+    assert write_time(datetime(2026, 3, 2, 9, 15, 5, 250_999, tzinfo=UTC)) == "2026-03-02T09:15:05.250Z"
+    assert write_time(datetime(2026, 3, 2, 9, 15, 5, tzinfo=UTC)) == "2026-03-02T09:15:05.000Z"
 
 
 WITH_A_TASK = [

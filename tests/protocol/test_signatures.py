@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from a2a.canonical import canonical, covered
+from a2a.canonical import canonical, signed_members
 from a2a.dialects import v0_3, v1_0
 from a2a.signatures import ALGORITHMS, BadSignature, UnusableKey, key_set, new_key, read_keys, sign, verify
 from tests.wire.values import CARD
@@ -88,13 +88,13 @@ SPARSE_FORM = (
 
 
 def test_the_form_keeps_what_is_required_or_was_set_and_drops_what_is_empty() -> None:
-    assert canonical(covered(SPARSE)).decode() == SPARSE_FORM
+    assert canonical(signed_members(SPARSE)).decode() == SPARSE_FORM
 
 
 def test_a_signature_that_was_not_made_by_us_is_believed_and_covers_the_same_bytes() -> None:
     foreign = json.loads(Path(__file__).with_name("foreign_signature.json").read_text(encoding="utf-8"))
     card, keys, form = foreign["card"], foreign["keys"], foreign["form"]
-    assert canonical(covered(card)).decode() == form
+    assert canonical(signed_members(card)).decode() == form
     assert verify(card, keys) == json.loads(form)
     with pytest.raises(BadSignature):
         verify(card | {"version": "2.4.2"}, keys)
@@ -110,7 +110,7 @@ def test_names_are_ordered_by_utf_16_and_numbers_are_those_of_ecmascript() -> No
 def test_nothing_on_our_cards_is_read_in_two_ways(shape: Callable[..., Any]) -> None:
     """Other verifiers drop all that is empty: on a card of ours nothing is."""
     card = shape(CARD)
-    cleaned = json.loads(canonical(covered(card)))
+    cleaned = json.loads(canonical(signed_members(card)))
     assert cleaned == wire(card)
     assert not any(text in canonical(card).decode() for text in ('""', "[]", "{}", "null"))
 
@@ -180,7 +180,7 @@ def test_one_good_signature_among_others_suffices_and_after_a_rotation_both_keys
 def forged(header: dict[str, Any], make: Callable[[bytes], bytes]) -> dict[str, Any]:
     card = wire(v1_0.encode_card(CARD))
     protected = b64(header)
-    signed = f"{protected}.{b64(canonical(covered(card)))}".encode()
+    signed = f"{protected}.{b64(canonical(signed_members(card)))}".encode()
     return card | {"signatures": [{"protected": protected, "signature": b64(make(signed))}]}  # type: ignore[no-any-return]
 
 

@@ -105,7 +105,7 @@ def test_a_mistake_is_the_sentence_that_the_log_would_have() -> None:
 
     with pytest.raises(AgentMistake, match=r'test_testing.py:\d+: agent "errs" gives None: '):
         play(errs, "now")
-    (sentence,) = play(errs).forgotten
+    (sentence,) = play(errs).warnings
     assert 'agent "errs": run.status(...) does nothing by itself: did you forget "yield"?' in sentence
 
 

@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.test import AsyncRequestFactory
 from django.urls import resolve
 
-from a2a.canonical import covered
+from a2a.canonical import signed_members
 from a2a.signatures import new_key, read_keys, verify
 from tasks_app.cards import public as cards
 from tasks_app.cards.public import _foreign_card, _own_card
@@ -348,7 +348,7 @@ def test_every_card_but_that_of_0_2_is_signed_for_the_published_keys(card: Calla
     assert both | {"signatures": None} == bare[""] | {"signatures": None}
     rules, whole = ({**both, "signatures": [one]} for one in both["signatures"])
     # Who rebuilds the card from the members of 1.0 is shown these, and who takes it as it came all of it.
-    assert verify(rules, keys) == covered(bare["1.0"])
+    assert verify(rules, keys) == signed_members(bare["1.0"])
     assert verify(whole, keys) == bare[""]
     assert card(path, version="0.2") == bare["0.2"]
     assert card(OLD_CARD).get("signatures") is None

@@ -55,8 +55,8 @@ def test_a_stream_ends_when_its_key_is_revoked(owner: Person, settings: Any, mon
     settings.A2A_PING_SECONDS = 0.05
     monkeypatch.setattr(streams, "KEY_SECONDS", 0.05)
     seen = streamed(owner, lambda: bridge.ask(Do(lambda: revoke(ApiKey.objects.all()))))
-    assert seen[-1] == sse.REVOKED
-    assert sse.REVOKED not in seen[:-1]
+    assert seen[-1] == sse.REVOCATION
+    assert sse.REVOCATION not in seen[:-1]
 
 
 def test_a_stream_stays_open_for_so_long_and_no_longer(owner: Person, settings: Any) -> None:

@@ -43,7 +43,7 @@ async def serve(inbox: "asyncio.Queue[Parcel]") -> None:
 def call_of(parcel: Parcel) -> Call:
     metadata = {name.lower(): value for name, value in parcel.headers.items()}
     endpoint = next(
-        endpoint for endpoint in languages.SPOKEN.endpoints.values() if parcel.path.strip("/") in endpoint.paths
+        endpoint for endpoint in languages.ALL.endpoints.values() if parcel.path.strip("/") in endpoint.paths
     )
     return Call(
         endpoint=endpoint,

@@ -39,7 +39,7 @@ async def socket(scope: dict[str, Any], receive: Any, send: Any) -> None:
     await send({"type": "websocket.accept"})
     request = ASGIRequest(scope | {"method": "GET"}, BytesIO())
     agent = scope["path"].split("/")[2]
-    call = replace(call_of(request, languages.SPOKEN.endpoints["rpc"], agent), door="socket", has_status=False)
+    call = replace(call_of(request, languages.ALL.endpoints["rpc"], agent), door="socket", has_status=False)
     working = set()
     while (message := await receive())["type"] == "websocket.receive":
         work = asyncio.ensure_future(answer(replace(call), message["text"].encode(), send))

@@ -3,7 +3,7 @@
 from typing import Any, assert_never
 
 from a2a.dialects.json.members import artifact_members, message_members, message_of
-from a2a.dialects.params import base64_text, file_bytes, stamp
+from a2a.dialects.params import read_base64, write_base64, write_time
 from a2a.errors import InvalidParams
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated
 from a2a.states import TERMINAL, TaskState
@@ -41,7 +41,7 @@ def _content(part: Part) -> Json:
         return {"kind": "text", "text": part.text}
     if part.raw is None and part.url is None:
         return {"kind": "data", "data": part.data}
-    file: Json = {"uri": part.url} if part.raw is None else {"bytes": base64_text(part.raw)}
+    file: Json = {"uri": part.url} if part.raw is None else {"bytes": write_base64(part.raw)}
     if part.filename:
         file["name"] = part.filename
     if part.media_type:
@@ -67,7 +67,7 @@ def decode_part(wire: Json, path: str) -> Part:
 def _decode_file(file: Json, metadata: Json | None, path: str) -> Part:
     content = _only(file, _FILES, path)
     return Part(
-        raw=None if content == "uri" else file_bytes(file[content], f"{path}.{content}"),
+        raw=None if content == "uri" else read_base64(file[content], f"{path}.{content}"),
         url=file["uri"] if content == "uri" else None,
         filename=file.get("name"),
         media_type=file.get("mimeType"),
@@ -107,7 +107,7 @@ def encode_artifact(artifact: Artifact) -> Json:
 
 
 def encode_status(status: Status) -> Json:
-    out: Json = {"state": STATES[status.state], "timestamp": stamp(status.timestamp)}
+    out: Json = {"state": STATES[status.state], "timestamp": write_time(status.timestamp)}
     if status.message is not None:
         out["message"] = encode_message(status.message)
     return out

@@ -7,11 +7,11 @@ import orjson
 from msgspec import UNSET
 
 from a2a.dialects.json.members import artifact_members, message_members, message_of
-from a2a.dialects.params import base64_text, camel, file_bytes, moment, stamp
+from a2a.dialects.params import camel_names, read_base64, read_time, write_base64, write_time
 from a2a.documents import EventDocument, EventKind, TaskDocument, quote
 from a2a.errors import InvalidParams
 from a2a.events import ArtifactAdded, Event, MessageAdded, StatusChanged, TaskCreated, status_of
-from a2a.mistakes import no_json
+from a2a.mistakes import not_json
 from a2a.states import TaskState
 from a2a.types import Artifact, Json, Message, Part, Role, Status, Task
 
@@ -54,7 +54,7 @@ def encode_part(part: Part) -> Json:
     if part.text is not None:
         out["text"] = part.text
     elif part.raw is not None:
-        out["raw"] = base64_text(part.raw)
+        out["raw"] = write_base64(part.raw)
     elif part.url is not None:
         out["url"] = part.url
     else:
@@ -70,7 +70,7 @@ def encode_part(part: Part) -> Json:
 
 def decode_part(wire: Json, path: str = "part") -> Part:
     """A part whose members have the right types. Raises InvalidParams unless it has exactly one content."""
-    wire = camel(wire)
+    wire = camel_names(wire)
     # In `data` null is a value; elsewhere it means unset (docs/protocol.md#json).
     contents = [name for name in _CONTENTS if name in wire and (wire[name] is not None or name == "data")]
     if len(contents) != 1:
@@ -79,7 +79,7 @@ def decode_part(wire: Json, path: str = "part") -> Part:
     raw = wire.get("raw")
     return Part(
         text=wire.get("text"),
-        raw=None if raw is None else file_bytes(raw, f"{path}.raw"),
+        raw=None if raw is None else read_base64(raw, f"{path}.raw"),
         url=wire.get("url"),
         data=wire["data"] if contents == ["data"] else UNSET,
         filename=wire.get("filename"),
@@ -94,7 +94,7 @@ def encode_message(message: Message) -> Json:
 
 def decode_message(wire: Json, path: str = "message") -> Message:
     """A message whose members have the right types. Raises InvalidParams."""
-    return message_of(camel(wire), path, _ROLES_BACK, decode_part)
+    return message_of(camel_names(wire), path, _ROLES_BACK, decode_part)
 
 
 def encode_artifact(artifact: Artifact) -> Json:
@@ -113,14 +113,14 @@ def decode_artifact(wire: Json) -> Artifact:
 
 
 def encode_status(status: Status) -> Json:
-    out: Json = {"state": STATES[status.state], "timestamp": stamp(status.timestamp)}
+    out: Json = {"state": STATES[status.state], "timestamp": write_time(status.timestamp)}
     if status.message is not None:
         out["message"] = encode_message(status.message)
     return out
 
 
 def decode_status(wire: Json) -> Status:
-    state, time = decode_state(wire["state"], "status.state"), moment(wire["timestamp"], "status.timestamp")
+    state, time = decode_state(wire["state"], "status.state"), read_time(wire["timestamp"], "status.timestamp")
     message = wire.get("message")
     if state is None or time is None:
         raise InvalidParams(("status", "must have a state and a timestamp"))
@@ -184,12 +184,12 @@ def event_document(event: Event, *, task_id: str, context_id: str, seq: int) -> 
     )
 
 
-def encodable(event: Event) -> None:
+def check_encodable(event: Event) -> None:
     """Raises WrongValue for content that JSON cannot hold: at the yield that gave it, not when it is written."""
     try:
         _encode_event(event)
     except TypeError as error:
-        raise no_json(error) from None
+        raise not_json(error) from None
 
 
 def _encode_event(event: Event) -> tuple[EventKind, str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from a2a.dialects.json.json_0_x import STATES
-from a2a.dialects.params import camel, numeral
+from a2a.dialects.params import camel_names, read_number
 from a2a.errors import Error, InvalidParams
 from a2a.states import TaskState
 from a2a.types import Json
@@ -55,7 +55,7 @@ def kind_state(name: str) -> str:
 
 
 def _kind_message(message: Json) -> Json:
-    message = dict(camel(message))
+    message = dict(camel_names(message))
     # A member `parts` is of another JSON: it says nothing here.
     message.pop("parts", None)
     if "content" in message:
@@ -76,7 +76,7 @@ def _kind_message(message: Json) -> Json:
 def _kind_part(part: Json, path: str) -> Json:
     part = dict(part)
     if isinstance(file := part.get("file"), dict):
-        part["file"] = {_FILES_BACK.get(name, name): value for name, value in camel(file).items()}
+        part["file"] = {_FILES_BACK.get(name, name): value for name, value in camel_names(file).items()}
     if isinstance(data := part.get("data"), dict):
         if data and "data" not in data:
             raise InvalidParams((f"{path}.data.data", "is required"))
@@ -87,11 +87,11 @@ def _kind_part(part: Json, path: str) -> Json:
 def _kind_configuration(configuration: Json) -> Json:
     """ProtoJSON leaves defaults out: a missing `blocking` is false, and a missing history length is 0
     (docs/protocol.md#history-length)."""
-    configuration = {"blocking": False} | camel(configuration)
+    configuration = {"blocking": False} | camel_names(configuration)
     if "pushNotification" in configuration:
         configuration["pushNotificationConfig"] = with_schemes(configuration.pop("pushNotification"))
     length = configuration.get("historyLength")
-    if isinstance(length, str) and (number := numeral(length)) is not None:
+    if isinstance(length, str) and (number := read_number(length)) is not None:
         configuration["historyLength"] = length = number
     if length == 0 and not isinstance(length, bool):
         del configuration["historyLength"]
