@@ -59,6 +59,9 @@ class Languages:
         # Several endpoints may have languages of one name. The first one counts, so it must come last here.
         self.by_name: dict[str, Language] = {language.name: language for language in reversed(languages)}
         """The languages by the names that exchanges and webhooks store."""
+        enveloped = [endpoint for endpoint in self.endpoints.values() if not endpoint.routes]
+        self.pinnable = tuple({language.name: None for endpoint in enveloped for language in endpoint.languages})
+        """The names that a key can be pinned to. Where verb and path name the method, they choose the language too."""
         own_pushes = [language for language in languages if language in dialects or not language.pushes_as]
         self.pushing = {language.name: language for language in own_pushes if language.push}
         """The languages of deliveries, by name."""

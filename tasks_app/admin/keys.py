@@ -47,7 +47,16 @@ class PrincipalAdmin(DatedTable[Principal]):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(DatedTable[ApiKey]):
-    list_display = ("show_created_at", "name", "show_revoked_at", "show_expires_at", "prefix", "principal", "scopes")
+    list_display = (
+        "show_created_at",
+        "name",
+        "show_revoked_at",
+        "show_expires_at",
+        "prefix",
+        "principal",
+        "scopes",
+        "language",
+    )
     list_display_links = ("name",)
     fields = list_display
     list_select_related = ("principal",)

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 from msgspec import Struct
 
+from a2a import languages
 from a2a.callers import Caller as AgentsCaller
 from a2a.errors import MissingScope, TaskNotFound
 from tasks_app import clock
@@ -35,6 +36,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     scopes: frozenset[str]
     key_id: int | None = None
     """The key of the call; None for an operator who acts for the principal."""
+    language: str | None = None
+    """The language that the key is pinned to."""
 
 
 def for_agents(caller: Caller) -> AgentsCaller:
@@ -124,7 +127,14 @@ def _caller(key: ApiKey) -> Caller:
         name=key.principal.name,
         scopes=frozenset(key.scopes.split()),
         key_id=key.pk,
+        language=key.language,
     )
+
+
+def check_language(name: str | None) -> None:
+    """Check that a key can be pinned to the language. Raises ValueError."""
+    if name is not None and name not in languages.ALL.pinnable:
+        raise ValueError(f"no key can be pinned to {name!r}; the languages are {', '.join(languages.ALL.pinnable)}")
 
 
 def new_key(
@@ -135,9 +145,14 @@ def new_key(
     key: str = "",
     scopes: str = "*",
     expires_at: datetime | None = None,
+    language: str | None = None,
 ) -> str:
-    """Make a key for the principal, and return it: it cannot be read again. A new principal is made as well."""
+    """Make a key for the principal, and return it: it cannot be read again. A new principal is made as well.
+
+    Raises ValueError for a tenant that no path could name, and for an unknown language.
+    """
     check_tenant_name(tenant)
+    check_language(language)
     key = key or PREFIX + secrets.token_urlsafe(32)
     home, _ = Tenant.objects.get_or_create(name=tenant)
     owner, _ = Principal.objects.get_or_create(tenant=home, name=principal)
@@ -154,6 +169,7 @@ def new_key(
             # At most a quarter of the key: a person may have chosen a short one, and eight characters would reveal it.
             "prefix": key[: min(8, len(key) // 4)],
             "scopes": scopes,
+            "language": language,
             "expires_at": expires_at,
             "revoked_at": None,
         },

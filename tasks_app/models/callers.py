@@ -37,6 +37,12 @@ class ApiKey(models.Model):
     prefix = models.CharField(max_length=16, help_text="The beginning of the key, for people to recognise it.")
     digest = models.CharField(max_length=64, unique=True, editable=False)
     scopes = models.CharField(max_length=255, default="*", help_text="Separated by spaces; * is all.")
+    language = models.CharField(
+        max_length=32,
+        null=True,
+        blank=True,
+        help_text="The language of calls that name no version, if it has their method; null: the method decides.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)

@@ -13,6 +13,7 @@ from a2a.choice import CallError
 from a2a.envelopes import AnyMember, BadMember, Envelope
 from a2a.envelopes.body import nul_in
 from a2a.errors import Error, InvalidRequest, ParseError
+from a2a.language import Language, Method
 from a2a.requests import ListTasks
 from tasks_app.ids import uuid7
 from tasks_app.off_loop import LARGE, off_loop
@@ -23,6 +24,8 @@ BATCH_BYTES = 4_000_000
 """Members whose turn comes after so much has been answered are refused, undone."""
 AT_ONCE = 16
 """Members of a batch that are worked on at the same time."""
+Choice = tuple[Language, Method] | CallError
+"""The language of a member and its method, or why there is none."""
 
 
 class Batch:
@@ -61,14 +64,16 @@ class Batch:
 
         async def one(member: AnyMember) -> Reply:
             nonlocal size
+            choice = _choose(call, member)
             # Lists come one after another: what they have in flight is as large as a page each.
-            async with slots, lists if _is_list(call, member) else nullcontext():
+            async with slots, lists if _is_list(choice) else nullcontext():
                 if size > BATCH_BYTES:
                     error = InvalidRequest(
                         detail=f"the answers of a batch may have {BATCH_BYTES} bytes in all; send the rest anew"
                     )
                     member = BadMember(id=member.id, error=error, source=member.source)
-                reply = await _reply(call, member, orjson.dumps(member.source))
+                    choice = CallError(error)
+                reply = await _reply(call, member, orjson.dumps(member.source), choice)
                 self.echoes.append(reply.headers)
                 if reply.late:
                     del member  # A wait may be long, and the message large.
@@ -110,7 +115,7 @@ async def _parsed(envelope: Envelope, body: bytes) -> AnyMember | list[AnyMember
     return await off_loop(envelope.parse, body) if len(body) > LARGE else envelope.parse(body)
 
 
-async def _reply(call: Call, member: AnyMember, body: bytes) -> Reply:
+async def _reply(call: Call, member: AnyMember, body: bytes, choice: Choice | None = None) -> Reply:
     """Handle one member. Never raises."""
     exchange = call.open(member.id, body)
 
@@ -118,7 +123,10 @@ async def _reply(call: Call, member: AnyMember, body: bytes) -> Reply:
         if isinstance(member, BadMember):
             raise CallError(member.error)
         exchange.row.method = member.method[:64]
-        language, method = call.endpoint.choose(member, call.version)
+        chosen = _choose(call, member) if choice is None else choice
+        if isinstance(chosen, CallError):
+            raise chosen
+        language, method = chosen
         if member.nul and (error := nul_in(member.params)):
             raise CallError(error, language)
         return language, method, member.params
@@ -134,13 +142,17 @@ async def _unreadable(call: Call, body: bytes, error: Error, rpc_id: Any = None)
     return await unreadable(call, exchange, call.wrap(rpc_id), error)
 
 
-def _is_list(call: Call, member: AnyMember) -> bool:
+def _choose(call: Call, member: AnyMember) -> Choice:
     if isinstance(member, BadMember):
-        return False
+        return CallError(member.error)
     try:
-        return call.endpoint.choose(member, call.version)[1].request is ListTasks
-    except CallError:
-        return False
+        return call.endpoint.choose(member, call.version, call.caller.language)
+    except CallError as refused:
+        return refused
+
+
+def _is_list(choice: Choice) -> bool:
+    return not isinstance(choice, CallError) and choice[1].request is ListTasks
 
 
 def _array(payloads: list[bytes]) -> bytes:

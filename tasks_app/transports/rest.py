@@ -106,7 +106,7 @@ def _understood(
     """Raises CallError, in the language of the body."""
     member = Member(id=None, method=place.route.method, params=parsed, source=parsed)
     try:
-        language, method = call.endpoint.choose(member, call.version)
+        language, method = call.endpoint.choose(member, call.version, call.caller.language)
     except CallError as refused:
         if refused.language:
             exchange.row.dialect = refused.language.name
@@ -114,6 +114,8 @@ def _understood(
         raise
     exchange.row.dialect = language.name
     try:
+        # Only the scope: without it a caller must not learn what is wrong with the params. handle() does the rest of
+        # authorize() behind them, so that a capability that is switched off is told in the words of the language.
         check_scope(call.caller, OPERATIONS[method.request].scope)
         params = params_of(place, given, _query_of(request), parsed)
         if params is not parsed:

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db import transaction
 
+from a2a import languages
 from tasks_app import clock
 from tasks_app.callers import access
 from tasks_app.callers.paths import check_tenant_name
@@ -33,6 +34,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help=f"scopes separated by spaces: {' '.join(access.SCOPES)} and the agents' own; * (all) by default",
     )
     create.add_argument("--days", type=float, help="days until the key expires; it never expires by default")
+    create.add_argument(
+        "--language",
+        metavar="NAME",
+        help="the language of calls that name no version, if it has their method: "
+        f"{', '.join(languages.ALL.pinnable)}; by default the method decides",
+    )
     add_operator(create)
     add_limit(verbs.add_parser("list", help="list the newest keys"))
     revoke = verbs.add_parser("revoke", help="revoke a key at once")
@@ -50,6 +57,7 @@ def _create(printer: Printer, options: dict[str, Any]) -> None:
         )
     try:
         check_tenant_name(options["tenant"])
+        access.check_language(options["language"])
     except ValueError as error:
         raise CommandError(f"{error}.") from None
     with transaction.atomic():  # no key is created without its act
@@ -58,10 +66,11 @@ def _create(printer: Printer, options: dict[str, Any]) -> None:
             tenant=options["tenant"],
             name=options["name"] or "",
             scopes=options["scopes"],
+            language=options["language"],
             expires_at=None if days is None else clock.now() + timedelta(days=days),
         )
         row = ApiKey.objects.select_related("principal__tenant").get(digest=access.digests(key)[0])
-        after = {"scopes": row.scopes, "expires_at": row.expires_at}
+        after = {"scopes": row.scopes, "expires_at": row.expires_at, "language": row.language}
         record_acts(read_operator(options), "make", Change(row, {}, after))
     printer.print_line(_describe(row) | {"key": key})
 
@@ -90,6 +99,7 @@ def _describe(key: ApiKey) -> dict[str, Any]:
         "principal": key.principal.name,
         "tenant": key.principal.tenant.name,
         "scopes": key.scopes,
+        "language": key.language,
         "created_at": key.created_at,
         "expires_at": key.expires_at,
         "revoked_at": key.revoked_at,
