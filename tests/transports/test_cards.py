@@ -427,7 +427,7 @@ def test_what_is_wrong_with_the_call_has_a_status(server: Server) -> None:
 @pytest.mark.usefixtures("service")
 @pytest.mark.storage
 def test_it_is_recorded_like_any_call(owner: Person) -> None:
-    from tests.transports.test_exchanges import recorded
+    from tests.support.exchanges import recorded
 
     headers = {"Authorization": f"Bearer {owner.key}"}
     body = got(StockDoor(), EXTENDED, **headers)[2]

@@ -30,8 +30,8 @@ from tasks_app.urls import endpoint_urls
 from tasks_app.urls import urlpatterns as doors
 from tests.conftest import Person
 from tests.support.chapters import CHAPTERS, Chapter
+from tests.support.exchanges import recorded
 from tests.support.story import Door, NewSpeaker, StockDoor, cast
-from tests.transports.test_exchanges import recorded
 from tests.transports.test_toy_door import QueueDoor, told
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]

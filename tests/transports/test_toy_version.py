@@ -16,9 +16,9 @@ from tasks_app.exchanges.responses import response_text
 from tests.conftest import Person
 from tests.support.cached_cards import forget_cards
 from tests.support.chapters import CHAPTERS, Chapter
+from tests.support.exchanges import recorded
 from tests.support.rest_story import RestSpeaker
 from tests.support.story import Json, NewSpeaker, Speaker, StockDoor, cast
-from tests.transports.test_exchanges import recorded
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 

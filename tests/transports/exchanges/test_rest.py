@@ -14,7 +14,7 @@ from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.responses import response_text
 from tasks_app.models import Event, Exchange, Task
 from tests.conftest import Person, person, until
-from tests.transports.test_exchanges import recorded
+from tests.support.exchanges import recorded
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 

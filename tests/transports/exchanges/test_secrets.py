@@ -1,0 +1,148 @@
+"""Secrets are redacted before an exchange is stored."""
+
+import json
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tasks_app.exchanges.redaction import MASK, TEXT_BYTES, redacted
+from tasks_app.exchanges.responses import response_text
+from tests.conftest import Person
+from tests.support.exchanges import recorded
+from tests.transports.exchanges.calls import Post, call, new, task_id
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        {"token": "hunter2"},
+        {"Password": 'hun"ter2 hunter2'},
+        {"api_key": ["hunter2", "x"]},
+        {"credentials": "hunter2"},
+        {"deep": [{"secret": "hunter2"}]},
+        {"token": {"a": {"b": 1}, "c": "hunter2"}},
+        {"note": "eyJhbGciOiJI.eyJzdWIiOiIx.hunter2-x"},
+        {"note": "tdk_hunter2hunter2hunter2"},
+        {"access_token": None, "client_secret": "hunter2"},
+        {"secret": ["]", "hunter2"]},
+        {"authorization": "Bearer hunter2"},
+    ],
+    ids=str,
+)
+def test_secrets_are_redacted_and_the_answer_is_still_shown(post: Post, secret: dict[str, Any]) -> None:
+    wire = new(agent="form-coroutine", rpc_id="mine")
+    wire["params"]["message"]["metadata"] = secret
+    _, content = post(wire)
+    assert task_id(content)
+    (exchange,) = recorded(1)
+    assert "hunter2" not in exchange.body.request
+    json.loads(exchange.body.request)
+    assert json.loads(response_text(exchange))["id"] == "mine"
+
+
+def test_a_secret_that_is_masked_in_the_request_is_masked_in_the_answer(post: Post) -> None:
+    for method, agent in (("SendMessage", "form-coroutine"), ("SendStreamingMessage", "form-generator")):
+        wire = new(agent=agent, method=method)
+        wire["params"]["message"]["parts"] += [
+            {"text": "key tdk_hunter2hunter2hunter2"},
+            {"data": {"password": "hunter2"}},
+        ]
+        post(wire)
+    for exchange in recorded(2):
+        assert "hunter2" not in exchange.body.request + response_text(exchange)
+        assert "[redacted]" in response_text(exchange)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"metadata":{"password":"hunter2"},"metadata":{}}',
+        '{"token":"hunter2","token":null}',
+        '{"credentials"\n:\n"hunter2",}',
+        '{"note":"https://me:hunter2@example.org/"}',
+        '{"note":"https://me:p@hunter2@example.org/"}',
+        '{"note":"https:\\/\\/hunter2@example.org"}',
+        '{"url":"https://example.org/?X-Amz-Signature=hunter2"}',
+        '{"url":"https://example.org/hook?a=1&access_token=hunter2#x"}',
+        '{"url":"https://example.org/?sig=hunter2"}',
+        '{"url":"https://example.org/?next=/there?my-token=hunter2?x&b=2"}',
+    ],
+)
+def test_no_way_of_writing_keeps_a_secret(body: str) -> None:
+    assert "hunter2" not in redacted(body.encode())
+
+
+def test_a_body_that_is_too_deep_to_be_written_again_is_refused_and_recorded(post: Post) -> None:
+    for depth in (300, 500, 900):
+        _, content = post(b'{"token":"hunter2","deep":' + b"[" * depth + b"]" * depth + b"}")
+        assert json.loads(content)["error"]["code"] == -32600
+    for exchange in recorded(3):
+        assert exchange.outcome == "refused"
+        assert exchange.body.request.startswith('{"token": [redacted]')
+
+
+def test_what_is_no_secret_stays() -> None:
+    for body in (
+        '{"text":"mail me@example.org","n":123456789012345678901234567890,"x":1.10}',
+        '{"url":"https://example.org/a@b?design=1&page=2"}',
+    ):
+        assert redacted(body.encode()) == body
+
+
+@pytest.fixture
+def impatient() -> Iterator[None]:
+    """Stops a test that would not end: nothing else interrupts a regular expression."""
+
+    def stop(*_: Any) -> None:
+        raise AssertionError("not within 30 s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(30)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("text", ["eyJ" * 300_000, "{token " + "a_" * 400_000, "tdk_" * 200_000, "passwd" * 100_000])
+def test_a_hostile_text_is_cleaned_in_one_pass(text: str) -> None:
+    # With a search that goes back at each letter these took minutes.
+    clean = MASK if text.startswith("tdk_") else text
+    assert redacted(text.encode()) == clean[:TEXT_BYTES]
+    whole = json.loads(redacted(json.dumps({"token": 1, "text": text}).encode()))
+    assert whole == {"token": MASK, "text": clean}
+
+
+def test_a_webhook_is_recorded_without_its_secrets(post: Post, owner: Person, settings: Any) -> None:
+    settings.A2A_OUTBOUND_LOOPBACK = True
+    _, made = post(new(agent="asks"))
+    config = {
+        "taskId": task_id(made),
+        "id": "mine",
+        "url": "http://127.0.0.1:65001/",
+        "token": "canary-token",
+        "authentication": {"scheme": "Bearer", "credentials": "canary-credentials"},
+    }
+    _, content = post(call("CreateTaskPushNotificationConfig", config))
+    assert b"canary-token" in content
+    inline = {"taskPushNotificationConfig": {**config, "taskId": ""}}
+    post(new(configuration=inline))
+    for method in ("GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig"):
+        post(call(method, {"taskId": task_id(made), "id": "mine"}))
+    found = recorded(5)
+    assert [row.task_id for row in found[:2]] == [task_id(made)] * 2
+    for row in found:
+        assert "canary" not in row.body.request + row.body.response + response_text(row)
+    assert json.loads(response_text(found[1]))["result"]["id"] == "mine"
+    assert json.loads(response_text(found[4]))["result"] == {}
+
+
+def test_a_page_token_is_no_secret_that_is_looked_for() -> None:
+    body = b'{ "nextPageToken": "eyx", "next": {"page_token": 1} }'
+    assert redacted(b'{ "nextPageToken": "x" }') == '{ "nextPageToken": "x" }', "it was parsed"
+    assert MASK not in redacted(body)
+    assert MASK in redacted(b'{"nextPageToken": "x", "token": "y"}')
