@@ -52,9 +52,11 @@ class Bridge:
     async def ask(
         self, item: Work[R], patience: float | None = None, left: Callable[[], Awaitable[None]] | None = None
     ) -> R:
-        """Return the result of the item, without blocking the loop. Raises what doing it raised; Held when another
-        transaction holds what it needs for longer than the patience; Busy when there is no room, or no result in time;
-        Left when `left` ends before. Work of our own has its own patience: it is asked for whatever waits, and as long.
+        """Return the result of the item, without blocking the loop.
+
+        Raises the item's own errors. Raises LockRefused when another transaction keeps a row locked for longer than the
+        patience, Busy when the lane is full or no result comes in time, and Left when `left` ends before. A
+        patience is given for work of our own: a full lane takes it in, and its result is awaited for at least as long.
         """
         loop, now = asyncio.get_running_loop(), time.monotonic()
         waits = self.waits.get(loop) or self._waits_of(loop)
@@ -176,7 +178,7 @@ def _ends(item: Work[R], now: float, patience: float | None) -> float:
 
 
 def _pause(result: NotDone, waits: Iterator[float]) -> float:
-    """Return the seconds until an item that was not done is asked for again. Raises Held."""
+    """Return the seconds until an item that was not done is asked for again. Raises LockRefused."""
     return next(waits) if result is LOCKED else 0.0
 
 

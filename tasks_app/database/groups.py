@@ -15,7 +15,7 @@ from django.db import (
 )
 
 from tasks_app.database.errors import error_for_callers
-from tasks_app.database.locks import refused
+from tasks_app.database.locks import is_lock_refusal
 from tasks_app.database.sessions import overloaded, spent, too_slow
 from tasks_app.database.work import LOCKED, ItemRefused, Work
 
@@ -42,7 +42,7 @@ def _failed(kind: type[Work[Any]], items: Sequence[Any], error: Exception, again
     When a group is refused for its data, or its size, the halves are tried, so that what is wrong with one item is that
     item's error alone.
     """
-    if refused(error):
+    if is_lock_refusal(error):
         return [LOCKED] * len(items)
     if isinstance(error, DataError | IntegrityError | ItemRefused) or overloaded(error):
         if len(items) > 1:

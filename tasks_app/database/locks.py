@@ -13,7 +13,7 @@ SHORTEST, LONGEST = 0.005, 0.25
 _LOCK_NOT_AVAILABLE = "55P03"
 
 
-class Held(OperationalError):
+class LockRefused(OperationalError):
     """A lock on rows of these tasks was refused; or, at the end, was refused for longer than one may ask again."""
 
     def __init__(self, sentence: str, tasks: Iterable[str] = ()) -> None:
@@ -21,16 +21,16 @@ class Held(OperationalError):
         self.tasks = frozenset(tasks)
 
 
-def refused(error: BaseException) -> bool:
+def is_lock_refusal(error: BaseException) -> bool:
     """Tell whether the database did not wait (nowait), or no longer (lock_timeout), for a lock: the transaction is
     undone."""
-    return isinstance(error, Held) or getattr(error.__cause__, "sqlstate", None) == _LOCK_NOT_AVAILABLE
+    return isinstance(error, LockRefused) or getattr(error.__cause__, "sqlstate", None) == _LOCK_NOT_AVAILABLE
 
 
 def pauses(seconds: float) -> Iterator[float]:
-    """Yield how long to wait before each further ask. Raises Held when the time is up."""
+    """Yield how long to wait before each further ask. Raises LockRefused when the time is up."""
     ends, pause = time.monotonic() + seconds, SHORTEST
     while (left := ends - time.monotonic()) > 0:
         yield min(pause, left)
         pause = min(pause * 2, LONGEST)
-    raise Held(f"another transaction has held what this needs for {seconds:g} s")
+    raise LockRefused(f"another transaction has held what this needs for {seconds:g} s")

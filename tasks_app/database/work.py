@@ -11,7 +11,7 @@ from django.db import DatabaseError, InterfaceError
 from msgspec import Struct
 
 from tasks_app.database.errors import error_for_callers
-from tasks_app.database.locks import refused
+from tasks_app.database.locks import is_lock_refusal
 
 log = logging.getLogger(__name__)
 R = TypeVar("R")
@@ -100,7 +100,7 @@ def _result(function: Callable[[], R], kind: type[Do[Any]]) -> GroupResult[R]:
     try:
         return function()
     except Exception as error:  # noqa: BLE001  # it is the answer to whoever asked for this one
-        if refused(error):
+        if is_lock_refusal(error):
             return LOCKED
         if isinstance(error, DatabaseError | InterfaceError):
             log.warning("a %s failed: %s", kind.__name__, error)

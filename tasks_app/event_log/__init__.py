@@ -6,9 +6,17 @@ Nothing else in the service updates a task, and nothing here knows who waits: af
 from tasks_app.event_log.append import Append, append_many, change
 from tasks_app.event_log.as_of import LONG, Long, ReadAsOf, read_as_of, read_as_of_many, recent
 from tasks_app.event_log.bodies import MakeBody, NoBody, body_of, make_bodies
-from tasks_app.event_log.changes import PUSHING, UNHEARD, Appended, Pushing, Unheard, last_status, sources
+from tasks_app.event_log.changes import (
+    HAS_WEBHOOKS,
+    NEWER_MESSAGE,
+    Appended,
+    HasWebhooks,
+    NewerMessage,
+    last_status,
+    sources,
+)
 from tasks_app.event_log.claim import Claim, Renew, claim, leased, release_all, renew
-from tasks_app.event_log.create import Create, FindKey, Known, create_many, find_key_many
+from tasks_app.event_log.create import Create, FindKey, KeyTarget, create_many, find_key_many
 from tasks_app.event_log.exchanges import record
 from tasks_app.event_log.news import notify
 from tasks_app.event_log.outbox import GROWTH, deliveries
@@ -45,25 +53,26 @@ from tasks_app.event_log.snapshots import Refresh
 
 __all__ = [
     "GROWTH",
+    "HAS_WEBHOOKS",
     "LONG",
     "MOST",
+    "NEWER_MESSAGE",
     "PAGE",
-    "PUSHING",
     "SEALED_AT_ONCE",
-    "UNHEARD",
     "Append",
     "Appended",
     "Claim",
     "Create",
     "FindKey",
     "Full",
+    "HasWebhooks",
     "Head",
-    "Known",
+    "KeyTarget",
     "LastEvents",
     "Long",
     "MakeBody",
+    "NewerMessage",
     "NoBody",
-    "Pushing",
     "ReadAsOf",
     "ReadEvents",
     "ReadHead",
@@ -74,7 +83,6 @@ __all__ = [
     "Renew",
     "TaskRead",
     "UnderWay",
-    "Unheard",
     "Want",
     "append_many",
     "body_of",

@@ -1,7 +1,8 @@
 """The only change of a task that exists: under its fence, its state and its sequence, in groups.
 
-One item is one conditional update: visible, with that fence, in a state from which the events may follow. It gives the
-next sequence numbers, and the events, the run and the exchange are inserted with it or not at all.
+One item is one conditional update: the caller may see the task, the fence is right, and the events may follow its
+state. The update gives the next sequence numbers. The events, the run and the exchange are inserted with it or not at
+all.
 """
 
 from collections.abc import Sequence
@@ -12,18 +13,18 @@ from a2a.dialects.json.json_1_0 import dumps, encode_status, event_document
 from a2a.events import Event
 from a2a.states import QUIET, TaskState
 from tasks_app.database.bridge import bridge
-from tasks_app.database.locks import Held
+from tasks_app.database.locks import LockRefused
 from tasks_app.database.rows import EventRow, on_postgres
 from tasks_app.database.work import LOCKED, GroupResult, Work
 from tasks_app.event_log import append_postgres, append_sqlite
-from tasks_app.event_log.changes import Appended, Change, Outcome, Unheard, last_status, sources
+from tasks_app.event_log.changes import Appended, Change, NewerMessage, Outcome, last_status, sources
 from tasks_app.event_log.exchanges import drop_exchange
 from tasks_app.event_log.news import notify
 from tasks_app.event_log.snapshots import Refresh
 from tasks_app.hints import Reached, hints
 
 
-class Append(Work[Appended | Unheard | None], Change, kw_only=True):
+class Append(Work[Appended | NewerMessage | None], Change, kw_only=True):
     """A change as a work item."""
 
     lane = "write"
@@ -33,11 +34,13 @@ class Append(Work[Appended | Unheard | None], Change, kw_only=True):
         return append_many(items)
 
     @classmethod
-    def after_commit(cls, items: Sequence[Self], results: Sequence[GroupResult[Appended | Unheard | None]]) -> None:
-        """Notify followers and dispatchers; have stale snapshots refreshed."""
-        done = [(item, result) for item, result in zip(items, results, strict=True) if isinstance(result, Appended)]
-        notify([Reached(item.task_id, result.seq, item.state, item.messages > 0) for item, result in done])
-        for item, result in done:
+    def after_commit(
+        cls, items: Sequence[Self], results: Sequence[GroupResult[Appended | NewerMessage | None]]
+    ) -> None:
+        """Notify followers and dispatchers, and have stale snapshots refreshed."""
+        pairs = [(item, result) for item, result in zip(items, results, strict=True) if isinstance(result, Appended)]
+        notify([Reached(item.task_id, result.seq, item.state, item.messages > 0) for item, result in pairs])
+        for item, result in pairs:
             if item.delay is not None:
                 hints.offer_in(item.delay)
             if result.stale:
@@ -47,51 +50,71 @@ class Append(Work[Appended | Unheard | None], Change, kw_only=True):
         return self.task_id
 
     def lighten(self) -> bool:
-        """Go without the exchange: a change is not undone because its record is refused. The recorder tries again."""
+        """Drop the exchange: a refused record must not undo the change. The recorder stores the record again."""
         return drop_exchange(self)
 
 
 def change(
-    task_id: str, context_id: str, events: Sequence[Event], *, now: datetime, actor: str, fence: int | None = None,
+    task_id: str,
+    context_id: str,
+    events: Sequence[Event],
+    *,
+    now: datetime,
+    actor: str,
+    fence: int | None = None,
     **more: Any,
-) -> Append:  # fmt: skip
-    """An item that adds these events; further arguments are those of Append."""
-    rows = []
-    for place, event in enumerate(events, 1):
-        stored = event_document(event, task_id=task_id, context_id=context_id, seq=place)
-        rows.append(
-            EventRow(
-                task_id=task_id, seq=place, kind=stored.kind, payload=stored.payload, state=stored.state, actor=actor,
-                created_at=now, fence=fence or 0,
-            )
-        )  # fmt: skip
+) -> Append:
+    """Return an item that adds these events. Further arguments are fields of Append."""
     status = last_status(events)
     return Append(
-        task_id=task_id, events=rows, fence=fence,
+        task_id=task_id,
+        events=[
+            _event_row(event, task_id, context_id, place, now=now, actor=actor, fence=fence or 0)
+            for place, event in enumerate(events, 1)
+        ],
+        fence=fence,
         # A run that lost its lease must not write between the loss and the next claim.
         sources=sources(events) if fence is None else [TaskState.WORKING.value],
-        state=status.state.value if status else None, status=dumps(encode_status(status)) if status else None,
+        state=status.state.value if status else None,
+        status=dumps(encode_status(status)) if status else None,
         status_at=status.timestamp if status else None,
-        frees=status is not None and (status.state in QUIET or status.state is TaskState.SUBMITTED), **more,
-    )  # fmt: skip
+        ends_lease=status is not None and (status.state in QUIET or status.state is TaskState.SUBMITTED),
+        **more,
+    )
+
+
+def _event_row(
+    event: Event, task_id: str, context_id: str, place: int, *, now: datetime, actor: str, fence: int
+) -> EventRow:
+    document = event_document(event, task_id=task_id, context_id=context_id, seq=place)
+    return EventRow(
+        task_id=task_id,
+        seq=place,
+        kind=document.kind,
+        payload=document.payload,
+        state=document.state,
+        actor=actor,
+        created_at=now,
+        fence=fence,
+    )
 
 
 def append_many(items: Sequence[Append]) -> list[Outcome]:
-    """Appends each item; None where its conditions do not hold, Locked where somebody else holds a row that it needs.
-    No task may be twice in a group.
+    """Append each item whose conditions hold. The outcome is None where they do not, and LOCKED where another
+    transaction has locked a row that the item needs. No task may be twice in a group.
 
     On PostgreSQL a group is one statement, and a transaction only if it has deliveries to write.
     """
     if not on_postgres():
         return append_sqlite.append_group(items)
-    if not any(item.pushing for item in items):
+    if not any(item.with_deliveries for item in items):
         return append_postgres.append_group(items)
-    held: frozenset[str] = frozenset()
+    locked: frozenset[str] = frozenset()
     while True:
-        free = [item for item in items if item.task_id not in held]
+        free = [item for item in items if item.task_id not in locked]
         try:
-            results = iter(append_postgres.append_pushing(free) if free else ())
-        except Held as error:
-            held |= error.tasks
+            results = iter(append_postgres.append_with_deliveries(free) if free else ())
+        except LockRefused as error:
+            locked |= error.tasks
         else:
-            return [LOCKED if item.task_id in held else next(results) for item in items]
+            return [LOCKED if item.task_id in locked else next(results) for item in items]

@@ -10,13 +10,13 @@ from tasks_app import clock
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import EVENTS, VISIBLE, sqlite_time
 from tasks_app.event_log.changes import (
-    UNHEARD,
+    NEWER_MESSAGE,
     Appended,
     Change,
+    NewerMessage,
     Outcome,
-    Unheard,
     further_rows,
-    numbered,
+    number_events,
     register_with,
 )
 from tasks_app.event_log.outbox import write_deliveries
@@ -24,6 +24,7 @@ from tasks_app.event_log.snapshots import stale, write_snapshot
 from tasks_app.models import Task
 
 _TASK = Task._meta.db_table
+# The groups of values are those of _values().
 _UPDATE = f"""
 update {_TASK} as t set last_seq = last_seq + %s, state = coalesce(%s, state), status = coalesce(%s, status),
     status_at = coalesce(%s, status_at), tries = tries + %s, wants = coalesce(%s, wants),
@@ -41,33 +42,21 @@ returning last_seq, snapshot_seq, pushes, size
 
 
 def append_group(items: Sequence[Change]) -> list[Outcome]:
+    """Append each item whose conditions hold."""
     with transaction.atomic(), prepared() as cursor:
         return [_append_one(cursor, item) for item in items]
 
 
-def _append_one(cursor: CursorWrapper, item: Change) -> Appended | Unheard | None:
-    at = item.status_at and sqlite_time(item.status_at)
-    before = item.lease_before and sqlite_time(item.lease_before)
-    due = None if item.delay is None else sqlite_time(clock.now() + timedelta(seconds=item.delay))
-    cursor.execute(
-        _UPDATE.format(marks=", ".join(["%s"] * len(item.sources))),
-        (
-            len(item.events), item.state, item.status, at, item.attempts, item.wants, item.size, item.messages,
-            item.frees, item.frees, item.frees,
-            item.frees, due, item.after, len(item.events), item.last_message,
-            item.task_id, item.fence, item.fence, item.after, item.after, item.sight, item.sight,
-            item.heard, item.heard, before, before,
-            item.most_size, item.size, item.most_size, item.messages, item.most_messages, *item.sources,
-        ),
-    )  # fmt: skip
-    found = cursor.fetchone()
-    if found is None:
-        return _refused(cursor, item)
-    seq, snapshot_seq, pushes, size = found
+def _append_one(cursor: CursorWrapper, item: Change) -> Appended | NewerMessage | None:
+    cursor.execute(_UPDATE.format(marks=", ".join(["%s"] * len(item.sources))), _values(item))
+    row = cursor.fetchone()
+    if row is None:
+        return _explain_refusal(cursor, item)
+    seq, snapshot_seq, pushes, size = row
     if item.snapshot is not None and item.snapshot.seq == seq:
         write_snapshot(cursor, item.snapshot)
         snapshot_seq = seq
-    events = numbered(item, seq)
+    events = number_events(item, seq)
     EVENTS.write(cursor, events)
     for table, rows in further_rows([item]):
         table.write(cursor, rows)
@@ -78,8 +67,25 @@ def _append_one(cursor: CursorWrapper, item: Change) -> Appended | Unheard | Non
     return Appended(seq, stale(seq, snapshot_seq, item.state, size))
 
 
-def _refused(cursor: CursorWrapper, item: Change) -> Unheard | None:
-    if item.heard is None:
+def _values(item: Change) -> tuple[str | int | None, ...]:
+    """Return the values of the update: those it sets, in three groups, and those of the conditions, in four."""
+    count = len(item.events)
+    at = sqlite_time(item.status_at) if item.status_at else None
+    due = None if item.delay is None else sqlite_time(clock.now() + timedelta(seconds=item.delay))
+    before = sqlite_time(item.lease_before) if item.lease_before else None
+    return (
+        *(count, item.state, item.status, at, item.attempts, item.wants, item.size, item.messages),
+        *(item.ends_lease, item.ends_lease, item.ends_lease, item.ends_lease, due),
+        *(item.after, count, item.last_message),
+        *(item.task_id, item.fence, item.fence, item.after, item.after, item.sight, item.sight),
+        *(item.newest_message, item.newest_message, before, before),
+        *(item.most_size, item.size, item.most_size, item.messages, item.most_messages),
+        *item.sources,
+    )
+
+
+def _explain_refusal(cursor: CursorWrapper, item: Change) -> NewerMessage | None:
+    if item.newest_message is None:
         return None
-    cursor.execute(f"select 1 from {_TASK} where id = %s and message_seq > %s", (item.task_id, item.heard))
-    return UNHEARD if cursor.fetchone() else None
+    cursor.execute(f"select 1 from {_TASK} where id = %s and message_seq > %s", (item.task_id, item.newest_message))
+    return NEWER_MESSAGE if cursor.fetchone() else None

@@ -1,8 +1,7 @@
-"""Changes of a task: events, the conditions under which they may be added, and what became of them."""
+"""Changes of a task: events, the conditions under which they may be added, and the outcomes."""
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
@@ -23,6 +22,7 @@ from tasks_app.database.rows import (
     ExchangeRow,
     FileRow,
     KeyRow,
+    Row,
     RunRow,
     Table,
     WebhookRow,
@@ -33,76 +33,80 @@ from tasks_app.models import Task
 
 
 class Appended(Struct, frozen=True):
-    """The task's last sequence number, and whether its snapshot should be refreshed."""
+    """The outcome of a change that was written."""
 
     seq: int
+    """The task's last sequence number."""
     stale: bool
+    """The snapshot should be refreshed."""
 
 
-class Pushing(NotDone, frozen=True):
-    """The task has webhooks: the item is asked for again, and writes their deliveries then."""
+class HasWebhooks(NotDone, frozen=True):
+    """The outcome for a task with webhooks: the bridge asks for the item again, and then it writes their deliveries."""
 
 
-PUSHING = Pushing()
+HAS_WEBHOOKS = HasWebhooks()
 
 
-class Unheard(Struct, frozen=True):
-    """A message waits that the run has not looked at, and this was not done."""
+class NewerMessage(Struct, frozen=True):
+    """The outcome for a run whose agent has not read the newest message: nothing was written."""
 
 
-UNHEARD = Unheard()
+NEWER_MESSAGE = NewerMessage()
 
-Outcome = Appended | Unheard | NotDone | None
+Outcome = Appended | NewerMessage | NotDone | None
 
 
 class Change(Struct, kw_only=True):
-    """Events for one task, and the conditions under which they may be added."""
+    """Events for one task, and the conditions under which they are added."""
 
     task_id: str
     events: list[EventRow]
     sources: list[str]
     """The states from which the events may follow."""
     state: str | None
-    """The state after them, if they set one."""
+    """The state after the events, if they set one."""
     status: str | None
     status_at: datetime | None
     fence: int | None = None
     """The fence of a run; None for callers and operators, whose writes no fence refuses."""
     sight: str | None = None
-    """From access.sight; None is the server itself."""
-    frees: bool = False
-    """The lease ends: nobody works on the task any more."""
+    """The result of access.sight for the caller; None for the server itself, which sees all tasks."""
+    ends_lease: bool = False
+    """No run works on the task any more."""
     attempts: int = 0
     """Added to the count of attempts: -1 gives back the attempt of an agent that was not called."""
     delay: float | None = None
-    """Seconds before the task may be claimed, of a task that becomes runnable."""
+    """Seconds before a task that becomes runnable may be claimed."""
     after: int | None = None
-    """The run's own last event: the item is refused if the run has written another since. So it can be asked for again
-    when its connection was lost: it is never written twice."""
-    heard: int | None = None
-    """Only if no message is newer than this event: else it comes back as UNHEARD. None: whatever waits."""
+    """The run's own last event. The item is refused if the run has written another since, so that it can be asked for
+    again after its connection was lost: it is never written twice."""
+    newest_message: int | None = None
+    """The event of the newest message that the agent has read. If the task has a newer message, the outcome is
+    NEWER_MESSAGE. None sets no such condition."""
     wants: str | None = None
-    """The wishes of a new message, in stored form; None leaves those of the last one."""
+    """The preferences of a new message, in stored form; None leaves those of the message before."""
     lease_before: datetime | None = None
-    """Only if the lease ended before this: the sweeper's condition."""
+    """The sweeper's condition: the lease ended before this."""
     key: KeyRow | None = None
     files: list[FileRow] = []
     run: RunRow | None = None
     exchange: ExchangeRow | None = None
     body: BodyRow | None = None
     snapshot: TaskDocument | None = None
-    """The task after these events: stored as its snapshot unless somebody else's events came between."""
+    """The task after these events. It is stored as the snapshot unless other events came between."""
     most_size: int | None = None
-    """Only if the task then holds no more characters than this, and no more messages than the next."""
+    """The characters that the task may hold then. None sets no condition for characters and messages."""
     most_messages: int | None = None
+    """The messages that the task may hold then."""
     webhook: WebhookRow | None = None
-    """Registered with the events, which are delivered to it already."""
-    pushing: bool = False
-    """Write the deliveries of a task that has webhooks instead of coming back as Pushing."""
+    """A webhook to register with the events, and to deliver these events to."""
+    with_deliveries: bool = False
+    """Deliveries are written for a task with webhooks; without this the outcome is HAS_WEBHOOKS."""
 
     @property
     def size(self) -> int:
-        """The characters of the events."""
+        """The characters of the payloads of the events."""
         return sum(event.size for event in self.events)
 
     @property
@@ -117,32 +121,33 @@ class Change(Struct, kw_only=True):
 
 
 def last_status(events: Sequence[Event]) -> Status | None:
-    """The status after the events, if they set one."""
+    """Return the status after the events, if they set one."""
     return next((status for event in reversed(events) if (status := status_of(event))), None)
 
 
 def sources(events: Sequence[Event]) -> list[str]:
-    """The states in which a task may be for these events to follow, by the transition table."""
-    allowed = {state for state in TaskState if state not in TERMINAL}
+    """Return the states that these events may follow, by the transition table."""
+    states = {state for state in TaskState if state not in TERMINAL}
     if (first := next((status.state for event in events if (status := status_of(event))), None)) is not None:
-        allowed = {state for state in allowed if first in TRANSITIONS[state]}
-    return sorted(allowed)
+        states = {state for state in states if first in TRANSITIONS[state]}
+    return sorted(states)
 
 
-def numbered(item: Change, seq: int) -> list[EventRow]:
-    """The events with their numbers in the log; the item keeps those it has, for it may be tried again."""
+def number_events(item: Change, seq: int) -> list[EventRow]:
+    """Return copies of the events with their numbers in the log. Those of the item stay, for a repetition of it."""
     first = seq - len(item.events) + 1
     return [replace(event, seq=first + place) for place, event in enumerate(item.events)]
 
 
 def register_with(cursor: CursorWrapper, webhook: WebhookRow) -> None:
+    """Register a webhook in the transaction of an append."""
     put(cursor, webhook)
     Task.objects.filter(pk=webhook.task_id).update(pushes=True)
 
 
-def further_rows(items: Sequence[Change]) -> list[tuple[Table, list[Any]]]:
-    """The further rows that go with the items, table by table."""
-    parts: list[tuple[Table, list[Any]]] = [
+def further_rows(items: Sequence[Change]) -> list[tuple[Table, Sequence[Row]]]:
+    """Return the rows that are inserted with the items besides events, table by table."""
+    parts: list[tuple[Table, Sequence[Row]]] = [
         (KEYS, [item.key for item in items if item.key]),
         (RUNS, [item.run for item in items if item.run]),
         (EXCHANGES, [item.exchange for item in items if item.exchange]),

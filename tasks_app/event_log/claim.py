@@ -18,7 +18,7 @@ from a2a.events import StatusChanged
 from a2a.states import ACTIVE, RUNNABLE, TaskState
 from a2a.types import Status
 from tasks_app import clock
-from tasks_app.database.locks import Held, refused
+from tasks_app.database.locks import LockRefused, is_lock_refusal
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import EVENTS, EventRow, among, as_json, on_postgres, sqlite_time
 from tasks_app.database.work import GroupResult, Work
@@ -185,7 +185,7 @@ def _claim_limited(cursor: CursorWrapper, worker: str, want: Want, status: Statu
                     fitting = replace(part, limit=min(part.limit, want.limit - len(rows)))
                     rows += _claim_wanted(cursor, worker, [fitting], status)
     except OperationalError as error:
-        if not refused(error):
+        if not is_lock_refusal(error):
             raise
         log.info("tasks of %s are claimed by another process just now", ", ".join(agents))
         return []
@@ -226,10 +226,10 @@ def _claim_choices(
         while pushing:
             try:
                 return rows + _claim_pushing(cursor, pushing, worker, status), more
-            except Held as held:
+            except LockRefused as held:
                 pushing = [task_id for task_id in pushing if task_id not in held.tasks]
     except Exception as error:
-        if isinstance(error, OperationalError | InterfaceError) and not refused(error):
+        if isinstance(error, OperationalError | InterfaceError) and not is_lock_refusal(error):
             raise  # Whether they were claimed is not known: the worker asks for all that is its own.
         # What was claimed before is this worker's already, and must be run.
         log.exception("%d tasks with webhooks were not claimed; they are offered again", len(pushing))
@@ -237,7 +237,7 @@ def _claim_choices(
 
 
 def _claim_pushing(cursor: CursorWrapper, pushing: Sequence[str], worker: str, status: Status) -> list[TaskColumns]:
-    """Claim tasks with webhooks. Raises Held for tasks that have a webhook whose row is locked."""
+    """Claim tasks with webhooks. Raises LockRefused for tasks that have a webhook whose row is locked."""
     with transaction.atomic():
         found = _claim_chosen(cursor, [Choice(_THESE, "c", [pushing])], worker, status)
         rows = [one.row for one in found if one.row is not None]

@@ -1,4 +1,4 @@
-"""The columns that statements read of a task's row: named once, so that no place in a row has a meaning of its own."""
+"""The columns that statements read of a task's row, named once: a row is read by the names of its columns."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -8,12 +8,12 @@ from tasks_app.database.rows import SNAPSHOT_SEQ, snapshot_seq
 
 
 def columns(names: Iterable[str], table: str = "t.", **sql: str) -> str:
-    """Return the list of columns for a statement; a column with SQL of its own is computed by it."""
+    """Return the list of columns for a statement. Keyword arguments are the SQL of columns that are computed."""
     return ", ".join(f"{sql[name]} as {name}" if name in sql else table + name for name in names)
 
 
 class TaskColumns(NamedTuple):
-    """A task's row, as far as a task is read from it."""
+    """The columns from which a task is read."""
 
     id: str
     context_id: str
@@ -22,7 +22,7 @@ class TaskColumns(NamedTuple):
     status: str
     metadata: str | None
     snapshot_seq: int
-    """The event up to which the snapshot may be used: 0 where it is not to be used at all."""
+    """The event up to which the snapshot is right; 0 if the snapshot must not be used."""
     snapshot_status: str
     artifacts: str | None
     history: str | None
@@ -40,14 +40,14 @@ class TaskColumns(NamedTuple):
 
     @property
     def has_tail(self) -> bool:
-        """Whether there are events after the snapshot."""
+        """True if there are events after the snapshot."""
         return self.snapshot_seq < self.last_seq
 
 
 OWN_COLUMNS = columns(TaskColumns._fields, "", fence="attempt", attempt="tries", snapshot_seq=snapshot_seq(""))
-"""The columns where SQLite takes no alias of the table: what an update returns."""
+"""The columns without an alias of the table: SQLite takes none in what an update returns."""
 SMALL = 262_144
-"""Characters of a task's events up to which it is read together with others."""
+"""Characters of the events of a task that is read together with others, at most."""
 
 
 @cache
@@ -57,14 +57,14 @@ def task_columns(*, history: bool = True, small: bool = False) -> str:
     texts = {"artifacts": "t.artifacts", "history": "t.history" if history else "null"}
     if not small:
         return columns(TaskColumns._fields, snapshot_seq=SNAPSHOT_SEQ, **names, **texts)
-    # Of a large one nothing is read that needs a look at its texts.
-    fitting = {name: f"case when t.size <= {SMALL} then {sql} end" for name, sql in texts.items()}
+    # No column of a large task may need a look at its texts.
+    small_texts = {name: f"case when t.size <= {SMALL} then {sql} end" for name, sql in texts.items()}
     usable = f"case when t.size <= {SMALL} then {SNAPSHOT_SEQ} else t.snapshot_seq end"
-    return columns(TaskColumns._fields, snapshot_seq=usable, **names, **fitting)
+    return columns(TaskColumns._fields, snapshot_seq=usable, **names, **small_texts)
 
 
 class SnapshotColumns(NamedTuple):
-    """The snapshot in a task's row; all None for one that is not to be used."""
+    """The snapshot in a task's row. All columns are null if it must not be used."""
 
     snapshot_seq: int
     snapshot_status: str

@@ -44,7 +44,7 @@ from tasks_app.event_log.read import one_of
 from tasks_app.hints import hints
 
 
-class Known(Struct, frozen=True, kw_only=True):
+class KeyTarget(Struct, frozen=True, kw_only=True):
     """The message id was used before: for this."""
 
     fingerprint: str
@@ -52,7 +52,7 @@ class Known(Struct, frozen=True, kw_only=True):
     reply_id: str | None
 
 
-class FindKey(Work[Known | None], Struct, frozen=True, kw_only=True):
+class FindKey(Work[KeyTarget | None], Struct, frozen=True, kw_only=True):
     """Look up the task or reply that a message id of an owner stands for."""
 
     lane = "read"
@@ -62,11 +62,11 @@ class FindKey(Work[Known | None], Struct, frozen=True, kw_only=True):
     key: str
 
     @classmethod
-    def do_many(cls, items: Sequence[Self]) -> list[Known | None]:
+    def do_many(cls, items: Sequence[Self]) -> list[KeyTarget | None]:
         return find_key_many(items)
 
 
-class Create(Work[Known | None], Struct, kw_only=True):
+class Create(Work[KeyTarget | None], Struct, kw_only=True):
     """A task with its first events, or a direct reply without a task."""
 
     lane = "write"
@@ -85,11 +85,11 @@ class Create(Work[Known | None], Struct, kw_only=True):
     body: BodyRow | None = None
 
     @classmethod
-    def do_many(cls, items: Sequence[Self]) -> list[Known | Locked | None]:
+    def do_many(cls, items: Sequence[Self]) -> list[KeyTarget | Locked | None]:
         return create_many(items)
 
     @classmethod
-    def after_commit(cls, items: Sequence[Self], results: Sequence[GroupResult[Known | None]]) -> None:
+    def after_commit(cls, items: Sequence[Self], results: Sequence[GroupResult[KeyTarget | None]]) -> None:
         """Notify dispatchers alone: a new task has no followers yet."""
         new = [item.task for item, result in zip(items, results, strict=True) if result is None and item.task]
         if queues := frozenset({task.queue for task in new if task.state in RUNNABLE}):
@@ -105,7 +105,7 @@ class Create(Work[Known | None], Struct, kw_only=True):
         return drop_exchange(self)
 
 
-def create_many(items: Sequence[Create]) -> list[Known | Locked | None]:
+def create_many(items: Sequence[Create]) -> list[KeyTarget | Locked | None]:
     """Store each item whose key is new; for the others, return what the key stands for. No key may be twice in a group.
 
     A key that was there at the insert and is gone at the look was forgotten in between: the item is LOCKED, to be asked
@@ -120,7 +120,7 @@ def create_many(items: Sequence[Create]) -> list[Known | Locked | None]:
     return [None if place in won else next(found) for place in range(len(items))]
 
 
-def find_key_many(items: Sequence[FindKey]) -> list[Known | None]:
+def find_key_many(items: Sequence[FindKey]) -> list[KeyTarget | None]:
     """Return what each key stands for; None for a new one."""
     owners, owner_ids = one_of("owner_id", sorted({item.owner_id for item in items}))
     keys, names = one_of("key", [item.key for item in items])
@@ -130,13 +130,13 @@ def find_key_many(items: Sequence[FindKey]) -> list[Known | None]:
             [*owner_ids, *names],
         )
         found = {
-            (owner_id, key): Known(fingerprint=print_of, task_id=task_id, reply_id=reply_id)
+            (owner_id, key): KeyTarget(fingerprint=print_of, task_id=task_id, reply_id=reply_id)
             for owner_id, key, print_of, task_id, reply_id in cursor.fetchall()
         }
     return [found.get((item.owner_id, item.key)) for item in items]
 
 
-def _own(item: Create, found: Known | None) -> Known | Locked | None:
+def _own(item: Create, found: KeyTarget | None) -> KeyTarget | Locked | None:
     if found is None:
         return LOCKED
     # A group whose commit was in doubt is tried again; what it finds may be its own.

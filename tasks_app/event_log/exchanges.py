@@ -1,27 +1,27 @@
-"""The record of a call that goes with a change: its rows, and the mark on the events."""
+"""The record of a call that is stored with a change: its rows, and its id in the events."""
 
 from typing import Protocol
 
 from tasks_app.database.rows import BodyRow, EventRow, ExchangeRow
 
 
-class Recorded(Protocol):
-    """A change that is stored with the record of its call."""
+class CarriesExchange(Protocol):
+    """A change that may carry the record of its call."""
 
     exchange: ExchangeRow | None
     body: BodyRow | None
     events: list[EventRow]
 
 
-def record(change: Recorded, exchange: ExchangeRow | None, body: BodyRow | None) -> None:
-    """Have the record of a call stored with a change."""
+def record(change: CarriesExchange, exchange: ExchangeRow | None, body: BodyRow | None) -> None:
+    """Put the record of a call into a change."""
     change.exchange, change.body = exchange, body
     for event in change.events:
         event.exchange_id = exchange.id if exchange else None
 
 
-def drop_exchange(change: Recorded) -> bool:
-    """Take the record out of a change; tell whether there was one."""
+def drop_exchange(change: CarriesExchange) -> bool:
+    """Take the record out of a change; return whether there was one."""
     if change.exchange is None:
         return False
     change.exchange = change.body = None

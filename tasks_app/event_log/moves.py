@@ -1,4 +1,4 @@
-"""Moves of webhooks and deliveries from state to state: the only writer of their states."""
+"""The only writer of the states of webhooks and deliveries."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,15 +12,15 @@ State = WebhookState | DeliveryState
 
 
 def set_state(rows: QuerySet[PushConfig] | QuerySet[Delivery], state: State, **columns: Any) -> int:
-    """Move the rows from which the state may follow, and set these columns of theirs; return how many moved."""
-    before = [former for former, after in _moves(state).items() if state in after]
-    # A single state is compared: an index of the rows in one state serves no list.
-    fitting = rows.filter(state=before[0]) if len(before) == 1 else rows.filter(state__in=before)
-    return fitting.update(state=state, **columns)
+    """Move the rows whose state allows it to the state, and set these columns in them; return how many moved."""
+    sources = [source for source, targets in _moves(state).items() if state in targets]
+    # A single state is compared with `=`: an index of the rows in one state serves no list of states.
+    movable = rows.filter(state=sources[0]) if len(sources) == 1 else rows.filter(state__in=sources)
+    return movable.update(state=state, **columns)
 
 
 def move(row: PushConfig | Delivery, state: State) -> None:
-    """Move a row that is locked and saved later. Raises ValueError for a state that may not follow."""
+    """Move a row that its caller has locked and saves later. Raises ValueError for a state that may not follow."""
     if state not in _moves(state)[type(state)(row.state)]:
         raise ValueError(f"{type(row).__name__} {row.pk} is {row.state}, which {state} does not follow")
     row.state = state.value

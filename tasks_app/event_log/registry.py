@@ -9,7 +9,7 @@ from msgspec import Struct
 from a2a.dialects.webhooks import SIGNING_SCHEME
 from a2a.states import TERMINAL, TaskState
 from tasks_app import clock
-from tasks_app.database.locks import Held, refused
+from tasks_app.database.locks import LockRefused, is_lock_refusal
 from tasks_app.database.rows import VISIBLE, WEBHOOKS, WebhookRow
 from tasks_app.database.work import ItemRefused
 from tasks_app.event_log.moves import set_state
@@ -74,7 +74,7 @@ def register(wish: Register) -> bool:
         known = put(cursor, wish.row)
         state, last = found
         if TaskState(state) in TERMINAL:
-            write_end(cursor, wish.row, last, moved=known is not None and not has_same_url(known, wish.row))
+            write_end(cursor, wish.row, last, has_new_address=known is not None and not has_same_url(known, wish.row))
     return True
 
 
@@ -85,13 +85,13 @@ def _lock(task_id: str) -> None:
 
 def put(cursor: CursorWrapper, row: WebhookRow) -> PushConfig | None:
     """Stores the webhook in the place of that id, and gives what was there; the task's row is locked. Raises Full, and
-    Held."""
+    LockRefused."""
     mine = PushConfig.objects.filter(task_id=row.task_id)
     try:
         known = mine.select_for_update(no_key=True, nowait=True).filter(config_id=row.config_id).first()
     except OperationalError as error:
-        if refused(error):
-            raise Held("somebody else holds the webhook", [row.task_id]) from error
+        if is_lock_refusal(error):
+            raise LockRefused("somebody else holds the webhook", [row.task_id]) from error
         raise
     new = known is None or known.state == WebhookState.REMOVED
     if new and mine.filter(state__in=_LIVE).count() >= MOST:

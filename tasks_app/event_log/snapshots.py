@@ -18,7 +18,7 @@ _TASK = Task._meta.db_table
 
 
 class Refresh(Work[None], Struct, frozen=True, kw_only=True):
-    """Fold the tail of a task into its snapshot."""
+    """Fold the events after a task's snapshot into it."""
 
     lane = "write"
 
@@ -26,7 +26,7 @@ class Refresh(Work[None], Struct, frozen=True, kw_only=True):
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[None]:
-        """Fold the tails; a snapshot never goes back."""
+        """Fold each task. A snapshot is never replaced by an older one."""
         ids = sorted({item.task_id for item in items})
         reads = [read for read in read_many([ReadTask(task_id=task_id, sight=None) for task_id in ids]) if read]
         with transaction.atomic(), connection.cursor() as cursor:
@@ -36,18 +36,18 @@ class Refresh(Work[None], Struct, frozen=True, kw_only=True):
 
 
 ROW_CHARACTERS = 262_144
-"""Characters of events up to which a task has its snapshot refreshed while it works, on SQLite.
+"""Characters of events of a task whose snapshot is refreshed while it works, at most, on SQLite.
 
-SQLite writes the whole row anew with each change, snapshot included: every append to a task of megabytes would write
+SQLite rewrites the whole row with each change, snapshot included: every append to a task of megabytes would write
 megabytes. PostgreSQL leaves large columns where they are.
 """
 
 
 def stale(seq: int, snapshot_seq: int, state: str | None, size: int = 0) -> bool:
-    """Tell whether to fold the tail into the snapshot: at quiet moments, and when it has grown by half. The size counts
-    where a change writes the whole row.
+    """Return whether to refresh the snapshot: when the task becomes quiet, and when the log has grown by half since.
 
-    Growing by half keeps the total work of all refreshes linear in the number of events.
+    Growth by half keeps the total work of all refreshes linear in the number of events. `size` is the task's size on a
+    database that rewrites the whole row with each change, and 0 on others.
     """
     if size > ROW_CHARACTERS and state not in QUIET:
         return False
@@ -55,7 +55,8 @@ def stale(seq: int, snapshot_seq: int, state: str | None, size: int = 0) -> bool
 
 
 def write_snapshot(cursor: CursorWrapper, document: TaskDocument) -> None:
-    """On either database; a snapshot never goes back. It is left out for a row that somebody else holds."""
+    """Store a snapshot unless a newer one is stored, on either database. A row that another transaction has locked is
+    skipped: the next refresh writes it."""
     free = "for no key update skip locked" if on_postgres() else ""
     cursor.execute(
         f"update {_TASK} set snapshot_seq = %s, joined_seq = %s, snapshot_status = %s, artifacts = %s, history = %s "

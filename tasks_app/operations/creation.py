@@ -17,7 +17,7 @@ from a2a.run import Preferences, Run
 from a2a.states import TaskState
 from a2a.types import Message, PushConfig, Status, Task
 from tasks_app.database.rows import DirectReplyRow, EventRow, FileRow, KeyRow, RunRow, TaskRow
-from tasks_app.event_log import Create, Known, deliveries
+from tasks_app.event_log import Create, KeyTarget, deliveries
 from tasks_app.ids import uuid7
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations.operation import Await, Context
@@ -50,9 +50,9 @@ def with_ids(message: Message, task_id: str, context_id: str) -> Message:
     )  # fmt: skip
 
 
-async def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None = None) -> Answer | Known:
-    """Store the task with its first event and these later ones; return the answer, or Known for a message that is not
-    new."""
+async def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None = None) -> Answer | KeyTarget:
+    """Store the task with its first event and these later ones; return the answer, or the KeyTarget of a
+    message that is not new."""
     run, context = plan.run, plan.context
     task = Task(
         id=run.task_id, context_id=run.context_id, status=Status(state=TaskState.SUBMITTED, timestamp=plan.now),
@@ -91,8 +91,8 @@ def _push(config: PushConfig, item: Create, plan: Plan) -> None:
         item.task.pushes = True
 
 
-async def create_reply(plan: Plan, reply: Message) -> Answer | Known:
-    """Store a direct reply and what it answers; return the answer, or Known if the message is not new."""
+async def create_reply(plan: Plan, reply: Message) -> Answer | KeyTarget:
+    """Store a direct reply and what it answers; return the answer, or KeyTarget if the message is not new."""
     context, reply_id = plan.context, uuid7()
     plan.key.task_id, plan.key.turn_id = None, reply_id
     answer = Answer(message=reply)
@@ -122,7 +122,7 @@ def _held(plan: Plan, holder: str) -> list[FileRow]:
     return plan.files
 
 
-def _stored(context: Context, item: Create, known: Known | None, answer: Answer) -> Answer | Known:
+def _stored(context: Context, item: Create, known: KeyTarget | None, answer: Answer) -> Answer | KeyTarget:
     # The rows of a message that is not new were left out, the exchange with them.
     context.exchange.stored(item.exchange if known is None else None)
     return answer if known is None else known

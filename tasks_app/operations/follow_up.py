@@ -50,7 +50,7 @@ async def follow_up(request: SendMessage, context: Context, task_id: str) -> Gra
         kept = kept or await store_parts(message, task_id)
         item = _addition(
             context, head, replace(placed, parts=kept.parts), key, print_of,
-            wants=preferences.json(), files=kept.rows, webhook=webhook, pushing=webhook is not None,
+            wants=preferences.json(), files=kept.rows, webhook=webhook, with_deliveries=webhook is not None,
         )  # fmt: skip
         check_growth(head, item.size)
         try:

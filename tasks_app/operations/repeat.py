@@ -13,7 +13,7 @@ from a2a.states import QUIET, TaskState
 from a2a.types import Message
 from tasks_app.callers.access import sight
 from tasks_app.database.work import DoSlowly
-from tasks_app.event_log import Known, ReadTask, TaskRead, seq_of_message
+from tasks_app.event_log import KeyTarget, ReadTask, TaskRead, seq_of_message
 from tasks_app.ids import uuid7
 from tasks_app.models import DirectReply
 from tasks_app.operations.attachments import with_digests
@@ -39,7 +39,7 @@ def fingerprint(message: Message, agent: str | None) -> str:
     return hashlib.sha256(wire).hexdigest()
 
 
-async def repeat(request: SendMessage, context: Context, known: Known, print_of: str) -> Grant:
+async def repeat(request: SendMessage, context: Context, known: KeyTarget, print_of: str) -> Grant:
     """Answer a message whose id was used before: the same message gets the same outcome, another one is a conflict."""
     if known.fingerprint != print_of:
         raise IdempotencyConflict(messageId=request.message.message_id[:MAX_ID])

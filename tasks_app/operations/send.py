@@ -17,7 +17,7 @@ from tasks_app.callers.access import check_tenant
 from tasks_app.callers.accounts import account
 from tasks_app.database.rows import KeyRow
 from tasks_app.database.work import DoSlowly
-from tasks_app.event_log import FindKey, Known
+from tasks_app.event_log import FindKey, KeyTarget
 from tasks_app.event_log.conversation import conversation_of
 from tasks_app.files import deletion_of, has_large, run_files
 from tasks_app.ids import own_context, uuid7
@@ -53,15 +53,15 @@ async def send(request: SendMessage, context: Context) -> Grant:
         if known is None:
             raise
         outcome = known
-    if isinstance(outcome, Known):
+    if isinstance(outcome, KeyTarget):
         if plan.files:
             await deletion_of(plan.files)
         return await repeat(request, context, outcome, plan.key.fingerprint)
     return _grant(request, plan, outcome)
 
 
-async def _begin(plan: Plan) -> Answer | Known:
-    """Store what begins with the message; return the answer, or Known if the message is not new."""
+async def _begin(plan: Plan) -> Answer | KeyTarget:
+    """Store what begins with the message; return the answer, or KeyTarget if the message is not new."""
     request = plan.request
     if request.push_config or has_large(request.message.parts):
         known = await FindKey(owner_id=plan.key.owner_id, key=plan.key.key)
@@ -73,7 +73,7 @@ async def _begin(plan: Plan) -> Answer | Known:
     return await _run_quickly(plan) if plan.quick else await create_task(plan, ())
 
 
-async def _run_quickly(plan: Plan) -> Answer | Known:
+async def _run_quickly(plan: Plan) -> Answer | KeyTarget:
     """Run the agent first, then store everything at once."""
     if plan.request.message.context_id is not None:
         owner, context_id = plan.context.caller.owner_id, plan.run.context_id

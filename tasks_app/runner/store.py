@@ -10,9 +10,9 @@ from django.db import InterfaceError, InternalError, OperationalError
 
 from a2a.errors import Unavailable
 from tasks_app.database.bridge import bridge
-from tasks_app.database.locks import Held
+from tasks_app.database.locks import LockRefused
 from tasks_app.database.work import DoSlowly
-from tasks_app.event_log import Append, Appended, Unheard, notify, run_seq
+from tasks_app.event_log import Append, Appended, NewerMessage, notify, run_seq
 from tasks_app.hints import Reached
 from tasks_app.runner.stopped import LostLease, MessageWaits, WriteFailed
 
@@ -36,10 +36,10 @@ async def store(item: Append, ends: float, cut_off: Callable[[], None]) -> int:
         try:
             # A row that somebody else holds is asked for as long as the lease: then somebody else may do the work over.
             result = await bridge.ask(item, patience=lease)
-            if isinstance(result, Unheard):
+            if isinstance(result, NewerMessage):
                 raise MessageWaits
             seq = result.seq if isinstance(result, Appended) else await _written(item)
-        except Held as error:
+        except LockRefused as error:
             raise WriteFailed from error
         except AWAY as error:
             since = since or time()

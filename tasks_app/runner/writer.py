@@ -168,9 +168,9 @@ class Writer:
         answers = ending is not None and status is not None and status.state in ANSWERS
         item = change(
             claimed.id, claimed.context_id, events, now=clock.now(), actor="agent", fence=self.read.fence,
-            run=ending.run if ending else None, snapshot=snapshot, files=files, pushing=self.read.pushes,
+            run=ending.run if ending else None, snapshot=snapshot, files=files, with_deliveries=self.read.pushes,
             after=self.seq, delay=ending.delay if ending else None, attempts=ending.attempts if ending else 0,
-            heard=max(claimed.seq, self.inbox.cursor) if answers else None,
+            newest_message=max(claimed.seq, self.inbox.cursor) if answers else None,
         )  # fmt: skip
         self.seq = await store(item, self.ends, self.cut_off)
         self.total += item.size

@@ -12,7 +12,7 @@ from a2a.scribe import Scribe
 from a2a.states import INTERRUPTED, TaskState
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
-from tasks_app.database.locks import Held
+from tasks_app.database.locks import LockRefused
 from tasks_app.database.work import DoApart
 from tasks_app.event_log import Append, Appended, change
 from tasks_app.ids import uuid7
@@ -30,7 +30,7 @@ def expire() -> int:
     for item in bridge.do(DoApart(partial(_end_overdue, now))):
         try:
             is_ended = isinstance(bridge.do(item, patience=0), Appended)
-        except Held:
+        except LockRefused:
             continue  # The next sweep tries again.
         if is_ended:
             ended += 1

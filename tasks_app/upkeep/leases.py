@@ -11,7 +11,7 @@ from django.conf import settings
 from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
-from tasks_app.database.locks import Held
+from tasks_app.database.locks import LockRefused
 from tasks_app.database.rows import RunRow
 from tasks_app.database.work import Do, DoApart
 from tasks_app.event_log import change
@@ -79,7 +79,7 @@ def _reclaim(task: Task, now: datetime) -> bool:
     try:
         # No patience: other tasks should not wait for the lock on this one. The next sweep tries again.
         is_reclaimed = bridge.do(item, patience=0) is not None
-    except Held:
+    except LockRefused:
         log.warning("task %s fence %d: %s, but its row is locked", task.id, task.fence, verdict.outcome)
         return False
     if is_reclaimed:

@@ -6,7 +6,7 @@ import time
 from django.conf import settings
 
 from tasks_app import clock
-from tasks_app.database.locks import Held
+from tasks_app.database.locks import LockRefused
 from tasks_app.database.rows import on_postgres
 from tasks_app.upkeep.deletion import Deletion, release_lock, run_on_lane
 from tasks_app.upkeep.processes import clock_doubts, process_row, trouble_sources
@@ -81,7 +81,7 @@ class Pass:
         before = clock.now() - self.kind.age()
         try:
             step = self.deletion.delete_next(before)
-        except Held:
+        except LockRefused:
             log.info("%s past their time are locked; deleting them later", self.kind.name)
             return self._end()
         except Exception:

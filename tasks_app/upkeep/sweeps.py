@@ -10,7 +10,7 @@ from contextlib import suppress
 from django.conf import settings
 
 from tasks_app import files
-from tasks_app.database.locks import Held
+from tasks_app.database.locks import LockRefused
 from tasks_app.exchanges.recording import recorder
 from tasks_app.hints import hints
 from tasks_app.upkeep.expiry import expire
@@ -61,7 +61,7 @@ class Sweeper(Routine):
 
     def run_round(self) -> None:
         """Sweep once, now."""
-        with suppress(Held):  # The next sweep writes the row.
+        with suppress(LockRefused):  # The next sweep writes the row.
             process_row.write(recorder.lost)
         recorder.offer()
         if self._is_calm():

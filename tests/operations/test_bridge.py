@@ -25,10 +25,10 @@ from tasks_app.database import prepared as statements
 from tasks_app.database.bridge import bridge
 from tasks_app.database.groups import do_group
 from tasks_app.database.lanes import GROUP, take
-from tasks_app.database.locks import Held, pauses
+from tasks_app.database.locks import LockRefused, pauses
 from tasks_app.database.waits import Ticket
 from tasks_app.database.work import LOCKED, Do, DoAlone, DoSlowly, Elsewhere
-from tasks_app.event_log import Append, Appended, Known, ReadTask, Refresh, read_many
+from tasks_app.event_log import Append, Appended, KeyTarget, ReadTask, Refresh, read_many
 from tasks_app.event_log.read import SMALL
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7_at
@@ -90,7 +90,7 @@ def test_the_same_key_twice_in_one_breath_makes_one_task(owner: Person) -> None:
         return await asyncio.gather(*(bridge.ask(creation(owner, "once")) for _ in range(5)))
 
     results = asyncio.run(both())
-    known = [result for result in results if isinstance(result, Known)]
+    known = [result for result in results if isinstance(result, KeyTarget)]
     assert (len(known), results.count(None), Task.objects.count()) == (4, 1, 1)
 
 
@@ -423,7 +423,7 @@ def test_a_run_asks_for_its_row_as_long_as_it_has_its_lease(
 @needs_row_locks
 def test_in_a_group_only_the_task_whose_webhook_is_held_is_asked_for_again(owner: Person) -> None:
     free, taken = hooked(owner, "https://93.184.216.34/"), hooked(owner, "https://93.184.216.34/")
-    items = [addition(task_id, chunk("x"), pushing=True) for task_id in (taken, free)]
+    items = [addition(task_id, chunk("x"), with_deliveries=True) for task_id in (taken, free)]
     with held("pushconfig", "task_id", taken):
         assert do_group(Append, items) == [LOCKED, Appended(2, False)]
     assert do_group(Append, items[:1]) == [Appended(2, False)]
@@ -445,12 +445,12 @@ def test_a_claim_leaves_the_task_whose_webhook_is_held_and_takes_the_others(owne
 def test_who_asks_for_a_row_that_stays_held_is_told_to_come_back(owner: Person) -> None:
     task_id = made(owner)
     with held("task", "id", task_id):
-        with pytest.raises(Held):
+        with pytest.raises(LockRefused):
             bridge.do(addition(task_id, chunk("x")), patience=0.05)
-        with pytest.raises(Held):
+        with pytest.raises(LockRefused):
             asyncio.run(bridge.ask(addition(task_id, chunk("x")), patience=0.05))
     # The doors tell callers what they tell them when the database is away.
-    assert issubclass(Held, OperationalError)
+    assert issubclass(LockRefused, OperationalError)
     assert Event.objects.filter(task_id=task_id).count() == 1
 
 

@@ -11,7 +11,7 @@ from tasks_app import clock
 from tasks_app.database import prepared as prepared_ones
 from tasks_app.database.bridge import bridge
 from tasks_app.database.groups import do_group
-from tasks_app.event_log import PUSHING, Append, Appended
+from tasks_app.event_log import HAS_WEBHOOKS, Append, Appended
 from tasks_app.models import Delivery, PushConfig
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.limits import Busy
@@ -49,7 +49,7 @@ def test_in_a_group_tasks_with_and_without_webhooks_get_their_own(lanes: None, o
     items = [addition(plain, WORKS), addition(with_one, WORKS)]
     first, second = do_group(Append, items)
     assert isinstance(first, Appended)
-    assert isinstance(second, Appended) if not on_postgres() else second is PUSHING
+    assert isinstance(second, Appended) if not on_postgres() else second is HAS_WEBHOOKS
     if on_postgres():
         items = [addition(plain, chunk("x")), items[1]]
         assert [type(result) for result in do_group(Append, items)] == [Appended, Appended]

@@ -13,7 +13,7 @@ from a2a.errors import RateLimited
 from a2a.requests import DeletePushConfig
 from tasks_app import clock
 from tasks_app.callers.buckets import Buckets
-from tasks_app.event_log.outbox import TELLINGS
+from tasks_app.event_log.outbox import END_ADDRESSES
 from tasks_app.models import PushConfig
 from tasks_app.outbound import dialling as outbound
 from tasks_app.webhooks import leases
@@ -282,7 +282,7 @@ def test_a_webhook_that_moves_to_and_fro_hears_of_the_end_ten_times(
     for place in range(15):
         hook(owner, task_id, f"{there.url}/{place}", "0.3")
         pump()
-    assert len(there.got) == TELLINGS
+    assert len(there.got) == END_ADDRESSES
 
 
 def test_a_bucket_fills_evenly_and_its_debt_is_paid_first() -> None:

@@ -23,7 +23,7 @@ from tasks_app.event_log import (
     Appended,
     Claim,
     Create,
-    Known,
+    KeyTarget,
     ReadTask,
     Refresh,
     Renew,
@@ -69,7 +69,7 @@ def test_a_group_of_creations_is_stored_whole(owner: Person) -> None:
 def test_a_key_that_is_known_answers_with_what_it_stands_for(owner: Person, stranger: Person) -> None:
     (first,) = made(owner)
     results = create_many([creation(owner, "new"), creation(owner, "k0"), creation(stranger, "k0")])
-    assert results == [None, Known(fingerprint="f", task_id=first, reply_id=None), None]
+    assert results == [None, KeyTarget(fingerprint="f", task_id=first, reply_id=None), None]
     assert Task.objects.count() == 3
 
 

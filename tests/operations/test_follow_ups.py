@@ -12,7 +12,7 @@ from a2a.events import MessageAdded
 from a2a.inbox import Inbox
 from a2a.run import Run as Given
 from a2a.states import TaskState
-from tasks_app.event_log import UNHEARD, Appended, Unheard, append_many, claim, create_many
+from tasks_app.event_log import NEWER_MESSAGE, Appended, NewerMessage, append_many, claim, create_many
 from tasks_app.models import Event, Run, Task
 from tasks_app.runner.runner import runner
 from tests.conftest import Person, until
@@ -199,18 +199,18 @@ def test_a_run_ends_a_task_only_if_it_has_heard_the_newest_message(owner: Person
     (read,) = claim(wish())
     task_id = read.document.id
 
-    def end(heard: int | None, state: TaskState = TaskState.COMPLETED) -> Appended | Unheard:
-        (result,) = append_many([addition(task_id, status(state), fence=read.fence, heard=heard)])
-        assert isinstance(result, Appended | Unheard)
+    def end(heard: int | None, state: TaskState = TaskState.COMPLETED) -> Appended | NewerMessage:
+        (result,) = append_many([addition(task_id, status(state), fence=read.fence, newest_message=heard)])
+        assert isinstance(result, Appended | NewerMessage)
         return result
 
     append_many([addition(task_id, MessageAdded(message=message("psst")))])
     assert Task.objects.get().message_seq == 3
-    assert end(2) is UNHEARD
+    assert end(2) is NEWER_MESSAGE
     assert Event.objects.count() == 3, "nothing was written"
     append_many([addition(task_id, status(TaskState.WORKING, "well"), MessageAdded(message=message("psst")))])
     assert Task.objects.get().message_seq == 5
-    assert end(4) is UNHEARD
+    assert end(4) is NEWER_MESSAGE
     assert end(5, TaskState.INPUT_REQUIRED) == Appended(6, stale=True)
 
 

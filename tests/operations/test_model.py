@@ -36,7 +36,7 @@ from a2a.run import Retry
 from a2a.states import TaskState
 from tasks_app import clock, models
 from tasks_app.database.bridge import bridge
-from tasks_app.event_log import UNHEARD, Appended, Renew, claim, leased, renew
+from tasks_app.event_log import NEWER_MESSAGE, Appended, Renew, claim, leased, renew
 from tasks_app.hints import Reached, hints
 from tasks_app.runner.retries import Attempt, Verdict, interrupted, raised, uncalled
 from tasks_app.upkeep import leases
@@ -185,12 +185,12 @@ class Story(Callers):
     def finish(self, run: Run, state: TaskState) -> None:
         task = run.task
         heard = None if state is TaskState.FAILED else run.heard
-        result = self.put(run, status(state), heard=heard, after=run.last)
+        result = self.put(run, status(state), newest_message=heard, after=run.last)
         if heard is None or task.newest <= heard:
             assert isinstance(result, Appended)
             task.happens(state)
             return
-        assert result is UNHEARD, "a message waits that the agent has not heard"
+        assert result is NEWER_MESSAGE, "a message waits that the agent has not heard"
         assert isinstance(self.put(run, status(TaskState.SUBMITTED), attempts=-run.read.attempt), Appended)
         task.happens(TaskState.SUBMITTED)
         task.attempt = 0

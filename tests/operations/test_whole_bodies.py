@@ -296,7 +296,7 @@ def test_deliveries_of_a_group_are_written_at_once(lanes: None, owner: Person, m
 
     monkeypatch.setattr(Table, "write", spy)
     for events in ([WORKS], [says(str(place)) for place in range(20)]):
-        bridge.do(addition(hooked(owner, "http://127.0.0.1:65001/", "0.3"), *events, pushing=True))
+        bridge.do(addition(hooked(owner, "http://127.0.0.1:65001/", "0.3"), *events, with_deliveries=True))
     assert writes == [1, 20]
 
 

@@ -306,12 +306,12 @@ def test_a_new_kind_of_an_error_has_the_status_of_its_kind() -> None:
     class GoneForGood(errors.TaskNotFound):
         pass
 
-    class Unheard(Exception):
+    class NewerMessage(Exception):
         pass
 
     assert bare.failure(None, GoneForGood(), REST.neutral).status == 404
     with pytest.raises(LookupError):
-        entry(REST_STATUSES, Unheard(), "HTTP status")  # type: ignore[arg-type]
+        entry(REST_STATUSES, NewerMessage(), "HTTP status")  # type: ignore[arg-type]
 
 
 def test_queries_hold_only_plain_members() -> None:
