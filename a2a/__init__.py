@@ -1,4 +1,8 @@
-r"""The protocol, pure Python: no Django, no I/O, no clock. Here is the picture of the whole.
+r"""The A2A protocol in pure Python: no Django, no I/O, no clock.
+
+A2A is a protocol between agents. A caller sends an agent a message, the message becomes a task, and the caller reads
+the task, follows its events, cancels it, or continues it with another message. This package has the data model, the
+wire languages, and the API for authors of agents. The service, tasks_app, has the database and the doors. Together:
 
     bytes                                                                      bytes
       |                                                                          ^
@@ -30,13 +34,20 @@ r"""The protocol, pure Python: no Django, no I/O, no clock. Here is the picture 
                                           SENDER (tasks_app/webhooks)   posts deliveries to webhooks
                                           UPKEEP (tasks_app/upkeep)     expired leases, expired rows
 
-A task is the fold of its events (`events.apply`). It is stored as its last event left it: a head, a snapshot, and the
-events after the snapshot, all in the JSON of A2A 1.0, so that a 1.0 caller gets the stored bytes. Read the modules in
-this order: types, states, events, requests, errors, media, extensions, sse, documents, answers, files, language,
-envelopes, choice, dialects/v1_0, languages, options, agents, run, scribe, acting, testing, cards, canonical, and
-signatures.
+A task is the fold of its events (`events.fold`). It is stored as a head with its status, a snapshot of its artifacts
+and history as of one event, and the events after the snapshot. All of it is JSON of A2A 1.0, so a caller of 1.0 gets
+the stored bytes. docs/glossary.md explains each word, and docs/protocol.md says what is implemented of A2A.
 
-An agent needs the names below, and no others.
+The modules, in an order for reading:
+
+    The model       types, states, events, requests, answers, errors, documents (the stored form)
+    Its details     media (types of parts), extensions, files (references to stored bytes), sse (streams)
+    Any language    language, envelopes, choice (which language a call is in)
+    A2A             dialects/v1_0, v0_3, v0_2 and rest_0_x; dialects/json (data models); languages (the list of all)
+    Agents          agents, options, run, inbox, drafts, scribe, acting, mistakes, callers, testing
+    Cards           cards, canonical (the bytes that are signed), signatures
+
+An agent needs only the names that this module exports. Their reference is docs/agents.md.
 """
 
 from a2a.agents import agent

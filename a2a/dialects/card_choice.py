@@ -1,4 +1,4 @@
-"""The choice of a card's encoder by path and version; and a card that clients of 0.3 and of 1.0 both read."""
+"""The choice of a card's encoder by path and version, and the hybrid card, which clients of 0.3 and of 1.0 can read."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -9,30 +9,34 @@ from a2a.dialects import v0_2, v0_3, v1_0
 from a2a.types import Card, Json
 
 WellKnown = Literal["agent.json", "agent-card.json"]
-"""The file under /.well-known/: 0.2 asks for the first, the others for the second."""
+"""A file name under /.well-known/. Clients of 0.2 ask for the first, all others for the second."""
 
-_OF_0_3 = (
-    "url", "preferredTransport", "additionalInterfaces", "protocolVersion", "security",
+_MEMBERS_OF_0_3 = (
+    "url",
+    "preferredTransport",
+    "additionalInterfaces",
+    "protocolVersion",
+    "security",
     "supportsAuthenticatedExtendedCard",
-)  # fmt: skip
+)
 
 
 def hybrid_card(card: Card) -> Json:
-    """Return the 1.0 card with the members by which 0.3 finds the agent (docs/protocol.md#card-of-both)."""
+    """Return the 1.0 card with the members by which clients of 0.3 call the agent (docs/protocol.md#card-of-both)."""
     new, old = v1_0.encode_card(card), v0_3.encode_card(card)
-    kept = {name: old[name] for name in _OF_0_3 if name in old}
+    members = {name: old[name] for name in _MEMBERS_OF_0_3 if name in old}
     schemes = {name: scheme | old["securitySchemes"][name] for name, scheme in new.get("securitySchemes", {}).items()}
-    return new | kept | ({"securitySchemes": schemes} if schemes else {})
+    return new | members | ({"securitySchemes": schemes} if schemes else {})
 
 
 SIGNABLE: frozenset[Callable[[Card], Json]] = frozenset({v1_0.encode_card, v0_3.encode_card, hybrid_card})
-"""Encoders whose cards carry signatures (docs/protocol.md#card-of-both, #signatures)."""
+"""Encoders of cards that the server signs (docs/protocol.md#card-of-both, #signatures)."""
 
 
 def card_encoder(path: WellKnown, version: str | None) -> tuple[Callable[[Card], Json], tuple[str, ...]]:
-    """Return the encoder for a path and an A2A-Version, and the versions that its card is in (docs/protocol.md#cards).
+    """Return the encoder for a path and an A2A-Version, and the versions of its card (docs/protocol.md#cards).
 
-    Unknown versions find the hybrid.
+    An unknown version gets the hybrid card.
     """
     if path == "agent.json":
         return v0_2.encode_card, (v0_2.DIALECT.version,)

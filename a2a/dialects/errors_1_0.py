@@ -26,10 +26,11 @@ CODES: dict[type[Error], int] = {
     errors.RateLimited: -38008,
     errors.Unavailable: -38013,
 }
+"""The number of each error (A2A 1.0.1, 5.4). Numbers from -38000 down are additions of this server."""
 _PLAIN = frozenset(
     {errors.ParseError, errors.InvalidRequest, errors.MethodNotFound, errors.InvalidParams, errors.Internal}
 )
-"""Errors of the envelope have details only when there are facts; A2A's own always have (A2A 1.0.1, 9.5)."""
+"""Errors of JSON-RPC. They have `data` only if there are facts, while errors of A2A always have it (A2A 1.0.1, 9.5)."""
 STATUSES: dict[type[Error], int] = {
     errors.Unauthenticated: 401,
     errors.InvalidKey: 401,
@@ -37,7 +38,7 @@ STATUSES: dict[type[Error], int] = {
     errors.RateLimited: 429,
     errors.Unavailable: 503,
 }
-"""HTTP statuses of single calls of JSON-RPC; all other errors are a 200 (docs/protocol.md#envelope)."""
+"""HTTP statuses of single calls over JSON-RPC. All other errors have status 200 (docs/protocol.md#envelope)."""
 REST_STATUSES: dict[type[Error], tuple[int, str]] = {
     errors.ParseError: (400, "INVALID_ARGUMENT"),
     errors.InvalidRequest: (400, "INVALID_ARGUMENT"),
@@ -60,11 +61,11 @@ REST_STATUSES: dict[type[Error], tuple[int, str]] = {
     errors.RateLimited: (429, "RESOURCE_EXHAUSTED"),
     errors.Unavailable: (503, "UNAVAILABLE"),
 }
-"""The HTTP status over REST and the gRPC name of each error (docs/protocol.md#errors, the column of 1.0.1)."""
+"""The HTTP status over REST and the gRPC name of each error (A2A 1.0.1, 5.4; docs/protocol.md#errors)."""
 
 
 def encode_error(error: Error, code: int) -> Json:
-    """The details are a list of objects that each name their type (docs/protocol.md#errors)."""
+    """Return the error object. `data` is a list of objects, each with its type (docs/protocol.md#errors)."""
     details = error_details(error)
     if type(error) in _PLAIN and not error.facts:
         del details[0]
@@ -72,7 +73,7 @@ def encode_error(error: Error, code: int) -> Json:
 
 
 def error_details(error: Error) -> list[Json]:
-    """The reason with its facts, and the fields that are wrong."""
+    """Return an ErrorInfo with the reason and the facts, and a BadRequest with the wrong fields, if there are any."""
     info: Json = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": error.reason}
     info["domain"] = "a2a-protocol.org"
     details = [info | ({"metadata": error.facts} if error.facts else {})]

@@ -1,11 +1,12 @@
-"""A2A 0.3 over REST, which has two JSONs: that of the text, with `kind`, and that of the protobuf
-(docs/protocol.md#rest-of-0x).
+"""A2A 0.3 and 0.2 over REST, in two forms of JSON: that of the specification's text, with `kind`, and that of its
+protobuf (docs/protocol.md#rest-of-0x).
 
-Both are 0.3 as it is on JSON-RPC, with what differs put around it. 0.2 is the same on this wire.
+Each form is the dialect of 0.3 over JSON-RPC, with functions that change params and answers. 0.2 differs only in its
+card.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, assert_never
 
 import orjson
 from msgspec import Struct
@@ -29,7 +30,7 @@ from a2a.envelopes import Member
 from a2a.errors import Error, InvalidParams
 from a2a.language import Dialect, Method, Rest, Route
 from a2a.requests import SendMessage
-from a2a.types import Json
+from a2a.types import Json, Message
 
 
 class ConfigParams(Struct, rename="camel"):
@@ -39,13 +40,13 @@ class ConfigParams(Struct, rename="camel"):
 _CONFIGS = "/tasks/{id}/pushNotificationConfigs"
 _CONFIG = _CONFIGS + "/{pushNotificationConfigId}"
 _MISSPELT = "/task/{id}/pushNotificationConfigs"
-"""A misspelt path from an annotation of the protobuf (docs/protocol.md#rest-of-0x)."""
+"""A path of an annotation in the protobuf, which spells `tasks` wrongly (docs/protocol.md#rest-of-0x)."""
 _ROUTES = (
     Route(verb="POST", path="/message:send", method="message/send"),
     Route(verb="POST", path="/message:stream", method="message/stream"),
     Route(verb="GET", path="/tasks", method="tasks/list", query=v0_3.ListParams),
     Route(verb="POST", path="/tasks/{id}:cancel", method="tasks/cancel"),
-    # The text says POST, the protobuf GET: both (docs/protocol.md#methods-and-paths).
+    # The specification says POST in its text and GET in the protobuf (docs/protocol.md#methods-and-paths).
     Route(verb="POST", path="/tasks/{id}:subscribe", method="tasks/resubscribe"),
     Route(verb="GET", path="/tasks/{id}:subscribe", method="tasks/resubscribe"),
     Route(verb="GET", path="/tasks/{id}", method="tasks/get", query=v0_3.TaskParams),
@@ -58,12 +59,12 @@ _ROUTES = (
 )
 
 
-_WRAPPED = {"pushNotificationConfig", "push_notification_config", "name"}
-"""Members around a config in the protobuf. One of the official clients writes snake case."""
+_WRAPPERS = {"pushNotificationConfig", "push_notification_config", "name"}
+"""Members around a webhook in the protobuf. One of the official clients writes snake_case."""
 
 
 def form_of(body: Any) -> Dialect:
-    """Return the dialect of a body; where it does not tell, that of the protobuf, which the official clients speak."""
+    """Return the dialect of a body's form. The default is the protobuf's form, which the official clients speak."""
     if not isinstance(body, dict):
         return PROTO
     message = body.get("message")
@@ -71,14 +72,14 @@ def form_of(body: Any) -> Dialect:
         is_proto = "content" in message or str(message.get("role", "")).startswith("ROLE_")
         return PROTO if is_proto else KIND
     config = body.get("config")
-    return KIND if isinstance(config, dict) and not _WRAPPED & config.keys() else PROTO
+    return KIND if isinstance(config, dict) and not _WRAPPERS & config.keys() else PROTO
 
 
-# ---------------------------------------------------------------- what comes in
+# ------------------------------------------------------------------ requests
 
 
-def _named(params: Json, path: str, member: str) -> Json:
-    """The params without the resource name that may repeat the path's. Raises InvalidParams if it is another."""
+def _without_name(params: Json, path: str, member: str) -> Json:
+    """Return the params without a member that repeats a name of the path. Raises InvalidParams for another name."""
     params = {**params}
     name = params.pop(member, None)
     if name not in (None, "", path):
@@ -87,39 +88,43 @@ def _named(params: Json, path: str, member: str) -> Json:
 
 
 def _task(params: Json) -> Json:
-    """The task is that of the path, whatever else names it."""
-    return _named(_named(params, f"tasks/{params['id']}", "name"), params["id"], "taskId")
+    """Return the params with the task of the path. Raises InvalidParams if they name another task."""
+    return _without_name(_without_name(params, f"tasks/{params['id']}", "name"), params["id"], "taskId")
 
 
 def _config(params: Json) -> Json:
-    """Return the config from any of the forms in use: bare, inside `config`, with its resource name beside it."""
+    """Return the params of JSON-RPC for a webhook.
+
+    Clients send the webhook as the whole body, inside `config`, or inside `config` with its resource name. Raises
+    InvalidParams if a name is not that of the path.
+    """
     task = f"tasks/{params['id']}"
-    params = _named(_named(params, task, "parent"), params["id"], "taskId")
-    asked = params.get("configId") or params.get("config_id")
+    params = _without_name(_without_name(params, task, "parent"), params["id"], "taskId")
+    config_id = params.get("configId") or params.get("config_id")
     outer = params["config"] if isinstance(params.get("config"), dict) else params
     name = str(outer.get("name", ""))
     if name.startswith("tasks/") and not f"{name}/".startswith(f"{task}/"):
         raise InvalidParams(("name", "is not that of the path"))
     inner = outer.get("pushNotificationConfig") or outer.get("push_notification_config") or params.get("config") or {}
-    if asked and isinstance(inner, dict):
-        if inner.get("id") not in (None, "", asked):
+    if config_id and isinstance(inner, dict):
+        if inner.get("id") not in (None, "", config_id):
             raise InvalidParams(("configId", "is not the id of the config"))
-        inner = inner | {"id": asked}
+        inner = inner | {"id": config_id}
     return {"taskId": params["id"], "pushNotificationConfig": with_schemes(inner)}
 
 
 def _list(params: Json) -> Json:
-    """States may be named as either JSON names them."""
+    """Return the params with the name of the state in the form with `kind`. Both forms are accepted."""
     if isinstance(status := params.get("status"), str):
         return params | {"status": kind_state(status)}
     return params
 
 
-# --------------------------------------------------------------- what goes out
+# ------------------------------------------------------------------- answers
 
 
 def _inside(answer: Json) -> Json:
-    """Wrap a task or a message in a member named by its kind."""
+    """Return a task or a message inside a member with the name of its kind."""
     return {str(answer.get("kind", "task")): answer}
 
 
@@ -142,8 +147,10 @@ def _proto_configs(configs: list[Json]) -> Json:
 
 
 def _card(card: Json) -> Json:
-    """The card with its security schemes in both JSONs: some clients read it as JSON, others as protobuf. What was
-    signed is another card, so no signature stays (docs/protocol.md#card-of-both)."""
+    """Return the card with its security schemes in both forms, since some clients read it as protobuf.
+
+    It loses its signatures, which cover the card without this addition (docs/protocol.md#card-of-both).
+    """
     schemes = {name: scheme | _proto_scheme(scheme) for name, scheme in card.get("securitySchemes", {}).items()}
     both = card | ({"securitySchemes": schemes} if schemes else {})
     return {name: value for name, value in both.items() if name != "signatures"}
@@ -156,7 +163,7 @@ def _proto_scheme(scheme: Json) -> Json:
 
 
 def _nothing(_: Any) -> Json:
-    """An empty object where JSON-RPC has null (docs/protocol.md#webhook-methods)."""
+    """Return an empty object, where JSON-RPC has null (docs/protocol.md#webhook-methods)."""
     return {}
 
 
@@ -166,11 +173,11 @@ def _same(wire: Any) -> Any:
 
 Change = Callable[[Any], Any]
 Changes = dict[str, tuple[Change, Change]]
-"""By method: of its params, and of its answer."""
+"""The changes of params and of answers, by method."""
 
 
-def changed(method: Method, before: Change, after: Change) -> Method:
-    """The method with its params changed before they are decoded, and its answer after it was encoded."""
+def wrap(method: Method, before: Change, after: Change) -> Method:
+    """Return the method with a change of its params before they are decoded, and of its encoded answer."""
 
     def decode(params: Any) -> Any:
         return method.decode(before(params))
@@ -204,6 +211,8 @@ PROTO_CHANGES: Changes = KIND_CHANGES | {
 
 
 def _in_proto_words(method: Method) -> Method:
+    """Return the method with errors that have the field names of the protobuf."""
+
     def decode(params: Any) -> Any:
         try:
             request = method.decode(params)
@@ -217,6 +226,7 @@ def _in_proto_words(method: Method) -> Method:
 
 
 def _frame_name(frame: Frame) -> str:
+    """Return the name of the member around an event of a stream."""
     match frame:
         case TaskDocument() | EventDocument(kind="task"):
             return "task"
@@ -224,8 +234,10 @@ def _frame_name(frame: Frame) -> str:
             return "artifactUpdate"
         case EventDocument():
             return "statusUpdate"
-        case _:
+        case Message():
             return "message"
+        case _:
+            assert_never(frame)
 
 
 def _kind_frame(frame: Frame, history_length: int | None) -> bytes | None:
@@ -239,7 +251,7 @@ def _proto_frame(frame: Frame, history_length: int | None) -> bytes | None:
 
 
 def _encode_error(error: Error, status: int, name: str) -> Json:
-    """Return the body of 1.0, and beside it what the official clients of 0.3 look for: code, message, class name."""
+    """Return the body of 1.0, with the members that the official clients of 0.3 read: code, message and type."""
     body = encode_rest_error(error, status, name)
     kind = error.reason.title().replace("_", "") + "Error"
     return body | {"code": v0_3.DIALECT.code(error), "message": body["error"]["message"], "type": kind}
@@ -249,9 +261,9 @@ _REST = Rest(routes=_ROUTES, media="application/json", statuses=REST_STATUSES, e
 
 
 def _dialect(name: str, changes: Changes, frame: Any, words: Callable[[Method], Method]) -> Dialect:
+    """Return the dialect of 0.3 with changes of its methods, its frames, and the words of its errors."""
     methods = {
-        method: words(changed(known, *changes.get(method, (_same, _same))))
-        for method, known in v0_3.DIALECT.methods.items()
+        name: words(wrap(method, *changes.get(name, (_same, _same)))) for name, method in v0_3.DIALECT.methods.items()
     }
     return replace(
         v0_3.DIALECT, name=name, methods=methods, encode_frame=frame, rest=_REST, pushes_as=v0_3.DIALECT.name
@@ -265,22 +277,22 @@ PROTO = replace(
 )
 _CARD = "agent/getAuthenticatedExtendedCard"
 _OLD_CARD = replace(v0_3.DIALECT.methods[_CARD], encode=v0_2.encode_extended_card)
-OLDEST = replace(PROTO, version=v0_2.DIALECT.version, methods=PROTO.methods | {_CARD: changed(_OLD_CARD, _same, _card)})
-"""0.2, which is the same but for its card."""
+OLDEST = replace(PROTO, version=v0_2.DIALECT.version, methods=PROTO.methods | {_CARD: wrap(_OLD_CARD, _same, _card)})
+"""The dialect of 0.2, which has another card."""
 DIALECTS = (PROTO, KIND, OLDEST)
 
 
 def choose(
     dialects: Sequence[Dialect], languages: Any, member: Member, version: str | None, pin: str | None
 ) -> Dialect:
-    """Pick the JSON by the body, and the card by the version, which must be that of one of these dialects.
+    """Return the dialect of the body's form, and for 0.2 the one with its card.
 
-    Raises CallError.
+    Raises CallError for a version that none of the dialects has.
     """
-    found = form_of(member.params)
+    dialect = form_of(member.params)
     number = minor(version or "")
-    if found is PROTO and number == OLDEST.version:
-        found = OLDEST
-    if version and all(dialect.version != number for dialect in dialects):
-        raise CallError(version_error(version, dialects), found)
-    return found
+    if dialect is PROTO and number == OLDEST.version:
+        dialect = OLDEST
+    if version and all(other.version != number for other in dialects):
+        raise CallError(version_error(version, dialects), dialect)
+    return dialect

@@ -1,4 +1,4 @@
-"""A2A 0.2 on JSON-RPC: 0.3 without the extended card's method, and with an older card (docs/protocol.md#versions)."""
+"""A2A 0.2 over JSON-RPC: 0.3 with another card, and without the extended card's method (docs/protocol.md#versions)."""
 
 import orjson
 from msgspec.structs import replace
@@ -10,13 +10,16 @@ from a2a.types import Card, Json
 
 
 def encode_card(card: Card) -> Json:
-    """Return the pure card of 0.2, whose skills do not say who may use them. Agents of that time call themselves 0.2.9,
-    which was never released."""
+    """Return the card of 0.2. Its skills do not name the scopes that they need.
+
+    Its protocol version is 0.2.9, as on the cards of agents of that time, although 0.2.9 was never released.
+    """
     skills = [skill_members(skill) for skill in card.skills]
     return v0_3.encode_card(card) | {"protocolVersion": "0.2.9", "skills": skills}
 
 
 def encode_extended_card(answer: CardAnswer) -> bytes:
+    """Return the extended card, which is signed if the server signs cards."""
     return orjson.dumps(answer.sign(encode_card(answer.card)))
 
 
@@ -24,7 +27,7 @@ DIALECT = replace(
     v0_3.DIALECT,
     name="a2a-0.2",
     version="0.2",
-    # The extended card was a plain HTTP GET.
+    # 0.2 has no method for the extended card: clients GET it from a path of its own.
     methods={
         name: method for name, method in v0_3.DIALECT.methods.items() if name != "agent/getAuthenticatedExtendedCard"
     },

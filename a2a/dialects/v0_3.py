@@ -1,6 +1,6 @@
-"""A2A 0.3.0 on JSON-RPC: its methods, params, errors and card. The model's JSON is in json/json_0_x.py.
+"""A2A 0.3.0 over JSON-RPC: methods, params, errors and card. Its data model is in json/json_0_x.py.
 
-It is lenient with what comes in (upstream's own samples leave `kind` out) and strict with what goes out.
+The decoders are lenient, since samples of the A2A project leave out `kind`; the encoders are strict.
 """
 
 from collections.abc import Callable
@@ -41,8 +41,8 @@ from a2a.requests import (
 )
 from a2a.types import Card, Interface, Json, Message, SecurityScheme, Skill
 
-# 0.x has no number for a required extension: the request is wrong (docs/protocol.md#sending).
 CODES: dict[type[Error], int] = CODES_1_0 | {ExtensionSupportRequired: CODES_1_0[InvalidRequest]}
+"""The codes of 1.0. 0.x has none for a required extension, so that is an invalid request (docs/protocol.md#sending)."""
 
 
 # ---------------------------------------------------------------- requests
@@ -113,11 +113,13 @@ Sending = TypeVar("Sending", bound=SendMessage)
 
 
 def decode_send(request: type[Sending], params: Any) -> Sending:
+    """Decode the params of message/send or message/stream. Raises InvalidParams."""
     wire = check(_message_id_inside(params), SendParams)
     configuration = wire.get("configuration") or {}
     return request(
         message=decode_message(wire["message"]),
-        # Absent means wait, whatever the default of a protobuf boolean is (docs/protocol.md#sending).
+        # Without `blocking` the call waits, although the default of a protobuf boolean is false
+        # (docs/protocol.md#sending).
         return_immediately=configuration.get("blocking") is False,
         history_length=read_whole(configuration.get("historyLength"), "configuration.historyLength"),
         accepted_output_modes=tuple(configuration.get("acceptedOutputModes") or ()),
@@ -127,14 +129,15 @@ def decode_send(request: type[Sending], params: Any) -> Sending:
 
 
 def _message_id_inside(params: Any) -> Any:
-    """Some of upstream's samples have messageId beside the message (docs/protocol.md#leniency)."""
+    """Return the params with the message's id inside it. Samples of the A2A project put it beside the message
+    (docs/protocol.md#leniency)."""
     if isinstance(params, dict) and "messageId" in params and isinstance(params.get("message"), dict):
         return params | {"message": {"messageId": params["messageId"]} | params["message"]}
     return params
 
 
 def _task_params(params: Any) -> tuple[str, Json]:
-    """The task's id and all params; peers of the SPARC kind call it taskId."""
+    """Return the id of the task, which some clients call taskId, and all params. Raises InvalidParams."""
     wire = check(params, TaskParams)
     task_id = wire.get("id") or wire.get("taskId")
     if not task_id:
@@ -143,22 +146,28 @@ def _task_params(params: Any) -> tuple[str, Json]:
 
 
 def decode_get(params: Any) -> GetTask:
+    """Decode the params of tasks/get. Raises InvalidParams."""
     task_id, wire = _task_params(params)
     return GetTask(id=task_id, history_length=read_whole(wire.get("historyLength"), "historyLength"))
 
 
 def decode_cancel(params: Any) -> CancelTask:
+    """Decode the params of tasks/cancel. Raises InvalidParams."""
     task_id, wire = _task_params(params)
     return CancelTask(id=task_id, metadata=wire.get("metadata"))
 
 
 def decode_resubscribe(params: Any) -> SubscribeToTask:
+    """Decode the params of tasks/resubscribe. Raises InvalidParams."""
     task_id, _ = _task_params(params)
     return SubscribeToTask(id=task_id, closes=True)
 
 
 def decode_list(params: Any) -> ListTasks:
-    """Ours: 0.x has no such method upstream (docs/protocol.md#listing)."""
+    """Decode the params of tasks/list, which is an addition of this server (docs/protocol.md#listing).
+
+    Raises InvalidParams.
+    """
     wire = check(or_empty(params), ListParams)
     limit = read_whole(wire.get("limit"), "limit", 1, MAX_PAGE)
     return ListTasks(
@@ -172,6 +181,7 @@ def decode_list(params: Any) -> ListTasks:
 
 
 def decode_extended_card(params: Any) -> GetExtendedCard:
+    """Decode the params of agent/getAuthenticatedExtendedCard, which has none. Raises InvalidParams."""
     check(or_empty(params), NoParams)
     return GetExtendedCard()
 
@@ -179,12 +189,13 @@ def decode_extended_card(params: Any) -> GetExtendedCard:
 # ----------------------------------------------------------------- answers
 
 
-def _from_document(stored: TaskDocument, history_length: int | None) -> Json:
-    return encode_task(decode_task(orjson.loads(stored.json(history_length))))
+def _from_document(document: TaskDocument, history_length: int | None) -> Json:
+    """Return a task in the JSON of 0.x."""
+    return encode_task(decode_task(orjson.loads(document.json(history_length))))
 
 
 def encode_answer(answer: Answer) -> bytes:
-    """A bare task or message: `kind` tells which."""
+    """Return a task or a message, whose `kind` says which."""
     if answer.task is not None:
         return orjson.dumps(_from_document(answer.task, answer.history_length))
     if answer.message is not None:
@@ -193,19 +204,20 @@ def encode_answer(answer: Answer) -> bytes:
 
 
 def encode_page(page: TaskPage) -> bytes:
-    """Artifacts that were asked for are shown even when there are none, as in 1.0."""
-    asked: Json = {"artifacts": []} if page.include_artifacts else {}
-    tasks = [asked | _from_document(task, page.history_length) for task in page.tasks]
+    """Return a page. If the caller requested artifacts, an empty list of them is shown too, as in 1.0."""
+    empty: Json = {"artifacts": []} if page.include_artifacts else {}
+    tasks = [empty | _from_document(task, page.history_length) for task in page.tasks]
     return orjson.dumps({"tasks": tasks, "nextCursor": page.next_page_token, "totalSize": page.total_size})
 
 
 def encode_frame(frame: Frame, history_length: int | None) -> bytes | None:
+    """Return one event of a stream, whose `kind` says which; None for a caller's message that sets no status."""
     match frame:
         case TaskDocument():
             return orjson.dumps(_from_document(frame, history_length))
         case EventDocument(task_id=task_id, context_id=context_id):
-            shown = encode_event(event_of(frame), task_id=task_id, context_id=context_id)
-            return None if shown is None else orjson.dumps(shown)
+            wire = encode_event(event_of(frame), task_id=task_id, context_id=context_id)
+            return None if wire is None else orjson.dumps(wire)
         case Message():
             return orjson.dumps(encode_message(frame))
         case _:
@@ -213,19 +225,20 @@ def encode_frame(frame: Frame, history_length: int | None) -> bytes | None:
 
 
 def encode_push(event: EventDocument, task: Callable[[], TaskDocument]) -> bytes | None:
-    """The whole task on each change of its status (docs/protocol.md#deliveries)."""
+    """Return the body of a delivery: the whole task, for each change of its status (docs/protocol.md#deliveries)."""
     return encode_frame(task(), None) if pushes(event.kind, event.state) else None
 
 
 def pushes(kind: EventKind, state: str | None) -> bool:
-    """Return whether the event changes the status (docs/protocol.md#deliveries)."""
+    """Return whether the event sets a status (docs/protocol.md#deliveries)."""
     return state is not None
 
 
 def words(error: Error) -> Error:
-    """Return the error in the words of 0.x; operations speak 1.0.
+    """Return an operation's error, which is in the words of 1.0, in the words of 0.x.
 
-    Without an extended card 1.0 says UnsupportedOperation (1.0.1, 3.3.4), and 0.3 that none is configured (0.3.0, 8.2).
+    If the extended card is switched off, 1.0 has UnsupportedOperation (A2A 1.0.1, 3.3.4), and 0.3 has
+    ExtendedCardNotConfigured (A2A 0.3.0, 8.2).
     """
     if isinstance(error, UnsupportedOperation) and error.facts.get("capability") == "extendedAgentCard":
         return ExtendedCardNotConfigured(**error.facts)
@@ -236,7 +249,7 @@ def words(error: Error) -> Error:
 
 
 def encode_error(error: Error, code: int) -> Json:
-    """The details are one object, there only when there is something to tell."""
+    """Return the error object. `data` has the reason and the facts, and is absent if there is only the reason."""
     violations = error.violations if isinstance(error, InvalidParams) else ()
     data: Json = {"reason": error.reason, **error.facts}
     if violations:
@@ -245,6 +258,7 @@ def encode_error(error: Error, code: int) -> Json:
 
 
 def encode_scheme(scheme: SecurityScheme) -> Json:
+    """Return a SecurityScheme, whose `type` says its kind."""
     about = {"description": scheme.description} if scheme.description else {}
     if scheme.http_scheme:
         return {"type": "http", "scheme": scheme.http_scheme} | about
@@ -252,17 +266,18 @@ def encode_scheme(scheme: SecurityScheme) -> Json:
 
 
 def interfaces(card: Card) -> tuple[Interface, ...]:
-    """Where 0.x is spoken, JSON-RPC first; all of them if the card does not say where."""
-    spoken = tuple(i for i in card.interfaces if i.version.startswith("0.")) or card.interfaces
-    return tuple(sorted(spoken, key=lambda i: i.binding != "JSONRPC"))
+    """Return the interfaces of 0.x, JSON-RPC first. A card without any has all its interfaces listed."""
+    older = tuple(i for i in card.interfaces if i.version.startswith("0.")) or card.interfaces
+    return tuple(sorted(older, key=lambda i: i.binding != "JSONRPC"))
 
 
 def encode_requirements(card: Card, scopes: tuple[str, ...]) -> list[Json]:
-    """Each scheme alone suffices, with these scopes."""
+    """Return one requirement for each scheme, with the scopes. A caller has to meet one of them."""
     return [{name: scopes} for name in card.security_schemes]
 
 
 def encode_skill(skill: Skill, card: Card) -> Json:
+    """Return an AgentSkill."""
     return skill_members(skill) | ({"security": encode_requirements(card, skill.scopes)} if skill.scopes else {})
 
 
@@ -296,6 +311,7 @@ def encode_card(card: Card) -> Json:
 
 
 def encode_extended_card(answer: CardAnswer) -> bytes:
+    """Return the extended card, which is signed if the server signs cards."""
     return orjson.dumps(answer.sign(encode_card(answer.card)))
 
 

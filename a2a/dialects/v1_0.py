@@ -1,4 +1,5 @@
-"""A2A 1.0 on JSON-RPC: its methods, params and card. Errors are in errors_1_0.py, its JSON is in json/json_1_0.py."""
+"""A2A 1.0 over JSON-RPC and REST: methods, params, routes and card. Its errors are in errors_1_0.py, and its data model
+is in json/json_1_0.py."""
 
 from collections.abc import Callable
 from functools import partial
@@ -35,6 +36,7 @@ from a2a.requests import (
 from a2a.types import Card, Extension, Json, Message, SecurityScheme, Skill
 
 MAX_PAGE = 100
+"""The most tasks on one page of a list (A2A 1.0, 3.1.4)."""
 
 # ---------------------------------------------------------------- requests
 
@@ -105,6 +107,7 @@ Sending = TypeVar("Sending", bound=SendMessage)
 
 
 def decode_send(request: type[Sending], params: Any) -> Sending:
+    """Decode the params of SendMessage or SendStreamingMessage. Raises InvalidParams."""
     wire = check(_camel_send(params), SendParams)
     configuration = wire.get("configuration") or {}
     return request(
@@ -119,7 +122,7 @@ def decode_send(request: type[Sending], params: Any) -> Sending:
 
 
 def _camel_send(params: Any) -> Any:
-    """Snake case down to the parts; data and metadata are the caller's own."""
+    """Return the params with camelCase names, down to the parts. Names in data and metadata stay as they are."""
     if not isinstance(params, dict):
         return params
     for name in ("message", "configuration"):
@@ -133,6 +136,7 @@ def _camel_send(params: Any) -> Any:
 
 
 def _task_params(params: Any) -> Json:
+    """Return the params of a method with a task's id. Raises InvalidParams."""
     wire = check(camel_names(params) if isinstance(params, dict) else params, TaskParams)
     if not wire["id"]:
         raise InvalidParams(("id", "must not be empty"))
@@ -140,22 +144,26 @@ def _task_params(params: Any) -> Json:
 
 
 def decode_get(params: Any) -> GetTask:
+    """Decode the params of GetTask. Raises InvalidParams."""
     wire = _task_params(params)
     length = read_whole(wire.get("historyLength"), "historyLength")
     return GetTask(id=wire["id"], tenant=wire.get("tenant") or None, history_length=length)
 
 
 def decode_cancel(params: Any) -> CancelTask:
+    """Decode the params of CancelTask. Raises InvalidParams."""
     wire = _task_params(params)
     return CancelTask(id=wire["id"], tenant=wire.get("tenant") or None, metadata=wire.get("metadata"))
 
 
 def decode_subscribe(params: Any) -> SubscribeToTask:
+    """Decode the params of SubscribeToTask. Raises InvalidParams."""
     wire = _task_params(params)
     return SubscribeToTask(id=wire["id"], tenant=wire.get("tenant") or None)
 
 
 def decode_list(params: Any) -> ListTasks:
+    """Decode the params of ListTasks. Raises InvalidParams."""
     params = or_empty(params)
     wire = check(camel_names(params) if isinstance(params, dict) else params, ListParams)
     size = read_whole(wire.get("pageSize"), "pageSize", 1, MAX_PAGE)
@@ -172,6 +180,7 @@ def decode_list(params: Any) -> ListTasks:
 
 
 def decode_extended_card(params: Any) -> GetExtendedCard:
+    """Decode the params of GetExtendedAgentCard. Raises InvalidParams."""
     return GetExtendedCard(tenant=check(or_empty(params), TenantParams).get("tenant") or None)
 
 
@@ -179,7 +188,7 @@ def decode_extended_card(params: Any) -> GetExtendedCard:
 
 
 def encode_answer(answer: Answer) -> bytes:
-    """The result of a send: {"task": ...} or {"message": ...}."""
+    """Return the result of a send: {"task": ...} or {"message": ...}."""
     if answer.task is not None:
         return b"".join((b'{"task":', answer.task.json(answer.history_length), b"}"))
     if answer.message is not None:
@@ -188,21 +197,23 @@ def encode_answer(answer: Answer) -> bytes:
 
 
 def encode_bare_task(answer: Answer) -> bytes:
+    """Return a task without a member around it."""
     if answer.task is None:
         raise ValueError("the answer has no task")
     return answer.task.json(answer.history_length)
 
 
 def encode_page(page: TaskPage) -> bytes:
-    """All four members are always there; pageSize is the number of tasks returned (docs/protocol.md#listing)."""
-    shown = page.include_artifacts
-    tasks = b",".join(task.json(page.history_length, show_empty=shown) for task in page.tasks)
+    """Return a page with all four members. pageSize is the number of tasks on it (docs/protocol.md#listing)."""
+    show_empty = page.include_artifacts
+    tasks = b",".join(task.json(page.history_length, show_empty=show_empty) for task in page.tasks)
     sizes = f'"pageSize":{len(page.tasks)},"totalSize":{page.total_size}'
     end = f'],"nextPageToken":{dumps(page.next_page_token)},{sizes}}}'
     return b"".join((b'{"tasks":[', tasks, end.encode()))
 
 
 def encode_frame(frame: Frame, history_length: int | None) -> bytes | None:
+    """Return a StreamResponse (A2A 1.0, 3.2.3); None for a caller's message that sets no status."""
     match frame:
         case TaskDocument():
             return b'{"task":' + frame.json(history_length) + b"}"
@@ -217,26 +228,28 @@ def encode_frame(frame: Frame, history_length: int | None) -> bytes | None:
 
 
 def encode_push(event: EventDocument, task: Callable[[], TaskDocument]) -> bytes | None:
-    """A StreamResponse for each event: what a stream shows of it (A2A 1.0, 4.3.3)."""
+    """Return the body of a delivery: the StreamResponse of the event, as on a stream (A2A 1.0, 4.3.3)."""
     return encode_frame(event, None)
 
 
 def pushes(kind: EventKind, state: str | None) -> bool:
-    """Return whether a stream shows the event: of a caller's message it shows the status, if there is one."""
+    """Return whether a stream shows the event. Of a caller's message, a stream shows only the status that it sets."""
     return kind != "message" or state is not None
 
 
 def encode_requirements(card: Card, scopes: tuple[str, ...]) -> list[Json]:
-    """Each scheme alone suffices, with these scopes."""
+    """Return one requirement for each scheme, with the scopes. A caller has to meet one of them (A2A 1.0, 4.4.1)."""
     return [{"schemes": {name: {"list": scopes} if scopes else {}}} for name in card.security_schemes]
 
 
 def encode_skill(skill: Skill, card: Card) -> Json:
+    """Return an AgentSkill."""
     out = skill_members(skill)
     return out | ({"securityRequirements": encode_requirements(card, skill.scopes)} if skill.scopes else {})
 
 
 def encode_scheme(scheme: SecurityScheme) -> Json:
+    """Return a SecurityScheme, whose kind is the name of its member."""
     about = {"description": scheme.description} if scheme.description else {}
     if scheme.http_scheme:
         return {"httpAuthSecurityScheme": {"scheme": scheme.http_scheme} | about}
@@ -244,6 +257,7 @@ def encode_scheme(scheme: SecurityScheme) -> Json:
 
 
 def encode_extension(extension: Extension) -> Json:
+    """Return an AgentExtension, which is the same in 0.3."""
     out: Json = {"uri": extension.uri}
     if extension.description:
         out["description"] = extension.description
@@ -281,6 +295,7 @@ def encode_card(card: Card) -> Json:
 
 
 def encode_extended_card(answer: CardAnswer) -> bytes:
+    """Return the extended card, which is signed if the server signs cards."""
     return orjson.dumps(answer.sign(encode_card(answer.card)))
 
 
@@ -290,7 +305,7 @@ ROUTES = (
     Route(verb="POST", path="/message:stream", method="SendStreamingMessage", query=TenantParams),
     Route(verb="GET", path="/tasks", method="ListTasks", query=ListParams),
     Route(verb="POST", path="/tasks/{id}:cancel", method="CancelTask", query=TenantParams),
-    # The text says POST, the protobuf GET: both (docs/protocol.md#methods-and-paths).
+    # The specification says POST in its text and GET in the protobuf (docs/protocol.md#methods-and-paths).
     Route(verb="POST", path="/tasks/{id}:subscribe", method="SubscribeToTask", query=TenantParams),
     Route(verb="GET", path="/tasks/{id}:subscribe", method="SubscribeToTask", query=TenantParams),
     Route(verb="GET", path="/tasks/{id}", method="GetTask", query=TaskParams),

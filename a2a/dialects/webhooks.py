@@ -1,6 +1,7 @@
-"""Webhook configs on the wire: flat in 1.0, wrapped with the task's id in 0.x; and the limits of their fields.
+"""The methods of webhooks in 1.0 and in 0.x: params, results, and the limits of the fields.
 
-Whether an address may be called is decided elsewhere: that takes a look at the network.
+A2A calls a webhook a push notification config. 1.0 has its members beside the task's id, 0.x has them inside a member.
+tasks_app/outbound checks whether its address may be called.
 """
 
 import binascii
@@ -20,12 +21,14 @@ from a2a.types import Json, PushConfig
 
 MAX_ID, MAX_URL, MAX_TOKEN, MAX_CREDENTIALS, MAX_SCHEMES = 255, 2_048, 1_024, 4_096, 8
 MAX_PAGE = 100
+"""The most webhooks on one page of a list."""
 SIGNING_SCHEME = "standardwebhooks"
-"""The authentication scheme, in lower case, whose credentials are a secret to sign with and are never sent."""
+"""The authentication scheme, in lower case, whose credentials are a signing secret. Deliveries never contain it."""
 _SECRET_BYTES = range(24, 65)
+"""The sizes of a signing secret."""
 _SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _HEADER = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
-"""Text that may stand in a header unchanged: a line break would begin another header."""
+"""The pattern of text that is safe in a header. A line break would begin another header."""
 
 
 class AuthenticationParams(Struct, rename="camel"):
@@ -93,7 +96,7 @@ class OldConfigIdParams(Struct, rename="camel"):
 
 
 def flat(params: Any) -> Any:
-    """The params of 1.0 with camelCase names, down to the authentication."""
+    """Return the params of 1.0 with camelCase names, also inside the authentication."""
     if not isinstance(params, dict):
         return params
     params = camel_names(params)
@@ -103,13 +106,14 @@ def flat(params: Any) -> Any:
 
 
 def decode_create(params: Any) -> CreatePushConfig:
+    """Decode the params of CreateTaskPushNotificationConfig. Raises InvalidParams."""
     wire = check(flat(params), FlatParams)
-    task_id, config = _named(wire["taskId"], "taskId"), flat_config(wire, "")
+    task_id, config = _require(wire["taskId"], "taskId"), flat_config(wire, "")
     return CreatePushConfig(tenant=wire.get("tenant") or None, task_id=task_id, config=config)
 
 
 def decode_inline(wire: Json | None) -> PushConfig | None:
-    """The config inside a send: the task is the one that the send makes or continues."""
+    """Decode the webhook inside a send, which is for the task of the message. Raises InvalidParams."""
     if wire is None:
         return None
     path = "configuration.taskPushNotificationConfig"
@@ -119,42 +123,47 @@ def decode_inline(wire: Json | None) -> PushConfig | None:
 
 
 def flat_config(wire: Json, path: str) -> PushConfig:
+    """Return the webhook from the members of 1.0. Raises InvalidParams."""
     authentication = wire.get("authentication")
     field = f"{path}authentication.scheme"
-    # Without one, deliveries would come without the header that was asked for, and nobody would be told.
+    # An authentication needs a scheme: without one, deliveries would silently lack the header.
     return _config(
         wire,
         path,
-        schemes={} if authentication is None else {field: _named(authentication["scheme"], field)},
+        schemes={} if authentication is None else {field: _require(authentication["scheme"], field)},
         credentials=(authentication or {}).get("credentials"),
     )
 
 
 def decode_get(params: Any) -> GetPushConfig:
+    """Decode the params of GetTaskPushNotificationConfig. Raises InvalidParams."""
     wire = check(flat(params), ConfigIdParams)
-    task_id, config_id = _named(wire["taskId"], "taskId"), _named(wire["id"], "id")
+    task_id, config_id = _require(wire["taskId"], "taskId"), _require(wire["id"], "id")
     return GetPushConfig(tenant=wire.get("tenant") or None, task_id=task_id, id=config_id)
 
 
 def decode_list(params: Any) -> ListPushConfigs:
+    """Decode the params of ListTaskPushNotificationConfigs. Raises InvalidParams."""
     wire = check(flat(params), ListParams)
     size = read_whole(wire.get("pageSize"), "pageSize", 0, MAX_PAGE)
     return ListPushConfigs(
         tenant=wire.get("tenant") or None,
-        task_id=_named(wire["taskId"], "taskId"),
-        # Zero is what ProtoJSON writes for a size that is not set.
+        task_id=_require(wire["taskId"], "taskId"),
+        # ProtoJSON writes 0 for a size that is not set.
         page_size=size or MAX_PAGE,
         page_token=wire.get("pageToken") or None,
     )
 
 
 def decode_delete(params: Any) -> DeletePushConfig:
+    """Decode the params of DeleteTaskPushNotificationConfig. Raises InvalidParams."""
     wire = check(flat(params), ConfigIdParams)
-    task_id, config_id = _named(wire["taskId"], "taskId"), _named(wire["id"], "id")
+    task_id, config_id = _require(wire["taskId"], "taskId"), _require(wire["id"], "id")
     return DeletePushConfig(tenant=wire.get("tenant") or None, task_id=task_id, id=config_id)
 
 
 def encode_flat(config: PushConfig) -> Json:
+    """Return the webhook in the JSON of 1.0, without credentials."""
     out: Json = {"id": config.id, "taskId": config.task_id, "url": config.url}
     if config.token:
         out["token"] = config.token
@@ -164,16 +173,18 @@ def encode_flat(config: PushConfig) -> Json:
 
 
 def encode_config(config: PushConfig) -> bytes:
+    """Return one webhook."""
     return orjson.dumps(encode_flat(config))
 
 
 def encode_configs(page: PushConfigPage) -> bytes:
-    """Both members are always there (docs/protocol.md#webhook-methods)."""
+    """Return a page with both members (docs/protocol.md#webhook-methods)."""
     configs = [encode_flat(config) for config in page.configs]
     return orjson.dumps({"configs": configs, "nextPageToken": page.next_page_token})
 
 
-def encode_deleted(nothing: None) -> bytes:
+def encode_deletion(nothing: None) -> bytes:
+    """Return the empty result of 1.0."""
     return b"{}"
 
 
@@ -181,18 +192,20 @@ def encode_deleted(nothing: None) -> bytes:
 
 
 def decode_set(params: Any) -> CreatePushConfig:
+    """Decode the params of tasks/pushNotificationConfig/set. Raises InvalidParams."""
     wire = check(params, SetParams)
-    task_id = _named(wire.get("taskId"), "taskId")
+    task_id = _require(wire.get("taskId"), "taskId")
     config = _old_config(wire["pushNotificationConfig"], "pushNotificationConfig.")
     return CreatePushConfig(task_id=task_id, config=config)
 
 
 def decode_old_inline(wire: Json | None) -> PushConfig | None:
-    """The config inside a send."""
+    """Decode the webhook inside a send, which is for the task of the message. Raises InvalidParams."""
     return None if wire is None else _old_config(wire, "configuration.pushNotificationConfig.")
 
 
 def _old_config(wire: Json, path: str) -> PushConfig:
+    """Return the webhook from the members of 0.x. Raises InvalidParams."""
     authentication = wire.get("authentication") or {}
     schemes = authentication.get("schemes") or []
     if len(schemes) > MAX_SCHEMES:
@@ -206,26 +219,30 @@ def _old_config(wire: Json, path: str) -> PushConfig:
 
 
 def decode_old_get(params: Any) -> GetPushConfig:
+    """Decode the params of tasks/pushNotificationConfig/get. Raises InvalidParams."""
     wire = check(params, OldConfigIdParams)
-    task_id = _named(wire.get("id") or wire.get("taskId"), "id")
+    task_id = _require(wire.get("id") or wire.get("taskId"), "id")
     config_id = wire.get("pushNotificationConfigId") or None
-    # So some clients, the official kit among them, call what they have set without an id.
+    # Some clients, such as the official conformance kit, set a webhook without an id and read it as "default".
     return GetPushConfig(task_id=task_id, id=config_id, or_default=config_id == "default")
 
 
 def decode_old_list(params: Any) -> ListPushConfigs:
+    """Decode the params of tasks/pushNotificationConfig/list. Raises InvalidParams."""
     wire = check(params, OldConfigIdParams)
-    return ListPushConfigs(task_id=_named(wire.get("id") or wire.get("taskId"), "id"), page_size=MAX_PAGE)
+    return ListPushConfigs(task_id=_require(wire.get("id") or wire.get("taskId"), "id"), page_size=MAX_PAGE)
 
 
 def decode_old_delete(params: Any) -> DeletePushConfig:
+    """Decode the params of tasks/pushNotificationConfig/delete. Raises InvalidParams."""
     wire = check(params, OldConfigIdParams)
-    task_id = _named(wire.get("id") or wire.get("taskId"), "id")
-    config_id = _named(wire.get("pushNotificationConfigId"), "pushNotificationConfigId")
+    task_id = _require(wire.get("id") or wire.get("taskId"), "id")
+    config_id = _require(wire.get("pushNotificationConfigId"), "pushNotificationConfigId")
     return DeletePushConfig(task_id=task_id, id=config_id, or_default=config_id == "default")
 
 
-def encode_wrapped(config: PushConfig) -> Json:
+def encode_old(config: PushConfig) -> Json:
+    """Return the webhook in the JSON of 0.x, without credentials."""
     out: Json = {"id": config.id, "url": config.url}
     if config.token:
         out["token"] = config.token
@@ -235,47 +252,53 @@ def encode_wrapped(config: PushConfig) -> Json:
 
 
 def encode_old_config(config: PushConfig) -> bytes:
-    return orjson.dumps(encode_wrapped(config))
+    """Return one webhook."""
+    return orjson.dumps(encode_old(config))
 
 
 def encode_old_configs(page: PushConfigPage) -> bytes:
-    """A bare array (docs/protocol.md#webhook-methods)."""
-    return orjson.dumps([encode_wrapped(config) for config in page.configs])
+    """Return the webhooks as an array (docs/protocol.md#webhook-methods)."""
+    return orjson.dumps([encode_old(config) for config in page.configs])
 
 
-def encode_old_deleted(nothing: None) -> bytes:
+def encode_old_deletion(nothing: None) -> bytes:
+    """Return the empty result of 0.x."""
     return b"null"
 
 
 # -------------------------------------------------------------------- checks
 
 
-def _named(value: str | None, field: str) -> str:
+def _require(value: str | None, field: str) -> str:
+    """Return a text that must not be empty. Raises InvalidParams."""
     if not value:
         raise InvalidParams((field, "is required" if value is None else "must not be empty"))
     return value
 
 
 def _config(wire: Json, path: str, *, schemes: dict[str, str], credentials: str | None) -> PushConfig:
-    """The config, once all but its address is known to be fit for a header. Raises InvalidParams."""
+    """Return a webhook whose fields have the right form. `schemes` has each scheme by its path in the params.
+
+    Raises InvalidParams for a field that is too long or not safe in a header.
+    """
     field = f"{path}authentication.credentials"
     config_id = wire.get("id") or None
     if config_id is not None:
         _check_id(config_id, f"{path}id")
-    url = _named(wire["url"], f"{path}url")
+    url = _require(wire["url"], f"{path}url")
     if len(url) > MAX_URL:
         raise InvalidParams((f"{path}url", f"must have {MAX_URL} characters at most, not {len(url)}"))
     token = wire.get("token") or None
-    _fit(token, f"{path}token", MAX_TOKEN)
+    _check_header(token, f"{path}token", MAX_TOKEN)
     for place, name in schemes.items():
         if _SCHEME.fullmatch(name) is None:
             raise InvalidParams((place, "must be the name of an HTTP authentication scheme, such as Bearer"))
     names = tuple(schemes.values())
-    _fit(credentials or None, field, MAX_CREDENTIALS)
+    _check_header(credentials or None, field, MAX_CREDENTIALS)
     if credentials and not names:
         raise InvalidParams((field, "need a scheme beside them"))
     if names and names[0].lower() == SIGNING_SCHEME:
-        _secret(credentials or "", field)
+        _check_secret(credentials or "", field)
     return PushConfig(
         id=config_id,
         url=url,
@@ -287,15 +310,15 @@ def _config(wire: Json, path: str, *, schemes: dict[str, str], credentials: str 
 
 
 def _check_id(config_id: str, field: str) -> None:
-    """Raises InvalidParams for an id that could not be stored, or could not stand in the path of a REST call."""
+    """Raise InvalidParams for an id that cannot be stored, or cannot be part of a path over REST."""
     if len(config_id) > MAX_ID or not config_id.isprintable():
         raise InvalidParams((field, f"must have {MAX_ID} printable characters at most"))
     if "/" in config_id or config_id in {".", ".."}:
         raise InvalidParams((field, 'must hold no slash and not be "." or "..": over REST it is one segment of a path'))
 
 
-def _fit(value: str | None, field: str, most: int) -> None:
-    """Raises InvalidParams for what a header cannot hold."""
+def _check_header(value: str | None, field: str, most: int) -> None:
+    """Raise InvalidParams for text that is too long or not safe in a header."""
     if value is None:
         return
     if len(value) > most:
@@ -304,8 +327,8 @@ def _fit(value: str | None, field: str, most: int) -> None:
         raise InvalidParams((field, "is sent in a header: it must be printable ASCII without spaces at its ends"))
 
 
-def _secret(secret: str, field: str) -> None:
-    """Raises InvalidParams for what is no signing secret of Standard Webhooks."""
+def _check_secret(secret: str, field: str) -> None:
+    """Raise InvalidParams for text that is not a signing secret of Standard Webhooks."""
     try:
         size = len(b64decode(secret.removeprefix("whsec_"), validate=True)) if secret.startswith("whsec_") else 0
     except (binascii.Error, ValueError):
@@ -318,15 +341,15 @@ METHODS = {
     "CreateTaskPushNotificationConfig": Method(request=CreatePushConfig, decode=decode_create, encode=encode_config),
     "GetTaskPushNotificationConfig": Method(request=GetPushConfig, decode=decode_get, encode=encode_config),
     "ListTaskPushNotificationConfigs": Method(request=ListPushConfigs, decode=decode_list, encode=encode_configs),
-    "DeleteTaskPushNotificationConfig": Method(request=DeletePushConfig, decode=decode_delete, encode=encode_deleted),
+    "DeleteTaskPushNotificationConfig": Method(request=DeletePushConfig, decode=decode_delete, encode=encode_deletion),
 }
-"""Methods of A2A 1.0."""
+"""The methods of A2A 1.0 for webhooks."""
 
 _NAME = "tasks/pushNotificationConfig"
 OLD_METHODS = {
     f"{_NAME}/set": Method(request=CreatePushConfig, decode=decode_set, encode=encode_old_config),
     f"{_NAME}/get": Method(request=GetPushConfig, decode=decode_old_get, encode=encode_old_config),
     f"{_NAME}/list": Method(request=ListPushConfigs, decode=decode_old_list, encode=encode_old_configs),
-    f"{_NAME}/delete": Method(request=DeletePushConfig, decode=decode_old_delete, encode=encode_old_deleted),
+    f"{_NAME}/delete": Method(request=DeletePushConfig, decode=decode_old_delete, encode=encode_old_deletion),
 }
-"""Methods of A2A 0.x."""
+"""The methods of A2A 0.x for webhooks."""

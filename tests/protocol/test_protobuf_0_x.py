@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from a2a.answers import Answer, Frame, Result
 from a2a.dialects import v0_3
-from a2a.dialects.rest_0_x import KIND, PROTO, PROTO_CHANGES, changed, form_of
+from a2a.dialects.rest_0_x import KIND, PROTO, PROTO_CHANGES, form_of, wrap
 from a2a.errors import InvalidParams
 from a2a.language import Method
 from a2a.requests import CancelTask, GetTask, ListTasks, SendMessage, StreamMessage, SubscribeToTask
@@ -253,7 +253,7 @@ def test_webhooks_are_answered_in_both_jsons() -> None:
 
     def answer(name: str, result: Any) -> Any:
         method = Method(request=GetTask, decode=lambda params: GetTask(id="t"), encode=orjson.dumps)
-        return orjson.loads(changed(method, *PROTO_CHANGES[f"tasks/pushNotificationConfig/{name}"]).encode(result))
+        return orjson.loads(wrap(method, *PROTO_CHANGES[f"tasks/pushNotificationConfig/{name}"]).encode(result))
 
     assert answer("set", wire) == answer("get", wire) == named
     assert answer("list", [wire]) == {"configs": [named]}

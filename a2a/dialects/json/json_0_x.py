@@ -1,6 +1,6 @@
-"""The data model in the JSON of A2A 0.2 and 0.3, where a `kind` member tells what an object is; both ways."""
+"""The data model in the JSON of A2A 0.2 and 0.3, where a member `kind` names the type of an object."""
 
-from typing import Any, assert_never
+from typing import assert_never
 
 from a2a.dialects.json.members import artifact_members, message_members, message_of
 from a2a.dialects.params import read_base64, write_base64, write_time
@@ -15,17 +15,19 @@ _STATES_BACK: dict[str, TaskState | None] = {"unknown": None} | {name: state for
 _ROLES: dict[str | int, Role] = {role.value: role for role in Role}
 
 FINAL = TERMINAL | {TaskState.INPUT_REQUIRED}
-"""After a status of these a stream closes (docs/protocol.md#streams)."""
+"""States that end a stream (docs/protocol.md#streams)."""
 
 COMPAT = "data_part_compat"
-"""Marks, in its metadata, a data part whose value is no object and therefore travels as {"value": ...}."""
+"""The metadata key of a data part whose value is no object. Its value is sent as {"value": ...}, since 0.x has only
+objects."""
 
 _CONTENTS = ("text", "file", "data")
-# Upstream's own samples write `data` where the schema says `bytes`.
+# Samples of the A2A project have `data` where the schema says `bytes`.
 _FILES = ("bytes", "data", "uri")
 
 
 def encode_part(part: Part) -> Json:
+    """Return a part of 0.x."""
     out = _content(part)
     metadata = part.metadata
     if out["kind"] == "data" and not isinstance(part.data, dict):
@@ -37,6 +39,7 @@ def encode_part(part: Part) -> Json:
 
 
 def _content(part: Part) -> Json:
+    """Return the kind of a part and its content."""
     if part.text is not None:
         return {"kind": "text", "text": part.text}
     if part.raw is None and part.url is None:
@@ -50,9 +53,9 @@ def _content(part: Part) -> Json:
 
 
 def decode_part(wire: Json, path: str) -> Part:
-    """A part whose members have the right types. Raises InvalidParams unless it has exactly one content."""
+    """Return the part of members that have the right types. Raises InvalidParams unless it has exactly one content."""
     content = _only(wire, _CONTENTS, path)
-    # Before it was called kind it was called type, and samples still leave it out (docs/protocol.md#leniency).
+    # Older clients call the member `type`, and samples of the A2A project omit it (docs/protocol.md#leniency).
     tag = "kind" if wire.get("kind") is not None else "type"
     if wire.get(tag) not in (None, content):
         raise InvalidParams((f"{path}.{tag}", f'must be "{content}" in a part that has {content}'))
@@ -65,6 +68,7 @@ def decode_part(wire: Json, path: str) -> Part:
 
 
 def _decode_file(file: Json, metadata: Json | None, path: str) -> Part:
+    """Return the part of a file. Raises InvalidParams unless it has exactly one content."""
     content = _only(file, _FILES, path)
     return Part(
         raw=None if content == "uri" else read_base64(file[content], f"{path}.{content}"),
@@ -76,6 +80,7 @@ def _decode_file(file: Json, metadata: Json | None, path: str) -> Part:
 
 
 def _decode_data(data: Json, metadata: Json | None) -> Part:
+    """Return the part of data, which may have COMPAT in its metadata."""
     if metadata and metadata.get(COMPAT) is True and data.keys() == {"value"}:
         rest = {name: value for name, value in metadata.items() if name != COMPAT}
         return Part(data=data["value"], metadata=rest or None)
@@ -83,30 +88,36 @@ def _decode_data(data: Json, metadata: Json | None) -> Part:
 
 
 def _only(wire: Json, names: tuple[str, ...], path: str) -> str:
-    """The name of the only one of these members that is there; null is absent."""
-    found = [name for name in names if wire.get(name) is not None]
-    if len(found) != 1:
-        has = ", ".join(found) or "none of them"
+    """Return the only one of these names that is a member. A member that is null counts as absent.
+
+    Raises InvalidParams for none and for several.
+    """
+    members = [name for name in names if wire.get(name) is not None]
+    if len(members) != 1:
+        has = ", ".join(members) or "none of them"
         raise InvalidParams((path, f"must have exactly one of {', '.join(names)}; it has {has}"))
-    return found[0]
+    return members[0]
 
 
 def encode_message(message: Message) -> Json:
+    """Return a message of 0.x."""
     return {"kind": "message"} | message_members(message, message.role.value, encode_part)
 
 
 def decode_message(wire: Json, path: str = "message") -> Message:
-    """A message whose members have the right types. Raises InvalidParams."""
+    """Return the message of members that have the right types. Raises InvalidParams for wrong values."""
     if wire.get("kind") not in (None, "message"):
         raise InvalidParams((f"{path}.kind", 'must be "message"'))
     return message_of(wire, path, _ROLES, decode_part)
 
 
 def encode_artifact(artifact: Artifact) -> Json:
+    """Return an artifact of 0.x."""
     return artifact_members(artifact, encode_part)
 
 
 def encode_status(status: Status) -> Json:
+    """Return a status of 0.x."""
     out: Json = {"state": STATES[status.state], "timestamp": write_time(status.timestamp)}
     if status.message is not None:
         out["message"] = encode_message(status.message)
@@ -114,7 +125,7 @@ def encode_status(status: Status) -> Json:
 
 
 def decode_state(wire: str | None, field: str) -> TaskState | None:
-    """A state by name; None if it is absent or unknown."""
+    """Return the state of a name; None if it is absent or `unknown`. Raises InvalidParams for any other text."""
     if wire is None:
         return None
     if wire not in _STATES_BACK:
@@ -123,6 +134,7 @@ def decode_state(wire: str | None, field: str) -> TaskState | None:
 
 
 def encode_task(task: Task) -> Json:
+    """Return a task of 0.x."""
     out: Json = {
         "kind": "task",
         "id": task.id,
@@ -138,18 +150,18 @@ def encode_task(task: Task) -> Json:
 
 
 def encode_event(event: Event, *, task_id: str, context_id: str) -> Json | None:
-    """Return the event as a stream shows it; None for a message of the caller's own that changed no status."""
+    """Return the event as a stream shows it; None for a caller's message that sets no status."""
     ids: Json = {"taskId": task_id, "contextId": context_id}
     match event:
         case TaskCreated(task=task):
             return encode_task(task)
         case ArtifactAdded(artifact=artifact, append=append, last_chunk=last_chunk):
-            shown: Json = {"artifact": encode_artifact(artifact), "append": append, "lastChunk": last_chunk}
-            return {"kind": "artifact-update"} | ids | shown
+            chunk: Json = {"artifact": encode_artifact(artifact), "append": append, "lastChunk": last_chunk}
+            return {"kind": "artifact-update"} | ids | chunk
         case StatusChanged(status=status) | MessageAdded(status=status):
             if status is None:
                 return None
-            end: dict[str, Any] = {"status": encode_status(status), "final": status.state in FINAL}
-            return {"kind": "status-update"} | ids | end
+            change: Json = {"status": encode_status(status), "final": status.state in FINAL}
+            return {"kind": "status-update"} | ids | change
         case _:
             assert_never(event)

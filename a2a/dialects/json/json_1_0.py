@@ -1,7 +1,7 @@
-"""The data model in the JSON of A2A 1.0 (ProtoJSON of lf.a2a.v1), both ways; tasks are stored in it too."""
+"""The data model in the JSON of A2A 1.0 (ProtoJSON of lf.a2a.v1): encoders, decoders, and the stored form of tasks."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, assert_never
 
 import orjson
 from msgspec import UNSET
@@ -16,7 +16,8 @@ from a2a.states import TaskState
 from a2a.types import Artifact, Json, Message, Part, Role, Status, Task
 
 STATES = {state: f"TASK_STATE_{state.name}" for state in TaskState}
-_NUMBERED = (
+# The numbers of the protobuf's enum; 0 is unspecified. ProtoJSON parsers accept them as well as the names.
+_BY_NUMBER = (
     None,
     TaskState.SUBMITTED,
     TaskState.WORKING,
@@ -30,26 +31,26 @@ _NUMBERED = (
 _STATES_BACK: dict[Any, TaskState | None] = {
     "TASK_STATE_UNSPECIFIED": None,
     **{name: state for state, name in STATES.items()},
-    **dict(enumerate(_NUMBERED)),
+    **dict(enumerate(_BY_NUMBER)),
 }
 ROLES = {Role.USER: "ROLE_USER", Role.AGENT: "ROLE_AGENT"}
-# ProtoJSON parsers take the numbers of an enum as well.
 _ROLES_BACK: dict[str | int, Role] = {"ROLE_USER": Role.USER, "ROLE_AGENT": Role.AGENT, 1: Role.USER, 2: Role.AGENT}
 _CONTENTS = ("text", "raw", "url", "data")
 
 
 def dumps(value: Any) -> str:
-    """JSON text, as stored."""
+    """Return the JSON text of a value, as it is stored."""
     return orjson.dumps(value).decode()
 
 
 def _dumps_each(values: Iterable[Any]) -> str:
-    """JSON text of a list, one member after the other: all of them at once may keep other threads waiting for long."""
+    """Return the JSON text of a list. Its members are encoded one by one, since one long call stops other threads."""
     members = [text for value in values for text in (",", dumps(value))]
     return "".join(["[", *members[1:], "]"])
 
 
 def encode_part(part: Part) -> Json:
+    """Return a Part (A2A 1.0, 4.1.6)."""
     out: Json = {}
     if part.text is not None:
         out["text"] = part.text
@@ -69,13 +70,13 @@ def encode_part(part: Part) -> Json:
 
 
 def decode_part(wire: Json, path: str = "part") -> Part:
-    """A part whose members have the right types. Raises InvalidParams unless it has exactly one content."""
+    """Return the part of members that have the right types. Raises InvalidParams unless it has exactly one content."""
     wire = camel_names(wire)
-    # In `data` null is a value; elsewhere it means unset (docs/protocol.md#json).
+    # Null is a value in `data`, and means absent in all other members (docs/protocol.md#json).
     contents = [name for name in _CONTENTS if name in wire and (wire[name] is not None or name == "data")]
     if len(contents) != 1:
-        found = ", ".join(contents) or "none of them"
-        raise InvalidParams((path, f"must have exactly one of text, raw, url, data; it has {found}"))
+        names = ", ".join(contents) or "none of them"
+        raise InvalidParams((path, f"must have exactly one of text, raw, url, data; it has {names}"))
     raw = wire.get("raw")
     return Part(
         text=wire.get("text"),
@@ -89,19 +90,22 @@ def decode_part(wire: Json, path: str = "part") -> Part:
 
 
 def encode_message(message: Message) -> Json:
+    """Return a Message (A2A 1.0, 4.1.4)."""
     return message_members(message, ROLES[message.role], encode_part)
 
 
 def decode_message(wire: Json, path: str = "message") -> Message:
-    """A message whose members have the right types. Raises InvalidParams."""
+    """Return the message of members that have the right types. Raises InvalidParams for wrong values."""
     return message_of(camel_names(wire), path, _ROLES_BACK, decode_part)
 
 
 def encode_artifact(artifact: Artifact) -> Json:
+    """Return an Artifact (A2A 1.0, 4.1.7)."""
     return artifact_members(artifact, encode_part)
 
 
 def decode_artifact(wire: Json) -> Artifact:
+    """Return a stored artifact."""
     return Artifact(
         artifact_id=wire["artifactId"],
         parts=tuple(decode_part(part) for part in wire["parts"]),
@@ -113,6 +117,7 @@ def decode_artifact(wire: Json) -> Artifact:
 
 
 def encode_status(status: Status) -> Json:
+    """Return a TaskStatus (A2A 1.0, 4.1.2)."""
     out: Json = {"state": STATES[status.state], "timestamp": write_time(status.timestamp)}
     if status.message is not None:
         out["message"] = encode_message(status.message)
@@ -120,6 +125,7 @@ def encode_status(status: Status) -> Json:
 
 
 def decode_status(wire: Json) -> Status:
+    """Return a stored status. Raises InvalidParams without state or timestamp."""
     state, time = decode_state(wire["state"], "status.state"), read_time(wire["timestamp"], "status.timestamp")
     message = wire.get("message")
     if state is None or time is None:
@@ -128,7 +134,7 @@ def decode_status(wire: Json) -> Status:
 
 
 def decode_state(wire: str | int | None, field: str) -> TaskState | None:
-    """A state by name or number; None if unspecified."""
+    """Return the state of a name or a number; None if it is absent or unspecified. Raises InvalidParams."""
     if wire is None:
         return None
     if isinstance(wire, bool) or wire not in _STATES_BACK:
@@ -137,10 +143,12 @@ def decode_state(wire: str | int | None, field: str) -> TaskState | None:
 
 
 def encode_task(task: Task) -> Json:
+    """Return a Task (A2A 1.0, 4.1.1)."""
     return orjson.loads(document(task, 0).json())  # type: ignore[no-any-return]  # an object by construction
 
 
 def decode_task(wire: Json) -> Task:
+    """Return a stored task."""
     return Task(
         id=wire["id"],
         context_id=wire["contextId"],
@@ -152,7 +160,7 @@ def decode_task(wire: Json) -> Task:
 
 
 def document(task: Task, seq: int) -> TaskDocument:
-    """The task in the pieces in which it is stored."""
+    """Return the stored form of a task as of a sequence number."""
     return TaskDocument(
         id=task.id,
         context_id=task.context_id,
@@ -165,13 +173,13 @@ def document(task: Task, seq: int) -> TaskDocument:
     )
 
 
-def task_of(stored: TaskDocument) -> Task:
-    """The value of a document; what it leaves out is empty."""
-    return decode_task(orjson.loads(stored.json()))
+def task_of(task: TaskDocument) -> Task:
+    """Return the task of a document. Members that the document lacks are empty."""
+    return decode_task(orjson.loads(task.json()))
 
 
 def event_document(event: Event, *, task_id: str, context_id: str, seq: int) -> EventDocument:
-    """The row of an event."""
+    """Return the stored form of an event."""
     kind, payload = _encode_event(event)
     status = status_of(event)
     return EventDocument(
@@ -185,7 +193,11 @@ def event_document(event: Event, *, task_id: str, context_id: str, seq: int) -> 
 
 
 def check_encodable(event: Event) -> None:
-    """Raises WrongValue for content that JSON cannot hold: at the yield that gave it, not when it is written."""
+    """Raise WrongValue for content that JSON cannot hold.
+
+    Runners call it at each yield, so that the error names the line of the yield. When the event is written later, that
+    line is unknown.
+    """
     try:
         _encode_event(event)
     except TypeError as error:
@@ -193,6 +205,7 @@ def check_encodable(event: Event) -> None:
 
 
 def _encode_event(event: Event) -> tuple[EventKind, str]:
+    """Return the kind and the payload of an event's stored form."""
     match event:
         case TaskCreated(task=task):
             return "task", document(task, 1).json().decode()
@@ -202,14 +215,16 @@ def _encode_event(event: Event) -> tuple[EventKind, str]:
             flags = (',"append":true' if append else "") + (',"lastChunk":true' if last_chunk else "")
             return "artifactUpdate", f'{{"artifact":{dumps(encode_artifact(artifact))}{flags}}}'
         case MessageAdded(message=message, status=status):
-            said = "" if status is None else f',"status":{dumps(encode_status(status))}'
-            return "message", f'{{"message":{dumps(encode_message(message))}{said}}}'
+            member = "" if status is None else f',"status":{dumps(encode_status(status))}'
+            return "message", f'{{"message":{dumps(encode_message(message))}{member}}}'
+        case _:
+            assert_never(event)
 
 
-def event_of(stored: EventDocument) -> Event:
-    """The value of a row of the log."""
-    wire = orjson.loads(stored.payload)
-    match stored.kind:
+def event_of(row: EventDocument) -> Event:
+    """Return the event of a row of the log."""
+    wire = orjson.loads(row.payload)
+    match row.kind:
         case "task":
             return TaskCreated(task=decode_task(wire))
         case "statusUpdate":
@@ -223,12 +238,14 @@ def event_of(stored: EventDocument) -> Event:
         case "message":
             message, status = decode_message(wire["message"]), wire.get("status")
             return MessageAdded(message=message, status=status and decode_status(status))
+        case _:
+            assert_never(row.kind)
 
 
-def status_frame(stored: EventDocument) -> bytes | None:
-    """Return the status that a caller's own message brought, as a stream shows it; None if it brought none."""
-    wire = orjson.loads(stored.payload)
+def status_frame(row: EventDocument) -> bytes | None:
+    """Return the status that a caller's message sets, as a stream shows it; None if it sets none."""
+    wire = orjson.loads(row.payload)
     if (status := wire.get("status")) is None:
         return None
-    ids = f'"taskId":{quote(stored.task_id)},"contextId":{quote(stored.context_id)}'
+    ids = f'"taskId":{quote(row.task_id)},"contextId":{quote(row.context_id)}'
     return f'{{"statusUpdate":{{{ids},"status":{dumps(status)}}}}}'.encode()

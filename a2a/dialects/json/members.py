@@ -1,4 +1,4 @@
-"""Members of messages, artifacts and cards that every dialect of A2A writes alike, with its own parts and roles."""
+"""Members of messages, artifacts and cards that are the same in all dialects of A2A, apart from parts and roles."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,11 @@ from a2a.types import Artifact, Card, Json, Message, Part, Role, Skill
 EncodePart = Callable[[Part], Json]
 DecodePart = Callable[[Json, str], Part]
 MAX_PARTS = 1_000
-"""Parts of a message. Each costs an object of its own wherever the message is read, and all of them one call."""
+"""The most parts of a message. Every reader of the message makes an object for each part, within one call."""
 
 
 def message_members(message: Message, role: str, encode_part: EncodePart) -> Json:
-    """The members of a message; those that are empty are left out."""
+    """Return the members of a message, without those that are empty."""
     out: Json = {
         "messageId": message.message_id,
         "role": role,
@@ -32,8 +32,10 @@ def message_members(message: Message, role: str, encode_part: EncodePart) -> Jso
 
 
 def message_of(wire: Json, path: str, roles: dict[str | int, Role], decode_part: DecodePart) -> Message:
-    """Return a message whose members have the right types. Raises InvalidParams for no id, an unknown role, no parts or
-    too many."""
+    """Return the message of members that have the right types.
+
+    Raises InvalidParams for an empty id, an unknown role, no parts, and more than MAX_PARTS.
+    """
     if not wire["messageId"]:
         raise InvalidParams((f"{path}.messageId", "must not be empty"))
     role = roles.get(wire["role"])
@@ -57,7 +59,7 @@ def message_of(wire: Json, path: str, roles: dict[str | int, Role], decode_part:
 
 
 def artifact_members(artifact: Artifact, encode_part: EncodePart) -> Json:
-    """The members of an artifact; those that are empty are left out."""
+    """Return the members of an artifact, without those that are empty."""
     out: Json = {"artifactId": artifact.artifact_id, "parts": [encode_part(part) for part in artifact.parts]}
     if artifact.name:
         out["name"] = artifact.name
@@ -71,14 +73,14 @@ def artifact_members(artifact: Artifact, encode_part: EncodePart) -> Json:
 
 
 def skill_members(skill: Skill) -> Json:
-    """The members of a skill, apart from who may use it; those that are empty and may be left out are."""
-    required = {"id": skill.id, "name": skill.name, "description": skill.description, "tags": skill.tags}
+    """Return the members of a skill, without its scopes and without optional members that are empty."""
+    always = {"id": skill.id, "name": skill.name, "description": skill.description, "tags": skill.tags}
     lists = {"examples": skill.examples, "inputModes": skill.input_modes, "outputModes": skill.output_modes}
-    return required | {name: value for name, value in lists.items() if value}
+    return always | {name: value for name, value in lists.items() if value}
 
 
 def about_members(card: Card) -> Json:
-    """Return the members of a card that are for people; those that are empty are left out."""
+    """Return the members of a card for human readers, without those that are empty."""
     out: Json = {}
     if card.provider:
         out["provider"] = {"organization": card.provider.organization, "url": card.provider.url}

@@ -1,7 +1,7 @@
-"""The ProtoJSON of a2a.v1, which clients of 0.x speak over REST, from and to the JSON with `kind`
+"""The translation between the ProtoJSON of a2a.v1, which clients of 0.x speak over REST, and the JSON with `kind`
 (docs/protocol.md#rest-of-0x).
 
-Nothing here is checked that the dialect with `kind` checks by itself.
+The decoders of the JSON with `kind` check the result, so this module checks only what the translation itself needs.
 """
 
 from collections.abc import Callable
@@ -31,14 +31,16 @@ _FIELDS = (
     (".file.uri", ".file.fileWithUri"),
     ("configuration.pushNotificationConfig", "configuration.pushNotification"),
 )
+"""Paths of fields, in the JSON with `kind` and in the protobuf's."""
 _WORDS = (("bytes, data, uri", "fileWithBytes, fileWithUri"), ("`parts`", "`content`"))
+"""Words of error messages, for each of the two."""
 
 
-# ------------------------------------------------------------- what comes in
+# ------------------------------------------------------------------ requests
 
 
 def kind_send(params: Json) -> Json:
-    """The params of a send. 0.2.6 and one of the official clients call the message `request`."""
+    """Translate the params of a send. 0.2.6 and one of the official clients call the message `request`."""
     params = dict(params)
     if "request" in params and "message" not in params:
         params["message"] = params.pop("request")
@@ -50,13 +52,13 @@ def kind_send(params: Json) -> Json:
 
 
 def kind_state(name: str) -> str:
-    """The name of a state; what is not known is left to be refused."""
+    """Translate the name of a state. An unknown name stays as it is, and is refused later."""
     return _STATES_BACK.get(name, name)
 
 
 def _kind_message(message: Json) -> Json:
     message = dict(camel_names(message))
-    # A member `parts` is of another JSON: it says nothing here.
+    # In this JSON the parts are `content`; a member `parts` is unknown and ignored.
     message.pop("parts", None)
     if "content" in message:
         message["parts"] = message.pop("content")
@@ -85,8 +87,11 @@ def _kind_part(part: Json, path: str) -> Json:
 
 
 def _kind_configuration(configuration: Json) -> Json:
-    """ProtoJSON leaves defaults out: a missing `blocking` is false, and a missing history length is 0
-    (docs/protocol.md#history-length)."""
+    """Translate the configuration of a send.
+
+    ProtoJSON omits default values. An absent `blocking` is false, and an absent history length is 0, which means all
+    messages (docs/protocol.md#history-length).
+    """
     configuration = {"blocking": False} | camel_names(configuration)
     if "pushNotification" in configuration:
         configuration["pushNotificationConfig"] = with_schemes(configuration.pop("pushNotification"))
@@ -99,21 +104,21 @@ def _kind_configuration(configuration: Json) -> Json:
 
 
 def with_schemes(config: Any) -> Any:
-    """A webhook's config; ProtoJSON leaves out lists that are empty."""
+    """Return a webhook with its list of schemes, which ProtoJSON omits if it is empty."""
     if isinstance(config, dict) and isinstance(config.get("authentication"), dict):
         return config | {"authentication": {"schemes": []} | config["authentication"]}
     return config
 
 
 def proto_words(error: InvalidParams) -> InvalidParams:
-    """The fields that are wrong, by the names they were sent under."""
+    """Return the error with the field names of the protobuf, which the caller sent."""
     return InvalidParams(
-        *((proto_field(field), _replaced(text, _WORDS)) for field, text in error.violations), **error.facts
+        *((proto_field(field), _replace(text, _WORDS)) for field, text in error.violations), **error.facts
     )
 
 
 def proto_error(error: Error) -> Error:
-    """Return an error of an operation with the fields named as they were sent."""
+    """Return an operation's error with the field names of the protobuf."""
     if isinstance(error, InvalidParams):
         return proto_words(error)
     if "part" in error.facts:
@@ -122,21 +127,21 @@ def proto_error(error: Error) -> Error:
 
 
 def proto_field(field: str) -> str:
-    """The name under which a field was sent."""
-    return _replaced(field, _FIELDS)
+    """Return the protobuf's path of a field."""
+    return _replace(field, _FIELDS)
 
 
-def _replaced(text: str, pairs: tuple[tuple[str, str], ...]) -> str:
+def _replace(text: str, pairs: tuple[tuple[str, str], ...]) -> str:
     for old, new in pairs:
         text = text.replace(old, new)
     return text
 
 
-# ------------------------------------------------------------- what goes out
+# ------------------------------------------------------------------- answers
 
 
 def proto(wire: Json) -> Json:
-    """A task, a message or an event of a stream; ProtoJSON leaves out what is false or empty."""
+    """Translate a task, a message or an event of a stream. ProtoJSON omits members that are false or empty."""
     encode = _ENCODERS.get(wire.get("kind", ""))
     members = (encode(wire) if encode else wire).items()
     return {name: value for name, value in members if name != "kind" and value is not False and value != {}}
@@ -151,14 +156,14 @@ def _proto_task(task: Json) -> Json:
 
 
 def _proto_status(status: Json) -> Json:
-    said = {"message": proto(status["message"])} if "message" in status else {}
-    return status | {"state": PROTO_STATES[status["state"]]} | said
+    message = {"message": proto(status["message"])} if "message" in status else {}
+    return status | {"state": PROTO_STATES[status["state"]]} | message
 
 
 def _proto_message(message: Json) -> Json:
-    """Its protobuf has no reference to other tasks, and strict clients refuse what it does not have."""
-    kept = {name: value for name, value in message.items() if name not in {"parts", "referenceTaskIds"}}
-    return kept | {"role": _ROLES[message["role"]], "content": [_proto_part(part) for part in message["parts"]]}
+    """Translate a message. The protobuf has no references to other tasks, and strict clients refuse unknown members."""
+    members = {name: value for name, value in message.items() if name not in {"parts", "referenceTaskIds"}}
+    return members | {"role": _ROLES[message["role"]], "content": [_proto_part(part) for part in message["parts"]]}
 
 
 def _proto_artifact(artifact: Json) -> Json:
