@@ -10,9 +10,9 @@ from django.http import HttpRequest, HttpResponse
 from tasks_app import webhooks
 from tasks_app.admin.acting import ActionTable, format_count
 from tasks_app.admin.filters import ExactFilter
-from tasks_app.admin.paging import fetch_first
 from tasks_app.admin.readonly import Fact, link
 from tasks_app.admin.text import NONE, Pane, format_duration, format_size, format_time, reveal
+from tasks_app.database.keyset import fetch_page
 from tasks_app.models import Delivery, DeliveryTry
 from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.operators import lookup
@@ -74,7 +74,7 @@ class DeliveryAdmin(ActionTable[Delivery]):
 
     def build_page(self, request: HttpRequest, row: Delivery) -> dict[str, Any]:
         pane, body = Pane(), webhooks.shown_body(row, "")
-        tries, more = fetch_first(DeliveryTry.objects.filter(delivery_id=row.pk).order_by("-id"), TRIES)
+        tries, more = fetch_page(DeliveryTry.objects.filter(delivery_id=row.pk).order_by("-id"), TRIES)
         return {
             "mark": row.state,
             "state": row.state,

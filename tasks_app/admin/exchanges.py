@@ -11,9 +11,9 @@ from django.utils.html import format_html
 
 from a2a.languages import DIALECTS
 from tasks_app.admin.filters import CreatedFilter, ExactFilter, RecentFilter
-from tasks_app.admin.paging import fetch_first
 from tasks_app.admin.readonly import BROKEN, Fact, LogTable, link
 from tasks_app.admin.text import Pane, format_duration, format_size, format_time, reveal
+from tasks_app.database.keyset import fetch_page
 from tasks_app.exchanges import responses
 from tasks_app.models import Exchange, ExchangeBody
 from tasks_app.operators import lookup
@@ -162,7 +162,7 @@ class ExchangeAdmin(LogTable[Exchange]):
         except BROKEN:
             answer = ""
         others = Exchange.objects.exclude(request_id="").filter(request_id=row.request_id).exclude(pk=row.pk)
-        members, more = fetch_first(others.select_related("caller").order_by("-id"), BATCH)
+        members, more = fetch_page(others.select_related("caller").order_by("-id"), BATCH)
         return {
             "verdict": describe_outcome(row),
             "mark": row.outcome or "none",

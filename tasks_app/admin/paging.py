@@ -4,21 +4,20 @@ A filter on an index counts all matching rows, up to a bound. Any other filter s
 the page tells how far back it goes: a filter that matches nothing must not read the whole table.
 """
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Paginator
 from django.db import OperationalError, connection, transaction
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.db.models.expressions import Combinable
 from django.http import HttpRequest
 
 from tasks_app.admin.filters import ListFilter
 from tasks_app.admin.text import format_time
+from tasks_app.database.keyset import older_than
 from tasks_app.database.sessions import too_slow
 from tasks_app.ids import time_of
-
-M = TypeVar("M", bound=Model)
 
 MOST = 1_000
 """Rows that one list pages through. Links lead to older and newer ones."""
@@ -79,7 +78,7 @@ class NewestList(ChangeList):
             for each in filters:
                 if each.is_indexed:
                     self.windowed = each.queryset(request, self.windowed)
-            rows = self.windowed.filter(pk__lt=self.params[BELOW]) if self.params.get(BELOW) else self.windowed
+            rows = older_than(self.windowed, self.params.get(BELOW, ""))
             self.floor = _find_nth_id(rows.order_by("-pk"), WINDOW)
             if self.floor is not None:
                 matching = matching.filter(pk__gte=self.floor)
@@ -175,9 +174,3 @@ def _count(rows: QuerySet[Any], most: int) -> int:
 def _find_nth_id(rows: QuerySet[Any], number: int) -> str | None:
     id: str | None = rows.values_list("pk", flat=True)[number - 1 : number].first()
     return id
-
-
-def fetch_first(rows: QuerySet[M], most: int) -> tuple[list[M], bool]:
-    """Return up to `most` rows, and whether there are more."""
-    fetched = list(rows[: most + 1])
-    return fetched[:most], len(fetched) > most

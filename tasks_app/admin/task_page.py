@@ -13,9 +13,9 @@ from tasks_app import event_log
 from tasks_app.admin import timeline
 from tasks_app.admin.deliveries import build_deliveries, select_deliveries
 from tasks_app.admin.exchanges import build_call
-from tasks_app.admin.paging import fetch_first
 from tasks_app.admin.readonly import BROKEN, Fact
 from tasks_app.admin.text import Pane, format_size, format_time, reveal
+from tasks_app.database.keyset import fetch_page
 from tasks_app.files import link_to
 from tasks_app.models import Delivery, Exchange, Run, Task
 
@@ -28,17 +28,17 @@ def build_context(task: Task, *, exchanges: bool, deliveries: bool) -> dict[str,
     message_pane, artifact_pane = Pane(), Pane()
     messages, artifacts, broken = read_contents(task, message_pane, artifact_pane)
     events, older = timeline.build_lines(task, exchanges=exchanges)
-    runs, more_runs = fetch_first(Run.objects.filter(task_id=task.pk).order_by("-id"), RUNS)
+    runs, more_runs = fetch_page(Run.objects.filter(task_id=task.pk).order_by("-id"), RUNS)
     calls: list[Exchange] = []
     more_calls = False
     if exchanges:
         rows = Exchange.objects.filter(task_id=task.pk).select_related("caller").order_by("-id")
-        calls, more_calls = fetch_first(rows, EXCHANGES)
+        calls, more_calls = fetch_page(rows, EXCHANGES)
     traces = Pane()
     delivery_rows: list[Delivery] = []
     more_deliveries = False
     if deliveries:
-        delivery_rows, more_deliveries = fetch_first(
+        delivery_rows, more_deliveries = fetch_page(
             select_deliveries().filter(task_id=task.pk).order_by("-seq", "config_id"), DELIVERIES
         )
     return {

@@ -11,9 +11,9 @@ from tasks_app import webhooks
 from tasks_app.admin.acting import ActionTable, format_count
 from tasks_app.admin.deliveries import build_deliveries, select_deliveries
 from tasks_app.admin.filters import ExactFilter
-from tasks_app.admin.paging import fetch_first
 from tasks_app.admin.readonly import Fact, link
 from tasks_app.admin.text import format_time, reveal
+from tasks_app.database.keyset import fetch_page
 from tasks_app.models import PushConfig
 from tasks_app.sealing import site_of
 
@@ -46,7 +46,7 @@ class PushConfigAdmin(ActionTable[PushConfig]):
 
     def build_page(self, request: HttpRequest, row: PushConfig) -> dict[str, Any]:
         # The order is by event, because ids of deliveries that are written together have no order.
-        deliveries, more = fetch_first(select_deliveries().filter(config_id=row.pk).order_by("-seq"), DELIVERIES)
+        deliveries, more = fetch_page(select_deliveries().filter(config_id=row.pk).order_by("-seq"), DELIVERIES)
         return {
             "mark": row.state,
             "state": row.state,

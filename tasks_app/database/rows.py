@@ -298,6 +298,11 @@ def sqlite_time(time: datetime) -> str:
     return time.isoformat(" ", "microseconds")[:26]
 
 
+def sql_time(time: datetime) -> datetime | str:
+    """Return a time as a parameter of a statement that Django's models do not make."""
+    return time if on_postgres() else sqlite_time(time)
+
+
 def on_postgres() -> bool:
     return connection.vendor == "postgresql"
 

@@ -9,6 +9,7 @@ from a2a.events import Event as EventValue
 from a2a.events import TaskCreated, fold
 from a2a.states import TERMINAL
 from a2a.types import Task as TaskValue
+from tasks_app.database.keyset import older_than
 from tasks_app.doctor.finding import Finding
 from tasks_app.doctor.snapshot import snapshot
 from tasks_app.event_log import ReadTask, read_many
@@ -27,8 +28,7 @@ def examine_logs(limit: int | None) -> Iterator[Finding | int]:
     while limit is None or count < limit:
         size = PAGE if limit is None else min(PAGE, limit - count)
         with snapshot():
-            rows = Task.objects.order_by("-id")
-            page = list((rows.filter(id__lt=before) if before else rows)[:size])
+            page = list(older_than(Task.objects.order_by("-id"), before)[:size])
             findings = [finding for row in page for finding in examine_task(row)]
         yield from findings
         if not page:

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.models import QuerySet
 
+from tasks_app.database.keyset import fetch_page
 from tasks_app.database.schema import lacking
 
 MOST_LINES = 10_000
@@ -32,11 +33,10 @@ class DatabaseCommand(BaseCommand):
 
     def limit_rows(self, rows: QuerySet[Any], limit: int) -> Iterator[Any]:
         """Yield up to `limit` rows, and report on stderr if there are more."""
-        for number, row in enumerate(rows[: limit + 1]):
-            if number == limit:
-                self.stderr.write(_describe_more(limit))
-                return
-            yield row
+        page, more = fetch_page(rows, limit)
+        yield from page
+        if more:
+            self.stderr.write(_describe_more(limit))
 
     def report_more(self, count: int, most: int, limit: int | None) -> None:
         """Report on stderr that a search found more than `most` rows. Raise CommandError if no --limit was given."""

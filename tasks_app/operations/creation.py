@@ -21,7 +21,7 @@ from tasks_app.event_log import Create, KeyTarget, deliveries
 from tasks_app.ids import uuid7
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations.operation import Await, Context
-from tasks_app.operations.push_configs import webhook_row
+from tasks_app.operations.registration import webhook_row
 
 
 class Plan(Struct, kw_only=True):

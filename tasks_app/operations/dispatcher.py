@@ -27,7 +27,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly, Work
 from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
-from tasks_app.operations import cards, push_configs, tasks
+from tasks_app.operations import cards, tasks, webhooks
 from tasks_app.operations.capabilities import EXTENDED_CARD, PUSH, STREAMING
 from tasks_app.operations.operation import Await, Context, Done, Follow, Grant, Left, Operation, RunQuick, Wait
 from tasks_app.operations.send import send
@@ -42,10 +42,10 @@ OPERATIONS: dict[type[Request], Operation] = {
     ListTasks: Operation(tasks.list_tasks, access.READ),
     CancelTask: Operation(tasks.cancel, access.CANCEL),
     SubscribeToTask: Operation(tasks.subscribe, access.READ, STREAMING),
-    CreatePushConfig: Operation(push_configs.create, access.WRITE, PUSH),
-    GetPushConfig: Operation(push_configs.get, access.READ, PUSH),
-    ListPushConfigs: Operation(push_configs.list_configs, access.READ, PUSH),
-    DeletePushConfig: Operation(push_configs.delete, access.WRITE, PUSH),
+    CreatePushConfig: Operation(webhooks.create, access.WRITE, PUSH),
+    GetPushConfig: Operation(webhooks.get, access.READ, PUSH),
+    ListPushConfigs: Operation(webhooks.list_configs, access.READ, PUSH),
+    DeletePushConfig: Operation(webhooks.delete, access.WRITE, PUSH),
     GetExtendedCard: Operation(cards.extended_card, access.READ, EXTENDED_CARD),
 }
 

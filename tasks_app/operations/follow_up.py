@@ -24,7 +24,7 @@ from tasks_app.operations.attachments import drop_files, store_parts
 from tasks_app.operations.creation import with_ids
 from tasks_app.operations.fitness import fit
 from tasks_app.operations.operation import Context, Follow, Grant
-from tasks_app.operations.push_configs import check_address, check_room, webhook_row
+from tasks_app.operations.registration import check_address, check_room, webhook_row
 from tasks_app.operations.repeat import fingerprint, key_of, repeat, wait_or_done
 from tasks_app.operations.tasks import append_recorded, as_of, check_growth, ended, find
 

@@ -28,7 +28,7 @@ from tasks_app.operations.creation import Plan, create_reply, create_task, with_
 from tasks_app.operations.fitness import fit
 from tasks_app.operations.follow_up import follow_up
 from tasks_app.operations.operation import Context, Done, Follow, Grant, RunQuick, Wait
-from tasks_app.operations.push_configs import check_address
+from tasks_app.operations.registration import check_address
 from tasks_app.operations.repeat import MAX_ID, fingerprint, key_of, repeat
 
 MAX_MODES = 100

@@ -14,7 +14,7 @@ from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
 from a2a.states import TERMINAL
-from tasks_app.database.rows import on_postgres, sqlite_time
+from tasks_app.database.rows import on_postgres, sql_time
 from tasks_app.event_log.read import one_of
 from tasks_app.ids import uuid7_at
 from tasks_app.models import (
@@ -65,10 +65,6 @@ class RowKind(Struct, frozen=True, kw_only=True):
     """Returns the time at which the row at a place was made."""
 
 
-def _sql_time(time: datetime) -> Any:
-    return time if on_postgres() else sqlite_time(time)
-
-
 def _unlocked() -> str:
     """Return the clause that skips rows locked by another transaction; a later pass deletes them."""
     return "for update skip locked" if on_postgres() else ""
@@ -94,7 +90,7 @@ returning created_at
 def _delete_keys(before: datetime, place: str, limit: int) -> Batch:
     start = datetime.fromisoformat(place) if place else datetime(1970, 1, 1, tzinfo=UTC)
     with connection.cursor() as cursor:
-        cursor.execute(_KEYS_POSTGRES if on_postgres() else _KEYS_SQLITE, (_sql_time(start), _sql_time(before), limit))
+        cursor.execute(_KEYS_POSTGRES if on_postgres() else _KEYS_SQLITE, (sql_time(start), sql_time(before), limit))
         if on_postgres():
             count, last = cursor.fetchone()
             return Batch(count, last.isoformat() if last else place, count == limit)
@@ -178,7 +174,7 @@ def _delete_tasks(before: datetime, place: str, limit: int) -> Batch:
     The limit counts events, because they are most of a task's rows. A batch has at least one task, however large.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(f"{_OLD_TASKS} {_unlocked()}", (place, uuid7_at(before), _sql_time(before), limit))
+        cursor.execute(f"{_OLD_TASKS} {_unlocked()}", (place, uuid7_at(before), sql_time(before), limit))
         old = cursor.fetchall()
         ids: list[str] = []
         rows = 0

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tasks_app import clock
-from tasks_app.operations import pages
+from tasks_app.operations import list_totals
 from tests.operations.webhooks import Hand
 from tests.support.receiver import Receiver, receiver
 
@@ -41,4 +41,4 @@ def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
 @pytest.fixture(autouse=True)
 def _without_estimates() -> None:
     """Forget the estimates: a later test gives the number of an owner to another."""
-    pages._estimates.clear()
+    list_totals._estimates.clear()

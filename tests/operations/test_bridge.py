@@ -368,7 +368,7 @@ def test_a_webhook_that_somebody_else_holds_delays_nobody_but_who_asks_for_it(
         "settle": lambda: bridge.do(Do(settled)),
         "disable": lambda: disable(row.pk, OPS),
     }
-    monkeypatch.setattr("tasks_app.operations.push_configs.LONGEST_TRY", timedelta())
+    monkeypatch.setattr("tasks_app.operations.webhooks.LONGEST_TRY", timedelta())
     told = asked_twice(monkeypatch)
     with held(table, "id", task_id if table == "task" else row.pk) as let_go, under_way(acts[act]) as results:
         until(told, "it is told to ask again")

@@ -129,7 +129,7 @@ def test_a_token_that_was_tampered_with_is_refused(owner: Person) -> None:
 
 
 def test_totals_are_bounded_but_never_below_what_is_there(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks_app.operations.pages.EXACT", 2)
+    monkeypatch.setattr("tasks_app.operations.list_totals.EXACT", 2)
     made(owner, 4)
     assert ask(owner, ListTasks(page_size=1)).total_size >= 3
 

@@ -15,7 +15,7 @@ from a2a.states import TaskState
 from tasks_app.database import prepared as statements
 from tasks_app.event_log import create_many
 from tasks_app.models import Task
-from tasks_app.operations import pages
+from tasks_app.operations import list_rows, list_totals
 from tests.conftest import Person, on_postgres
 from tests.operations.asking import ask, page
 from tests.operations.rows import creation
@@ -50,7 +50,7 @@ def fill(owner: Person, number: int = 60) -> list[Task]:
 def test_every_mix_of_filters_finds_what_a_look_at_every_task_finds(
     owner: Person, stranger: Person, monkeypatch: pytest.MonkeyPatch, exact: int
 ) -> None:
-    monkeypatch.setattr(pages, "EXACT", exact)
+    monkeypatch.setattr(list_totals, "EXACT", exact)
     fill(stranger, 8)
     tasks = fill(owner)
     moment = tasks[20].status_at
@@ -93,7 +93,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Any]]]:
             yield Recorded()
 
     with monkeypatch.context() as patch:
-        patch.setattr(pages, "prepared", recorded)
+        for module in (list_rows, list_totals):
+            patch.setattr(module, "prepared", recorded)
         yield seen
 
 
