@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
-from a2a.languages import DIALECTS
+from a2a import languages
 from tasks_app.admin.filters import CreatedFilter, ExactFilter, RecentFilter
 from tasks_app.admin.readonly import BROKEN, Fact, LogTable, link
 from tasks_app.admin.text import Pane, format_duration, format_size, format_time, reveal
@@ -23,10 +23,6 @@ BATCH = 100
 UNANSWERED = "no answer recorded"
 TASK_GONE = "no such task"
 UNAUTHENTICATED = "The bodies of calls without a valid key are not stored, on purpose."
-REASONS = {
-    code: error.reason for dialect in reversed(DIALECTS) for error, code in reversed(list(dialect.codes.items()))
-}
-"""The reason of each error code. The newest dialect wins, and within a dialect the first error with the code."""
 STATUSES = (200, 204, 400, 401, 403, 404, 405, 408, 413, 415, 429, 500, 503)
 """HTTP statuses that the doors return."""
 
@@ -128,7 +124,7 @@ class ExchangeAdmin(LogTable[Exchange]):
 
     @admin.display(description="code")
     def show_code(self, row: Exchange) -> str | None:
-        return format_code(row.code) or None
+        return format_code(row) or None
 
     @admin.display(description="rpc id")
     def show_rpc_id(self, row: Exchange) -> str | None:
@@ -192,9 +188,9 @@ def mark_state(state: str) -> str:
     )
 
 
-def format_code(code: int | None) -> str:
-    """Return an error code with its reason, such as -38009 UNAUTHENTICATED."""
-    return "" if code is None else f"{code} {REASONS.get(code, '')}".strip()
+def format_code(row: Exchange) -> str:
+    """Return the error code of a call with its reason, such as -38009 UNAUTHENTICATED."""
+    return "" if row.code is None else f"{row.code} {languages.ALL.reason(row.code, row.dialect)}".strip()
 
 
 def describe_outcome(row: Exchange) -> str:
@@ -203,11 +199,11 @@ def describe_outcome(row: Exchange) -> str:
         case "":
             return "No answer recorded"
         case "error" | "refused":
-            numbers = [f"code {format_code(row.code)}"] if row.code is not None else []
+            numbers = [f"code {format_code(row)}"] if row.code is not None else []
             numbers += [f"HTTP {row.http_status}"] if row.http_status is not None else []
             return f"{row.outcome.capitalize()}: {', '.join(numbers) or 'without a code'}"
         case "broken":
-            code = format_code(row.code)
+            code = format_code(row)
             return f"Broken off: code {code}. The headers had been sent, so the connection was closed without an answer"
         case "stream":
             return f"Streamed: {row.frames} {'frame' if row.frames == 1 else 'frames'}"
@@ -238,7 +234,7 @@ def build_facts(row: Exchange) -> list[Fact]:
     rpc_id = "" if row.rpc_id is None else reveal(row.rpc_id)
     return [
         Fact("Method", reveal(row.method)),
-        Fact("Code", format_code(row.code)),
+        Fact("Code", format_code(row)),
         Fact("HTTP status", "" if row.http_status is None else str(row.http_status)),
         Fact("Time (UTC)", format_time(row.created_at)),
         Fact("Duration", format_duration(row.duration_us)),
@@ -254,6 +250,7 @@ def build_facts(row: Exchange) -> list[Fact]:
         Fact("Dialect", reveal(row.dialect)),
         Fact("Requested version", reveal(row.version)),
         Fact("Door", reveal(row.door)),
+        Fact("Envelope", reveal(row.envelope or "")),
         Fact("Request size", format_size(row.request_bytes)),
         Fact("Response size", format_size(row.response_bytes)),
         Fact("Frames", str(row.frames) if row.outcome == "stream" else ""),

@@ -14,7 +14,7 @@ from tasks_app.callers.access import Caller
 from tasks_app.database.waits import Left
 from tasks_app.database.work import R, Step
 from tasks_app.exchanges.exchange import OpenExchange
-from tasks_app.exchanges.none import NO_EXCHANGE
+from tasks_app.exchanges.none import NO_EXCHANGE, NoExchange
 from tasks_app.operations.capabilities import Capability
 from tasks_app.runner.quick import Played
 
@@ -25,7 +25,7 @@ class Context(Struct, kw_only=True):
     """Around a request: who asks, at which agent's address, and the exchange under way."""
 
     caller: Caller
-    exchange: OpenExchange = NO_EXCHANGE
+    exchange: OpenExchange | NoExchange = NO_EXCHANGE
     agent: str | None = None
     """The agent named by the address."""
     actor: str = "caller"

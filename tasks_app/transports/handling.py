@@ -59,7 +59,9 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, underst
         # Before the work: what is accepted is not refused for want of a stream.
         held = account.hold(call.caller.owner_id, "streams") if method.request.streaming else None
         # The member of a batch waits in the answer of all, and a notification has none.
-        result, weighed = await _performed(request, context, held, waits=not (call.batch or wrapping.silent))
+        result, weighed = await _performed(
+            request, context, held, exchange.began, waits=not (call.batch or wrapping.silent)
+        )
         if isinstance(result, Follow):
             followed = _followed(call, exchange, wrapping, result, language, held, weighed)
             return replace(followed, headers=language.headers(context.activated))
@@ -175,14 +177,14 @@ def _request(call: Call, language: Language, kind: type[Request], request: Any) 
 
 
 async def _performed(
-    request: Request, context: Context, held: Holding | None, *, waits: bool
+    request: Request, context: Context, held: Holding | None, began: float, *, waits: bool
 ) -> tuple[Result | Follow | Wait, Holding | None]:
     """Return what came of it, and of a stream that only reads what its large beginning holds of the account. Where it
     waits, it does so until its headers are due. Raises the errors of perform()."""
     try:
         result = await perform(request, context)
         if isinstance(result, Wait) and waits:
-            context.patience = context.exchange.began + settings.A2A_PING_SECONDS
+            context.patience = began + settings.A2A_PING_SECONDS
             result = await wait_on(result, context)
         if isinstance(result, Follow) and not request.changes:
             return result, _weighed(context.caller, result)

@@ -15,11 +15,11 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_command_finds_exchanges_by_any_id(olga: Principal) -> None:
-    row = exchange(olga, '{"id": 7}', rpc_id="abc", task_id=uuid7())
+    row = exchange(olga, '{"id": 7}', rpc_id="abc", task_id=uuid7(), envelope="jsonrpc")
     for key in (row.pk, row.request_id, "abc", str(row.task_id)):
         (found,) = printed("exchanges", key)
         assert found["id"] == row.pk
-        assert found["caller"] == "olga"
+        assert (found["caller"], found["envelope"]) == ("olga", "jsonrpc")
         assert "request" not in found
     sentence = "There is no exchange with the id or reference 'nobody', or it was deleted because of its age."
     assert run("exchanges", "nobody") == ([], sentence, 1)

@@ -1,12 +1,18 @@
 """Pages of exchanges: the request beside its answer."""
 
 import json
+import re
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from msgspec.structs import replace
 
+from a2a import errors, languages
+from a2a.choice import Row, by_method
+from a2a.dialects import v1_0
 from a2a.events import StatusChanged
+from a2a.languages import Languages
 from a2a.states import TaskState
 from tasks_app.admin import text
 from tasks_app.exchanges import responses
@@ -116,3 +122,29 @@ def test_json_is_indented_token_for_token() -> None:
 )
 def test_durations_are_shown_as_people_say_them(microseconds: int | None, shown: str) -> None:
     assert text.format_duration(microseconds) == shown
+
+
+def test_the_envelope_of_a_call_is_shown(admin: Client, olga: Principal, answers: dict[str, str]) -> None:
+    row = exchange(olga, "{}", envelope="bare")
+    facts = admin.get(reverse("admin:tasks_app_exchange_change", args=[row.pk])).context["facts"]
+    assert {fact.label: fact.value for fact in facts}["Envelope"] == "bare"
+
+
+def test_the_reason_of_a_code_is_that_of_the_calls_language(
+    admin: Client, olga: Principal, answers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Languages that are not A2A have numbers of their own, which may be those of other errors in A2A."""
+    codes = {errors.TaskNotFound: -32002, errors.UnknownAgent: 7}
+    other = replace(v1_0.DIALECT, name="other", codes=codes)
+    spoken = Languages(rows=(Row(languages=(other,), choose=by_method, spelling=re.compile("x")),))
+    monkeypatch.setattr(languages, "ALL", spoken)
+
+    def verdict(code: int, dialect: str) -> str:
+        row = exchange(olga, "{}", outcome="error", code=code, dialect=dialect, http_status=None)
+        return str(admin.get(reverse("admin:tasks_app_exchange_change", args=[row.pk])).context["verdict"])
+
+    assert verdict(7, "other") == f"Error: code 7 {errors.UnknownAgent.reason}"
+    assert verdict(-32002, "other") == f"Error: code -32002 {errors.TaskNotFound.reason}"
+    assert verdict(-32002, "a2a-1.0") == f"Error: code -32002 {errors.TaskNotCancelable.reason}"
+    assert verdict(7, "") == f"Error: code 7 {errors.UnknownAgent.reason}"
+    assert verdict(12345, "a language that is gone") == "Error: code 12345"
