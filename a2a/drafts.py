@@ -46,6 +46,8 @@ class Drafts:
 
     def warnings(self, agent: str) -> tuple[str, ...]:
         """Return a sentence for each source line that builds an action and does not yield it."""
+        if not self._actions:
+            return self.elsewhere
         own = tuple(
             f'{place.file}:{place.line}: agent "{agent}": run.{place.maker}(...) does nothing by itself: did you '
             'forget "yield"?'

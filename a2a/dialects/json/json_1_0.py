@@ -45,8 +45,7 @@ def dumps(value: Any) -> str:
 
 def _dumps_each(values: Iterable[Any]) -> str:
     """Return the JSON text of a list. Its members are encoded one by one, since one long call stops other threads."""
-    members = [text for value in values for text in (",", dumps(value))]
-    return "".join(["[", *members[1:], "]"])
+    return f"[{','.join([dumps(value) for value in values])}]"
 
 
 def encode_part(part: Part) -> Json:
@@ -167,8 +166,8 @@ def document(task: Task, seq: int) -> TaskDocument:
         seq=seq,
         state=task.status.state.value,
         status=dumps(encode_status(task.status)),
-        artifacts=_dumps_each(encode_artifact(artifact) for artifact in task.artifacts),
-        history=_dumps_each(encode_message(message) for message in task.history),
+        artifacts=_dumps_each(map(encode_artifact, task.artifacts)),
+        history=_dumps_each(map(encode_message, task.history)),
         metadata=None if task.metadata is None else dumps(task.metadata),
     )
 
