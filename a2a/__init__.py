@@ -1,4 +1,4 @@
-r"""The A2A protocol in pure Python: no Django, no I/O, no clock.
+r"""The A2A protocol in pure Python: no Django; no I/O and no clock but in client/.
 
 A2A is a protocol between agents. A caller sends an agent a message, the message becomes a task, and the caller reads
 the task, follows its events, cancels it, or continues it with another message. This package has the data model, the
@@ -46,6 +46,7 @@ The modules, in an order for reading:
     A2A             dialects/v1_0, v0_3, v0_2 and rest_0_x; dialects/json (data models); languages (the list of all)
     Agents          agents, options, run, inbox, drafts, scribe, acting, mistakes, callers, testing
     Cards           cards, canonical (the bytes that are signed), signatures
+    Other agents    client: the languages the other way round, with repetition and resumption
 
 An agent needs only the names that this module exports. Their reference is docs/agents.md.
 """

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -134,11 +134,11 @@ def sign(card: Json, key: CardKey, jku: str) -> Json:
     return card | {"signatures": [signature(payload, key, jku) for payload in payloads(card)]}
 
 
-def verify(card: Json, keys: Json) -> Json:
+def verify(card: Json, keys: Json, algorithms: Collection[str] = tuple(ALGORITHMS)) -> Json:
     """Return the members of the card that a valid signature covers. Use no others. Raises BadSignature.
 
-    `keys` is a JWK Set that the caller trusts. The URL in a signature's header is never fetched
-    (docs/protocol.md#signatures).
+    `keys` is a JWK Set that the caller trusts, and `algorithms` names those of ALGORITHMS that may be used. The URL in
+    a signature's header is never fetched (docs/protocol.md#signatures).
     """
     if deeper_than(card, MAX_DEPTH):
         raise BadSignature(f"the card is nested deeper than {MAX_DEPTH} levels")
@@ -150,20 +150,22 @@ def verify(card: Json, keys: Json) -> Json:
     except ValueError as error:
         raise BadSignature(f"the card has no canonical form: {error}") from None
     for entry in signatures[:MAX_SIGNATURES]:
-        for key in _keys_for(entry, keys):
+        for key in _keys_for(entry, keys, algorithms):
             for reading, payload in forms:
                 if _is_valid(f"{entry['protected']}.{payload}.{entry['signature']}", key):
                     return reading
     raise BadSignature("no signature of the card was made with one of these keys for what the card says")
 
 
-def _keys_for(entry: Any, keys: Json) -> Iterator[PyJWK]:
+def _keys_for(entry: Any, keys: Json, algorithms: Collection[str]) -> Iterator[PyJWK]:
     """Yield the keys with the kid and the algorithm of the protected header, if that algorithm is allowed."""
     try:
         header = _JWS.get_unverified_header(f"{entry['protected']}..{entry['signature']}")
         algorithm, kid = header["alg"], header["kid"]
         kind, curve = ALGORITHMS[algorithm]
     except (PyJWTError, KeyError, TypeError, ValueError):
+        return
+    if algorithm not in algorithms:
         return
     for jwk in (item for item in keys.get("keys", ()) if isinstance(item, dict)):
         fits = jwk.get("kid") == kid and jwk.get("kty") == kind and jwk.get("crv") == curve

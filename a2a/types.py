@@ -140,6 +140,8 @@ class Interface(Struct, frozen=True, kw_only=True):
     """JSONRPC, HTTP+JSON, GRPC, or the URI of a custom binding."""
     version: str
     """The A2A version as Major.Minor."""
+    tenant: str | None = None
+    """The tenant that calls must name, where there is one (A2A 1.0, 4.4.6)."""
 
 
 class SecurityScheme(Struct, frozen=True, kw_only=True):

@@ -274,7 +274,9 @@ def encode_card(card: Card) -> Json:
         "name": card.name,
         "description": card.description,
         "supportedInterfaces": [
-            {"url": i.url, "protocolBinding": i.binding, "protocolVersion": i.version} for i in card.interfaces
+            {"url": i.url, "protocolBinding": i.binding, "protocolVersion": i.version}
+            | ({"tenant": i.tenant} if i.tenant else {})
+            for i in card.interfaces
         ],
         "version": card.version,
         "capabilities": {

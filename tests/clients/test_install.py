@@ -1,4 +1,4 @@
-"""Installing: packages of the user's own beside ours, and `pip install .`."""
+"""Installing: packages of the user's own beside ours, and `pip install '.[server]'`."""
 
 import os
 import secrets
@@ -118,7 +118,7 @@ def test_the_package_is_installed_and_runs_anywhere(clone: Path, tmp_path: Path)
     python = tmp_path / "venv" / "bin" / "python"
     uv = ".venv/bin/python -m uv --quiet --system-certs"
     shell(f"{uv} venv {tmp_path}/venv", clone)
-    shell(f"{uv} pip install --python {python} --constraint requirements.lock .", clone)
+    shell(f"{uv} pip install --python {python} --constraint requirements.lock '.[server]'", clone)
     here = tmp_path / "here"
     here.mkdir()
     (here / "hello.py").write_text(saved(ROOT, "hello.py"))

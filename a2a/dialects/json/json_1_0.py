@@ -34,7 +34,7 @@ _STATES_BACK: dict[Any, TaskState | None] = {
     **dict(enumerate(_BY_NUMBER)),
 }
 ROLES = {Role.USER: "ROLE_USER", Role.AGENT: "ROLE_AGENT"}
-_ROLES_BACK: dict[str | int, Role] = {"ROLE_USER": Role.USER, "ROLE_AGENT": Role.AGENT, 1: Role.USER, 2: Role.AGENT}
+ROLES_BACK: dict[str | int, Role] = {"ROLE_USER": Role.USER, "ROLE_AGENT": Role.AGENT, 1: Role.USER, 2: Role.AGENT}
 _CONTENTS = ("text", "raw", "url", "data")
 
 
@@ -95,7 +95,7 @@ def encode_message(message: Message) -> Json:
 
 def decode_message(wire: Json, path: str = "message") -> Message:
     """Return the message of members that have the right types. Raises InvalidParams for wrong values."""
-    return message_of(camel_names(wire), path, _ROLES_BACK, decode_part)
+    return message_of(camel_names(wire), path, ROLES_BACK, decode_part)
 
 
 def encode_artifact(artifact: Artifact) -> Json:

@@ -1,0 +1,48 @@
+"""The client: calls to any A2A agent, in every version and binding that it may speak.
+
+    async with Client("http://127.0.0.1:8000", token="...") as client:
+        async for update in client.stream("A story, please"):
+            print(update.text, end="", flush=True)
+
+Alone in `a2a`, this package does input and output and reads the clock. A call goes the way of the server back:
+
+    Client, Stream     what can be asked; repetition and resumption   (asynchronous, stream, patience, seen, news)
+      |
+    Link               one interface of an agent                      (link, cards, discovery)
+      |
+    ClientLanguage     requests become params, results values         (language, languages/, reading)
+      |
+    Transport          one attempt: JSON-RPC, REST                    (transports/)
+      |
+    Http               bytes, credentials, limits; faults get names   (http, credentials, refusals, errors)
+"""
+
+from a2a.client.answers import ConfigPage, TaskPage
+from a2a.client.asynchronous import Client
+from a2a.client.cards import REST, RPC
+from a2a.client.credentials import ApiKey, Bearer, ClientCredentials, Credentials
+from a2a.client.discovery import Trust
+from a2a.client.errors import ClientError, ServerError
+from a2a.client.patience import Retries, Timeouts
+from a2a.client.stream import Stream
+from a2a.client.updates import Update, text_of
+
+__all__ = [
+    "REST",
+    "RPC",
+    "ApiKey",
+    "Bearer",
+    "Client",
+    "ClientCredentials",
+    "ClientError",
+    "ConfigPage",
+    "Credentials",
+    "Retries",
+    "ServerError",
+    "Stream",
+    "TaskPage",
+    "Timeouts",
+    "Trust",
+    "Update",
+    "text_of",
+]

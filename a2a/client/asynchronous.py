@@ -1,0 +1,294 @@
+"""The client: what can be asked of an agent, whatever its version and binding."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, cast
+from uuid import uuid4
+
+import httpx
+from msgspec.structs import replace
+
+from a2a.client.answers import ConfigPage, TaskPage
+from a2a.client.cards import VERSIONS, choose
+from a2a.client.clock import SYSTEM, Clock
+from a2a.client.credentials import Bearer, Credentials
+from a2a.client.discovery import FoundCard, Trust, find_card
+from a2a.client.errors import TaskNotCancelable, TaskNotFound, VersionNotSupported
+from a2a.client.http import Http
+from a2a.client.link import WAYS, Link
+from a2a.client.patience import Retries, Timeouts, repeated
+from a2a.client.stream import Listening, Stream
+from a2a.requests import (
+    CancelTask,
+    CreatePushConfig,
+    DeletePushConfig,
+    GetExtendedCard,
+    GetPushConfig,
+    GetTask,
+    ListPushConfigs,
+    ListTasks,
+    Request,
+    SendMessage,
+    StreamMessage,
+    SubscribeToTask,
+)
+from a2a.states import TaskState
+from a2a.types import Card, Interface, Json, Message, Part, PushConfig, Role, Task
+
+LARGEST = 100_000_000
+"""Bytes of an answer, and of one event of a stream, unless the caller says otherwise."""
+EVERY_BINDING = tuple(dict.fromkeys(way.binding for way in WAYS))
+
+
+class Client:
+    """An agent somewhere else. It is found by its card when it is called for the first time."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        credentials: Credentials | None = None,
+        versions: Sequence[str] = VERSIONS,
+        bindings: Sequence[str] = (),
+        downgrade: bool = False,
+        timeouts: Timeouts | None = None,
+        retries: Retries | None = None,
+        trust: Trust | None = None,
+        extensions: Sequence[str] = (),
+        interface: Interface | None = None,
+        largest: int = LARGEST,
+        http: httpx.AsyncClient | None = None,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        """Prepare a client; nothing is sent yet.
+
+        `url` is the base address of the agent, or that of its card. `token` is short for Bearer credentials.
+        `versions` and `bindings` are allowed, the preferred first; without bindings the card's order decides.
+        `downgrade` lets a refusal of the version (-32009) lead to an older one. With `interface` no card is read.
+        """
+        self.url = url
+        self._versions = tuple(versions)
+        self._bindings = tuple(bindings)
+        self._downgrade = downgrade
+        self._retries = retries or Retries()
+        self._trust = trust
+        self._extensions = tuple(extensions)
+        self._own = http is None
+        self._clock = clock
+        client = http or httpx.AsyncClient()
+        given = Bearer(token) if token and credentials is None else credentials
+        self._http = Http(client, given, timeouts or Timeouts(), clock, largest)
+        self._found: FoundCard | None = None
+        self._links = [Link(self._http, interface, self._extensions)] if interface else []
+        self._lock = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections, unless they belong to the caller's own httpx client."""
+        if self._own:
+            await self._http.client.aclose()
+
+    # ---------------------------------------------------------------- messages
+
+    async def send(
+        self,
+        message: str | Message,
+        *,
+        task_id: str | None = None,
+        context_id: str | None = None,
+        return_immediately: bool = False,
+        history_length: int | None = None,
+        accepted_output_modes: Sequence[str] = (),
+        push_config: PushConfig | None = None,
+        metadata: Json | None = None,
+    ) -> Task | Message:
+        """Send a message. Return its task once that has ended or asks back, or a bare reply."""
+        request = SendMessage(
+            message=message_of(message, task_id, context_id),
+            return_immediately=return_immediately,
+            history_length=history_length,
+            accepted_output_modes=tuple(accepted_output_modes),
+            push_config=push_config,
+            metadata=metadata,
+        )
+        return cast("Task | Message", await self.perform(request))
+
+    def stream(
+        self,
+        message: str | Message,
+        *,
+        task_id: str | None = None,
+        context_id: str | None = None,
+        history_length: int | None = None,
+        accepted_output_modes: Sequence[str] = (),
+        push_config: PushConfig | None = None,
+        metadata: Json | None = None,
+    ) -> Stream:
+        """Send a message and follow its task live."""
+        request = StreamMessage(
+            message=message_of(message, task_id, context_id),
+            history_length=history_length,
+            accepted_output_modes=tuple(accepted_output_modes),
+            push_config=push_config,
+            metadata=metadata,
+        )
+        return self.follow(request)
+
+    def subscribe(self, task_id: str, *, after: int | None = None) -> Stream:
+        """Follow a task that exists: the task as it is, or as of the event `after`, then the rest."""
+        return self.follow(SubscribeToTask(id=task_id, after=after))
+
+    # ------------------------------------------------------------------- tasks
+
+    async def get_task(self, task_id: str, *, history_length: int | None = None) -> Task:
+        """Return a task as it is now."""
+        return cast("Task", await self.perform(GetTask(id=task_id, history_length=history_length)))
+
+    async def list_tasks(
+        self,
+        *,
+        context_id: str | None = None,
+        state: TaskState | None = None,
+        page_size: int = 50,
+        page_token: str | None = None,
+        history_length: int | None = None,
+        since: datetime | None = None,
+        include_artifacts: bool = False,
+    ) -> TaskPage:
+        """Return one page of the caller's tasks, the newest status first."""
+        request = ListTasks(
+            context_id=context_id,
+            state=state,
+            page_size=page_size,
+            page_token=page_token,
+            history_length=history_length,
+            since=since,
+            include_artifacts=include_artifacts,
+        )
+        return cast("TaskPage", await self.perform(request))
+
+    async def all_tasks(self, **filters: Any) -> AsyncIterator[Task]:
+        """Yield the tasks of all pages; the filters are those of `list_tasks`."""
+        token: str | None = None
+        while token != "":
+            page = await self.list_tasks(**filters, page_token=token)
+            for task in page.tasks:
+                yield task
+            token = page.next_page_token
+
+    async def cancel_task(self, task_id: str, *, metadata: Json | None = None) -> Task:
+        """End a task. Return it as it is then."""
+        try:
+            return cast("Task", await self.perform(CancelTask(id=task_id, metadata=metadata)))
+        except TaskNotCancelable as error:
+            # An attempt whose answer was lost may have canceled it.
+            if error.doubtful:
+                task = await self.get_task(task_id)
+                if task.status.state is TaskState.CANCELED:
+                    return task
+            raise
+
+    # ---------------------------------------------------------------- webhooks
+
+    async def create_push_config(self, task_id: str, config: str | PushConfig) -> PushConfig:
+        """Register a webhook of a task by its URL, or replace the one of that id."""
+        wanted = PushConfig(url=config) if isinstance(config, str) else config
+        return cast("PushConfig", await self.perform(CreatePushConfig(task_id=task_id, config=wanted)))
+
+    async def get_push_config(self, task_id: str, config_id: str | None = None) -> PushConfig:
+        """Return a webhook of a task. 0.x knows a default, which has no id."""
+        return cast("PushConfig", await self.perform(GetPushConfig(task_id=task_id, id=config_id)))
+
+    async def list_push_configs(self, task_id: str, *, page_size: int = 0, page_token: str | None = None) -> ConfigPage:
+        """Return one page of the webhooks of a task."""
+        request = ListPushConfigs(task_id=task_id, page_size=page_size, page_token=page_token)
+        return cast("ConfigPage", await self.perform(request))
+
+    async def delete_push_config(self, task_id: str, config_id: str) -> None:
+        """Remove a webhook of a task."""
+        try:
+            await self.perform(DeletePushConfig(task_id=task_id, id=config_id))
+        except TaskNotFound as error:
+            # An attempt whose answer was lost may have removed it.
+            if not error.doubtful:
+                raise
+
+    # ------------------------------------------------------------------- cards
+
+    async def card(self) -> Card:
+        """Return the public card of the agent."""
+        return (await self.found_card()).card
+
+    async def extended_card(self) -> Card:
+        """Return the card with all that the caller's credentials allow."""
+        return cast("Card", await self.perform(GetExtendedCard()))
+
+    async def found_card(self) -> FoundCard:
+        """Return the public card with its JSON and its address."""
+        async with self._lock:
+            if self._found is None:
+                self._found = await find_card(self._http, self.url, self._versions, self._retries, self._trust)
+            return self._found
+
+    # ----------------------------------------------------------------- calling
+
+    async def perform(self, request: Request) -> Any:
+        """Return the result of a request of a2a/requests.py. Raises ClientError."""
+        safe = self._retries.resend or not isinstance(request, SendMessage)
+        request = _repeatable(request)
+        while True:
+            link = await self.link()
+            try:
+                return await repeated(partial(link.ask, request), self._retries, self._clock, safe=safe)
+            except VersionNotSupported:
+                if not self._fell_back(link):
+                    raise
+
+    def follow(self, request: Listening) -> Stream:
+        """Return the stream of a request. Nothing is sent before its first update is asked for."""
+        return Stream(self.link, request, self._retries, self._clock)
+
+    async def link(self) -> Link:
+        """Return the interface in use. The first time, the card is read and the interface chosen."""
+        if not self._links:
+            found = await self.found_card()
+            bindings = self._bindings or tuple(dict.fromkeys(one.binding for one in found.card.interfaces))
+            spoken = {(way.binding, way.language.version) for way in WAYS}
+            usable = choose(found.card, found.url, self._versions, bindings, spoken)
+            self._links = [Link(self._http, interface, self._extensions) for interface in usable]
+        return self._links[0]
+
+    def _fell_back(self, refused: Link) -> bool:
+        """Return whether there is an older version to try, and use it from now on."""
+        older = [link for link in self._links if link.language.version < refused.language.version]
+        if not self._downgrade or not older:
+            return False
+        self._links = older
+        return True
+
+
+def message_of(message: str | Message, task_id: str | None = None, context_id: str | None = None) -> Message:
+    """Return a message of the caller's with an id, which is the same in all attempts to send it."""
+    if isinstance(message, str):
+        message = Message(message_id=str(uuid4()), role=Role.USER, parts=(Part(text=message),))
+    return replace(message, task_id=task_id or message.task_id, context_id=context_id or message.context_id)
+
+
+def _repeatable(request: Request) -> Request:
+    """Return the request with an id for what it makes, so that an attempt that is repeated makes it once."""
+    if isinstance(request, CreatePushConfig) and not request.config.id:
+        return replace(request, config=replace(request.config, id=str(uuid4())))
+    return request

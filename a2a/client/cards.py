@@ -1,0 +1,133 @@
+"""Cards of other servers: decoded from each version's form, and the choice of an interface (A2A 1.0, 8.3)."""
+
+import ipaddress
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from a2a.choice import minor
+from a2a.client.errors import NoInterface
+from a2a.types import Card, Extension, Interface, Json, Provider, SecurityScheme, Skill
+
+RPC, REST, SOCKET = "JSONRPC", "HTTP+JSON", "WEBSOCKET"
+VERSIONS = ("1.0", "0.3", "0.2")
+"""The versions that are spoken here, the preferred first."""
+
+
+def decode_card(wire: Json) -> Card:
+    """Return the card; members that the model does not have stay in the JSON."""
+    capabilities = wire.get("capabilities") or {}
+    extended = capabilities.get("extendedAgentCard") or wire.get("supportsAuthenticatedExtendedCard")
+    return Card(
+        name=wire["name"],
+        description=wire.get("description") or "",
+        version=wire.get("version") or "",
+        interfaces=tuple(_interfaces(wire)),
+        skills=tuple(_skill(skill) for skill in wire.get("skills") or ()),
+        input_modes=tuple(wire.get("defaultInputModes") or ()),
+        output_modes=tuple(wire.get("defaultOutputModes") or ()),
+        streaming=capabilities.get("streaming") or False,
+        push_notifications=capabilities.get("pushNotifications") or False,
+        extended_card=extended or False,
+        extensions=tuple(_extension(extension) for extension in capabilities.get("extensions") or ()),
+        security_schemes={name: _scheme(scheme) for name, scheme in (wire.get("securitySchemes") or {}).items()},
+        provider=_provider(wire.get("provider")),
+        documentation_url=wire.get("documentationUrl"),
+        icon_url=wire.get("iconUrl"),
+    )
+
+
+def _interfaces(wire: Json) -> Iterator[Interface]:
+    if "supportedInterfaces" in wire:
+        for item in wire["supportedInterfaces"]:
+            yield Interface(
+                url=item["url"],
+                binding=item.get("protocolBinding") or RPC,
+                version=_version(item.get("protocolVersion"), VERSIONS[0]),
+                tenant=item.get("tenant") or None,
+            )
+        return
+    # A card without a version is of the time when the oldest was current.
+    version = _version(wire.get("protocolVersion"), VERSIONS[-1])
+    main = (wire["url"], wire.get("preferredTransport") or RPC)
+    others = [(item["url"], item.get("transport") or RPC) for item in wire.get("additionalInterfaces") or ()]
+    for url, binding in dict.fromkeys((main, *others)):
+        yield Interface(url=url, binding=binding, version=version)
+
+
+def _version(text: str | None, default: str) -> str:
+    return minor(text or default) or text or default
+
+
+def _skill(wire: Json) -> Skill:
+    return Skill(
+        id=wire["id"],
+        name=wire.get("name") or wire["id"],
+        description=wire.get("description") or "",
+        tags=tuple(wire.get("tags") or ()),
+        examples=tuple(wire.get("examples") or ()),
+        input_modes=tuple(wire.get("inputModes") or ()),
+        output_modes=tuple(wire.get("outputModes") or ()),
+    )
+
+
+def _extension(wire: Json) -> Extension:
+    return Extension(
+        uri=wire["uri"],
+        description=wire.get("description"),
+        required=wire.get("required") or False,
+        params=wire.get("params"),
+    )
+
+
+def _scheme(wire: Json) -> SecurityScheme:
+    """Return a scheme in either version's form; of the ways that the model does not have, the description stays."""
+    http: Json = wire.get("httpAuthSecurityScheme") or (wire if wire.get("type") == "http" else {})
+    key: Json = wire.get("apiKeySecurityScheme") or (wire if wire.get("type") == "apiKey" else {})
+    header = key.get("name") if (key.get("location") or key.get("in")) == "header" else None
+    inner: Any = next((value for value in wire.values() if isinstance(value, dict)), {})
+    return SecurityScheme(
+        http_scheme=http.get("scheme"), header=header, description=wire.get("description") or inner.get("description")
+    )
+
+
+def _provider(wire: Json | None) -> Provider | None:
+    return Provider(organization=wire.get("organization") or "", url=wire.get("url") or "") if wire else None
+
+
+# ------------------------------------------------------------------ choice
+
+
+def choose(
+    card: Card, source: str, versions: Sequence[str], bindings: Sequence[str], spoken: Collection[tuple[str, str]]
+) -> list[Interface]:
+    """Return the interfaces that may be used, the preferred first: by version, by binding, then as the card lists them.
+
+    A card that came over TLS leads to no address without it. Raises NoInterface.
+    """
+    usable = [
+        interface
+        for interface in card.interfaces
+        if (interface.binding, interface.version) in spoken
+        and interface.version in versions
+        and interface.binding in bindings
+        and _as_safe(interface.url, source)
+    ]
+    if not usable:
+        offers = ", ".join(f"{one.binding} {one.version} at {one.url}" for one in card.interfaces) or "nothing"
+        wanted = f"{' or '.join(bindings)} of {' or '.join(versions)}"
+        raise NoInterface(f"the card of {card.name} offers {offers}; wanted is {wanted}", where=source)
+    return sorted(usable, key=lambda one: (versions.index(one.version), bindings.index(one.binding)))
+
+
+def _as_safe(url: str, source: str) -> bool:
+    return not (source.startswith("https:") and url.startswith("http:") and not is_loopback(url))
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether the address is this machine's own."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,124 @@
+"""Finding an agent: its card, which may have to be signed (A2A 1.0, 8)."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+from jwt.api_jws import PyJWS
+from jwt.exceptions import PyJWTError
+from msgspec import Struct
+
+from a2a.client import refusals
+from a2a.client.cards import decode_card, is_loopback
+from a2a.client.errors import ClientError, InvalidResponse, UntrustedCard
+from a2a.client.http import Answer, Exchange, Http
+from a2a.client.language import decoded
+from a2a.client.patience import Retries, repeated
+from a2a.language import VERSION_HEADER
+from a2a.signatures import ALGORITHMS, MAX_SIGNATURES, BadSignature, verify
+from a2a.types import Card, Json
+
+PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
+"""The place of cards since 0.3, and that of 0.2."""
+_ELSEWHERE = frozenset({404, 405, 410})
+"""Statuses that say that the card is not at this path."""
+
+
+class Trust(Struct, frozen=True, kw_only=True):
+    """The keys by which cards must be signed."""
+
+    keys: Json | None = None
+    """A JWK Set that is trusted already (RFC 7517)."""
+    hosts: Collection[str] = ()
+    """Hosts, with a port where it is not the usual one, from which a signature may name its key set (`jku`)."""
+    algorithms: Collection[str] = tuple(ALGORITHMS)
+
+
+class FoundCard(Struct, frozen=True, kw_only=True):
+    """A card with its place and its JSON."""
+
+    card: Card
+    wire: Json
+    """The JSON; of a card that had to be signed, only what the signature covers."""
+    url: str
+
+
+async def find_card(http: Http, url: str, versions: Sequence[str], retries: Retries, trust: Trust | None) -> FoundCard:
+    """Return the card of the agent at a base address, or at the address of the card itself. Raises ClientError."""
+    places = [url] if url.endswith(".json") else [url.rstrip("/") + path for path in PATHS]
+    if versions[0] == "0.2":
+        places.reverse()
+    headers = {VERSION_HEADER: versions[0], "Accept": "application/json"}
+    for place in places:
+        answer = await _got(http, Exchange("GET", place, headers), retries)
+        if answer.status in _ELSEWHERE and place != places[-1]:
+            continue
+        if answer.status != 200:
+            raise refusals.of_rest(answer, place)
+        wire = _object(answer, place)
+        if trust is not None:
+            wire = await _trusted(http, wire, place, trust, retries)
+        return FoundCard(card=decoded(decode_card, wire, "the card", place), wire=wire, url=place)
+    raise AssertionError("the last place gives a card or an error")
+
+
+async def _got(http: Http, exchange: Exchange, retries: Retries) -> Answer:
+
+    async def attempt() -> Answer:
+        answer = await http.fetch(exchange, http.timeouts.request)
+        if answer.status >= 429:
+            raise refusals.of_rest(answer, exchange.place)
+        return answer
+
+    return await repeated(attempt, retries, http.clock, safe=True)
+
+
+def _object(answer: Answer, place: str) -> Json:
+    try:
+        wire = orjson.loads(answer.body)
+    except orjson.JSONDecodeError:
+        wire = None
+    if not isinstance(wire, dict):
+        raise InvalidResponse("the answer is not a JSON object", where=place)
+    return wire
+
+
+# -------------------------------------------------------------- signatures
+
+
+async def _trusted(http: Http, wire: Json, place: str, trust: Trust, retries: Retries) -> Json:
+    """Return what a valid signature covers. Raises UntrustedCard."""
+    why = "there are neither keys nor hosts to trust"
+    sets = [trust.keys] if trust.keys else []
+    for address in _key_sets(wire, trust):
+        try:
+            sets.append(_object(await _got(http, Exchange("GET", address, {}, anonymous=True), retries), address))
+        except ClientError as error:
+            why = f"its keys cannot be read: {error}"
+    for keys in sets:
+        try:
+            return verify(wire, keys, trust.algorithms)
+        except BadSignature as error:
+            why = str(error)
+    raise UntrustedCard(f"the card is not to be trusted: {why}", where=place)
+
+
+def _key_sets(wire: Json, trust: Trust) -> list[str]:
+    """Return the addresses of key sets that the signatures name, as far as they are at hosts that are trusted."""
+    found = {}
+    signatures = wire.get("signatures")
+    for entry in (signatures if isinstance(signatures, list) else [])[:MAX_SIGNATURES]:
+        address = _header(entry).get("jku")
+        if not isinstance(address, str) or urlsplit(address).netloc not in trust.hosts:
+            continue
+        if address.startswith("https://") or is_loopback(address):
+            found[address] = True
+    return list(found)
+
+
+def _header(entry: Any) -> Json:
+    try:
+        return PyJWS().get_unverified_header(f"{entry['protected']}..{entry['signature']}")
+    except (PyJWTError, KeyError, TypeError):
+        return {}

@@ -1,0 +1,274 @@
+"""The errors that a client raises: one class for each reason of the protocol, and those of the way to the server.
+
+ClientError
+|- ConnectionRefused, ConnectionLost, Timeout      the way to the server
+|- InvalidResponse                                 an answer that is not A2A
+|- StreamLost                                      a stream that could not be taken up again
+|- NoInterface, UntrustedCard, NoToken             before the first call
+`- ServerError                                     the server refused the call
+   `- TaskNotFound, InvalidParams, ...             one for each reason; each has its code and its details
+
+`retryable` says whether the same call may succeed later. The client itself repeats only such calls.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from a2a import errors
+
+
+class ClientError(Exception):
+    """The base of all errors of a client."""
+
+    retryable: bool = False
+    """True if the call, made again, may succeed."""
+    reason: str = ""
+    """The reason as the protocol names it, or a name of the client's own."""
+    advice: ClassVar[str] = ""
+    """The remedy, the end of the message."""
+    code: int | None = None
+    """The number of the error in the language of the call."""
+    status: int | None = None
+    """The HTTP status of the answer."""
+    details: Any = None
+    """The details of the error as the server sent them."""
+    retry_after: float | None = None
+    """Seconds after which the server asks to be called again."""
+    processed: bool = True
+    """The server may have done what the call asked for. False only where it certainly has not."""
+    attempts: int = 1
+    """The number of times that the call was made."""
+    doubtful: bool = False
+    """An attempt before the last may have been processed."""
+
+    def __init__(self, what: str, *, where: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+
+    def __str__(self) -> str:
+        """The fault, its place, and the remedy."""
+        place = f" ({self.where})" if self.where else ""
+        tried = f", {self.attempts} attempts" if self.attempts > 1 else ""
+        remedy = f". {self.advice}" if self.advice else ""
+        return f"{self.what}{place}{tried}{remedy}"
+
+
+# ------------------------------------------------------------- on the way
+
+
+class ConnectionRefused(ClientError):
+    """No connection could be made."""
+
+    reason = "CONNECTION_REFUSED"
+    advice = "Check the address, and whether the server runs"
+    retryable = True
+    processed = False
+
+
+class UntrustedServer(ClientError):
+    """The certificate of the server is not valid for its address."""
+
+    reason = "UNTRUSTED_SERVER"
+    advice = "Check the address; for a private authority pass an httpx client that trusts it"
+    processed = False
+
+
+class ConnectionLost(ClientError):
+    """The connection ended before the whole answer was there."""
+
+    reason = "CONNECTION_LOST"
+    advice = "Call again: a message that is sent under the same id is one message"
+    retryable = True
+
+
+class Timeout(ClientError):
+    """The server did not answer in time."""
+
+    reason = "TIMEOUT"
+    advice = "Allow more time (Timeouts), stream the answer, or ask the server to return immediately"
+    retryable = True
+
+
+class ConnectTimeout(Timeout):
+    """No connection could be made in time."""
+
+    advice = "Check the address, and the network between here and there"
+    processed = False
+
+
+class InvalidResponse(ClientError):
+    """The answer is not what the protocol says, or it is too large."""
+
+    reason = "INVALID_RESPONSE"
+    advice = "Check that the address is that of an A2A server, and its version"
+
+
+class StreamLost(ClientError):
+    """A stream broke, and could not be taken up again."""
+
+    reason = "STREAM_LOST"
+    advice = "The task goes on: subscribe to it later, with the last id"
+
+
+# ------------------------------------------------------ before the first call
+
+
+class NoInterface(ClientError):
+    """The card offers no interface that this client speaks and is allowed to use."""
+
+    reason = "NO_INTERFACE"
+    advice = "Compare the versions and bindings of the card with those of the client"
+    processed = False
+
+
+class UntrustedCard(ClientError):
+    """The card has no valid signature."""
+
+    reason = "UNTRUSTED_CARD"
+    advice = "Do not call this agent before its operator has explained the card"
+    processed = False
+
+
+class NoToken(ClientError):
+    """The token endpoint gave no token."""
+
+    reason = "NO_TOKEN"
+    advice = "Check the client id, the client secret and the scopes at the token endpoint"
+    processed = False
+
+
+# ------------------------------------------------------- the server refused
+
+
+class ServerError(ClientError):
+    """The server refused the call. The base of the classes below, and the class of reasons that are not listed."""
+
+    advice = "The details may say more"
+
+
+class ParseError(ServerError):
+    reason = errors.ParseError.reason
+    advice = "Check what is between here and the server: the client sends valid JSON"
+
+
+class InvalidRequest(ServerError):
+    reason = errors.InvalidRequest.reason
+    advice = "Check the size of the message, and the address"
+
+
+class MethodNotFound(ServerError):
+    reason = errors.MethodNotFound.reason
+    advice = "The server does not have this operation in this version; its card lists the versions"
+
+
+class InvalidParams(ServerError):
+    reason = errors.InvalidParams.reason
+    advice = "Correct the fields that the details name"
+
+    @property
+    def violations(self) -> tuple[tuple[str, str], ...]:
+        """The fields that are wrong, each with a description."""
+        listed = [item for item in _objects(self.details) if "fieldViolations" in item or "violations" in item]
+        found = [pair for item in listed for pair in _objects(item.get("fieldViolations") or item.get("violations"))]
+        return tuple((str(pair.get("field", "")), str(pair.get("description", ""))) for pair in found)
+
+
+class IdempotencyConflict(ServerError):
+    reason = errors.IdempotencyConflict.reason
+    advice = "Send the new content under a new message id"
+
+
+class Internal(ServerError):
+    reason = errors.Internal.reason
+    advice = "Tell the operator of the server the reference in the message"
+    retryable = True
+
+
+class TaskNotFound(ServerError):
+    reason = errors.TaskNotFound.reason
+    advice = "Check the id, and that the credentials are those of the task's owner"
+
+
+class TaskNotCancelable(ServerError):
+    reason = errors.TaskNotCancelable.reason
+    advice = "Get the task to see how it ended"
+
+
+class PushNotSupported(ServerError):
+    reason = errors.PushNotSupported.reason
+    advice = "Stream the task, or get it from time to time"
+
+
+class UnsupportedOperation(ServerError):
+    reason = errors.UnsupportedOperation.reason
+    advice = "Get the task: one that has ended takes no message and no subscriber"
+
+
+class ContentTypeNotSupported(ServerError):
+    reason = errors.ContentTypeNotSupported.reason
+    advice = "Use the media types that the card lists"
+
+
+class InvalidAgentResponse(ServerError):
+    reason = errors.InvalidAgentResponse.reason
+    advice = "Tell the operator of the agent"
+
+
+class ExtendedCardNotConfigured(ServerError):
+    reason = errors.ExtendedCardNotConfigured.reason
+    advice = "Use the public card"
+
+
+class ExtensionSupportRequired(ServerError):
+    reason = errors.ExtensionSupportRequired.reason
+    advice = "Name the extension in `extensions` of the client"
+
+
+class VersionNotSupported(ServerError):
+    reason = errors.VersionNotSupported.reason
+    advice = "Choose another version (`versions`), or allow an older one (`downgrade`)"
+
+
+class UnknownAgent(ServerError):
+    reason = errors.UnknownAgent.reason
+    advice = "Check the name of the agent or the skill"
+
+
+class Unauthenticated(ServerError):
+    reason = errors.Unauthenticated.reason
+    advice = "Give the client valid credentials"
+    processed = False
+
+
+class MissingScope(ServerError):
+    reason = errors.MissingScope.reason
+    advice = "Use credentials with the right that the call needs"
+    processed = False
+
+
+class RateLimited(ServerError):
+    reason = errors.RateLimited.reason
+    advice = "Call less often, or fewer at a time"
+    retryable = True
+    processed = False
+
+
+class Unavailable(ServerError):
+    reason = errors.Unavailable.reason
+    advice = "Call again later"
+    retryable = True
+    processed = False
+
+
+def _subclasses(kind: type[ServerError]) -> tuple[type[ServerError], ...]:
+    return tuple(kind.__subclasses__())
+
+
+REASONS: dict[str, type[ServerError]] = {kind.reason: kind for kind in _subclasses(ServerError)}
+"""The class of each reason."""
+
+
+def _objects(value: Any) -> Sequence[dict[str, Any]]:
+    items = value if isinstance(value, list) else [value]
+    return [item for item in items if isinstance(item, dict)]

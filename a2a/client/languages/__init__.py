@@ -1,0 +1,1 @@
+"""The wire languages that the client speaks, one a file."""

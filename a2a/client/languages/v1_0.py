@@ -1,0 +1,169 @@
+"""A2A 1.0 from the client's side; the server's is in a2a/dialects/v1_0.py."""
+
+from typing import Any
+
+from a2a.client.answers import ConfigPage, TaskPage
+from a2a.client.cards import decode_card
+from a2a.client.language import ClientLanguage, Operation
+from a2a.client.reading import Form, config
+from a2a.client.updates import Update
+from a2a.dialects.json.json_1_0 import ROLES_BACK, STATES, decode_part, decode_state, encode_message
+from a2a.dialects.params import write_time
+from a2a.dialects.v1_0 import DIALECT, ROUTES
+from a2a.extensions import HEADER
+from a2a.language import VERSION_HEADER
+from a2a.requests import (
+    CancelTask,
+    CreatePushConfig,
+    DeletePushConfig,
+    GetExtendedCard,
+    GetPushConfig,
+    GetTask,
+    ListPushConfigs,
+    ListTasks,
+    Request,
+    SendMessage,
+    StreamMessage,
+    SubscribeToTask,
+)
+from a2a.types import Json, Message, PushConfig, Task
+
+FORM = Form(part=decode_part, roles=ROLES_BACK, state=decode_state)
+
+# ---------------------------------------------------------------- requests
+
+
+def filled(**members: Any) -> Json:
+    """Return the members that say something."""
+    return {name: value for name, value in members.items() if value not in (None, "", (), [])}
+
+
+def _tenant(request: Request) -> Json:
+    return filled(tenant=request.tenant)
+
+
+def encode_send(request: SendMessage) -> Json:
+    webhook = request.push_config
+    configuration = filled(
+        acceptedOutputModes=list(request.accepted_output_modes),
+        historyLength=request.history_length,
+        returnImmediately=request.return_immediately or None,
+        taskPushNotificationConfig=encode_config(webhook) if webhook else None,
+    )
+    return (
+        _tenant(request)
+        | {"message": encode_message(request.message)}
+        | filled(configuration=configuration or None, metadata=request.metadata)
+    )
+
+
+def encode_get(request: GetTask) -> Json:
+    return _tenant(request) | {"id": request.id} | filled(historyLength=request.history_length)
+
+
+def encode_list(request: ListTasks) -> Json:
+    return _tenant(request) | filled(
+        contextId=request.context_id,
+        status=STATES[request.state] if request.state else None,
+        pageSize=request.page_size,
+        pageToken=request.page_token,
+        historyLength=request.history_length,
+        statusTimestampAfter=write_time(request.since) if request.since else None,
+        includeArtifacts=request.include_artifacts or None,
+    )
+
+
+def encode_cancel(request: CancelTask) -> Json:
+    return _tenant(request) | {"id": request.id} | filled(metadata=request.metadata)
+
+
+def encode_subscribe(request: SubscribeToTask) -> Json:
+    return _tenant(request) | {"id": request.id}
+
+
+def encode_config(webhook: PushConfig) -> Json:
+    authentication = filled(scheme=webhook.schemes[0] if webhook.schemes else None, credentials=webhook.credentials)
+    return {"url": webhook.url} | filled(id=webhook.id, token=webhook.token, authentication=authentication or None)
+
+
+def encode_create(request: CreatePushConfig) -> Json:
+    return _tenant(request) | {"taskId": request.task_id} | encode_config(request.config)
+
+
+def encode_config_id(request: GetPushConfig | DeletePushConfig) -> Json:
+    return _tenant(request) | {"taskId": request.task_id, "id": request.id or ""}
+
+
+def encode_configs(request: ListPushConfigs) -> Json:
+    paging = filled(pageSize=request.page_size or None, pageToken=request.page_token)
+    return _tenant(request) | {"taskId": request.task_id} | paging
+
+
+# ----------------------------------------------------------------- answers
+
+
+def decode_answer(wire: Json) -> Task | Message:
+    return FORM.task(wire["task"]) if wire.get("task") is not None else FORM.message(wire["message"])
+
+
+def decode_page(wire: Json) -> TaskPage:
+    """Return a page; ProtoJSON leaves out what is empty."""
+    tasks = tuple(FORM.task(task) for task in wire.get("tasks") or ())
+    total = wire.get("totalSize")
+    return TaskPage(tasks=tasks, next_page_token=wire.get("nextPageToken") or "", total_size=total and int(total))
+
+
+def decode_config(wire: Json) -> PushConfig:
+    scheme = (wire.get("authentication") or {}).get("scheme")
+    return config(wire, wire.get("taskId") or "", (scheme,) if scheme else ())
+
+
+def decode_configs(wire: Json) -> ConfigPage:
+    configs = tuple(decode_config(one) for one in wire.get("configs") or ())
+    return ConfigPage(configs=configs, next_page_token=wire.get("nextPageToken") or "")
+
+
+def decode_nothing(wire: Any) -> None:
+    """Take anything for success: servers answer null, an empty object, or nothing."""
+
+
+UPDATES = {
+    "task": FORM.task_update,
+    "message": FORM.message_update,
+    "statusUpdate": FORM.status_update,
+    "artifactUpdate": FORM.artifact_update,
+}
+
+
+def decode_update(wire: Json) -> Update:
+    (name,) = [name for name in UPDATES if wire.get(name) is not None]
+    return UPDATES[name](wire[name])
+
+
+LANGUAGE = ClientLanguage(
+    name=DIALECT.name,
+    version=DIALECT.version,
+    headers={VERSION_HEADER: DIALECT.version},
+    extensions_header=HEADER,
+    operations={
+        SendMessage: Operation(method="SendMessage", encode=encode_send, decode=decode_answer),
+        StreamMessage: Operation(method="SendStreamingMessage", encode=encode_send, decode=decode_update),
+        GetTask: Operation(method="GetTask", encode=encode_get, decode=FORM.task),
+        ListTasks: Operation(method="ListTasks", encode=encode_list, decode=decode_page),
+        CancelTask: Operation(method="CancelTask", encode=encode_cancel, decode=FORM.task),
+        SubscribeToTask: Operation(method="SubscribeToTask", encode=encode_subscribe, decode=decode_update),
+        CreatePushConfig: Operation(
+            method="CreateTaskPushNotificationConfig", encode=encode_create, decode=decode_config
+        ),
+        GetPushConfig: Operation(method="GetTaskPushNotificationConfig", encode=encode_config_id, decode=decode_config),
+        ListPushConfigs: Operation(
+            method="ListTaskPushNotificationConfigs", encode=encode_configs, decode=decode_configs
+        ),
+        DeletePushConfig: Operation(
+            method="DeleteTaskPushNotificationConfig", encode=encode_config_id, decode=decode_nothing
+        ),
+        GetExtendedCard: Operation(method="GetExtendedAgentCard", encode=_tenant, decode=decode_card),
+    },
+    update=decode_update,
+    routes=ROUTES,
+)

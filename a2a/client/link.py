@@ -1,0 +1,101 @@
+"""One interface of an agent: an address, a language and a transport. A link makes single attempts."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urljoin
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from a2a.client import refusals
+from a2a.client.cards import REST, RPC
+from a2a.client.errors import InvalidResponse, MethodNotFound
+from a2a.client.http import Exchange, Http
+from a2a.client.language import ClientLanguage, Operation, decoded
+from a2a.client.languages import v1_0
+from a2a.client.transports import Transport
+from a2a.client.transports.jsonrpc import JsonRpc
+from a2a.client.transports.rest import Rest
+from a2a.client.updates import Update
+from a2a.requests import Request
+from a2a.types import Interface
+
+
+class Way(Struct, frozen=True, kw_only=True):
+    """A binding and a version that are spoken here."""
+
+    binding: str
+    language: ClientLanguage
+    transport: Callable[[Http, str, Mapping[str, str], ClientLanguage], Transport]
+
+
+def _rpc(http: Http, url: str, headers: Mapping[str, str], language: ClientLanguage) -> Transport:
+    return JsonRpc(http, url, headers)
+
+
+def _rest(http: Http, url: str, headers: Mapping[str, str], language: ClientLanguage) -> Transport:
+    return Rest(http, url, headers, language.routes, language.prefix)
+
+
+WAYS = (
+    Way(binding=RPC, language=v1_0.LANGUAGE, transport=_rpc),
+    Way(binding=REST, language=v1_0.LANGUAGE, transport=_rest),
+)
+"""Every binding and version. Another language, or another transport, is a row."""
+
+
+class Link:
+    """Calls to one interface."""
+
+    def __init__(self, http: Http, interface: Interface, extensions: tuple[str, ...]) -> None:
+        way = next(way for way in WAYS if (way.binding, way.language.version) == (interface.binding, interface.version))
+        self.language = way.language
+        self.interface = interface
+        self._http = http
+        self._headers = dict(self.language.headers)
+        if extensions:
+            self._headers[self.language.extensions_header] = ", ".join(extensions)
+        self._transport = way.transport(http, interface.url, self._headers, self.language)
+
+    async def ask(self, request: Request) -> Any:
+        """Return the result. Raises ClientError."""
+        request, operation = self._prepared(request)
+        if operation.page:
+            wire = await self._page(operation)
+        else:
+            seconds = self._http.timeouts.of(type(request))
+            wire = await self._transport.call(operation.method, operation.encode(request), seconds)
+        return decoded(operation.decode, wire, f"the result of {operation.method}", self._transport.where)
+
+    @asynccontextmanager
+    async def listen(self, request: Request, after: str | None) -> AsyncIterator[AsyncIterator[tuple[Update, float]]]:
+        """Open a stream: updates, each with the seconds that the server wants between two connections."""
+        request, operation = self._prepared(request)
+        async with self._transport.stream(operation.method, operation.encode(request), after) as frames:
+            yield self._updates(frames, operation)
+
+    async def _updates(self, frames: AsyncIterator[Any], operation: Operation) -> AsyncIterator[tuple[Update, float]]:
+        async for frame in frames:
+            what = f"an event of {operation.method}"
+            update = decoded(self.language.update, frame.value, what, self._transport.where)
+            yield replace(update, id=frame.id), frame.retry or 0.0
+
+    def _prepared(self, request: Request) -> tuple[Request, Operation]:
+        try:
+            operation = self.language.operation(request)
+        except LookupError as error:
+            raise MethodNotFound(str(error), where=self.interface.url) from None
+        tenant = request.tenant or self.interface.tenant
+        return (request if tenant == request.tenant else replace(request, tenant=tenant)), operation
+
+    async def _page(self, operation: Operation) -> Any:
+        url = urljoin(self.interface.url, operation.page)
+        exchange = Exchange("GET", url, self._headers | {"Accept": "application/json"})
+        answer = await self._http.fetch(exchange, self._http.timeouts.request)
+        if answer.status != 200:
+            raise refusals.of_rest(answer, exchange.place)
+        wire = refusals.parsed(answer)
+        if wire is None:
+            raise InvalidResponse("the answer is not JSON", where=exchange.place)
+        return wire

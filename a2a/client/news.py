@@ -1,0 +1,54 @@
+"""The difference between two states of a task, as events: what a stream without ids missed while it was broken."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from a2a.events import ArtifactAdded, StatusChanged, continues
+from a2a.types import Artifact, Part, Task
+
+
+def news(old: Task, new: Task) -> Iterator[StatusChanged | ArtifactAdded]:
+    """Yield the events that lead from one state of a task to a later one."""
+    before = {artifact.artifact_id: artifact for artifact in old.artifacts}
+    for artifact in new.artifacts:
+        event = _change(before.get(artifact.artifact_id), artifact)
+        if event is not None:
+            yield event
+    if new.status != old.status:
+        yield StatusChanged(status=new.status)
+
+
+def _change(old: Artifact | None, new: Artifact) -> ArtifactAdded | None:
+    """Return the event for an artifact: only the new parts where the old ones are its beginning, else all of it."""
+    if old is None:
+        return ArtifactAdded(artifact=new)
+    parts = _joined(new.parts)
+    rest = _rest(_joined(old.parts), parts)
+    if rest is None or replace(new, parts=old.parts) != old:
+        return ArtifactAdded(artifact=new)
+    return ArtifactAdded(artifact=replace(new, parts=rest), append=True) if rest else None
+
+
+def _rest(old: tuple[Part, ...], new: tuple[Part, ...]) -> tuple[Part, ...] | None:
+    """Return the parts that are new; None if the old ones are not the beginning."""
+    if len(new) < len(old) or new[: len(old) - 1] != old[:-1]:
+        return None
+    if not old or new[len(old) - 1] == old[-1]:
+        return new[len(old) :]
+    last, longer = old[-1], new[len(old) - 1]
+    if not continues(last, longer) or not (longer.text or "").startswith(last.text or ""):
+        return None
+    piece = replace(longer, text=(longer.text or "")[len(last.text or "") :])
+    return (piece, *new[len(old) :])
+
+
+def _joined(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Return the parts with neighbouring texts as one: some servers keep the chunks of a stream apart."""
+    found: list[Part] = []
+    for part in parts:
+        if found and continues(found[-1], part):
+            found[-1] = replace(found[-1], text=(found[-1].text or "") + (part.text or ""))
+        else:
+            found.append(part)
+    return tuple(found)

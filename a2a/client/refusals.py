@@ -1,0 +1,101 @@
+"""The errors of a server, read from its answers: by reason, else by number, and by HTTP status only where an answer has
+neither (the statuses differ between 1.0.0 and 1.0.1, 5.4)."""
+
+from typing import Any
+
+import orjson
+
+from a2a.client import errors
+from a2a.client.errors import REASONS, ServerError
+from a2a.client.http import Answer
+from a2a.dialects.errors_1_0 import CODES
+
+_BY_CODE: dict[int, str] = {number: error.reason for error, number in reversed(CODES.items())}
+"""The reason of each number; of two with one number the first."""
+_BY_STATUS: dict[int, type[ServerError]] = {
+    401: errors.Unauthenticated,
+    403: errors.MissingScope,
+    429: errors.RateLimited,
+    500: errors.Internal,
+    503: errors.Unavailable,
+}
+_WORDS = 300
+"""Characters of a server's message that an error shows."""
+
+
+def of_rpc(error: Any, answer: Answer | None, place: str) -> ServerError:
+    """Return the error of an envelope."""
+    wire = error if isinstance(error, dict) else {"message": str(error)}
+    details = wire.get("data")
+    return _error(wire.get("code"), wire.get("message"), details, answer, place)
+
+
+def of_rest(answer: Answer, place: str) -> ServerError:
+    """Return the error of an answer without an envelope."""
+    wire = parsed(answer)
+    inner = wire.get("error") if isinstance(wire, dict) else None
+    if isinstance(inner, dict):
+        # 1.0 numbers its errors by HTTP, and 0.x beside `error` by JSON-RPC.
+        return _error(wire.get("code"), inner.get("message"), inner.get("details"), answer, place)
+    if isinstance(wire, dict) and ("code" in wire or "type" in wire):
+        return _error(wire.get("code"), wire.get("message"), wire.get("data", wire), answer, place)
+    return of_status(answer, place)
+
+
+def of_status(answer: Answer, place: str) -> ServerError:
+    """Return the error of an answer whose status is all that it says."""
+    kind = _BY_STATUS.get(answer.status, ServerError)
+    words = answer.body[:_WORDS].decode(errors="replace").strip() if answer.media.startswith("text/plain") else ""
+    found = kind(f"the server answered with status {answer.status}{': ' + words if words else ''}", where=place)
+    found.reason = kind.reason or f"HTTP_{answer.status}"
+    found.status = answer.status
+    found.retryable = answer.status >= 500 or kind.retryable
+    found.retry_after = answer.retry_after
+    return found
+
+
+def in_envelope(answer: Answer) -> dict[str, Any] | None:
+    """Return the envelope of an answer; None if it has none."""
+    wire = parsed(answer)
+    return wire if isinstance(wire, dict) and ("error" in wire or "result" in wire or "jsonrpc" in wire) else None
+
+
+def _error(code: Any, message: Any, details: Any, answer: Answer | None, place: str) -> ServerError:
+    number = code if isinstance(code, int) else None
+    reason = _reason(details) or _BY_CODE.get(number or 0)
+    kind = REASONS.get(reason or "", ServerError)
+    if reason is None and answer is not None and answer.status != 200:
+        kind = _BY_STATUS.get(answer.status, ServerError)
+    words = str(message or "the server refused the call")[:_WORDS]
+    found = kind(words, where=place)
+    found.reason = reason or kind.reason or f"CODE_{number}"
+    found.code = number
+    found.details = details
+    if answer is not None:
+        found.status, found.retry_after = answer.status, answer.retry_after
+        if kind is ServerError:
+            found.retryable = answer.status >= 500
+    return found
+
+
+def _reason(details: Any) -> str | None:
+    """Return the reason that the details name: in a list of typed objects (1.0), in an object, or as a class name."""
+    for item in details if isinstance(details, list) else [details]:
+        if isinstance(item, dict):
+            if isinstance(item.get("reason"), str):
+                return str(item["reason"])
+            if isinstance(item.get("type"), str) and item["type"].endswith("Error"):
+                return _upper_snake(item["type"].removesuffix("Error"))
+    return None
+
+
+def _upper_snake(name: str) -> str:
+    return "".join(f"_{letter}" if letter.isupper() else letter for letter in name).lstrip("_").upper()
+
+
+def parsed(answer: Answer) -> Any:
+    """Return the JSON of an answer; None if it is not JSON."""
+    try:
+        return orjson.loads(answer.body)
+    except orjson.JSONDecodeError:
+        return None

@@ -1,0 +1,170 @@
+"""A stream that survives its connections: it is taken up again after the last event, and gives each event once.
+
+A server with ids continues after the id it is given. Of a server without ids the snapshot that begins each stream is
+compared with what is there already, and only the difference is given.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from types import TracebackType
+from typing import Self
+
+from a2a.client.clock import Clock
+from a2a.client.errors import ClientError, ServerError, StreamLost, Timeout
+from a2a.client.link import Link
+from a2a.client.patience import Retries
+from a2a.client.seen import Seen
+from a2a.client.updates import Update
+from a2a.requests import GetTask, StreamMessage, SubscribeToTask
+from a2a.states import INTERRUPTED, TERMINAL
+from a2a.types import Message, Task
+
+Listening = StreamMessage | SubscribeToTask
+
+
+class Stream:
+    """The updates of a task, as an asynchronous iterator. Use it with `async with` if you leave it before its end."""
+
+    def __init__(self, link: Callable[[], Awaitable[Link]], request: Listening, retries: Retries, clock: Clock) -> None:
+        self._link = link
+        self._request = request
+        self._retries = retries
+        self._clock = clock
+        self._seen = Seen(None if request.after is None else str(request.after))
+        self._updates = self._follow()
+        self._frames = 0
+        """Events of this connection."""
+        self._asked = 0.0
+        """Seconds that the server wants between two connections."""
+
+    @property
+    def task(self) -> Task | None:
+        """The task as of the last update; None before the first, and for a bare reply."""
+        return self._seen.task
+
+    @property
+    def last_id(self) -> str | None:
+        """The id of the last event, by which the stream can be taken up again later."""
+        return self._seen.last_id
+
+    def __aiter__(self) -> AsyncIterator[Update]:
+        return self._updates
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Leave the stream. The task goes on."""
+        await self._updates.aclose()
+
+    # ------------------------------------------------------------- connections
+
+    async def _follow(self) -> AsyncGenerator[Update, None]:
+        fruitless = 0
+        while True:
+            lost = None
+            connection = self._connection()
+            try:
+                async for update in connection:
+                    fruitless = 0
+                    yield update
+                    if update.ends:
+                        return
+            except ClientError as error:
+                lost = error
+            finally:
+                await connection.aclose()
+            if lost is None and self._is_over():
+                return
+            if lost is not None and (update_of := await self._end_behind(lost)) is not None:
+                for update in update_of:
+                    yield update
+                return
+            if not (isinstance(lost, Timeout) and self._frames):
+                # A stream that is open and says nothing is no failure: its task takes long.
+                fruitless += 1
+            if not self._goes_on(lost, fruitless):
+                return
+            asked = max(self._asked, (lost and lost.retry_after) or 0.0)
+            await self._clock.sleep(self._retries.pause(max(fruitless - 1, 0), self._clock, asked))
+
+    async def _connection(self) -> AsyncGenerator[Update, None]:
+        """Yield what is new on one connection. Raises ClientError."""
+        self._frames = 0
+        link = await self._link()
+        again = self._seen.update is not None
+        async with link.listen(self._wish(), self._seen.last_id) as updates:
+            if again and self._seen.last_id is None and not link.language.begins_with_task:
+                async for update in self._missed(link):
+                    yield update
+            async for update, self._asked in updates:
+                self._frames += 1
+                for new in self._seen.take(update, first=again and self._frames == 1):
+                    yield new
+
+    def _wish(self) -> Listening:
+        """Return the call of the next connection: once the task is there, a subscription to it."""
+        update = self._seen.update
+        if update is None or isinstance(update.event, Message):
+            return self._request
+        return SubscribeToTask(id=update.task_id, tenant=self._request.tenant)
+
+    async def _missed(self, link: Link) -> AsyncGenerator[Update, None]:
+        """Yield what is new in the task as it is now."""
+        if self._seen.update is not None:
+            task = await link.ask(GetTask(id=self._seen.update.task_id, tenant=self._request.tenant))
+            snapshot = Update(event=task, task_id=task.id, context_id=task.context_id)
+            for update in self._seen.take(snapshot, first=False):
+                yield update
+
+    # --------------------------------------------------------------------- end
+
+    def _is_over(self) -> bool:
+        """Return whether a stream that the server has closed was complete."""
+        update = self._seen.update
+        if update is None:
+            return False
+        if isinstance(update.event, Message) or update.final or self._seen.state in TERMINAL:
+            return True
+        return isinstance(self._request, StreamMessage) and self._seen.state in INTERRUPTED
+
+    async def _end_behind(self, lost: ClientError) -> list[Update] | None:
+        """Return the last updates if a server refuses to continue because the task has ended, else None."""
+        if not isinstance(lost, ServerError) or not lost.processed or self._seen.update is None:
+            return None
+        try:
+            link = await self._link()
+            found = [update async for update in self._missed(link)]
+        except ClientError:
+            return None
+        return found if self._seen.state in TERMINAL else None
+
+    def _goes_on(self, lost: ClientError | None, fruitless: int) -> bool:
+        """Return whether to connect again; False is a quiet end. Raises the error, or StreamLost."""
+        if self._seen.update is None:
+            return self._opens_again(lost, fruitless)
+        if lost is not None and not lost.retryable:
+            raise lost
+        if fruitless <= self._retries.reconnects:
+            return True
+        if lost is None and self._seen.state in INTERRUPTED:
+            # A server that closes the stream of a waiting task, again and again.
+            return False
+        why = f": {lost.what}" if lost else ""
+        last = f"after the event {self.last_id}" if self.last_id else "without ids"
+        error = StreamLost(f"the stream broke and {fruitless - 1} reconnections brought nothing new, {last}{why}")
+        raise error from lost
+
+    def _opens_again(self, lost: ClientError | None, attempts: int) -> bool:
+        """Decide about a stream that has not brought anything yet, as about any other call."""
+        error = lost or StreamLost("the stream ended before its first event")
+        error.attempts = attempts
+        safe = self._retries.resend or isinstance(self._request, SubscribeToTask)
+        repeatable = lost is None or (lost.retryable and (lost.retry_after or 0.0) <= self._retries.longest)
+        if attempts > self._retries.times or not repeatable or not (safe or not error.processed):
+            raise error
+        return True

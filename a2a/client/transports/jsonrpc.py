@@ -1,0 +1,64 @@
+"""JSON-RPC 2.0 over HTTP; streams are server-sent events, each of them a whole answer."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+import orjson
+
+from a2a.client import refusals
+from a2a.client.errors import InvalidResponse
+from a2a.client.http import EVENT_STREAM, Answer, Exchange, Http
+from a2a.client.transports import Frame
+from a2a.envelopes.jsonrpc import MEDIA
+from a2a.types import Json
+
+
+class JsonRpc:
+    """Calls to one address."""
+
+    def __init__(self, http: Http, url: str, headers: Mapping[str, str]) -> None:
+        self.http = http
+        self.where = url
+        self._headers = dict(headers) | {"Content-Type": MEDIA}
+        self._ids = count(1)
+
+    async def call(self, method: str, params: Json, seconds: float) -> Any:
+        exchange = self._exchange(method, params, {"Accept": MEDIA})
+        return self._result(await self.http.fetch(exchange, seconds), method)
+
+    @asynccontextmanager
+    async def stream(self, method: str, params: Json, after: str | None) -> AsyncIterator[AsyncIterator[Frame]]:
+        resumption = {"Last-Event-ID": after} if after else {}
+        exchange = self._exchange(method, params, {"Accept": EVENT_STREAM, "Cache-Control": "no-store"} | resumption)
+        async with self.http.listen(exchange) as events:
+            if isinstance(events, Answer):
+                self._result(events, method)
+                raise InvalidResponse(f"{method} answered without a stream", where=self._place(method))
+            yield self._frames(events, method)
+
+    async def _frames(self, events: AsyncIterator[Any], method: str) -> AsyncIterator[Frame]:
+        async for event in events:
+            # A blank line after an id, as behind a comment, is no event.
+            if event.data:
+                answer = Answer(200, MEDIA, event.data.encode(), None)
+                yield Frame(event.id or None, self._result(answer, method), event.retry and event.retry / 1000)
+
+    def _exchange(self, method: str, params: Json, headers: dict[str, str]) -> Exchange:
+        wire = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
+        return Exchange("POST", self.where, self._headers | headers, orjson.dumps(wire))
+
+    def _result(self, answer: Answer, method: str) -> Any:
+        """Return the result; None if there is none, which some servers send for deleting."""
+        wire = refusals.in_envelope(answer)
+        if wire is not None and wire.get("error") is not None:
+            raise refusals.of_rpc(wire["error"], answer, self._place(method))
+        if answer.status >= 300:
+            raise refusals.of_status(answer, self._place(method))
+        if wire is None:
+            raise InvalidResponse("the answer is not JSON-RPC", where=self._place(method))
+        return wire.get("result")
+
+    def _place(self, method: str) -> str:
+        return f"{method} at {self.where}"

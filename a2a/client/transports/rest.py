@@ -1,0 +1,80 @@
+"""REST: verb and path name the method, an answer is the result itself (A2A 1.0, 11)."""
+
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import orjson
+
+from a2a.client import refusals
+from a2a.client.errors import InvalidResponse
+from a2a.client.http import EVENT_STREAM, Answer, Exchange, Http
+from a2a.client.transports import Frame
+from a2a.language import Route
+from a2a.types import Json
+
+_VARIABLE = re.compile(r"\{(\w+)\}")
+# A server must take this one as well as the media type of A2A, and some take no other.
+_MEDIA = "application/json"
+_ACCEPT = "application/a2a+json, application/json"
+
+
+class Rest:
+    """Calls below one address."""
+
+    def __init__(self, http: Http, url: str, headers: Mapping[str, str], routes: Sequence[Route], prefix: str) -> None:
+        self.http = http
+        self.where = url
+        self._base = url.rstrip("/") + prefix
+        self._headers = dict(headers)
+        # Of two paths of a method the first is meant; the others are there for older callers.
+        self._routes = {route.method: route for route in reversed(routes)}
+
+    async def call(self, method: str, params: Json, seconds: float) -> Any:
+        exchange = self._exchange(method, params, {"Accept": _ACCEPT})
+        return self._result(await self.http.fetch(exchange, seconds), exchange)
+
+    @asynccontextmanager
+    async def stream(self, method: str, params: Json, after: str | None) -> AsyncIterator[AsyncIterator[Frame]]:
+        resumption = {"Last-Event-ID": after} if after else {}
+        exchange = self._exchange(method, params, {"Accept": EVENT_STREAM, "Cache-Control": "no-store"} | resumption)
+        async with self.http.listen(exchange) as events:
+            if isinstance(events, Answer):
+                self._result(events, exchange)
+                raise InvalidResponse(f"{method} answered without a stream", where=exchange.place)
+            yield self._frames(events, exchange)
+
+    async def _frames(self, events: AsyncIterator[Any], exchange: Exchange) -> AsyncIterator[Frame]:
+        async for event in events:
+            if event.data:
+                value = self._result(Answer(200, _MEDIA, event.data.encode(), None), exchange)
+                yield Frame(event.id or None, value, event.retry and event.retry / 1000)
+
+    def _exchange(self, method: str, params: Json, headers: dict[str, str]) -> Exchange:
+        """Put the params into the path, and the rest into the body or, without one, into the query."""
+        route = self._routes[method]
+        rest = dict(params)
+        tenant = rest.pop("tenant", None)
+        path = _VARIABLE.sub(lambda name: quote(str(rest.pop(name[1])), safe=""), route.path)
+        url = self._base + (f"/{quote(tenant, safe='')}" if tenant else "") + path
+        if route.verb == "POST":
+            return Exchange("POST", url, self._headers | headers | {"Content-Type": _MEDIA}, orjson.dumps(rest))
+        query = urlencode({name: _text(value) for name, value in rest.items()})
+        return Exchange(route.verb, f"{url}?{query}" if query else url, self._headers | headers)
+
+    def _result(self, answer: Answer, exchange: Exchange) -> Any:
+        try:
+            wire = orjson.loads(answer.body) if answer.body.strip() else {}
+        except orjson.JSONDecodeError:
+            wire = None
+        if answer.status >= 300 or (isinstance(wire, dict) and isinstance(wire.get("error"), dict)):
+            raise refusals.of_rest(answer, exchange.place)
+        if wire is None:
+            raise InvalidResponse("the answer is not JSON", where=exchange.place)
+        return wire
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,205 @@
+"""What is called again, how often, and after how long."""
+
+import re
+from email.utils import formatdate
+
+import pytest
+
+from a2a.client import Client, ClientError, Retries, Timeouts, errors
+from a2a.requests import GetTask
+from a2a.types import Message, Task
+from tests.client_library.faulty import (
+    TODAY,
+    Act,
+    FakeClock,
+    drop,
+    error,
+    faulty,
+    half,
+    plain,
+    result,
+    rpc,
+    stall,
+    task,
+)
+
+DONE = result({"task": task(texts=["Hello"])})
+SPACING = [0.1, 0.2, 0.4]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(drop, id="a dropped connection"),
+        pytest.param(half, id="half a body"),
+        pytest.param(plain(500), id="500"),
+        pytest.param(plain(502), id="502"),
+        pytest.param(plain(503), id="503"),
+        pytest.param(plain(429), id="429"),
+        pytest.param(error(-32603, "Internal error"), id="an internal error"),
+        pytest.param(error(-38013, "try again", [{"reason": "UNAVAILABLE"}], 503), id="unavailable"),
+    ],
+)
+async def test_a_fault_that_may_pass_is_tried_again_with_growing_pauses(fault: Act) -> None:
+    fake = FakeClock()
+    async with faulty(fault, fault, fault, DONE) as server, rpc(server, fake) as client:
+        reply = await client.send("Hi")
+    assert isinstance(reply, Task)
+    assert fake.pauses == SPACING
+    assert len({asked.wire["params"]["message"]["messageId"] for asked in server.asked}) == 1
+    assert len(server.asked) == 4
+
+
+async def test_after_three_repetitions_the_last_error_is_raised() -> None:
+    fake = FakeClock()
+    async with faulty(plain(500)) as server, rpc(server, fake) as client:
+        with pytest.raises(errors.Internal, match="4 attempts") as caught:
+            await client.get_task("t")
+    assert (caught.value.retryable, caught.value.status, len(server.asked)) == (True, 500, 4)
+    assert fake.pauses == SPACING
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 408, 409, 413, 422])
+async def test_other_refusals_are_final(status: int) -> None:
+    fake = FakeClock()
+    async with faulty(plain(status)) as server, rpc(server, fake) as client:
+        with pytest.raises(ClientError) as caught:
+            await client.get_task("t")
+    assert (caught.value.retryable, caught.value.status) == (False, status)
+    assert (fake.pauses, len(server.asked)) == ([], 1)
+
+
+async def test_a_refusal_is_judged_by_its_reason_whatever_its_status() -> None:
+    fake = FakeClock()
+    gone = error(-32001, "Task not found", [{"reason": "TASK_NOT_FOUND"}], status=500)
+    async with faulty(gone) as server, rpc(server, fake) as client:
+        with pytest.raises(errors.TaskNotFound):
+            await client.get_task("t")
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "pause"), [("7", 7.0), (formatdate(TODAY + 9, usegmt=True), 9.0), ("soon", 0.1), ("0", 0.1)]
+)
+async def test_the_server_says_how_long_to_wait(header: str, pause: float) -> None:
+    fake = FakeClock()
+    async with faulty(plain(503, Retry_After=header), DONE) as server, rpc(server, fake) as client:
+        await client.send("Hi")
+    assert fake.pauses == [pause]
+
+
+async def test_a_server_that_asks_for_a_long_pause_is_not_called_again() -> None:
+    fake = FakeClock()
+    async with faulty(plain(429, Retry_After="3600"), DONE) as server, rpc(server, fake) as client:
+        with pytest.raises(errors.RateLimited) as caught:
+            await client.send("Hi")
+    assert (caught.value.retry_after, fake.pauses, len(server.asked)) == (3600.0, [], 1)
+
+
+@pytest.mark.parametrize(("chance", "share"), [(0.0, 0.8), (1.0, 1.2)])
+async def test_pauses_vary_by_a_fifth(chance: float, share: float) -> None:
+    fake = FakeClock(chance=chance)
+    async with faulty(drop) as server, rpc(server, fake) as client:
+        with pytest.raises(errors.ConnectionLost):
+            await client.get_task("t")
+    assert fake.pauses == [pytest.approx(pause * share) for pause in SPACING]
+
+
+async def test_a_server_that_stalls_runs_into_the_limit_of_its_method() -> None:
+    fake = FakeClock()
+    limits = Timeouts(request=60, methods={GetTask: 0.05})
+    async with faulty(stall, stall, stall, result(task())) as server, rpc(server, fake, timeouts=limits) as client:
+        assert (await client.get_task("t")).id == "t"
+    assert fake.pauses == SPACING
+
+
+async def test_no_server_is_told_with_its_address_and_what_to_do() -> None:
+    fake = FakeClock()
+    async with faulty(drop) as server:
+        pass
+    async with rpc(server, fake) as client:
+        with pytest.raises(errors.ConnectionRefused, match=re.escape(server.url)) as caught:
+            await client.get_task("t")
+    assert "Check the address" in str(caught.value)
+    assert (caught.value.attempts, caught.value.processed) == (4, False)
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html>", b"[]", b'{"jsonrpc":"2.0","id":1,"result":{"id":5}}', b'{"jsonrpc":"2.0","id":1,"result":{}}']
+)
+async def test_an_answer_that_is_not_a2a_is_not_asked_for_again(body: bytes) -> None:
+    fake = FakeClock()
+    async with faulty(plain(200, body)) as server, rpc(server, fake) as client:
+        with pytest.raises(errors.InvalidResponse, match=r"GetTask|not JSON-RPC"):
+            await client.get_task("t")
+    assert len(server.asked) == 1
+
+
+async def test_an_answer_that_is_too_large_is_not_read() -> None:
+    fake = FakeClock()
+    huge = result({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "x" * 5_000}]}})
+    async with faulty(huge) as server, rpc(server, fake, largest=1_000) as client:
+        with pytest.raises(errors.InvalidResponse, match="more than 1000 bytes"):
+            await client.send("Hi")
+
+
+@pytest.mark.parametrize(
+    ("fault", "calls"),
+    [(drop, 1), (plain(500), 1), (plain(503), 2), (plain(429), 2)],
+    ids=["dropped", "500", "503", "429"],
+)
+async def test_a_message_that_may_have_arrived_is_not_repeated_if_the_caller_says_so(fault: Act, calls: int) -> None:
+    fake = FakeClock()
+    async with faulty(fault, DONE) as server, rpc(server, fake, retries=Retries(resend=False)) as client:
+        if calls == 1:
+            with pytest.raises(ClientError):
+                await client.send("Hi")
+        else:
+            await client.send("Hi")
+    assert len(server.asked) == calls
+
+
+async def test_a_cancellation_whose_answer_was_lost_is_a_success() -> None:
+    fake = FakeClock()
+    gone = error(-32002, "Task cannot be canceled")
+    async with faulty(drop, gone, result(task("TASK_STATE_CANCELED"))) as server, rpc(server, fake) as client:
+        assert (await client.cancel_task("t")).status.state == "canceled"
+    async with faulty(gone) as server, rpc(server, fake) as client:
+        with pytest.raises(errors.TaskNotCancelable):
+            await client.cancel_task("t")
+
+
+async def test_a_webhook_that_is_registered_again_has_one_id() -> None:
+    fake = FakeClock()
+    config = {"id": "w", "taskId": "t", "url": "https://example.com/"}
+    async with faulty(drop, result(config)) as server, rpc(server, fake) as client:
+        assert (await client.create_push_config("t", "https://example.com/")).id == "w"
+    assert len({asked.wire["params"]["id"] for asked in server.asked}) == 1
+
+
+async def test_a_removal_whose_answer_was_lost_is_a_success() -> None:
+    fake = FakeClock()
+    gone = error(-32001, "Task not found")
+    async with faulty(drop, gone) as server, rpc(server, fake) as client:
+        await client.delete_push_config("t", "w")
+    async with faulty(gone) as server, rpc(server, fake) as client:
+        with pytest.raises(errors.TaskNotFound):
+            await client.delete_push_config("t", "w")
+
+
+async def test_a_bare_reply_is_a_message() -> None:
+    fake = FakeClock()
+    said = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "Hello"}]}
+    async with faulty(result({"message": said})) as server, rpc(server, fake) as client:
+        reply = await client.send("Hi")
+    assert isinstance(reply, Message)
+    assert reply.text == "Hello"
+    assert server.asked[0].headers["a2a-version"] == "1.0"
+
+
+def test_every_reason_of_the_protocol_has_a_class_of_its_own() -> None:
+    from a2a import errors as protocol
+
+    assert set(errors.REASONS) == {error.reason for error in protocol.ALL}
+    assert all(kind.advice for kind in errors.REASONS.values())
+    assert Client.send.__doc__
