@@ -278,7 +278,7 @@ def client(*, seconds: float, verify: ssl.SSLContext | None = None) -> httpx.Asy
     """
     context = verify or ssl.create_default_context()
     transport = httpx.AsyncHTTPTransport(verify=context, trust_env=False)
-    # httpx has no argument for a network backend. tests/transports/test_outbound.py checks that this one is used.
+    # httpx has no argument for a network backend. tests/outbound/test_names.py checks that this one is used.
     transport._pool = httpcore.AsyncConnectionPool(
         ssl_context=context, max_connections=None, max_keepalive_connections=0, network_backend=Dialler()
     )

@@ -13,7 +13,7 @@ from a2a.events import ArtifactAdded, Event, StatusChanged, TaskCreated
 from a2a.states import TaskState
 from a2a.types import Artifact, Message, Part, Role, Status, Task
 from tasks_app.database.rows import EventRow, KeyRow, TaskRow
-from tasks_app.event_log import Append, Claim, Create, TaskRead, Want, change
+from tasks_app.event_log import Append, Claim, Create, TaskRead, Want, append_many, change, create_many
 from tasks_app.ids import uuid7
 from tasks_app.models import Task as Row
 from tasks_app.upkeep.retention import Retention
@@ -116,3 +116,13 @@ def together(number: int, work: Callable[[int], Any]) -> list[Any]:
 def forget() -> None:
     """Delete all that is past its time."""
     Retention().run_round()
+
+
+def create_tasks(owner: Person, number: int = 1) -> list[str]:
+    items = [creation(owner, f"k{place}") for place in range(number)]
+    assert create_many(items) == [None] * number
+    return [item.task.id for item in items if item.task]
+
+
+def append(task_id: str, *events: Any, **more: Any) -> Any:
+    return append_many([addition(task_id, *events, **more)])[0]

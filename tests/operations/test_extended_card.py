@@ -15,7 +15,7 @@ from tasks_app.cards import public as cards
 from tests.conftest import Person, person
 from tests.operations.asking import ask
 from tests.support.cached_cards import forget_cards
-from tests.transports.test_cards import urls
+from tests.transports.cards.pages import urls
 
 pytestmark = pytest.mark.django_db
 

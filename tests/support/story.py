@@ -457,7 +457,7 @@ class OldSpeaker(Speaker):
 
     @property
     def has_card(self) -> bool:
-        return self.version != "0.2"  # There it is a page of its own: see test_cards.py.
+        return self.version != "0.2"  # There it is a page of its own: see tests/transports/cards/test_extended.py.
 
     def is_card(self, card: Json) -> None:
         assert (card["protocolVersion"], card["supportsAuthenticatedExtendedCard"]) == ("0.3.0", True)

@@ -1,0 +1,78 @@
+"""Rows that another connection has locked."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection, connections
+
+from tasks_app.database.locks import pauses
+from tests.conftest import PATIENCE, on_postgres
+
+needs_row_locks = pytest.mark.skipif(not on_postgres(), reason="SQLite locks no rows")
+
+
+def other_connection() -> Any:
+    values = connection.settings_dict
+    return psycopg.connect(
+        host=values["HOST"],
+        port=values["PORT"],
+        user=values["USER"],
+        password=values["PASSWORD"],
+        dbname=values["NAME"],
+    )
+
+
+@contextmanager
+def held(table: str, column: str, value: str) -> Iterator[Callable[[], None]]:
+    """Somebody else has locked a row, and will not be hurried, but may be told to let go of it."""
+    with other_connection() as other:
+        other.execute(f"select 1 from tasks_app_{table} where {column} = %s for update", (value,))  # noqa: S608
+        yield other.rollback
+
+
+def waiting_for_locks() -> int:
+    """How many sessions do, at this moment."""
+    with other_connection() as other:
+        row = other.execute(
+            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        ).fetchone()
+    return int(row[0])
+
+
+@contextmanager
+def under_way(*work: Callable[[], Any]) -> Iterator[list[Any]]:
+    """These are asked for meanwhile, and what came of them is known at the end."""
+    results: list[Any] = []
+
+    def one(function: Callable[[], Any]) -> None:
+        try:
+            results.append(function())
+        except Exception as error:  # noqa: BLE001  # a result like any other
+            results.append(error)
+        finally:
+            connections.close_all()  # those of this thread
+
+    threads = [threading.Thread(target=one, args=(function,), daemon=True) for function in work]
+    for thread in threads:
+        thread.start()
+    yield results
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def asked_twice(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
+    """Whether somebody has been told to ask again."""
+    seen: list[float] = []
+
+    def counted(seconds: float) -> Iterator[float]:
+        for pause in pauses(seconds):
+            seen.append(pause)
+            yield pause
+
+    monkeypatch.setattr("tasks_app.database.bridge.pauses", counted)
+    return lambda: bool(seen)

@@ -1,0 +1,153 @@
+"""Deletion of files: with their task, again where it broke off, never another's."""
+
+from datetime import UTC, datetime, timedelta
+from threading import Event
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.files.base import ContentFile
+from django.core.files.storage import FileSystemStorage, storages
+from django.db import DataError
+
+from a2a.requests import GetTask
+from a2a.types import Part
+from tasks_app import clock, event_log
+from tasks_app.database.bridge import bridge
+from tasks_app.files import path_of, sweep
+from tasks_app.files.deleting import OWNER, Orphans, delete_unused
+from tasks_app.files.storage import DoWithFiles, load
+from tasks_app.files.storing import store_large_parts
+from tasks_app.models import File
+from tasks_app.models import Task as TaskRow
+from tasks_app.upkeep import sweeps
+from tests.conftest import PATIENCE, Person
+from tests.operations.asking import ask, message, send, sent, shown
+from tests.operations.files.stored import BIG, PDF, only, rows, stored
+from tests.operations.rows import LONG_AGO, creation, forget, wish
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+
+
+def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
+    """Nobody sweeps then but the test."""
+    sweeps.sweeper.stop()
+    moment = datetime.now(UTC) + timedelta(days=days)
+    monkeypatch.setattr(clock, "now", lambda: moment)
+
+
+def test_files_go_when_their_task_goes(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent(owner, message(parts=(PDF,)), "echo")
+    send(owner, message(parts=(Part(text="reply"), PDF), context_id="c"), "quick-files")
+    open_task = sent(owner, "go", "asks-for-files")
+    sent(owner, message(parts=(PDF, Part(text="again")), task_id=open_task.id))
+    kept = {path_of(row.id) for row in File.objects.filter(holder=open_task.id)}
+    assert len(stored()) == 4
+    later(monkeypatch, 31)
+    forget()
+    assert File.objects.filter(holder="").count() == 3
+    assert len(stored()) == 4
+    while delete_unused():
+        pass
+    assert stored() == rows() == kept
+    assert shown(ask(owner, GetTask(id=open_task.id))).history
+
+
+def test_a_delete_that_broke_off_is_done_again(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent(owner, message(parts=(PDF,)), "echo")
+    sweeps.sweeper.stop()
+    File.objects.update(holder="")
+    storages["files"].delete(path_of(File.objects.get().id))  # and then the process died
+    delete_unused()
+    assert not File.objects.exists()
+
+
+def test_a_storage_that_cannot_delete_holds_up_nothing_and_is_asked_again(
+    owner: Person, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    sent(owner, message(parts=(PDF,)), "echo")
+    sent(owner, message(parts=(PDF,)), "echo")
+    sweeps.sweeper.stop()
+    File.objects.update(holder="")
+    bad = path_of(File.objects.order_by("id")[0].id)
+    original = type(storages["files"]).delete
+
+    def stubborn(self: Any, name: str) -> None:
+        if name == bad:
+            raise PermissionError(name)
+        original(self, name)
+
+    monkeypatch.setattr(type(storages["files"]), "delete", stubborn)
+    sweep()
+    assert stored() == rows() == {bad}
+    assert "cannot be deleted" in caplog.text
+    monkeypatch.undo()
+    sweep()
+    assert stored() == rows() == set()
+
+
+def test_a_storage_that_hangs_holds_up_no_task(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "A2A_LEASE_SECONDS", 30)
+    sweeps.sweeper.stop()
+    gate, ours = Event(), sweeps.Sweeper()
+    bridge.put(DoWithFiles(lambda: gate.wait(PATIENCE)))  # somebody's large file, on a slow disk
+    bridge.do(creation(owner, "k", agent="nobody"))
+    try:
+        for _ in range(3):
+            bridge.do(wish(agents=("nobody",)))
+            TaskRow.objects.update(lease_until=LONG_AGO, attempt=0)
+            ours.run_round()
+            assert TaskRow.objects.get().state == "submitted"
+        deleting = ours.deleting
+        assert deleting
+        assert deleting.is_alive(), "the storage hangs still"
+    finally:
+        gate.set()
+    deleting.join(PATIENCE)
+    ours.delete_files()
+    assert ours.deleting is not deleting, "the next time it is asked again"
+    ours.stop()
+
+
+def test_a_transaction_that_is_undone_leaves_bytes_for_a_day(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+
+    def refused(items: Any) -> Any:
+        raise DataError("no")
+
+    monkeypatch.setattr(event_log.Create, "do_many", refused)
+    with pytest.raises(DataError):
+        send(owner, message(parts=(PDF,)), "echo")
+    monkeypatch.undo()
+    (lost,) = stored()
+    task = sent(owner, message(parts=(PDF,)), "echo")
+    assert Orphans().sweep() == 0
+    assert lost in stored()
+    later(monkeypatch, 1)
+    assert Orphans().sweep() == 0
+    later(monkeypatch, 2)
+    sweep = Orphans().sweep
+    assert [sweep(), sweep(), sweep()] == [1, 0, 0]
+    assert stored() == rows()
+    assert load(only(task).url or "") == BIG
+
+
+def test_the_files_of_another_database_are_left_alone(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    storages["files"].save(OWNER, ContentFile(b"the first migration of another database"))
+    store_large_parts((PDF,))
+    later(monkeypatch, 2)
+    assert Orphans().sweep() == 0
+    assert len(stored()) == 1
+    storages["files"].delete(OWNER)
+    storages["files"].save(OWNER, ContentFile(b""))  # Its writer was killed.
+    assert Orphans().sweep() == 1
+    with storages["files"].open(OWNER) as file:
+        assert file.read()
+    assert Orphans().sweep() == 0
+
+
+def test_a_folder_of_which_nothing_is_left_goes_too(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    store_large_parts((PDF,))
+    later(monkeypatch, 2)
+    assert Orphans().sweep() == 1
+    if isinstance(storages["files"], FileSystemStorage):
+        assert storages["files"].listdir("")[0] == []

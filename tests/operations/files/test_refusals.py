@@ -1,0 +1,90 @@
+"""Files that are too large, or whose storage fails."""
+
+import logging
+from typing import Any
+
+import pytest
+from django.core.files.storage import storages
+
+from a2a.errors import InvalidParams, Unavailable
+from a2a.types import Part, PushConfig, Task
+from tasks_app.models import File
+from tasks_app.models import Task as TaskRow
+from tests.conftest import Person
+from tests.operations.asking import data, message, send, sent
+from tests.operations.files.stored import BIG, PDF, only, rows, stored
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+
+
+@pytest.mark.parametrize(("limit", "words"), [("A2A_FILE_BYTES", "a file may"), ("A2A_TASK_FILE_BYTES", "of a task")])
+def test_what_is_too_large_is_named_and_not_stored(owner: Person, settings: Any, limit: str, words: str) -> None:
+    setattr(settings, limit, len(BIG) - 1)
+    with pytest.raises(InvalidParams) as refused:
+        send(owner, message(parts=(Part(text="look"), PDF)), "echo")
+    ((field, sentence),) = refused.value.violations
+    assert field == "message.parts[1]"
+    assert words in sentence
+    assert str(len(BIG) - 1) in sentence
+    assert not TaskRow.objects.exists()
+    assert not stored()
+
+
+def test_a_message_whose_webhook_is_refused_stores_no_file(owner: Person) -> None:
+    task = sent(owner, "go", "asks-for-files")
+    webhook = PushConfig(url="https://10.0.0.1/", language="a2a-1.0")
+    for said in (message(parts=(PDF,), task_id=task.id), message(parts=(PDF,))):
+        with pytest.raises(InvalidParams):
+            send(owner, said, "asks-for-files", push_config=webhook)
+    assert not stored()
+
+
+def test_all_files_of_a_task_count_together(owner: Person, settings: Any) -> None:
+    settings.A2A_TASK_FILE_BYTES = len(BIG) + 1
+    task = sent(owner, message(parts=(PDF, Part(data={"sizes": [50_000]}))), "files")
+    assert task.status.state == "failed"
+    assert "Reference" in text_of_status(task)
+    assert {row.size for row in File.objects.filter(holder=task.id)} == {len(BIG)}
+    assert stored() == rows()
+
+
+def test_an_agent_that_fails_leaves_the_files_that_it_made(owner: Person) -> None:
+    task = sent(owner, message(parts=(Part(text="fail"), Part(data={"sizes": [50_000]}))), "files")
+    assert task.status.state == "failed"
+    assert only(task).url
+    assert stored() == rows()
+
+
+def test_a_storage_that_fails_is_a_server_that_cannot_take_the_call(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(storages["files"]), "_save", full)
+    with pytest.raises(Unavailable):
+        send(owner, message(parts=(PDF,)), "echo")
+    assert not TaskRow.objects.exists()
+    monkeypatch.undo()
+    assert sent(owner, message(parts=(PDF,)), "echo")
+
+
+def test_a_caller_cannot_refer_to_a_file(owner: Person) -> None:
+    mine = sent(owner, message(parts=(PDF,)), "echo")
+    url = only(mine).url
+    assert url
+    with pytest.raises(InvalidParams) as refused:
+        send(owner, message(parts=(Part(text="this"), Part(url=url))), "echo")
+    assert refused.value.violations[0][0] == "message.parts[1]"
+
+
+def text_of_status(task: Task) -> str:
+    assert task.status.message
+    return task.status.message.text
+
+
+def test_the_log_says_why_a_file_could_not_be_kept(owner: Person, settings: Any, caplog: Any) -> None:
+    settings.A2A_FILE_BYTES = 20_000
+    with caplog.at_level(logging.ERROR):
+        sent(owner, data({"sizes": [20_001]}), "files")
+    assert "a file may have at most 20000 bytes; this one has 20001" in caplog.text

@@ -1,0 +1,120 @@
+"""Calls to addresses: redirects, proxies, TLS, endless answers."""
+
+import asyncio
+import contextlib
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tasks_app.outbound import dialling as outbound
+from tests.outbound.listener import Listener
+from tests.support.receiver import Reply, receiver
+
+
+def test_a_redirect_to_loopback_is_not_followed_and_no_proxy_is_asked(
+    names: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.A2A_OUTBOUND_HOSTS = ["hooks.internal"]
+    names([["127.0.0.1"]])
+
+    async def story(url: str, there: Any) -> tuple[int, int]:
+        async with Listener() as listener:
+            for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy"):
+                monkeypatch.setenv(name, f"http://127.0.0.1:{listener.port}")
+            there.default = Reply(307, {"Location": f"http://127.0.0.1:{listener.port}/"})
+            async with outbound.client(seconds=2) as client:
+                response = await client.post(url, content=b"{}")
+            return response.status_code, listener.hits
+
+    with receiver() as there:
+        port = there.server_address[1]
+        assert asyncio.run(story(f"http://hooks.internal:{port}/", there)) == (307, 0)
+        assert len(there.got) == 1
+
+
+def certificate(name: str, folder: Path) -> Path:
+    """A key and a certificate of that name, in one file."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / f"{name}.pem"
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+@pytest.mark.parametrize(("named", "reached"), [("hooks.internal", True), ("other.internal", False)])
+def test_tls_is_about_the_name_although_an_address_is_dialled(
+    names: Any, settings: Any, tmp_path: Path, named: str, reached: bool
+) -> None:
+    settings.A2A_OUTBOUND_HOSTS = ["hooks.internal"]
+    names([["127.0.0.1"]])
+    file = certificate(named, tmp_path)
+    trusted = ssl.create_default_context(cafile=str(file))
+    with receiver() as there:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(file)
+        there.socket = context.wrap_socket(there.socket, server_side=True)
+        url = f"https://hooks.internal:{there.server_address[1]}/"
+
+        async def story() -> int:
+            async with outbound.client(seconds=2, verify=trusted) as client:
+                return (await client.post(url, content=b"{}")).status_code
+
+        if reached:
+            assert asyncio.run(story()) == 204
+        else:
+            with pytest.raises(httpx.ConnectError):
+                asyncio.run(story())
+        assert len(there.got) == int(reached)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_of_an_answer_that_does_not_end_only_so_much_is_read(
+    names: Any, settings: Any, tmp_path: Path, scheme: str
+) -> None:
+    settings.A2A_OUTBOUND_HOSTS = ["hooks.internal"]
+    names([["127.0.0.1"]])
+    file = certificate("hooks.internal", tmp_path)
+    trusted = ssl.create_default_context(cafile=str(file))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                writer.write(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
+                await writer.drain()
+                # Over TLS drain() returns at once on a connection that was reset, and the loop never learned of it.
+                await asyncio.sleep(0)
+
+    async def story() -> None:
+        there = await asyncio.start_server(endless, "127.0.0.1", 0, ssl=context if scheme == "https" else None)
+        url = f"{scheme}://hooks.internal:{there.sockets[0].getsockname()[1]}/"
+        async with asyncio.timeout(20), outbound.client(seconds=10, verify=trusted) as client:
+            with pytest.raises(httpx.ReadError, match="131072 bytes"):
+                await client.post(url, content=b"{}")
+        there.close()
+
+    asyncio.run(story())

@@ -1,0 +1,162 @@
+"""Names of hosts: looked up once, every answer checked, and none that hangs holds up others."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvloop
+
+from tasks_app.outbound import dialling as outbound
+from tasks_app.outbound.dialling import Blocked, Unknown
+from tests.conftest import ROOT
+from tests.outbound.listener import PUBLIC, Listener
+
+
+def test_a_name_that_changes_its_mind_between_check_and_call_reaches_nothing(names: Any) -> None:
+    async def story() -> int:
+        async with Listener() as listener:
+            url = f"https://rebinds.example:{listener.port}/"
+            asked = names([[PUBLIC], ["127.0.0.1"]])
+            await outbound.check(url)
+            async with outbound.client(seconds=2) as client:
+                with pytest.raises(Blocked):
+                    await client.post(url)
+            assert asked == ["rebinds.example"] * 2
+            return listener.hits
+
+    assert asyncio.run(story()) == 0
+
+
+def test_the_answer_that_was_checked_is_the_one_that_is_dialled(names: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    dialled = []
+
+    async def connect(self: Any, host: str, port: int, *_: Any) -> Any:
+        dialled.append((host, port))
+        raise outbound.httpcore.ConnectError
+
+    asked = names([[PUBLIC, "2606:2800:21f:cb07::1"], ["127.0.0.1"]])
+    monkeypatch.setattr(outbound.httpcore.AnyIOBackend, "connect_tcp", connect)
+
+    async def story() -> None:
+        async with outbound.client(seconds=2) as client:
+            with pytest.raises(httpx.ConnectError):
+                await client.post("https://twice.example/")
+
+    asyncio.run(story())
+    # Looked up once, and every answer of that look tried.
+    assert (asked, dialled) == (["twice.example"], [(PUBLIC, 443), ("2606:2800:21f:cb07::1", 443)])
+
+
+@pytest.mark.parametrize("bad", ["127.0.0.1", "::1", "fe80::1%eth0", "::ffff:10.0.0.1", "169.254.169.254", "nonsense"])
+def test_one_answer_that_is_not_allowed_is_enough(names: Any, bad: str) -> None:
+    names([[PUBLIC, bad]])
+    with pytest.raises(Blocked):
+        asyncio.run(outbound.check("https://mixed.example/"))
+    names([[bad, PUBLIC]])
+    with pytest.raises(Blocked):
+        asyncio.run(outbound.check("https://mixed.example/"))
+
+
+def test_operators_open_names_and_networks(names: Any, settings: Any) -> None:
+    names([["10.1.2.3"]])
+    settings.A2A_OUTBOUND_HOSTS = ["Hooks.Internal", "10.1.0.0/16", "192.168.7.7", "4000::/16"]
+    assert outbound.target("http://hooks.internal:81/") == ("hooks.internal", 81)
+    asyncio.run(outbound.check("http://hooks.internal/"))
+    asyncio.run(outbound.check("https://else.internal/"))
+    assert outbound.target("http://192.168.7.7/") == ("192.168.7.7", 80)
+    with pytest.raises(Blocked):
+        outbound.target("http://else.internal/")
+    asyncio.run(outbound.check("https://[4000::1]/"))
+    names([["10.2.2.3"]])
+    with pytest.raises(Blocked):
+        asyncio.run(outbound.check("https://else.internal/"))
+
+
+def test_a_name_that_leads_nowhere_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(host: str, port: int, _: Any) -> outbound.Answers:
+        raise socket.gaierror
+
+    async def silence(host: str, port: int, _: Any) -> outbound.Answers:
+        await asyncio.Event().wait()
+        return []
+
+    monkeypatch.setattr(outbound, "LOOKUP_SECONDS", 0.05)
+    for lookup in (nothing, silence):
+        monkeypatch.setattr(outbound, "lookup", lookup)
+        with pytest.raises(Unknown):
+            asyncio.run(outbound.check("https://nowhere.example/"))
+
+
+@pytest.mark.parametrize("loops", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_names_that_hang_hold_up_no_other_name(
+    loops: Callable[[], asyncio.AbstractEventLoop], hanging: threading.Semaphore, settings: Any
+) -> None:
+    settings.A2A_OUTBOUND_LOOPBACK = True
+
+    async def story() -> None:
+        slow = [
+            asyncio.create_task(outbound.resolve(f"{number}.hangs.example", 443, pool))
+            for pool in (outbound.registering, outbound.sending)
+            for number in range(40)
+        ]
+        for _ in slow:
+            assert await asyncio.to_thread(hanging.acquire, timeout=20)
+        # While all of them wait.
+        await outbound.check("https://localhost:1024/")
+        assert await outbound.resolve("localhost", 443, outbound.sending)
+        assert not any(task.done() for task in slow)
+        for task in slow:
+            task.cancel()
+
+    with asyncio.Runner(loop_factory=loops) as runner:
+        runner.run(story())
+
+
+def test_there_is_a_bound_to_names_that_are_looked_up_and_none_to_addresses(hanging: threading.Semaphore) -> None:
+    lookups = outbound.Lookups("few", at_once=2)
+
+    async def story() -> None:
+        slow = [asyncio.create_task(outbound.resolve("hangs.example", 443, lookups)) for _ in range(2)]
+        for _ in slow:
+            assert await asyncio.to_thread(hanging.acquire, timeout=20)
+        with pytest.raises(Unknown):
+            await outbound.resolve("localhost", 443, lookups)
+        assert await outbound.resolve(PUBLIC, 443, lookups) == [PUBLIC]
+        for task in slow:
+            task.cancel()
+
+    asyncio.run(story())
+
+
+_LEAVES = """
+import asyncio, socket, threading, time
+asked = threading.Event()
+
+def getaddrinfo(*_, **__):
+    asked.set()
+    time.sleep(300)
+
+socket.getaddrinfo = getaddrinfo
+from tasks_app.outbound import dialling as outbound
+outbound.LOOKUP_SECONDS = 0.1
+try:
+    asyncio.run(outbound.check("https://hangs.example/"))
+except outbound.Unknown:
+    assert asked.is_set()
+    print("leaves")
+"""
+
+
+def test_a_process_ends_although_a_name_hangs(tmp_path: Path) -> None:
+    environment = os.environ | {"DATA_DIR": str(tmp_path)}
+    command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", _LEAVES]
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True, timeout=60)
+    assert "leaves" in done.stdout
