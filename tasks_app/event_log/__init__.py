@@ -40,7 +40,7 @@ from tasks_app.event_log.read import (
 )
 from tasks_app.event_log.registry import (
     MOST,
-    SEALED_AT_ONCE,
+    SEAL_BATCH,
     Full,
     Register,
     Remove,
@@ -58,7 +58,7 @@ __all__ = [
     "MOST",
     "NEWER_MESSAGE",
     "PAGE",
-    "SEALED_AT_ONCE",
+    "SEAL_BATCH",
     "Append",
     "Appended",
     "Claim",

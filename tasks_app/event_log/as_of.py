@@ -1,14 +1,14 @@
-"""Reading a task as it was after one of its events: where a stream that resumes begins.
+"""Reads a task as of one of its events, which is where a stream that resumes begins.
 
-The fold begins at the nearest of three places: what this process folded for an earlier reader, the stored snapshot, or
-the first event. So a task that is at work costs what was added since its snapshot, and a reader that comes again costs
-what was added since it last came.
+The fold begins at the nearest of three places: a document that this process folded for an earlier reader, the stored
+snapshot, or the first event. So a task at work costs the events since its snapshot, and a reader that comes again costs
+the events since its last visit.
 """
 
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Self
+from typing import NamedTuple, Self
 
 import orjson
 from msgspec import Struct
@@ -25,22 +25,23 @@ from tasks_app.event_log.read import event_row, fold
 from tasks_app.models import Event, Task
 
 MOST_EVENTS = 512
+"""Events that are folded beside the reads of others, at most."""
 MOST_SIZE = 524_288
-"""Characters of payload. More than this, or than that many events, is not folded beside the reads of others."""
-KEPT_SIZE = 16_777_216
-"""Characters of all documents that are kept for later readers."""
+"""Characters of payload that are folded beside the reads of others, at most."""
+CACHE_SIZE = 16_777_216
+"""Characters of all documents that are cached for later readers, at most."""
 _TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 
 
 class Long(Struct, frozen=True):
-    """There is too much to fold in a group: ask for it alone, with read_as_of."""
+    """The result for a log that is too long to fold in a group: call read_as_of for this task alone."""
 
 
 LONG = Long()
 
 
 class ReadAsOf(Work[TaskDocument | Long | None], Struct, frozen=True, kw_only=True):
-    """A task as it was after the event of that number."""
+    """A read of a task as of the event `seq`."""
 
     lane = "read"
     repeatable = True
@@ -55,30 +56,30 @@ class ReadAsOf(Work[TaskDocument | Long | None], Struct, frozen=True, kw_only=Tr
 
 
 class Recent:
-    """The documents that were folded last, one a task; on any thread."""
+    """A cache of documents, one for each task, that drops the oldest. Any thread may use it."""
 
     def __init__(self) -> None:
         self.documents: OrderedDict[str, TaskDocument] = OrderedDict()
         self.size = 0
-        self.changing = threading.Lock()
+        self.lock = threading.Lock()
 
     def before(self, item: ReadAsOf) -> TaskDocument | None:
-        """Return the document of the task if the asked one follows from it."""
-        found = self.documents.get(item.task_id)
-        return found if found and found.seq <= item.seq else None
+        """Return the document of the task if it is as of the item's event or an earlier one."""
+        document = self.documents.get(item.task_id)
+        return document if document and document.seq <= item.seq else None
 
-    def keep(self, found: TaskDocument) -> None:
-        """A newer one replaces an older one; of all, the oldest go when there is too much."""
-        if _size(found) > KEPT_SIZE // 8:
+    def keep(self, document: TaskDocument) -> None:
+        """Cache a document unless a newer one of its task is cached."""
+        if _size(document) > CACHE_SIZE // 8:
             return
-        with self.changing:
-            older = self.documents.get(found.id)
-            if older and older.seq >= found.seq:
+        with self.lock:
+            other = self.documents.get(document.id)
+            if other and other.seq >= document.seq:
                 return
-            self._drop(found.id)
-            self.documents[found.id] = found
-            self.size += _size(found)
-            while self.size > KEPT_SIZE:
+            self._drop(document.id)
+            self.documents[document.id] = document
+            self.size += _size(document)
+            while self.size > CACHE_SIZE:
                 self._drop(next(iter(self.documents)))
 
     def _drop(self, task_id: str) -> None:
@@ -86,63 +87,71 @@ class Recent:
             self.size -= _size(old)
 
     def clear(self) -> None:
-        with self.changing:
+        with self.lock:
             self.documents.clear()
             self.size = 0
 
 
 recent = Recent()
-"""The cache of this process. Events never change, so neither does what they were folded to."""
+"""The cache of this process. Its documents stay right, because events never change."""
+
+
+class _Base(NamedTuple):
+    """The place where a fold begins, and the event where it ends."""
+
+    document: TaskDocument | None
+    """None for the first event of the log."""
+    last: int
+
+    @property
+    def seq(self) -> int:
+        return _seq(self.document)
 
 
 def read_as_of_many(items: Sequence[ReadAsOf]) -> list[TaskDocument | Long | None]:
-    """Fold the log of each up to the number; None if there is no such log, LONG if that is too much in a group."""
-    begun = _beginnings(items)
-    open_ = [place for place, (start, last) in begun.items() if 0 < last - _seq(start) <= MOST_EVENTS]
-    tails = _tails([(items[place], _seq(begun[place][0]), begun[place][1]) for place in open_])
-    rest = dict(zip(open_, tails, strict=True))
-    return [_result(item, begun.get(place), rest.get(place, [])) for place, item in enumerate(items)]
+    """Fold the log of each task up to the event; None for a log that does not exist, LONG for one that is too long."""
+    bases = _bases(items)
+    short = [place for place, base in bases.items() if 0 < base.last - base.seq <= MOST_EVENTS]
+    tails = dict(zip(short, _tails([(items[place], bases[place]) for place in short]), strict=True))
+    return [_result(item, bases.get(place), tails.get(place, [])) for place, item in enumerate(items)]
 
 
-def _result(
-    item: ReadAsOf, begun: tuple[TaskDocument | None, int] | None, tail: list[EventDocument]
-) -> TaskDocument | Long | None:
-    if begun is None:
+def _result(item: ReadAsOf, base: _Base | None, tail: list[EventDocument]) -> TaskDocument | Long | None:
+    if base is None:
         return None
-    start, last = begun
-    if _seq(start) + len(tail) < last:
+    if base.seq + len(tail) < base.last:
         return LONG
-    return _folded(start, [replace(event, context_id=item.context_id) for event in tail])
+    return _fold_on(base.document, [replace(event, context_id=item.context_id) for event in tail])
 
 
 def read_as_of(item: ReadAsOf) -> TaskDocument | None:
-    """Fold the log up to the number, however much that is; None if there is no such log."""
-    if (begun := _beginnings([item]).get(0)) is None:
+    """Fold the log up to the event, however long it is; None if the log does not exist."""
+    if (base := _bases([item]).get(0)) is None:
         return None
-    start, _ = begun
-    rows = Event.objects.filter(task_id=item.task_id, seq__gt=_seq(start), seq__lte=item.seq).order_by("seq")
+    rows = Event.objects.filter(task_id=item.task_id, seq__gt=base.seq, seq__lte=item.seq).order_by("seq")
     fields = rows.values_list("seq", "kind", "payload", "state")
     tail = [event_row(item.task_id, item.context_id, *row) for row in fields.iterator(chunk_size=2_000)]
-    return _folded(start, tail) if start or tail else None
+    return _fold_on(base.document, tail) if base.document or tail else None
 
 
-def _folded(start: TaskDocument | None, tail: Sequence[EventDocument]) -> TaskDocument:
-    if start is not None and not tail:
-        return start
-    found = fold(start, tail) if start else document(fold_events(None, map(event_of, tail)), tail[-1].seq)
-    recent.keep(found)
-    return found
+def _fold_on(base: TaskDocument | None, tail: Sequence[EventDocument]) -> TaskDocument:
+    if base is not None and not tail:
+        return base
+    task = fold(base, tail) if base else document(fold_events(None, map(event_of, tail)), tail[-1].seq)
+    recent.keep(task)
+    return task
 
 
-def _seq(start: TaskDocument | None) -> int:
-    return start.seq if start else 0
+def _seq(base: TaskDocument | None) -> int:
+    return base.seq if base else 0
 
 
-def _size(found: TaskDocument) -> int:
-    return len(found.artifacts or "") + len(found.history or "") + len(found.metadata or "") + 1_000
+def _size(task: TaskDocument) -> int:
+    return len(task.artifacts or "") + len(task.history or "") + len(task.metadata or "") + 1_000
 
 
-_BEGIN_POSTGRES = f"""
+# The snapshot is read if it is nearer to the event than the cached document, and not after it.
+_BASES_POSTGRES = f"""
 select r.place - 1, t.last_seq, s.*
 from unnest(%s::text[], %s::bigint[], %s::bigint[]) with ordinality r(id, seq, known, place)
 join {_TASK} t on t.id = r.id
@@ -150,69 +159,76 @@ left join lateral (select {columns(SnapshotColumns._fields)}
     where {SNAPSHOT_SEQ} > r.known and t.snapshot_seq <= r.seq) s on true
 where t.id = any(%s)
 """
-_BEGIN_SQLITE = f"""
+_BASE_SQLITE = f"""
 select t.last_seq, {columns(SnapshotColumns._fields, "s.")} from {_TASK} t
 left join {_TASK} s on s.id = t.id and {SNAPSHOT_SEQ} > %s and s.snapshot_seq <= %s where t.id = %s
 """
 
 
-def _beginnings(items: Sequence[ReadAsOf]) -> dict[int, tuple[TaskDocument | None, int]]:
-    """By place: where to begin, and the last event to fold. Tasks that are not there are left out."""
-    kept = [recent.before(item) for item in items]
+def _bases(items: Sequence[ReadAsOf]) -> dict[int, _Base]:
+    """Return the base of each fold by the place of its item. Tasks that do not exist are left out."""
+    cached = [recent.before(item) for item in items]
     with prepared() as cursor:
         if on_postgres():
             ids = [item.task_id for item in items]
-            cursor.execute(_BEGIN_POSTGRES, (ids, [item.seq for item in items], [_seq(one) for one in kept], ids))
+            cursor.execute(_BASES_POSTGRES, (ids, [item.seq for item in items], [_seq(one) for one in cached], ids))
             rows = list(cursor.fetchall())
         else:
             rows = []
             for place, item in enumerate(items):
-                cursor.execute(_BEGIN_SQLITE, (_seq(kept[place]), item.seq, item.task_id))
+                cursor.execute(_BASE_SQLITE, (_seq(cached[place]), item.seq, item.task_id))
                 rows += [(place, *row) for row in cursor.fetchall()]
     return {
-        place: (_stored(items[place], SnapshotColumns._make(snapshot)) or kept[place], min(items[place].seq, last))
+        place: _Base(
+            _snapshot(items[place], SnapshotColumns._make(snapshot)) or cached[place], min(items[place].seq, last)
+        )
         for place, last, *snapshot in rows
     }
 
 
-def _stored(item: ReadAsOf, row: SnapshotColumns) -> TaskDocument | None:
-    """Return the snapshot, if there is one to begin with."""
+def _snapshot(item: ReadAsOf, row: SnapshotColumns) -> TaskDocument | None:
+    """Return the snapshot if it is nearer than the cached document."""
     if not row.snapshot_seq:
         return None
     return TaskDocument(
-        id=item.task_id, context_id=item.context_id, seq=row.snapshot_seq,
-        state=decode_status(orjson.loads(row.snapshot_status)).state.value, status=row.snapshot_status,
-        metadata=row.metadata, artifacts=row.artifacts, history=row.history,
-    )  # fmt: skip
+        id=item.task_id,
+        context_id=item.context_id,
+        seq=row.snapshot_seq,
+        state=decode_status(orjson.loads(row.snapshot_status)).state.value,
+        status=row.snapshot_status,
+        metadata=row.metadata,
+        artifacts=row.artifacts,
+        history=row.history,
+    )
 
 
-_SIZED = f"select seq, kind, payload, state, sum(size) over (order by seq) - size as before from {_EVENT}"
+_SIZES = f"select seq, kind, payload, state, sum(size) over (order by seq) - size as before from {_EVENT}"
 _TAILS_POSTGRES = f"""
 select r.place - 1, e.seq, e.kind, e.payload, e.state
 from unnest(%s::text[], %s::bigint[], %s::bigint[]) with ordinality r(id, after, last, place) cross join lateral (
-    select * from ({_SIZED} where task_id = r.id and seq > r.after and seq <= r.last order by seq) s
+    select * from ({_SIZES} where task_id = r.id and seq > r.after and seq <= r.last order by seq) s
     where before < {MOST_SIZE}) e
 order by r.place, e.seq
 """
 _TAIL_SQLITE = f"""
-select seq, kind, payload, state from ({_SIZED} where task_id = %s and seq > %s and seq <= %s order by seq)
+select seq, kind, payload, state from ({_SIZES} where task_id = %s and seq > %s and seq <= %s order by seq)
 where before < {MOST_SIZE} order by seq
 """
 
 
-def _tails(wanted: Sequence[tuple[ReadAsOf, int, int]]) -> list[list[EventDocument]]:
-    """The events of each (item, after, up to), as many as are not too large together."""
-    out: list[list[EventDocument]] = [[] for _ in wanted]
-    if not wanted:
+def _tails(folds: Sequence[tuple[ReadAsOf, _Base]]) -> list[list[EventDocument]]:
+    """Return the events after each base up to its last event. A tail is cut off at MOST_SIZE."""
+    out: list[list[EventDocument]] = [[] for _ in folds]
+    if not folds:
         return out
     with prepared() as cursor:
         if on_postgres():
-            ids, afters, lasts = zip(*((item.task_id, after, last) for item, after, last in wanted), strict=True)
+            ids, afters, lasts = zip(*((item.task_id, base.seq, base.last) for item, base in folds), strict=True)
             cursor.execute(_TAILS_POSTGRES, (list(ids), list(afters), list(lasts)))
             for place, *event in cursor.fetchall():
                 out[place].append(event_row(ids[place], "", *event))
             return out
-        for place, (item, after, last) in enumerate(wanted):
-            cursor.execute(_TAIL_SQLITE, (item.task_id, after, last))
+        for place, (item, base) in enumerate(folds):
+            cursor.execute(_TAIL_SQLITE, (item.task_id, base.seq, base.last))
             out[place] = [event_row(item.task_id, "", *event) for event in cursor.fetchall()]
     return out

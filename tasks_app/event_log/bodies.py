@@ -1,7 +1,7 @@
-"""Bodies of deliveries, made from the log. The log never changes, so a body is the same with every try.
+"""Makes bodies of deliveries from the log. The log never changes, so that every attempt sends the same body.
 
-The sender makes them one behind the other on a lane of their own: no writer waits for a fold, and a task is folded on
-from its last body, never from its beginning for each.
+The sender has them made one after the other on a lane of their own, so that no writer waits for a fold. A task is
+folded from where its last body left it, not from its first event for each body.
 """
 
 import logging
@@ -23,16 +23,16 @@ from tasks_app.event_log.read import event_row, read_snapshot
 from tasks_app.models import Event, Task
 
 log = logging.getLogger(__name__)
-KEPT_BYTES = 8_388_608
-"""Characters of the logs whose tasks are kept, folded, for their next bodies."""
+CACHE_SIZE = 8_388_608
+"""Characters of the logs whose folds are cached for their next bodies, at most."""
 
 
 class NoBody(Exception):
-    """The event cannot be told in that language; the log of the process says why."""
+    """The event has no body in the language. The log of the process says why."""
 
 
 class MakeBody(Work[bytes], Struct, frozen=True, kw_only=True):
-    """The body of the delivery of an event."""
+    """A request for the body of the delivery of an event."""
 
     lane = "bodies"
     repeatable = True
@@ -46,8 +46,8 @@ class MakeBody(Work[bytes], Struct, frozen=True, kw_only=True):
         return make_bodies(items)
 
 
-class _Folded(Struct, frozen=True):
-    """A task as of an event, and the characters of log that it was folded from."""
+class Fold(Struct, frozen=True):
+    """A task as of an event, and how many characters of log it was folded from."""
 
     task: TaskValue
     seq: int
@@ -55,26 +55,27 @@ class _Folded(Struct, frozen=True):
 
 
 class Folds:
-    """The tasks that were folded last, within a number of bytes."""
+    """A cache of folds, one for each task, that drops the oldest."""
 
-    def __init__(self, most: int = KEPT_BYTES) -> None:
+    def __init__(self, most: int = CACHE_SIZE) -> None:
         self.most = most
         self.size = 0
-        self.tasks: OrderedDict[str, _Folded] = OrderedDict()
+        self.tasks: OrderedDict[str, Fold] = OrderedDict()
         self.lock = threading.Lock()
 
-    def find(self, task_id: str, seq: int) -> _Folded | None:
-        """Return the task if it is known as of the event or an earlier one."""
+    def find(self, task_id: str, seq: int) -> Fold | None:
+        """Return the fold of a task as of the event or an earlier one."""
         with self.lock:
-            found = self.tasks.get(task_id)
-        return found if found is not None and found.seq <= seq else None
+            fold = self.tasks.get(task_id)
+        return fold if fold is not None and fold.seq <= seq else None
 
-    def keep(self, task_id: str, folded: _Folded) -> None:
+    def keep(self, task_id: str, fold: Fold) -> None:
+        """Cache a fold in the place of an earlier one."""
         with self.lock:
             if (before := self.tasks.pop(task_id, None)) is not None:
                 self.size -= before.size
-            self.tasks[task_id] = folded
-            self.size += folded.size
+            self.tasks[task_id] = fold
+            self.size += fold.size
             while self.size > self.most:
                 self.size -= self.tasks.popitem(last=False)[1].size
 
@@ -83,7 +84,7 @@ _folds = Folds()
 
 
 def make_bodies(items: Sequence[MakeBody]) -> list[bytes | Exception]:
-    """Return the body of each. One that cannot be made harms no other."""
+    """Return the body of each item, or NoBody. An error of one harms no other."""
     return [_body(item) for item in items]
 
 
@@ -91,16 +92,17 @@ def _body(item: MakeBody) -> bytes | NoBody:
     try:
         if (body := body_of(item, _folds)) is not None:
             return body
-        log.error("event %s/%d has nothing to say in %s", item.task_id, item.seq, item.language)
+        log.error("event %s/%d has no body in %s", item.task_id, item.seq, item.language)
     except (DatabaseError, InterfaceError):
         raise
     except Exception:
-        log.exception("event %s/%d cannot be told in %s", item.task_id, item.seq, item.language)
-    return NoBody(f"The body of event {item.seq} cannot be made: the log of the process that tried says why.")
+        log.exception("event %s/%d cannot be encoded in %s", item.task_id, item.seq, item.language)
+    return NoBody(f"The body of event {item.seq} cannot be made. See the log of the process that tried.")
 
 
 def body_of(item: MakeBody, folds: Folds | None = None) -> bytes | None:
-    """Return the body; without folds, which belong to the lane, the task is folded for this body alone.
+    """Return the body; None for an event that the language does not push. Without the cache of the lane the task is
+    folded for this body alone.
 
     Raises LookupError if the log does not have the event.
     """
@@ -120,27 +122,27 @@ def _event(item: MakeBody) -> EventDocument:
 
 def _task_as_of(event: EventDocument, folds: Folds | None) -> TaskDocument:
     base = folds.find(event.task_id, event.seq) if folds else None
-    folded = _fold_on(event.task_id, event.seq, base or _snapshot(event.task_id, event.seq))
+    result = _fold_on(event.task_id, event.seq, base or _snapshot(event.task_id, event.seq))
     if folds:
-        folds.keep(event.task_id, folded)
-    return document(folded.task, event.seq)
+        folds.keep(event.task_id, result)
+    return document(result.task, event.seq)
 
 
-def _snapshot(task_id: str, seq: int) -> _Folded | None:
-    """Return the stored snapshot, unless it is of a later event or not to be used."""
+def _snapshot(task_id: str, seq: int) -> Fold | None:
+    """Return the stored snapshot unless it is as of a later event, or must not be used."""
     if Task.objects.filter(pk=task_id).values_list("snapshot_seq", flat=True).get() > seq:
         return None
-    stored, _ = read_snapshot(task_id)
-    if not 0 < stored.seq <= seq:
+    snapshot, _ = read_snapshot(task_id)
+    if not 0 < snapshot.seq <= seq:
         return None
-    return _Folded(task_of(stored), stored.seq, len(stored.artifacts or "") + len(stored.history or ""))
+    return Fold(task_of(snapshot), snapshot.seq, len(snapshot.artifacts or "") + len(snapshot.history or ""))
 
 
-def _fold_on(task_id: str, seq: int, base: _Folded | None) -> _Folded:
+def _fold_on(task_id: str, seq: int, base: Fold | None) -> Fold:
     task, after, size = (base.task, base.seq, base.size) if base else (None, 0, 0)
     rows = Event.objects.filter(task_id=task_id, seq__gt=after, seq__lte=seq).order_by("seq")
     tail = list(rows.values_list("seq", "kind", "payload"))
     if task is None and not tail:
         raise LookupError(f"task {task_id} has no events")
     size += sum(len(payload) for _, _, payload in tail)
-    return _Folded(fold(task, (event_of(event_row(task_id, "", *row, None)) for row in tail)), seq, size)
+    return Fold(fold(task, (event_of(event_row(task_id, "", *row, None)) for row in tail)), seq, size)

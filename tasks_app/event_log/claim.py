@@ -37,7 +37,7 @@ from tasks_app.event_log.queue import (
     wanted,
     working_of,
 )
-from tasks_app.event_log.read import ReadTask, TaskRead, one_of, read_many, task_read
+from tasks_app.event_log.read import ReadTask, TaskRead, one_of, read_many, read_of
 from tasks_app.hints import Reached
 from tasks_app.models import Task
 
@@ -128,7 +128,7 @@ def claim(wish: Claim) -> list[TaskRead]:
     with prepared() as cursor:
         rows = (_claim_postgres if on_postgres() else _claim_sqlite)(cursor, wish.worker, wants, status)
     # Of a new task the row says all. What was said before, or is in the status, must be folded.
-    whole = {row.id: task_read(row, ()) for row in rows if _says_all(row)}
+    whole = {row.id: read_of(row, ()) for row in rows if _says_all(row)}
     rest = [ReadTask(task_id=row.id, sight=None) for row in rows if row.id not in whole]
     return [*whole.values(), *(task for task in _read_surely(rest) if task)]
 

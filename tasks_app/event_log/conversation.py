@@ -1,4 +1,4 @@
-"""The turns of a context before a task: the caller's messages, results, and direct replies."""
+"""The conversation of a context before a task: messages of its owner, results of tasks, and direct replies."""
 
 from datetime import datetime
 from itertools import accumulate
@@ -15,13 +15,13 @@ from tasks_app.models import DirectReply
 from tasks_app.models import Task as Row
 
 TURNS = 20
-"""The newest, tasks and direct replies together."""
+"""Tasks and direct replies in a conversation, at most. The newest are taken."""
 MOST = 1_000_000
-"""Characters that they have in all; a turn that would be beyond them is left out, and all before it."""
+"""Characters of a conversation, at most. The turn that exceeds them is left out, and so are all before it."""
 
 
 class _Size(NamedTuple):
-    """How large a turn of the conversation is."""
+    """The size of one turn: a task or a direct reply."""
 
     kind: Literal["task", "reply"]
     created_at: datetime
@@ -30,31 +30,31 @@ class _Size(NamedTuple):
 
 
 def conversation_of(owner_id: int, context_id: str, without: str = "") -> tuple[Message, ...]:
-    """The messages of the owner's context, oldest first, apart from those of one task."""
+    """Return the messages of the owner's context, oldest first, apart from those of the task `without`."""
     tasks = Row.objects.filter(owner_id=owner_id, context_id=context_id).exclude(pk=without)
     replies = DirectReply.objects.filter(owner_id=owner_id, context_id=context_id)
     replies = replies.annotate(size=Length("message") + Length("reply"))
-    # First how large they are: to read and fold what is too much would cost all others of the process.
+    # Sizes first: reading and folding tasks that do not fit would take time from all other callers of the process.
     columns = _Size._fields[1:]
     sizes = [_Size("task", *row) for row in tasks.order_by("-created_at").values_list(*columns)[:TURNS]]
     sizes += [_Size("reply", *row) for row in replies.order_by("-created_at").values_list(*columns)[:TURNS]]
     newest = sorted(sizes, key=attrgetter("created_at"), reverse=True)[:TURNS]
     totals = accumulate(one.size for one in newest)
-    chosen = [one for total, one in zip(totals, newest, strict=True) if total <= MOST]
+    turns = [one for total, one in zip(totals, newest, strict=True) if total <= MOST]
     times = {one.id: one.created_at for one in newest if one.kind == "task"}
-    asked = [ReadTask(task_id=one.id, sight=None) for one in chosen if one.kind == "task"]
-    reads = read_many(asked) if asked else []
+    items = [ReadTask(task_id=one.id, sight=None) for one in turns if one.kind == "task"]
+    reads = read_many(items) if items else []
     pairs = [(times[read.document.id], _messages_of(task_of(read.document))) for read in reads if read]
     pairs += [
         (row.created_at, [decode_message(orjson.loads(row.message)), decode_message(orjson.loads(row.reply))])
-        for row in DirectReply.objects.filter(pk__in=[one.id for one in chosen if one.kind == "reply"])
+        for row in DirectReply.objects.filter(pk__in=[one.id for one in turns if one.kind == "reply"])
     ]
     pairs.sort(key=lambda pair: pair[0])
     return tuple(message for _, messages in pairs for message in messages)
 
 
 def _messages_of(task: Task) -> list[Message]:
-    """The history of a task, and its results as messages of the agent."""
+    """Return the history of a task, and its artifacts as messages of the agent."""
     results = [
         Message(message_id=f"{task.id}/{artifact.artifact_id}", role=Role.AGENT, parts=artifact.parts, task_id=task.id)
         for artifact in task.artifacts

@@ -1,4 +1,4 @@
-"""New tasks and direct replies, in groups: key, task, events and exchange become durable together."""
+"""New tasks and direct replies, in groups: key, task, events and exchange are committed together."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -45,7 +45,7 @@ from tasks_app.hints import hints
 
 
 class KeyTarget(Struct, frozen=True, kw_only=True):
-    """The message id was used before: for this."""
+    """The task or direct reply that a message id stands for."""
 
     fingerprint: str
     task_id: str | None
@@ -53,7 +53,7 @@ class KeyTarget(Struct, frozen=True, kw_only=True):
 
 
 class FindKey(Work[KeyTarget | None], Struct, frozen=True, kw_only=True):
-    """Look up the task or reply that a message id of an owner stands for."""
+    """A look-up of what a message id of an owner stands for."""
 
     lane = "read"
     repeatable = True
@@ -101,23 +101,23 @@ class Create(Work[KeyTarget | None], Struct, kw_only=True):
         return self.key.owner_id, self.key.key
 
     def lighten(self) -> bool:
-        """Go without the exchange: a change is not undone because its record is refused. The recorder tries again."""
+        """Drop the exchange: a refused record must not undo the change. The recorder stores the record again."""
         return drop_exchange(self)
 
 
 def create_many(items: Sequence[Create]) -> list[KeyTarget | Locked | None]:
     """Store each item whose key is new; for the others, return what the key stands for. No key may be twice in a group.
 
-    A key that was there at the insert and is gone at the look was forgotten in between: the item is LOCKED, to be asked
-    for again.
+    A key that the insert met and the look-up does not find was deleted in between. The result is LOCKED, so that the
+    bridge asks for the item again.
     """
-    won = _create_postgres(items) if on_postgres() else _create_sqlite(items)
-    lost = [item for place, item in enumerate(items) if place not in won]
-    if not lost:
+    winners = _create_postgres(items) if on_postgres() else _create_sqlite(items)
+    losers = [item for place, item in enumerate(items) if place not in winners]
+    if not losers:
         return [None] * len(items)
-    known = find_key_many([FindKey(owner_id=item.key.owner_id, key=item.key.key) for item in lost])
-    found = iter([_own(item, key) for item, key in zip(lost, known, strict=True)])
-    return [None if place in won else next(found) for place in range(len(items))]
+    targets = find_key_many([FindKey(owner_id=item.key.owner_id, key=item.key.key) for item in losers])
+    results = iter([_result(item, target) for item, target in zip(losers, targets, strict=True)])
+    return [None if place in winners else next(results) for place in range(len(items))]
 
 
 def find_key_many(items: Sequence[FindKey]) -> list[KeyTarget | None]:
@@ -129,25 +129,27 @@ def find_key_many(items: Sequence[FindKey]) -> list[KeyTarget | None]:
             f"select owner_id, key, fingerprint, task_id, turn_id from {KEYS.name} where {owners} and {keys}",
             [*owner_ids, *names],
         )
-        found = {
+        targets = {
             (owner_id, key): KeyTarget(fingerprint=print_of, task_id=task_id, reply_id=reply_id)
             for owner_id, key, print_of, task_id, reply_id in cursor.fetchall()
         }
-    return [found.get((item.owner_id, item.key)) for item in items]
+    return [targets.get((item.owner_id, item.key)) for item in items]
 
 
-def _own(item: Create, found: KeyTarget | None) -> KeyTarget | Locked | None:
-    if found is None:
+def _result(item: Create, target: KeyTarget | None) -> KeyTarget | Locked | None:
+    """Return the result of an item whose key exists already."""
+    if target is None:
         return LOCKED
-    # A group whose commit was in doubt is tried again; what it finds may be its own.
-    own = (found.task_id, found.reply_id) == (item.key.task_id, item.key.turn_id)
-    return None if own else found
+    # A group whose commit was in doubt is done again, so that the key may be its own.
+    is_own = (target.task_id, target.reply_id) == (item.key.task_id, item.key.turn_id)
+    return None if is_own else target
 
 
 _TABLES = (TASKS, EVENTS, DIRECT_REPLIES, RUNS, WEBHOOKS, DELIVERIES, EXCHANGES, BODIES, FILES)
 
 
 def _rows(items: Sequence[Create]) -> list[tuple[Table, list[Row]]]:
+    """Return the rows of the items apart from the keys, table by table."""
     tasks: list[Row] = [item.task for item in items if item.task]
     events: list[Row] = [event for item in items for event in item.events]
     replies: list[Row] = [item.reply for item in items if item.reply]
@@ -157,21 +159,27 @@ def _rows(items: Sequence[Create]) -> list[tuple[Table, list[Row]]]:
     exchanges: list[Row] = [item.exchange for item in items if item.exchange]
     bodies: list[Row] = [item.body for item in items if item.body]
     files: list[Row] = [file for item in items for file in item.files]
-    found = (tasks, events, replies, runs, webhooks, deliveries, exchanges, bodies, files)
-    return list(zip(_TABLES, found, strict=True))
+    rows = (tasks, events, replies, runs, webhooks, deliveries, exchanges, bodies, files)
+    return list(zip(_TABLES, rows, strict=True))
 
 
 @cache
 def _statement(tables: tuple[Table, ...]) -> str:
-    """One statement: the keys first and in order (unordered ones deadlock), the rest for the winners only."""
-    ordered = "order by x.owner_id, x.key"
-    keys = NEW_KEYS.insert(ordered, "on conflict do nothing returning owner_id, key")
-    won = f"select x.n from jsonb_to_recordset(%s::jsonb) as x({NEW_KEYS.record}) join k using (owner_id, key)"
+    """Return the one statement of a group.
+
+    1. k: insert the keys, in their order: groups that insert in different orders deadlock.
+    2. won: the items whose key was inserted.
+    3. t0, t1, ...: insert the rows of those items, table by table.
+    """
+    order = "order by x.owner_id, x.key"
+    keys = NEW_KEYS.insert(order, "on conflict do nothing returning owner_id, key")
+    winners = f"select x.n from jsonb_to_recordset(%s::jsonb) as x({NEW_KEYS.record}) join k using (owner_id, key)"
     rest = "".join(f", t{n} as ({table.insert('join won using (n)')})" for n, table in enumerate(tables))
-    return f"with k as ({keys}), won as ({won}){rest} select n from won"
+    return f"with k as ({keys}), won as ({winners}){rest} select n from won"
 
 
 def _create_postgres(items: Sequence[Create]) -> set[int]:
+    """Store the items whose key is new; return their places."""
     if due := [item.webhook for item in items if item.webhook and item.webhook.due_at]:
         now = clock.shared()
         for webhook in due:
@@ -181,20 +189,21 @@ def _create_postgres(items: Sequence[Create]) -> set[int]:
         for row in (*one, *item.events, *item.deliveries, *item.files):
             if row is not None:
                 row.n = place
-    filled = [(table, rows) for table, rows in _rows(items) if rows]
+    parts = [(table, rows) for table, rows in _rows(items) if rows]
     keys = as_json([item.key for item in items])
     with prepared() as cursor:
         cursor.execute(
-            _statement(tuple(table for table, _ in filled)), (keys, keys, *(as_json(rows) for _, rows in filled))
+            _statement(tuple(table for table, _ in parts)), (keys, keys, *(as_json(rows) for _, rows in parts))
         )
         return {place for (place,) in cursor.fetchall()}
 
 
 def _create_sqlite(items: Sequence[Create]) -> set[int]:
+    """Store the items whose key is new; return their places."""
     with transaction.atomic(), prepared() as cursor:
-        won = {place for place, item in enumerate(items) if NEW_KEYS.write_one(cursor, item.key)}
-        _write(cursor, [item for place, item in enumerate(items) if place in won])
-    return won
+        winners = {place for place, item in enumerate(items) if NEW_KEYS.write_one(cursor, item.key)}
+        _write(cursor, [item for place, item in enumerate(items) if place in winners])
+    return winners
 
 
 def _write(cursor: CursorWrapper, items: Sequence[Create]) -> None:

@@ -26,7 +26,7 @@ PAGE_SIZE = 262_144
 
 
 class TaskRead(Struct, frozen=True, kw_only=True):
-    """A task's document, with the columns of its row that are not sent to callers."""
+    """A task's document, with the columns of its row that callers do not get."""
 
     document: TaskDocument
     agent: str
@@ -45,7 +45,7 @@ class TaskRead(Struct, frozen=True, kw_only=True):
 
 
 class Head(Struct, frozen=True):
-    """The head of a task's row; its members are columns."""
+    """The columns of a task's row that cost the same however large the task is."""
 
     task_id: str
     context_id: str
@@ -60,14 +60,14 @@ class Head(Struct, frozen=True):
 
 
 class ReadHead(Work[Head | None], Struct, frozen=True, kw_only=True):
-    """Where a task stands, without what it holds."""
+    """A read of the head of a task's row, without artifacts and history."""
 
     lane = "read"
     repeatable = True
 
     task_id: str
     sight: str | None
-    """From access.sight; None is the server itself."""
+    """The result of access.sight for the caller; None for the server itself, which sees all tasks."""
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[Head | None]:
@@ -75,29 +75,29 @@ class ReadHead(Work[Head | None], Struct, frozen=True, kw_only=True):
 
 
 class ReadTask(Work[TaskRead | None], Struct, frozen=True, kw_only=True):
-    """A task as it is now."""
+    """A read of a task as of its last event."""
 
     lane = "read"
     repeatable = True
 
     task_id: str
     sight: str | None
-    """From access.sight; None is the server itself."""
+    """The result of access.sight for the caller; None for the server itself, which sees all tasks."""
 
     history: bool = True
-    """Whether its messages are wanted: they may be many megabytes."""
+    """True for a task with its messages, which may be many megabytes."""
     is_owed: bool = False
-    """True for the answer to a change or a wait: the limit on an owner's large reads must not refuse it."""
+    """True for the answer to a change or a wait, which the limit on an owner's large reads must not refuse."""
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[GroupResult[TaskRead | None]]:
-        """Read the tasks; of a large one no text, for it is read by itself, and its owner takes turns with others."""
-        found = zip(items, read_many(items, small=True), strict=True)
-        return [_alone(item, read.owner_id) if read and read.size > SMALL else read for item, read in found]
+        """Read the tasks, but no text of a large one: that is read alone, where its owner takes turns with others."""
+        pairs = zip(items, read_many(items, small=True), strict=True)
+        return [_alone(item, read.owner_id) if read and read.size > SMALL else read for item, read in pairs]
 
 
 class ReadEvents(Work[list[EventDocument]], Struct, frozen=True, kw_only=True):
-    """The events of a task after a sequence number, a page at most."""
+    """A read of a page of a task's events after a sequence number."""
 
     lane = "read"
     repeatable = True
@@ -112,7 +112,7 @@ class ReadEvents(Work[list[EventDocument]], Struct, frozen=True, kw_only=True):
 
 
 class LastEvents(Work[list[Reached]], Struct, frozen=True, kw_only=True):
-    """How far tasks have come; for readers that missed a hint."""
+    """A read of the last sequence numbers and states of tasks, for readers that missed a hint."""
 
     lane = "read"
     repeatable = True
@@ -138,45 +138,47 @@ def _alone(item: ReadTask, owner_id: int) -> Elsewhere:
 
 
 def read_many(items: Sequence[ReadTask], *, small: bool = False) -> list[TaskRead | None]:
-    """Each task as of its last event; None where there is none that the caller may see. A history that no item of the
-    group wants is not read; nor, where they are to be small, the texts of a task that is not."""
+    """Return each task as of its last event; None for a task that does not exist or that the caller may not see.
+
+    A history is read only if an item of the group asks for it. With `small`, no texts of a large task are read.
+    """
     brief = {item.task_id for item in items if not item.history}
     if not brief:
-        found = _whole(items, small)
+        reads = _whole(items, small)
     else:
         brief.difference_update(item.task_id for item in items if item.history)
         whole = [item for item in items if item.task_id not in brief]
-        found = _brief([item for item in items if item.task_id in brief], small)
+        reads = _brief([item for item in items if item.task_id in brief], small)
         if whole:
-            found |= _whole(whole, small)
-    return [_seen(found.get(item.task_id), item) for item in items]
+            reads |= _whole(whole, small)
+    return [_visible(reads.get(item.task_id), item) for item in items]
 
 
 def _whole(items: Sequence[ReadTask], small: bool) -> dict[str, TaskRead]:
     rows = _task_rows(task_columns(small=small), items)
     tails = read_tails(_tails(rows, small))
-    return {row.id: task_read(row, tails.get(row.id, ())) for row in rows}
+    return {row.id: read_of(row, tails.get(row.id, ())) for row in rows}
 
 
 def _tails(rows: Sequence[TaskColumns], small: bool) -> list[tuple[str, int, int]]:
-    """Return the bounds of the tails of tasks that are to be read."""
-    wanted = [row for row in rows if row.has_tail and not (small and row.size > SMALL)]
-    return [(row.id, row.snapshot_seq, row.last_seq) for row in wanted]
+    """Return the bounds of the tails to read."""
+    tails = [row for row in rows if row.has_tail and not (small and row.size > SMALL)]
+    return [(row.id, row.snapshot_seq, row.last_seq) for row in tails]
 
 
 def _brief(items: Sequence[ReadTask], small: bool) -> dict[str, TaskRead]:
-    """Read tasks without their histories. The row has the newest status: of the tail, only artifacts are missing."""
+    """Read tasks without their histories. The row has the newest status, so of the tail only artifacts are read."""
     rows = _task_rows(task_columns(small=small, history=False), items)
     tails = read_tails(_tails(rows, small), f"and kind = '{_ARTIFACT}'")
-    found = {}
+    reads = {}
     for row in rows:
-        read = task_read(row, ())
+        read = read_of(row, ())
         if tail := tails.get(row.id):
-            stored = read.document if row.snapshot_seq else replace(read.document, artifacts="[]")
-            artifacts = fold(stored, tail).artifacts
+            base = read.document if row.snapshot_seq else replace(read.document, artifacts="[]")
+            artifacts = fold(base, tail).artifacts
             read = replace(read, document=replace(read.document, artifacts=artifacts))
-        found[row.id] = read
-    return found
+        reads[row.id] = read
+    return reads
 
 
 def run_seq(task_id: str, fence: int) -> int | None:
@@ -186,9 +188,8 @@ def run_seq(task_id: str, fence: int) -> int | None:
 
 def read_heads_many(items: Sequence[ReadHead]) -> list[Head | None]:
     """Read the heads of tasks: however much a task holds, this costs a row of a few columns."""
-    heads = (Head(*row) for row in _rows(_HEAD, items))
-    found = {head.task_id: head for head in heads}
-    return [_seen(found.get(item.task_id), item) for item in items]
+    heads = {head.task_id: head for head in (Head(*row) for row in _rows(_HEAD, items))}
+    return [_visible(heads.get(item.task_id), item) for item in items]
 
 
 def _task_rows(columns: str, items: Sequence[ReadHead | ReadTask]) -> list[TaskColumns]:
@@ -196,44 +197,44 @@ def _task_rows(columns: str, items: Sequence[ReadHead | ReadTask]) -> list[TaskC
 
 
 def _rows(columns: str, items: Sequence[ReadHead | ReadTask]) -> list[tuple[Any, ...]]:
-    """The rows of the tasks that may be seen."""
+    """Return the rows of the tasks that some item of the group may see."""
     open_ids = [item.task_id for item in items if item.sight is None]
     sights = [item.sight for item in items if item.sight is not None]
-    allowed, values = _allowed(sights, open_ids)
+    visible, values = _visibility(sights, open_ids)
     where, more = one_of("t.id", [item.task_id for item in items])
     with prepared() as cursor:
-        cursor.execute(f"select {columns} from {_TASK} t where {where} and {allowed}", [*more, *values])
+        cursor.execute(f"select {columns} from {_TASK} t where {where} and {visible}", [*more, *values])
         return list(cursor.fetchall())
 
 
 def one_of(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
-    """The SQL and its parameters for a column that is one of some values."""
+    """Return the SQL of the condition that a column has one of some values, and its parameters."""
     if on_postgres():
         return f"{column} = any(%s)", [list(values)]
     return f"{column} in ({', '.join(['%s'] * len(values))})", list(values)
 
 
-def _allowed(sights: Sequence[str], open_ids: Sequence[str]) -> tuple[str, list[Any]]:
-    """Callers see their own; the server itself sees all."""
+def _visibility(sights: Sequence[str], open_ids: Sequence[str]) -> tuple[str, list[Any]]:
+    """Return the SQL of the condition that a caller, or the server itself, may see the task, and its parameters."""
     if not open_ids:
         return one_of(VISIBLE, sights)
-    seen, values = one_of(VISIBLE, sights)
-    opened, more = one_of("t.id", open_ids)
-    return f"({seen} or {opened})", [*values, *more]
+    of_callers, values = one_of(VISIBLE, sights)
+    of_server, more = one_of("t.id", open_ids)
+    return f"({of_callers} or {of_server})", [*values, *more]
 
 
-Found = TypeVar("Found", TaskRead, Head)
+AnyRead = TypeVar("AnyRead", TaskRead, Head)
 
 
-def _seen(found: Found | None, item: ReadHead | ReadTask) -> Found | None:
-    """In a group the server itself and a stranger may ask for the same task."""
-    if found is None or item.sight is None:
-        return found
-    return found if item.sight == sight_of(item.task_id, found.tenant_id, found.owner_id) else None
+def _visible(read: AnyRead | None, item: ReadHead | ReadTask) -> AnyRead | None:
+    """Return the read if the item's caller may see it: the server and a stranger may ask for one task in one group."""
+    if read is None or item.sight is None:
+        return read
+    return read if item.sight == sight_of(item.task_id, read.tenant_id, read.owner_id) else None
 
 
 def read_tails(tails: Sequence[tuple[str, int, int]], such: str = "") -> dict[str, list[EventDocument]]:
-    """The events of each (task, after, up to), both bounds as of one look at its row; `such` is a further condition."""
+    """Return the events of each (task, after, up to), both bounds from one read of its row. `such` is SQL."""
     if not tails:
         return {}
     bounds = {task_id: (after, last) for task_id, after, last in tails}
@@ -259,16 +260,22 @@ def event_row(task_id: str, context_id: str, seq: int, kind: str, payload: str, 
     return EventDocument(task_id=task_id, context_id=context_id, seq=seq, kind=event, payload=payload, state=state)
 
 
-def task_read(row: TaskColumns, tail: Sequence[EventDocument]) -> TaskRead:
+def read_of(row: TaskColumns, tail: Sequence[EventDocument]) -> TaskRead:
     """Return the task of a row and the events after its snapshot."""
-    stored = TaskDocument(
-        id=row.id, context_id=row.context_id, seq=row.last_seq, state=row.state, status=row.status,
-        metadata=row.metadata, artifacts=row.artifacts, history=row.history,
-    )  # fmt: skip
+    task = TaskDocument(
+        id=row.id,
+        context_id=row.context_id,
+        seq=row.last_seq,
+        state=row.state,
+        status=row.status,
+        metadata=row.metadata,
+        artifacts=row.artifacts,
+        history=row.history,
+    )
     if tail:
-        stored = fold(replace(stored, status=row.snapshot_status), tail)
+        task = fold(replace(task, status=row.snapshot_status), tail)
     return TaskRead(
-        document=stored,
+        document=task,
         agent=row.agent,
         owner_id=row.owner_id,
         tenant_id=row.tenant_id,
@@ -284,27 +291,27 @@ def task_read(row: TaskColumns, tail: Sequence[EventDocument]) -> TaskRead:
 
 
 def fold(snapshot: TaskDocument, tail: Sequence[EventDocument]) -> TaskDocument:
-    """The document after the events."""
+    """Return the document of a task after the events that follow its snapshot."""
     return document(events.fold(task_of(snapshot), map(event_of, tail)), tail[-1].seq)
 
 
-# The sizes decide how much is read: a reader that is slow must not cost a page of large events.
-_SIZED = f"select seq, kind, payload, state, sum(size) over (order by seq) - size as before from {_EVENT}"
+# A page ends at PAGE events or PAGE_SIZE characters: a slow reader must not keep a page of large events in memory.
+_SIZES = f"select seq, kind, payload, state, sum(size) over (order by seq) - size as before from {_EVENT}"
 _LATERAL = f"""
 select r.place, e.seq, e.kind, e.payload, e.state
 from unnest(%s::text[], %s::bigint[]) with ordinality r(id, after, place) cross join lateral (
-    select * from ({_SIZED} where task_id = r.id and seq > r.after order by seq limit {PAGE}) s
+    select * from ({_SIZES} where task_id = r.id and seq > r.after order by seq limit {PAGE}) s
     where before < {PAGE_SIZE}) e
 order by r.place, e.seq
 """
 _ONE = f"""
-select seq, kind, payload, state from ({_SIZED} where task_id = %s and seq > %s order by seq limit {PAGE})
+select seq, kind, payload, state from ({_SIZES} where task_id = %s and seq > %s order by seq limit {PAGE})
 where before < {PAGE_SIZE} order by seq
 """
 
 
 def read_events_many(items: Sequence[ReadEvents]) -> list[list[EventDocument]]:
-    """A page of events for each."""
+    """Return a page of events for each item."""
     out: list[list[EventDocument]] = [[] for _ in items]
     with prepared() as cursor:
         if on_postgres():
@@ -320,27 +327,33 @@ def read_events_many(items: Sequence[ReadEvents]) -> list[list[EventDocument]]:
 
 
 def last_events_many(items: Sequence[LastEvents]) -> list[list[Reached]]:
-    """How far each task that exists has come, and its state."""
+    """Return the last sequence number and the state of each task that exists."""
     ids = sorted({task_id for item in items for task_id in item.task_ids})
     where, values = one_of("id", ids)
     with prepared() as cursor:
         cursor.execute(f"select id, last_seq, state from {_TASK} where {where}", values)
-        found = {task_id: Reached(task_id, seq, state) for task_id, seq, state in cursor.fetchall()}
-    return [[found[task_id] for task_id in item.task_ids if task_id in found] for item in items]
+        ends = {task_id: Reached(task_id, seq, state) for task_id, seq, state in cursor.fetchall()}
+    return [[ends[task_id] for task_id in item.task_ids if task_id in ends] for item in items]
 
 
 def read_snapshot(task_id: str) -> tuple[TaskDocument, int]:
-    """The task as of its snapshot, and the number of its last event. One as of 0 is not to be used."""
+    """Return the task as of its snapshot, and the number of its last event. A snapshot as of 0 must not be used."""
     (row,) = _task_rows(task_columns(), [ReadHead(task_id=task_id, sight=None)])
-    stored = TaskDocument(
-        id=row.id, context_id=row.context_id, seq=row.snapshot_seq, state="", status=row.snapshot_status,
-        metadata=row.metadata, artifacts=row.artifacts, history=row.history,
-    )  # fmt: skip
-    return stored, row.last_seq
+    snapshot = TaskDocument(
+        id=row.id,
+        context_id=row.context_id,
+        seq=row.snapshot_seq,
+        state="",
+        status=row.snapshot_status,
+        metadata=row.metadata,
+        artifacts=row.artifacts,
+        history=row.history,
+    )
+    return snapshot, row.last_seq
 
 
 def seq_of_message(task_id: str, message_id: str) -> int:
-    """The number of the event that stored a message; the first event if no later one did."""
+    """Return the number of the event that stored a message: the first event if no later one did."""
     rows = Event.objects.filter(task_id=task_id, kind="message").order_by("seq").values_list("seq", "payload")
     for seq, payload in rows:
         if orjson.loads(payload)["message"]["messageId"] == message_id:

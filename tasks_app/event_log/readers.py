@@ -19,10 +19,10 @@ from tasks_app.event_log import LastEvents, ReadEvents
 from tasks_app.hints import Reached, hints
 
 log = logging.getLogger(__name__)
-REMEMBERED = 2_000
-"""Tasks of which it is known for a while that they became quiet."""
-POLLED = 500
-"""Tasks asked about in one statement of the poll."""
+MAX_QUIET = 2_000
+"""Tasks that became quiet and are remembered, at most."""
+POLL_BATCH = 500
+"""Tasks that one statement of the poll asks about, at most."""
 
 
 class Reader:
@@ -32,80 +32,81 @@ class Reader:
         self.task_id = task_id
         self.context_id = context_id
         self.cursor = after
-        self.known = after
-        """The last event known to exist."""
+        self.newest = after
+        """The number of the task's last event, as far as hints and reads have told."""
         self.state: str | None = None
-        """The last state heard of."""
-        self.left = False
-        """Who waits here has left."""
-        self.woken = asyncio.Event()
+        """The task's state as of the last hint."""
+        self.is_over = False
+        """The caller that waits here has left."""
+        self.wakeup = asyncio.Event()
 
     def leave(self) -> None:
-        """Ends the waiting."""
-        self.left = True
-        self.woken.set()
+        """End the wait: the caller has left."""
+        self.is_over = True
+        self.wakeup.set()
 
     def wake(self, news: Reached) -> None:
-        """Older news may come later: a poll that was asked before a hint, or hints that overtook each other."""
-        if news.seq >= self.known:
-            self.known = news.seq
+        """Take in news. Older news may come later: from a poll that began before a hint, or from hints out of order."""
+        if news.seq >= self.newest:
+            self.newest = news.seq
             self.state = news.state or self.state
-        self.woken.set()
+        self.wakeup.set()
 
     async def page(self) -> list[EventDocument]:
-        """The next events, at once; none when the log has no more."""
-        wish = ReadEvents(task_id=self.task_id, after=self.cursor, context_id=self.context_id)
-        known = self.known
-        events = await bridge.ask(wish, settings.A2A_LEASE_SECONDS)
-        if not events and self.known == known:
-            self.known = self.cursor  # A hint of what is not there: waiting for it would spin.
+        """Return the next events without waiting for new ones; an empty list if the log has no more."""
+        item = ReadEvents(task_id=self.task_id, after=self.cursor, context_id=self.context_id)
+        newest = self.newest
+        events = await bridge.ask(item, settings.A2A_LEASE_SECONDS)
+        if not events and self.newest == newest:
+            self.newest = self.cursor  # A hint named an event that does not exist: waiting for it would spin.
         if events:
             self.cursor = events[-1].seq
-            self.known = max(self.known, self.cursor)
+            self.newest = max(self.newest, self.cursor)
         return events
 
     async def news(self, seconds: float) -> bool:
-        """Waits until there is something after the cursor; False when the time is up or the readers are told to go."""
+        """Wait for an event after the cursor. Return False when the time is up or the readers drain."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self.known <= self.cursor and not readers.draining:
-                    self.woken.clear()
-                    await self.woken.wait()
-        return self.known > self.cursor
+                while self.newest <= self.cursor and not readers.draining:
+                    self.wakeup.clear()
+                    await self.wakeup.wait()
+        return self.newest > self.cursor
 
     async def quiet(self, seconds: float) -> bool:
-        """Waits until nobody works on the task any more; False when the time is up before."""
+        """Wait until the task is quiet, the caller leaves, or the readers drain. Return False when the time is up."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while not ((self.state in QUIET and self.known > self.cursor) or self.left or readers.draining):
-                    self.woken.clear()
-                    await self.woken.wait()
+                while not ((self.state in QUIET and self.newest > self.cursor) or self.is_over or readers.draining):
+                    self.wakeup.clear()
+                    await self.wakeup.wait()
                 return True
         return False
 
 
 class Readers:
-    """The table, of one event loop: that of the doors."""
+    """The readers of one event loop, that of the doors, by task."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, set[Reader]] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
         self.poller: asyncio.Task[None] | None = None
         self.draining = False
-        """Every reader is to leave."""
-        self.ended: OrderedDict[str, Reached] = OrderedDict()
-        """The newest tasks that became quiet: a reader that comes a moment later has not missed it."""
+        """True once every reader must leave."""
+        self.quiet_tasks: OrderedDict[str, Reached] = OrderedDict()
+        """The last tasks that became quiet, so that a reader that comes a moment later misses nothing."""
 
     @contextlib.asynccontextmanager
     async def reader(self, task_id: str, context_id: str, after: int) -> AsyncIterator[Reader]:
-        """A reader that hears of its task for as long as the block lasts. Subscribed first, so nothing is missed."""
+        """Give a reader that gets the news of its task while the block lasts."""
         self.bind()
         if self.poller is None or self.poller.done():
             self.poller = asyncio.get_running_loop().create_task(self._poll())
         reader = Reader(task_id, context_id, after)
         self.waiting.setdefault(task_id, set()).add(reader)
-        # Added first, then looked at: the thread that commits does it the other way round.
-        if news := self.ended.get(task_id):
+        # Add the reader first, then look at the quiet tasks. The thread that commits notes the quiet task first, then
+        # looks for readers. So one of the two sees the other.
+        if news := self.quiet_tasks.get(task_id):
             reader.wake(news)
         try:
             yield reader
@@ -116,33 +117,33 @@ class Readers:
                 del self.waiting[task_id]
 
     def drain(self) -> None:
-        """Every reader leaves at once, and so does every later one."""
+        """Have every reader leave at once, and every later one too."""
         self.draining = True
         for group in self.waiting.values():
             for reader in group:
-                reader.woken.set()
+                reader.wakeup.set()
 
     def bind(self) -> None:
-        """Listens from now on, for readers of the running loop; cheap when it does."""
+        """Listen to hints for readers of the running loop. Cheap if it does so already."""
         loop = asyncio.get_running_loop()
         if self.loop is not loop:
-            # A new loop means a new life of the process's doors (tests); the old loop's readers are gone with it.
+            # The doors started anew on another loop: the readers of the old loop ended with it.
             self.loop, self.waiting, self.draining = loop, {}, False
-            hints.forget(self._heard)
-            hints.listen(self._heard)
+            hints.forget(self._receive)
+            hints.listen(self._receive)
             self.poller = None
 
-    def _heard(self, news: list[Reached]) -> None:
-        """On the thread that committed, or that of the hints from elsewhere."""
+    def _receive(self, news: list[Reached]) -> None:
+        """Take in news, on the thread that committed or the thread of hints from other processes."""
         for item in news:
             if item.state in QUIET:
-                self.ended[item.task_id] = item
-        while len(self.ended) > REMEMBERED:
-            with contextlib.suppress(KeyError):  # another thread was faster
-                self.ended.popitem(last=False)
-        wanted = [item for item in news if item.task_id in self.waiting]
-        if wanted and self.loop is not None and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self._wake, wanted)
+                self.quiet_tasks[item.task_id] = item
+        while len(self.quiet_tasks) > MAX_QUIET:
+            with contextlib.suppress(KeyError):  # another thread has removed it
+                self.quiet_tasks.popitem(last=False)
+        for_readers = [item for item in news if item.task_id in self.waiting]
+        if for_readers and self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._wake, for_readers)
 
     def _wake(self, news: list[Reached]) -> None:
         for item in news:
@@ -150,13 +151,13 @@ class Readers:
                 reader.wake(item)
 
     async def _poll(self) -> None:
-        """The floor under all hints; ends when nobody waits."""
+        """Poll for what hints missed, until there are no readers."""
         while self.waiting:
             await asyncio.sleep(settings.A2A_POLL_SECONDS)
             ids = list(self.waiting)
-            for start in range(0, len(ids), POLLED):
+            for start in range(0, len(ids), POLL_BATCH):
                 try:
-                    self._wake(await bridge.ask(LastEvents(task_ids=tuple(ids[start : start + POLLED]))))
+                    self._wake(await bridge.ask(LastEvents(task_ids=tuple(ids[start : start + POLL_BATCH]))))
                 except Exception:
                     log.exception("the poll for %d readers failed; trying again", len(ids))
 

@@ -1,4 +1,4 @@
-"""Registering and removing the webhooks of a task, under the lock of its row: see outbox.py."""
+"""Registers and removes webhooks of a task, under the lock of its row: see outbox.py."""
 
 from datetime import datetime
 
@@ -19,26 +19,26 @@ from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.sealing import has_same_url, is_readable, seal, site_of, unseal
 
 MOST = 10
-"""Webhooks a task."""
-SEALED_AT_ONCE = 100
-"""Addresses that are sealed in one transaction."""
+"""Webhooks that a task may have."""
+SEAL_BATCH = 100
+"""Addresses that one transaction seals, at most."""
 _TASK = Task._meta.db_table
 _LIVE = [state for state, _ in PushConfig.STATES if state != WebhookState.REMOVED]
 
 
 class Full(ItemRefused):
-    """The task has as many webhooks as it may have."""
+    """A refusal: the task has as many webhooks as it may have."""
 
 
 class Register(Struct, kw_only=True):
-    """A webhook for a task, or another address for the one of that id."""
+    """A webhook to register, or a new address for the webhook with its id."""
 
     row: WebhookRow
     sight: str
 
 
 class Remove(Struct, frozen=True, kw_only=True):
-    """No more tries to the webhook of that id."""
+    """The webhook to remove."""
 
     task_id: str
     config_id: str
@@ -46,79 +46,82 @@ class Remove(Struct, frozen=True, kw_only=True):
 
 
 class UnderWay(Struct, frozen=True, kw_only=True):
-    """A try of a webhook."""
+    """A delivery attempt that is under way."""
 
     config: str
     lease: str
 
     def lasts(self) -> bool:
-        """Neither its answer has been written down, nor has it had all its time."""
+        """Return whether the attempt may still send: its answer is not stored, and its lease has not ended."""
         mine = PushConfig.objects.filter(pk=self.config, lease_owner=self.lease)
         return mine.filter(lease_until__gt=clock.shared()).exists()
 
 
-def register(wish: Register) -> bool:
-    """False if the caller has no such task. Raises Full.
+def register(item: Register) -> bool:
+    """Register a webhook. Return False if the caller has no such task. Raises Full.
 
-    A task may end between the answer that named it and this: the event of its end is delivered all the same.
+    The task may have ended since the caller read it: the event of its end is delivered all the same.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        _lock(wish.row.task_id)
+        _lock(item.row.task_id)
         cursor.execute(
             f"update {_TASK} as t set pushes = %s where id = %s and %s = {VISIBLE} returning state, last_seq",
-            [True, wish.row.task_id, wish.sight],
+            [True, item.row.task_id, item.sight],
         )
-        found = cursor.fetchone()
-        if found is None:
+        head = cursor.fetchone()
+        if head is None:
             return False
-        known = put(cursor, wish.row)
-        state, last = found
+        existing = put(cursor, item.row)
+        state, last_seq = head
         if TaskState(state) in TERMINAL:
-            write_end(cursor, wish.row, last, has_new_address=known is not None and not has_same_url(known, wish.row))
+            has_new_address = existing is not None and not has_same_url(existing, item.row)
+            write_end(cursor, item.row, last_seq, has_new_address=has_new_address)
     return True
 
 
 def _lock(task_id: str) -> None:
-    """The lock that events and registrations take; whoever has it is not waited for."""
+    """Lock the row of a task, as appends do. Raises an error of the database if another transaction has locked it."""
     Task.objects.select_for_update(no_key=True, nowait=True).only("pk").filter(pk=task_id).first()
 
 
 def put(cursor: CursorWrapper, row: WebhookRow) -> PushConfig | None:
-    """Stores the webhook in the place of that id, and gives what was there; the task's row is locked. Raises Full, and
-    LockRefused."""
-    mine = PushConfig.objects.filter(task_id=row.task_id)
+    """Store a webhook, and return the webhook that had its id before. The caller has locked the task's row.
+
+    Raises Full and LockRefused.
+    """
+    webhooks = PushConfig.objects.filter(task_id=row.task_id)
     try:
-        known = mine.select_for_update(no_key=True, nowait=True).filter(config_id=row.config_id).first()
+        existing = webhooks.select_for_update(no_key=True, nowait=True).filter(config_id=row.config_id).first()
     except OperationalError as error:
         if is_lock_refusal(error):
-            raise LockRefused("somebody else holds the webhook", [row.task_id]) from error
+            raise LockRefused("another transaction has locked the webhook", [row.task_id]) from error
         raise
-    new = known is None or known.state == WebhookState.REMOVED
-    if new and mine.filter(state__in=_LIVE).count() >= MOST:
+    is_new = existing is None or existing.state == WebhookState.REMOVED
+    if is_new and webhooks.filter(state__in=_LIVE).count() >= MOST:
         raise Full
-    if known is None:
+    if existing is None:
         WEBHOOKS.write(cursor, [row])
         return None
-    if _is_the_same(known, row):
-        # Its operator may have handed out the secret that this server made.
-        # Sealed anew: a process of the version before must not be able to use it with a part of the address.
-        row.secret = seal(unseal(known.secret))
-    # What waits goes to the new address, at once.
-    waiting = Delivery.objects.filter(config_id=known.pk, state=DeliveryState.WAITING).exists()
-    row.id, row.created_at, row.due_at = known.pk, known.created_at, clock.shared() if waiting else None
+    if _keeps_secret(existing, row):
+        # The receiver may have the secret that this server generated: registering again must not change it. It is
+        # sealed anew, or a process of the version before could use it with a part of the address.
+        row.secret = seal(unseal(existing.secret))
+    # Waiting deliveries go to the new address, at once.
+    has_waiting = Delivery.objects.filter(config_id=existing.pk, state=DeliveryState.WAITING).exists()
+    row.id, row.created_at, row.due_at = existing.pk, existing.created_at, clock.shared() if has_waiting else None
     columns = {name: getattr(row, name) for name in WEBHOOKS.fields if name not in {"id", "state"}}
-    set_state(mine.filter(pk=known.pk), WebhookState.ACTIVE, **columns)
-    return known
+    set_state(webhooks.filter(pk=existing.pk), WebhookState.ACTIVE, **columns)
+    return existing
 
 
 def seal_addresses() -> int:
-    """Seal addresses that the version before has kept in clear; how many, SEALED_AT_ONCE at most.
+    """Seal addresses that the version before stored in clear; return how many, SEAL_BATCH at most.
 
-    The row stays the same to a try that is under way, which has read it.
+    A delivery attempt that is under way has read the row, and compares columns that this does not change.
     """
     with transaction.atomic():
         clear = PushConfig.objects.filter(address=None).order_by("pk")
-        rows = list(clear.select_for_update(skip_locked=True, no_key=True)[:SEALED_AT_ONCE])
+        rows = list(clear.select_for_update(skip_locked=True, no_key=True)[:SEAL_BATCH])
         for row in rows:
             row.address, row.url = seal(row.url), site_of(row.url)
             if row.secret and is_readable(row.secret):
@@ -127,37 +130,36 @@ def seal_addresses() -> int:
     return len(rows)
 
 
-def _is_the_same(known: PushConfig, row: WebhookRow) -> bool:
-    """Tell whether it is the same address again, without a secret of its owner before or now."""
-    brought = any(schemes.partition(" ")[0].lower() == SIGNING_SCHEME for schemes in (known.schemes, row.schemes))
-    return (
-        known.state != WebhookState.REMOVED and has_same_url(known, row) and not brought and is_readable(known.secret)
-    )
+def _keeps_secret(existing: PushConfig, row: WebhookRow) -> bool:
+    """Return whether the same address is registered again, with the secret of this server before and now."""
+    schemes = [text.partition(" ")[0].lower() for text in (existing.schemes, row.schemes)]
+    is_same = existing.state != WebhookState.REMOVED and has_same_url(existing, row)
+    return is_same and SIGNING_SCHEME not in schemes and is_readable(existing.secret)
 
 
-def remove(wish: Remove) -> UnderWay | None:
-    """Ends the webhook; the try that began before and is still under way, if there is one."""
+def remove(item: Remove) -> UnderWay | None:
+    """Remove the webhook. Return its delivery attempt that began before and is still under way, if there is one."""
     with transaction.atomic():
-        _lock(wish.task_id)
-        mine = PushConfig.objects.filter(task_id=wish.task_id)
-        found = mine.filter(config_id=wish.config_id).select_for_update(no_key=True, nowait=True).first()
-        if found is None:
+        _lock(item.task_id)
+        webhooks = PushConfig.objects.filter(task_id=item.task_id)
+        webhook = webhooks.filter(config_id=item.config_id).select_for_update(no_key=True, nowait=True).first()
+        if webhook is None:
             return None
-        if found.state != WebhookState.REMOVED:
-            drop(found, wish.now)
-            if not mine.filter(state__in=_LIVE).exists():
-                Task.objects.filter(pk=wish.task_id).update(pushes=False)
-        if not Delivery.objects.filter(config_id=found.pk).exists():
-            found.delete()  # Nothing was ever tried, and nobody would look for it.
+        if webhook.state != WebhookState.REMOVED:
+            drop(webhook, item.now)
+            if not webhooks.filter(state__in=_LIVE).exists():
+                Task.objects.filter(pk=item.task_id).update(pushes=False)
+        if not Delivery.objects.filter(config_id=webhook.pk).exists():
+            webhook.delete()  # No delivery refers to the row.
             return None
-    if found.lease_owner is None or found.lease_until is None or found.lease_until <= clock.shared():
+    if webhook.lease_owner is None or webhook.lease_until is None or webhook.lease_until <= clock.shared():
         return None
-    return UnderWay(config=found.pk, lease=found.lease_owner)
+    return UnderWay(config=webhook.pk, lease=webhook.lease_owner)
 
 
 def drop(config: PushConfig, now: datetime) -> None:
-    """Nothing of it is tried again, and nothing that was secret is kept."""
+    """Mark a webhook as removed: its waiting deliveries are dropped and its secrets deleted."""
     set_state(Delivery.objects.filter(config_id=config.pk), DeliveryState.DROPPED, done_at=now)
-    nothing = {"token": "", "credentials": "", "secret": "", "due_at": None}
-    mine = PushConfig.objects.filter(pk=config.pk)
-    set_state(mine, WebhookState.REMOVED, reason="removed by its owner", updated_at=now, **nothing)
+    blank = {"token": "", "credentials": "", "secret": "", "due_at": None}
+    webhook = PushConfig.objects.filter(pk=config.pk)
+    set_state(webhook, WebhookState.REMOVED, reason="removed by its owner", updated_at=now, **blank)

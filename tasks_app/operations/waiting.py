@@ -34,7 +34,7 @@ async def wait_on(wait: Wait, context: Context) -> Result | Wait:
     async with readers.reader(wait.task_id, wait.context_id, wait.after) as reader:
         # It also knows what happened just before it came; what no hint told of, the poll finds.
         over = await _quiet(reader, context, min(limit, patience))
-    if reader.left:
+    if reader.is_over:
         raise Left
     if readers.draining and reader.state not in QUIET:
         raise Unavailable(retry_after=RETRY_SECONDS)

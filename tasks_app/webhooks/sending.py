@@ -24,7 +24,7 @@ from tasks_app.callers.buckets import Buckets
 from tasks_app.database.bridge import bridge
 from tasks_app.database.waits import UNLIMITED
 from tasks_app.database.work import Do, DoApart
-from tasks_app.event_log import SEALED_AT_ONCE, MakeBody, NoBody, seal_addresses
+from tasks_app.event_log import SEAL_BATCH, MakeBody, NoBody, seal_addresses
 from tasks_app.hints import hints
 from tasks_app.outbound import dialling as outbound
 from tasks_app.webhooks import leases
@@ -122,7 +122,7 @@ class Sender:
         self.tidied = monotonic()
         await bridge.ask(Do(end_webhooks_without_key), UNLIMITED)
         for _ in range(SEALINGS):
-            if await bridge.ask(Do(seal_addresses), UNLIMITED) < SEALED_AT_ONCE:
+            if await bridge.ask(Do(seal_addresses), UNLIMITED) < SEAL_BATCH:
                 break
 
     async def look(self) -> bool:

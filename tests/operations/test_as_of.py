@@ -125,7 +125,7 @@ def test_what_is_long_is_left_to_be_folded_alone(owner: Person, monkeypatch: pyt
 
 
 def test_what_is_kept_is_bounded(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(as_of, "KEPT_SIZE", 10_000)
+    monkeypatch.setattr(as_of, "CACHE_SIZE", 10_000)
     ids = [talked(owner, f"k{number}") for number in range(12)]
     for task_id in ids:
         read_as_of(wanted(task_id, 9))

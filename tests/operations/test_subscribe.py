@@ -195,7 +195,7 @@ def test_a_hint_of_what_is_not_in_the_log_is_dropped(owner: Person) -> None:
         assert await reader.news(0.1)
         assert await reader.page() == []
         assert not await reader.news(0.01)
-        return reader.known
+        return reader.newest
 
     assert async_to_sync(look)() == 1
 
@@ -205,6 +205,6 @@ async def test_older_news_that_come_later_do_not_hide_newer_ones() -> None:
     reader = Reader("t", "c", 1)
     reader.wake(Reached("t", 4, "completed"))
     reader.wake(Reached("t", 2, "working"))
-    assert (reader.known, reader.state) == (4, "completed")
+    assert (reader.newest, reader.state) == (4, "completed")
     async with asyncio.timeout(1):
         await reader.quiet(60)
