@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tasks_app.database.rows import RunRow
-from tasks_app.exchanges.redaction import redacted
+from tasks_app.exchanges.redaction import redact
 from tasks_app.masking import MASK, TRACE_CHARACTERS, WINDOW, Line, is_secret_name, mask_id, mask_text, mask_trace, site
 from tasks_app.masking import mask_values as masked
 
@@ -69,13 +69,13 @@ PLAIN = [
 def test_a_name_that_ends_like_a_secret_is_one_in_any_case_style(name: str) -> None:
     assert is_secret_name(name)
     body = json.dumps({"a": [{name: "hunter2"}]}).encode()
-    assert "hunter2" not in redacted(body)
+    assert "hunter2" not in redact(body)
 
 
 @pytest.mark.parametrize("name", ORDINARY)
 def test_a_name_that_only_holds_such_a_word_is_none(name: str) -> None:
     assert not is_secret_name(name)
-    assert json.loads(redacted(json.dumps({"password": 1, name: "shown"}).encode()))[name] == "shown"
+    assert json.loads(redact(json.dumps({"password": 1, name: "shown"}).encode()))[name] == "shown"
 
 
 @pytest.mark.parametrize("value", VALUES)
@@ -84,7 +84,7 @@ def test_a_value_that_begins_like_a_secret_is_masked_wherever_it_stands(value: s
         assert ROOM not in masked(text)
         assert MASK in masked(text)
     body = json.dumps({"note": f"use {value}."}).encode()
-    kept = json.loads(redacted(body))["note"]
+    kept = json.loads(redact(body))["note"]
     assert (kept[:4], MASK in kept, ROOM in kept) == ("use ", True, False)
 
 
@@ -95,7 +95,7 @@ def test_a_text_that_only_looks_alike_stays(value: str) -> None:
 
 def test_numbers_and_objects_are_masked_only_where_a_secret_may_be_one() -> None:
     shown = json.loads(
-        redacted(
+        redact(
             b'{"token":1,"otp":123456,"tokens":512,"sortingKey":3,"password":true,"secret":null,'
             b'"authentication":{"scheme":"Bearer","credentials":"hunter2"},"credentials":{"user":"hunter2"}}'
         )
@@ -186,11 +186,11 @@ def test_the_addresses_of_webhooks_are_recorded_as_their_sites() -> None:
     inline = {"params": {"message": {"parts": [{"url": "https://files.example/a.pdf"}]}, "configuration": {}}}
     for name in ("taskPushNotificationConfig", "pushNotificationConfig"):
         inline["params"]["configuration"] = {name: {"url": url}}  # type: ignore[dict-item]
-        kept = redacted(json.dumps(inline).encode())
+        kept = redact(json.dumps(inline).encode())
         assert ("hunter2" in kept, "https://hooks.example/" in kept, "a.pdf" in kept) == (False, True, True)
     for method in ("CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"):
-        assert "hunter2" not in redacted(json.dumps({"method": method, "params": {"url": url}}).encode())
-    assert "hunter2" not in redacted(json.dumps({"result": {"configs": [{"url": url}]}}).encode(), webhooks=True)
+        assert "hunter2" not in redact(json.dumps({"method": method, "params": {"url": url}}).encode())
+    assert "hunter2" not in redact(json.dumps({"result": {"configs": [{"url": url}]}}).encode(), webhooks=True)
 
 
 @pytest.mark.parametrize("value", [*VALUES, "https://me:hunter2@example.org/?token=hunter2&a=1"])
@@ -236,8 +236,8 @@ def test_the_time_grows_with_the_length_and_not_with_its_square(motif: str) -> N
         for _ in range(times):
             began = time.process_time()
             mask_text(text)
-            redacted(body)
-            redacted(text.encode())
+            redact(body)
+            redact(text.encode())
             seconds.append(time.process_time() - began)
         return min(seconds)
 

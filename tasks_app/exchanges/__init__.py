@@ -1,1 +1,1 @@
-"""Calls next to their answers: kept open, recorded, derived again, and freed of secrets."""
+"""Calls next to their answers: open, recorded, derived from the log again, and without secrets."""

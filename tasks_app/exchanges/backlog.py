@@ -1,4 +1,4 @@
-"""Exchanges that the database did not take: kept while it is away, in a bounded space, and offered to it again."""
+"""Exchanges that the database refused: kept in a bounded queue while it is away, and offered to it again."""
 
 import threading
 from collections import deque
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from tasks_app.database.rows import BodyRow, ExchangeRow
 
 MOST = 10_000
-"""Exchanges kept at most."""
+"""The limit of exchanges."""
 MOST_BYTES = 16_000_000
-"""Characters of their bodies kept at most."""
+"""The limit of characters in their bodies."""
 OVERHEAD = 500
 """Bytes that count for an exchange besides its bodies."""
 AT_ONCE = 512
-"""Exchanges offered together, after those before were taken."""
+"""Exchanges in one offer, after offers that the database accepted."""
 
 Pair = tuple[ExchangeRow, BodyRow]
 
@@ -23,47 +23,48 @@ def _size(pair: Pair) -> int:
 
 
 class Backlog:
-    """A queue with a bound. The oldest exchanges go first when it is full: the newest tell what is wrong now."""
+    """A bounded queue. When it is full the oldest exchanges are dropped, because the newest show what is wrong now."""
 
     def __init__(self) -> None:
         self.pairs: deque[Pair] = deque()
         self.bytes = 0
         self.offer = AT_ONCE
-        """Exchanges to offer next. Fewer after each refusal, so that one that is always refused is alone in the end."""
-        self.lost = 0
-        """Exchanges that were never written, since the start."""
+        """Exchanges in the next offer. Each refusal halves it, so that in the end an exchange that is always refused is
+        alone in its offer."""
+        self.losses = 0
+        """Exchanges since the start that were dropped or can never be written."""
         self.lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self.pairs)
 
     def keep(self, pairs: Sequence[Pair]) -> None:
-        """Add exchanges; count those that have to go for them."""
+        """Add exchanges, and drop and count the oldest ones beyond the limits."""
         with self.lock:
             for pair in pairs:
                 self.pairs.append(pair)
                 self.bytes += _size(pair)
             while len(self.pairs) > MOST or self.bytes > MOST_BYTES:
                 self.bytes -= _size(self.pairs.popleft())
-                self.lost += 1
+                self.losses += 1
 
     def take(self) -> list[Pair]:
-        """Remove and return the oldest exchanges, to be offered."""
+        """Remove and return the oldest exchanges for an offer."""
         with self.lock:
             pairs = [self.pairs.popleft() for _ in range(min(self.offer, len(self.pairs)))]
             self.bytes -= sum(map(_size, pairs))
         return pairs
 
-    def taken(self) -> None:
-        """Offer more the next time: the database took what was offered."""
+    def enlarge_offer(self) -> None:
+        """Double the next offer, because the database accepted the last one."""
         self.offer = min(self.offer * 2, AT_ONCE)
 
-    def refused(self, pairs: Sequence[Pair]) -> None:
-        """Keep what was offered for another time, behind the rest."""
+    def put_back(self, pairs: Sequence[Pair]) -> None:
+        """Add the exchanges of a refused offer behind the others, and halve the next offer."""
         self.offer = max(self.offer // 2, 1)
         self.keep(pairs)
 
     def lose(self) -> None:
-        """Count an exchange that the database will never take."""
+        """Count an exchange that the database will never accept."""
         with self.lock:
-            self.lost += 1
+            self.losses += 1

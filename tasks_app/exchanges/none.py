@@ -19,10 +19,10 @@ class NoExchange:
     def halves(self, result: Result | None) -> tuple[ExchangeRow | None, BodyRow | None]:
         return None, None
 
-    def stored(self, row: ExchangeRow | None) -> None:
+    def confirm(self, row: ExchangeRow | None) -> None:
         pass
 
-    def unwritten(self) -> None:
+    def undo(self) -> None:
         pass
 
     def keep(self, answer: bytes) -> None:

@@ -1,6 +1,6 @@
-"""Exchanges: every call next to its answer. Written with the change where there is one, else behind the answer.
+"""The recorder writes exchanges: with the change where there is one, else behind the answer.
 
-A failure to record never changes an answer: it is counted and logged.
+A failure to record never changes an answer. It is counted and logged.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ log = logging.getLogger(__name__)
 BEHIND = 0.05
 """Seconds by which recording may lag behind an answer."""
 MOST_BEHIND = 16_000_000
-"""Characters of exchanges that may wait for the database."""
+"""Characters of exchanges that may wait for the write lane."""
 ROW_SIZE = 2_000
-"""About what the row of an exchange takes in memory."""
+"""Bytes that the row of an exchange takes in memory, roughly."""
 
 
 class Record(Work[None], Struct, frozen=True):
-    """Exchanges to write: new ones whole, the endings of those whose request half is there, and both of those of which
-    nobody knows."""
+    """Exchanges to write: whole new ones, endings of exchanges whose request half is stored, and doubtful ones, whose
+    request half may be stored."""
 
     lane = "write"
 
@@ -40,7 +40,7 @@ class Record(Work[None], Struct, frozen=True):
     endings: list[Pair]
     doubtful: list[Pair] = []
     again: bool = False
-    """They are from the backlog."""
+    """Whether the exchanges come from the backlog."""
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[None]:
@@ -52,126 +52,136 @@ class Record(Work[None], Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """About what it takes in memory."""
+        """The bytes that it takes in memory, roughly."""
         return sum(ROW_SIZE + len(body.request) + len(body.response) for _, body in self.pairs)
 
 
 AWAY = (OperationalError, InterfaceError, InternalError)
-"""Errors of a database that may take the same rows later."""
+"""Errors of a database that may accept the same rows later."""
 
 
 class Recorder:
     """Collects closed exchanges and writes them in groups, behind the answers."""
 
     def __init__(self) -> None:
-        self.waiting: list[OpenExchange] = []
+        self.queue: list[OpenExchange] = []
+        """Closed exchanges that flush() will hand over."""
         self.loop: asyncio.AbstractEventLoop | None = None
-        """The loop that will call flush; None if none will. A loop that has ended never does."""
+        """The loop that will call flush(), or None. A loop that has ended never calls it."""
         self.behind = 0
-        """Characters that were handed over and are not written yet."""
-        self.counting = threading.Lock()
+        """Characters at the write lane."""
         self.backlog = Backlog()
-        self.offering = threading.Lock()
-        """Locked while exchanges of the backlog are at the lane."""
-        self._collecting = threading.Lock()
-        """Without it, an exchange closed on one loop could be added to a list that another thread has handed over."""
-        self._unwritten: set[Future[None]] = set()
+        self.offer_lock = threading.Lock()
+        """Locked while an offer of the backlog is at the write lane."""
+        self._count_lock = threading.Lock()
+        self._queue_lock = threading.Lock()
+        """Without it, one loop could add an exchange to a list that another thread has handed over."""
+        self._futures: set[Future[None]] = set()
+        """The futures of records at the write lane."""
 
     @property
-    def lost(self) -> int:
-        """Exchanges that could not be written, since the start."""
-        return self.backlog.lost
+    def losses(self) -> int:
+        """Exchanges since the start that could not be written."""
+        return self.backlog.losses
 
     def close(self, exchange: OpenExchange) -> None:
-        """Record an exchange whose answer has been given; on the loop of the door."""
-        if exchange.written and exchange.answer is not None:
+        """Record an exchange that has its answer. Call it on the loop of the door."""
+        if exchange.is_written and exchange.answer is not None:
             return
         loop = asyncio.get_running_loop()
-        with self._collecting:
-            self.waiting.append(exchange)
+        with self._queue_lock:
+            self.queue.append(exchange)
             if self.loop is not loop:
                 self.loop = loop
                 loop.call_later(BEHIND, self.flush)
 
     def open(self, exchange: OpenExchange) -> None:
-        """A stream begins that changed nothing: its request half is written now, to be seen while it is open."""
+        """Record the request half now. Operators see a stream or a call that waits while it is open."""
         self._hand_over(Record([(exchange.row, exchange.body)], []))
-        exchange.written = True
+        exchange.is_written = True
 
     def flush(self) -> None:
-        """Hands everything collected to the write lane."""
-        with self._collecting:
-            waiting, self.waiting = self.waiting, []
+        """Hand all closed exchanges to the write lane."""
+        with self._queue_lock:
+            queue, self.queue = self.queue, []
             self.loop = None
-        if waiting:
+        if queue:
             record = Record([], [], [])
-            for item in waiting:
-                group = record.doubtful if item.doubtful else record.endings if item.written else record.new
-                group.append((item.row, item.body))
+            for exchange in queue:
+                if exchange.is_doubtful:
+                    group = record.doubtful
+                else:
+                    group = record.endings if exchange.is_written else record.new
+                group.append((exchange.row, exchange.body))
             self._hand_over(record)
 
     def drain(self, seconds: float) -> bool:
-        """Hand everything over and wait until it is written; False if the seconds pass before that, or the database is
-        away.
+        """Hand everything over and wait until it is written. Return false if the seconds pass before that, or the
+        database is away.
 
-        Work put into the lane behind it is no sign: a lane takes the kinds of work in turn, so another item of a kind
-        that waits already is done earlier.
+        A further work item would be no sign of the end: a lane takes the kinds of work in turn, so the item might be
+        done before the records.
         """
         ends = time.monotonic() + seconds
         self.flush()
-        while under_way := list(self._unwritten):  # The next part of the backlog is offered when one was taken.
-            if wait(under_way, max(0.0, ends - time.monotonic())).not_done:
+        while futures := list(self._futures):  # The backlog makes its next offer when the last one was accepted.
+            if wait(futures, max(0.0, ends - time.monotonic())).not_done:
                 return False
         return not len(self.backlog)
 
     def _hand_over(self, record: Record) -> None:
-        """A database that is away for long must not fill the memory with what was refused meanwhile."""
+        """Hand a record to the write lane, or to the backlog if too much waits at the lane.
+
+        The lane's queue has no bound for work that no call waits for. While a database is away for long, it would fill
+        the memory. The backlog has a bound.
+        """
         if self.behind > MOST_BEHIND:
-            # The lane's queue has no bound for what nobody waits for. The backlog has.
             self.backlog.keep(record.pairs)
             return
         self._put(record)
 
     def _put(self, record: Record) -> None:
         size = record.size
-        self.counts(size)
+        self._count(size)
         future: Future[None] = Future()
-        self._unwritten.add(future)
-        future.add_done_callback(partial(self._settled, record, size))
+        self._futures.add(future)
+        future.add_done_callback(partial(self._settle, record, size))
         bridge.put(record, future)
 
-    def _settled(self, record: Record, size: int, future: Future[None]) -> None:
-        """Keep exchanges that no lane took up; record_many sees to those that it could not write."""
-        self._unwritten.discard(future)
-        self.counts(-size)
+    def _settle(self, record: Record, size: int, future: Future[None]) -> None:
+        """Keep the exchanges of a record that never came to record_many(), which keeps those it could not write."""
+        self._futures.discard(future)
+        self._count(-size)
         if error := future.exception():
             self.backlog.keep(record.pairs)
-            log.warning("%d exchanges wait, for no lane took them up", len(record.pairs), exc_info=error)
+            log.warning(
+                "%d exchanges wait, because the write lane did not take them", len(record.pairs), exc_info=error
+            )
             if record.again:
-                self.offering.release()
+                self.offer_lock.release()
 
-    def counts(self, size: int) -> None:
-        """Note that so much more, or less, waits; on any thread."""
-        with self.counting:
+    def _count(self, size: int) -> None:
+        """Add a size, which may be negative, to what is at the write lane. Any thread may call it."""
+        with self._count_lock:
             self.behind += size
 
     def offer(self) -> None:
-        """Hand exchanges of the backlog to the write lane again. One offer is under way at a time."""
-        if len(self.backlog) and self.offering.acquire(blocking=False):
+        """Offer exchanges of the backlog to the database again, unless an offer is at the write lane."""
+        if len(self.backlog) and self.offer_lock.acquire(blocking=False):
             self._put(Record([], [], self.backlog.take(), again=True))
 
-    def refused(self, pairs: Sequence[Pair], error: Exception, *, again: bool) -> None:
-        """Keep exchanges that the database did not take because it is away, full or read-only."""
+    def keep(self, pairs: Sequence[Pair], error: Exception, *, again: bool) -> None:
+        """Keep exchanges that the database refused because it is away, full or read-only."""
         if again:
-            self.backlog.refused(pairs)
+            self.backlog.put_back(pairs)
         else:
             self.backlog.keep(pairs)
             log.warning("%d exchanges wait for the database, which refused them: %s", len(self.backlog), error)
 
     def troubles(self) -> list[str]:
         """Return a sentence while exchanges wait for the database."""
-        waiting = len(self.backlog)
-        return [f"record: {waiting} calls wait to be recorded, see the log for why"] if waiting else []
+        number = len(self.backlog)
+        return [f"record: {number} calls wait to be recorded, see the log for why"] if number else []
 
 
 recorder = Recorder()
@@ -181,8 +191,8 @@ recorder = Recorder()
 def record_many(items: Sequence[Record]) -> list[None]:
     """Write the exchanges of all items.
 
-    What the database does not take because it is away is kept for later. What it refuses for another reason is tried
-    one by one, and what is refused then is lost, and counted.
+    If the database is away, they are kept for later. If it refuses them for another reason, each is tried alone, and an
+    exchange that is refused again is dropped and counted.
     """
     new = [pair for item in items for pair in item.new]
     endings = [pair for item in items for pair in item.endings]
@@ -193,7 +203,7 @@ def record_many(items: Sequence[Record]) -> list[None]:
     except AWAY as error:
         if not connection.in_atomic_block:
             connection.close()  # Its session may be read-only for ever.
-        recorder.refused([*new, *endings, *doubtful], error, again=again)
+        recorder.keep([*new, *endings, *doubtful], error, again=again)
         again = False
     except Exception:
         log.exception("%d exchanges could not be recorded together", len(new) + len(endings) + len(doubtful))
@@ -205,9 +215,9 @@ def record_many(items: Sequence[Record]) -> list[None]:
             _write_one([], [], [pair])
     finally:
         if any(item.again for item in items):
-            recorder.offering.release()
+            recorder.offer_lock.release()
     if again:
-        recorder.backlog.taken()
+        recorder.backlog.enlarge_offer()
         recorder.offer()
     return [None for _ in items]
 

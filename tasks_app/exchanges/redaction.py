@@ -1,4 +1,4 @@
-"""Secrets are taken out of bodies before they are stored. One scan for a few short words; no hit, no work."""
+"""Redaction of bodies before they are stored. One scan for a few short words spares most bodies the walk."""
 
 import hashlib
 import re
@@ -11,69 +11,72 @@ from a2a.dialects.params import read_base64
 from a2a.errors import InvalidParams
 from tasks_app.masking import MASK, is_secret, is_secret_name, mask_values, site
 
-# What is not JSON cannot be walked: everything after such a name goes, and no more than this is kept.
+# A text that is not JSON cannot be walked. It is cut after the first such name, and to TEXT_BYTES.
 _IN_TEXT = re.compile(r"([\w-]{1,96}+)[\"']?\s{0,9}[:=]")
 TEXT_BYTES = 4_096
-# Most bodies hold none of these. A backslash may hide a letter of a name.
+# Most bodies contain none of these. A backslash may hide a letter of a name.
 _HINTS = (
     *("auth", "pass", "secret", "key", "credential", "cookie", "pwd", "jwt", 'otp"', "\\u"),
     *("eyj", "tdk_", "whsec_", "k_live_", "glpat-", "github_pat_", "xox", "akia", "aiza", "bearer"),
 )
-_OF_GITHUB = ("ghp_", "gho_", "ghr_", "ghs_", "ghu_")
-_OF_QUERIES = ("sig=", "signature=")
+_GITHUB_PREFIXES = ("ghp_", "gho_", "ghr_", "ghs_", "ghu_")
+_QUERY_NAMES = ("sig=", "signature=")
 _SK = re.compile(r"(?<![\w-])sk-[\w-]{16}", re.ASCII)
-"""Not the end of `task-`, which stands in every second id."""
-# An @ alone is in every second mail: to walk for it costs all of them.
+"""A key that begins with sk-, but not the end of `task-`, which is in every second id."""
+# Every mail address has an @. To walk each body with one would cost too much.
 _USER = re.compile(r":(?:\\?/){2}[^\s/?#\"]+@", re.ASCII)
 _WEBHOOK = b"ushNotificationConfig"
 """A part of the names of webhook methods and members in every version."""
 _BIG = 4_096
-"""Bodies below this hold no file that is worth looking for."""
-# A piece is base64 or an escaped slash, as PHP writes it: nothing else may stand before the quote that ends it.
+"""Bodies below this size contain no file that is large enough to replace."""
+# A file is base64, with slashes that PHP escapes. No other character may stand before its closing quote.
 _FILE = re.compile(rb'"(raw|bytes|fileWithBytes)"\s{0,9}:\s{0,9}"((?:[A-Za-z0-9+/_=-]++|\\/)*+)"')
 
 
-_LINKED = {b"raw": b"url", b"bytes": b"uri", b"fileWithBytes": b"fileWithUri"}
+_LINK_NAMES = {b"raw": b"url", b"bytes": b"uri", b"fileWithBytes": b"fileWithUri"}
 
 
-def without_files(body: bytes) -> bytes:
-    """The body with the size and digest of large files in their place, as links: their bytes are kept elsewhere."""
-    return body if len(body) < _BIG else _FILE.sub(_marker, body)
+def unload_files(body: bytes) -> bytes:
+    """Replace large files by links with their size and digest. Their bytes are stored elsewhere."""
+    return body if len(body) < _BIG else _FILE.sub(_link, body)
 
 
-def _marker(found: re.Match[bytes]) -> bytes:
-    if len(found[2]) <= settings.A2A_INLINE_BYTES:
-        return found[0]
-    member = _LINKED[found[1]]
+def _link(match: re.Match[bytes]) -> bytes:
+    if len(match[2]) <= settings.A2A_INLINE_BYTES:
+        return match[0]
+    member = _LINK_NAMES[match[1]]
     try:
-        content = read_base64(found[2].replace(b"\\/", b"/").decode(), "")
+        content = read_base64(match[2].replace(b"\\/", b"/").decode(), "")
     except InvalidParams:
-        content = found[2]
+        content = match[2]
     digest = hashlib.sha256(content).hexdigest()
     return b'"%s":"digest:sha256=%s;bytes=%d"' % (member, digest.encode(), len(content))
 
 
-def redacted(body: bytes, *, webhooks: bool = False) -> str:
-    """The body as text that any database takes, without secrets. What is not UTF-8 is replaced. Of a body that is
-    about webhooks, or has one, the addresses are cut to their sites."""
+def redact(body: bytes, *, webhooks: bool = False) -> str:
+    """Return the body without secrets, as text that any database accepts.
+
+    Bytes that are not UTF-8 are replaced. In a body about webhooks, or with a webhook, addresses are cut to their
+    sites.
+    """
     if webhooks or _WEBHOOK in body:
-        return _clean(_masked(body, webhooks=webhooks or _names_webhook_method(body)))
+        return _clean(_mask(body, webhooks=webhooks or _names_webhook_method(body)))
     text = body.decode("utf-8", "replace")
-    return _clean(_masked(body) if _may_hold_secret(text) else text)
+    return _clean(_mask(body) if _may_hold_secret(text) else text)
 
 
 def _may_hold_secret(text: str) -> bool:
-    # Short words are found in text in a third of the time that it takes in bytes.
+    # A search for short words takes a third of the time in text that it takes in bytes.
     lower = text.lower()
     for hint in _HINTS:
         if hint in lower:
             return True
-    # Every list has a page token, and it is no secret.
+    # Every list has a page token, which is not a secret.
     if "token" in lower and lower.count("token") > lower.count("pagetoken"):
         return True
-    if "gh" in lower and any(hint in lower for hint in _OF_GITHUB):
+    if "gh" in lower and any(hint in lower for hint in _GITHUB_PREFIXES):
         return True
-    if "=" in lower and any(hint in lower for hint in _OF_QUERIES):
+    if "=" in lower and any(hint in lower for hint in _QUERY_NAMES):
         return True
     if "sk-" in lower and _SK.search(text):
         return True
@@ -81,30 +84,32 @@ def _may_hold_secret(text: str) -> bool:
 
 
 def _names_webhook_method(body: bytes) -> bool:
-    """Tell whether the body is a call of a method that is about webhooks alone."""
+    """Return whether the body is a call of a method for webhooks."""
     return re.search(rb'"method"\s{0,9}:\s{0,9}"[A-Za-z/]{0,64}ushNotificationConfig', body) is not None
 
 
-def _masked(body: bytes, *, webhooks: bool = False) -> str:
+def _mask(body: bytes, *, webhooks: bool = False) -> str:
     try:
-        # Of a member that is there twice the parser has seen the last only: what was walked is what is kept.
+        # The parser keeps only the last of several members with one name. The text is made of what was walked.
         return orjson.dumps(_walk(orjson.loads(body), webhooks)).decode()
     except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
-        # No JSON, or so deep that it is refused: orjson reads 1,024 levels, and writes 254.
+        # Not JSON, or nested too deeply: orjson reads 1,024 levels, and writes 254.
         return mask_values(_cut(body[:TEXT_BYTES].decode("utf-8", "replace")))
 
 
 def _cut(text: str) -> str:
-    """Return a text that is no JSON up to its first secret."""
-    for found in _IN_TEXT.finditer(text):
-        if is_secret_name(found[1]):
-            return f"{text[: found.end()]} {MASK}"
+    """Return the beginning of a text that is not JSON, up to its first secret."""
+    for match in _IN_TEXT.finditer(text):
+        if is_secret_name(match[1]):
+            return f"{text[: match.end()]} {MASK}"
     return text
 
 
 def _walk(value: Any, webhook: bool = False) -> Any:
-    """Return the value without secrets, and the addresses of webhooks as their sites. The parser has bounded its
-    depth."""
+    """Return the value without secrets, and with the sites of webhooks in place of their addresses.
+
+    The parser has limited the depth.
+    """
     if isinstance(value, dict):
         return {name: _member(name, child, webhook) for name, child in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The recorded answer of a call: the stored bytes, or derived again from the log."""
+"""The recorded answer of a call: stored bytes, or an answer that is derived from the log again."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,13 +14,13 @@ from a2a.errors import InvalidParams, InvalidRequest, ParseError
 from a2a.language import Language
 from tasks_app.event_log import ReadAsOf, read_as_of
 from tasks_app.exchanges.exchange import BARE
-from tasks_app.exchanges.redaction import redacted
+from tasks_app.exchanges.redaction import redact
 from tasks_app.models import Event, Exchange, ExchangeBody
 
 
 def response_text(exchange: Exchange) -> str:
-    """Return the answer: the stored bytes, or derived from the log (a task as of a sequence number, the frames of a
-    stream); empty if there is nothing."""
+    """Return the answer: the stored bytes, or a task as of a sequence number or the frames of a stream, which are
+    derived from the log. The text is empty if neither is there."""
     body = ExchangeBody.objects.filter(pk=exchange.pk).first()
     if body is None:
         return ""
@@ -31,14 +31,14 @@ def response_text(exchange: Exchange) -> str:
         return ""
     if exchange.task_id is None or exchange.last_seq is None or exchange.code is not None:
         return ""
-    wrapped, length = _asked(exchange, body.request, language, envelope)
+    wrap, length = _read_request(exchange, body.request, language, envelope)
     context_id = exchange.context_id or ""
     if exchange.outcome == "result":
-        found = read_as_of(ReadAsOf(task_id=exchange.task_id, context_id=context_id, seq=exchange.last_seq))
+        task = read_as_of(ReadAsOf(task_id=exchange.task_id, context_id=context_id, seq=exchange.last_seq))
         method = language.methods.get(exchange.method)
-        if found is None or method is None:
+        if task is None or method is None:
             return ""
-        return redacted(wrapped(method.encode(Answer(task=found, history_length=length))))
+        return redact(wrap(method.encode(Answer(task=task, history_length=length))))
     if exchange.outcome == "stream" and exchange.first_seq is not None:
         first = read_as_of(ReadAsOf(task_id=exchange.task_id, context_id=context_id, seq=exchange.first_seq))
         rows = Event.objects.filter(task_id=exchange.task_id, seq__gt=exchange.first_seq, seq__lte=exchange.last_seq)
@@ -47,36 +47,39 @@ def response_text(exchange: Exchange) -> str:
             for row in rows.order_by("seq")
         ]
         frames = [language.encode_frame(frame, length) for frame in ([first] if first else []) + later]
-        return "\n".join(redacted(wrapped(frame)) for frame in frames if frame)
+        return "\n".join(redact(wrap(frame)) for frame in frames if frame)
     return ""
 
 
-def _without_webhook(params: Any) -> Any:
-    """Drop the webhook from recorded params: redacted it would be refused, and it says nothing of the answer."""
+def _drop_webhook(params: Any) -> Any:
+    """Drop the webhook from recorded params. Its redacted fields would be refused, and the answer does not depend on
+    it."""
     if not isinstance(params, dict) or not isinstance(configuration := params.get("configuration"), dict):
         return params
-    kept = {name: value for name, value in configuration.items() if "push" not in name.lower()}
-    return params | {"configuration": kept}
+    others = {name: value for name, value in configuration.items() if "push" not in name.lower()}
+    return params | {"configuration": others}
 
 
 def envelope_of(exchange: Exchange) -> Envelope | None:
-    """Return the envelope of a call. Rows of the version before have none: it follows from their door."""
+    """Return the envelope of a call. Rows of the version before have no name of one, and it follows from their door."""
     name = exchange.envelope or ("bare" if exchange.door == BARE else "jsonrpc")
     return languages.ALL.envelopes.get(name)
 
 
-def _asked(
+def _read_request(
     exchange: Exchange, request: str, language: Language, envelope: Envelope
 ) -> tuple[Callable[[bytes], bytes], int | None]:
-    """Return the function that wraps an answer as the door did, and the history length that the recorded request asked
-    for. A request that cannot be read has the id null and no such length."""
+    """Return the function that wraps an answer as the door did, and the history length of the recorded request.
+
+    For a request that cannot be read the id is null and there is no length.
+    """
     rpc_id: Id = None
     length = None
     try:
         if isinstance(member := envelope.parse(request.encode()), Member):
             rpc_id = None if member.id is UNSET else member.id
             method = language.methods[member.method or exchange.method]
-            length = getattr(method.decode(_without_webhook(member.params)), "history_length", None)
+            length = getattr(method.decode(_drop_webhook(member.params)), "history_length", None)
     except (InvalidRequest, ParseError, InvalidParams, KeyError):
         pass
     return partial(envelope.reply, rpc_id), length

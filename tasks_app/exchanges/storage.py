@@ -1,4 +1,4 @@
-"""Exchanges as rows: the statements that write them."""
+"""The statements that write exchanges."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -19,15 +19,17 @@ from tasks_app.database.rows import (
 from tasks_app.exchanges.backlog import Pair
 
 _ENDINGS = (
-    "outcome", "code", "http_status", "duration_us", "response_bytes", "frames", "first_seq", "last_seq", "task_id",
-    "context_id",
-)  # fmt: skip
+    *("outcome", "code", "http_status", "duration_us", "response_bytes", "frames"),
+    *("first_seq", "last_seq", "task_id", "context_id"),
+)
+"""The columns of the answer half."""
 
 
 def write(new: Sequence[Pair], endings: Sequence[Pair], doubtful: Sequence[Pair]) -> None:
+    """Insert new exchanges, insert doubtful ones unless they are there, and write the answer halves of the others."""
     endings = [*endings, *doubtful]
     answers = [(body.response, body.exchange_id) for _, body in endings if body.response]
-    # Most groups are endings alone: on PostgreSQL one statement, which needs no transaction around it.
+    # Most groups have endings only. On PostgreSQL these are one statement, which needs no transaction around it.
     alone = on_postgres() and not new and not doubtful and not answers
     with nullcontext() if alone else transaction.atomic(), prepared() as cursor:
         EXCHANGES.write(cursor, [row for row, _ in new])
@@ -43,7 +45,8 @@ def write(new: Sequence[Pair], endings: Sequence[Pair], doubtful: Sequence[Pair]
             cursor.executemany(f"update {BODIES.name} set response = %s where exchange_id = %s", answers)
 
 
-# The ids are given apart as well: of a recordset PostgreSQL expects a hundred rows, and reads the whole table for them.
+# The ids are passed a second time, as an array. PostgreSQL expects a hundred rows of a recordset, and would read the
+# whole table to join them.
 _END_POSTGRES = (
     f"update {EXCHANGES.name} e set {', '.join(f'{name} = x.{name}' for name in _ENDINGS)} "
     f"from jsonb_to_recordset(%s::jsonb) as x({EXCHANGES.record}) where e.id = x.id and e.id = any(%s)"

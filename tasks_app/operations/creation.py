@@ -124,7 +124,7 @@ def _held(plan: Plan, holder: str) -> list[FileRow]:
 
 def _stored(context: Context, item: Create, known: KeyTarget | None, answer: Answer) -> Answer | KeyTarget:
     # The rows of a message that is not new were left out, the exchange with them.
-    context.exchange.stored(item.exchange if known is None else None)
+    context.exchange.confirm(item.exchange if known is None else None)
     return answer if known is None else known
 
 

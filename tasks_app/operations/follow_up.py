@@ -59,7 +59,7 @@ async def follow_up(request: SendMessage, context: Context, task_id: str) -> Gra
                 appended = await append_recorded(context, item)
         except (IntegrityError, Full):
             # The same message in another call, or the last webhook that there was room for: found next time round.
-            context.exchange.unwritten()
+            context.exchange.undo()
             continue
         if appended:
             return await _answer(request, context, task_id, appended.seq)

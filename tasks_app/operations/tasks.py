@@ -54,10 +54,10 @@ async def append_recorded(context: Context, item: Append) -> Appended | None:
     look at it, which is then to be repeated."""
     record(item, *context.exchange.halves(None))
     appended = await item
-    context.exchange.stored(item.exchange)
+    context.exchange.confirm(item.exchange)
     if isinstance(appended, Appended):
         return appended
-    context.exchange.unwritten()
+    context.exchange.undo()
     return None
 
 

@@ -107,7 +107,7 @@ trouble_sources.extend((troubles, recorder.troubles))
 def _announce(*, ended: bool = False) -> None:
     """Write the row of this process. At the start this also sets its clock by the database's, before its first use."""
     try:
-        process_row.write(recorder.lost, ended=ended)
+        process_row.write(recorder.losses, ended=ended)
     except Exception:
         log.exception("the row of this process could not be written; the sweeper tries again")
 

@@ -137,7 +137,7 @@ async def extended_card(request: HttpRequest, agent: str | None = None) -> HttpR
         if request.method not in {"GET", "HEAD"}:
             raise InvalidRequest(detail="use GET")
         await call.identify()
-        exchange.asked_by(call.caller)
+        exchange.set_caller(call.caller)
         authorize(GetExtendedCard, call.caller)
         wish = GetExtendedCard(address=call.address())
         answer = await perform(wish, Context(caller=call.caller, exchange=exchange, agent=agent))

@@ -60,7 +60,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, underst
         held = account.hold(call.caller.owner_id, "streams") if method.request.streaming else None
         # The member of a batch waits in the answer of all, and a notification has none.
         result, weighed = await _performed(
-            request, context, held, exchange.began, waits=not (call.batch or wrapping.silent)
+            request, context, held, exchange.start, waits=not (call.batch or wrapping.silent)
         )
         if isinstance(result, Follow):
             followed = _followed(call, exchange, wrapping, result, language, held, weighed)
@@ -89,7 +89,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, underst
 def _left(exchange: OpenExchange, wrapping: Wrapping) -> Reply:
     """Record a call whose caller has left."""
     # A change that it asked for may have been begun or not.
-    exchange.failed()
+    exchange.fail()
     exchange.end("left", status=None)
     recorder.close(exchange)
     return Reply(request_id=exchange.request_id, wrapping=wrapping)
@@ -153,7 +153,7 @@ def _read(
     call: Call, exchange: OpenExchange, understand: Callable[[], Understood], meaning: Meaning
 ) -> tuple[Language, Method, Any]:
     """Return the language, the method and the request. For a large call this runs off the loop."""
-    exchange.asked_by(call.caller)
+    exchange.set_caller(call.caller)
     language, method, params = understand()
     meaning.language, meaning.method = language, method
     exchange.row.dialect = language.name
@@ -211,7 +211,7 @@ def _followed(
         exchange.end("notified", status=204)
         recorder.close(exchange)
         return Reply(request_id=exchange.request_id, wrapping=wrapping)
-    if not exchange.written:
+    if not exchange.is_written:
         recorder.open(exchange)
     stream = Stream(follow, language, wrapping, exchange, digests(call.key), call.address(), held, weighed)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, stream=stream)
@@ -227,7 +227,7 @@ def _waiting(
         recorder.close(exchange)
         return Reply(request_id=exchange.request_id, wrapping=wrapping, headers=headers)
     held = account.hold(call.caller.owner_id, "waits")
-    if not exchange.written:
+    if not exchange.is_written:
         recorder.open(exchange)
     exchange.lighten()
     # From here on the door that sends the answer notices that the client has left, and cancels the wait.
@@ -243,7 +243,7 @@ def _failed(
     # What the error passed through may hold a large answer, and would live until garbage is collected.
     error.__traceback__ = None
     failure, silent = wrapping.failure(error, language), wrapping.silent
-    exchange.failed()
+    exchange.fail()
     outcome, status = ("notified", 204) if silent else ("error", failure.status)
     exchange.end(outcome, failure.payload, code=failure.code, status=status)
     exchange.keep(failure.payload)
@@ -268,9 +268,9 @@ async def unreadable(call: Call, exchange: OpenExchange, wrapping: Wrapping, err
         pass  # That the body is wrong can be told without the database.
     else:
         if exchange.row.request_bytes > LARGE:
-            await off_loop(exchange.asked_by, call.caller)
+            await off_loop(exchange.set_caller, call.caller)
         else:
-            exchange.asked_by(call.caller)
+            exchange.set_caller(call.caller)
     failure = wrapping.failure(error)
     exchange.keep(failure.payload)
     return _refused(exchange, wrapping, error, failure)

@@ -176,7 +176,7 @@ def refuse(request: HttpRequest, refusal: Refusal, endpoint: Endpoint) -> HttpRe
     call = call_of(request, endpoint)
     wrapping, exchange = call.wrap(None), call.open(None, b"")
     failure = wrapping.failure(refusal.error, None, refusal.status)
-    exchange.asks(f"{request.method} {request.path}"[:FIRST_LINE].encode("utf-8", "replace"))
+    exchange.set_request(f"{request.method} {request.path}"[:FIRST_LINE].encode("utf-8", "replace"))
     exchange.row.rpc_id_type = "absent"
     exchange.row.request_bytes = _declared(request)
     exchange.keep(failure.payload)

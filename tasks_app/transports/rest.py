@@ -110,7 +110,7 @@ def _understood(
     except CallError as refused:
         if refused.language:
             exchange.row.dialect = refused.language.name
-        _keep_asked(request, exchange, place, given, parsed)
+        _record_params(request, exchange, place, given, parsed)
         raise
     exchange.row.dialect = language.name
     try:
@@ -120,20 +120,22 @@ def _understood(
         params = params_of(place, given, _query_of(request), parsed)
         if params is not parsed:
             # An operator sees all that was asked, not only what stood in the body.
-            exchange.asks(orjson.dumps(params))
+            exchange.set_request(orjson.dumps(params))
     except Error as error:
-        _keep_asked(request, exchange, place, given, parsed)
+        _record_params(request, exchange, place, given, parsed)
         raise CallError(error, language) from None
     return language, method, params
 
 
-def _keep_asked(request: HttpRequest, exchange: OpenExchange, place: Place, given: dict[str, str], parsed: Any) -> None:
+def _record_params(
+    request: HttpRequest, exchange: OpenExchange, place: Place, given: dict[str, str], parsed: Any
+) -> None:
     """Record path and query with the body: they are all that a GET asks with, and tell an operator why it failed."""
     asked = parsed if isinstance(parsed, dict) else {"body": parsed}
     with contextlib.suppress(TooManyFieldsSent):
         # By name, so that what is secret is taken out.
         asked = asked | {"query": dict(request.GET.lists())}
-    exchange.asks(orjson.dumps(asked | given | place.variables))
+    exchange.set_request(orjson.dumps(asked | given | place.variables))
 
 
 def _query_of(request: HttpRequest) -> list[tuple[str, str]]:

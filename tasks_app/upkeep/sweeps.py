@@ -62,7 +62,7 @@ class Sweeper(Routine):
     def run_round(self) -> None:
         """Sweep once, now."""
         with suppress(LockRefused):  # The next sweep writes the row.
-            process_row.write(recorder.lost)
+            process_row.write(recorder.losses)
         recorder.offer()
         if self._is_calm():
             reclaim_tasks(self.renew)

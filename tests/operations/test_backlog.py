@@ -66,7 +66,7 @@ def test_what_comes_while_the_database_is_away_is_written_when_it_is_back(
     assert recorder.troubles() == []
     assert sorted(Exchange.objects.values_list("outcome", flat=True)) == ["error", "error", "result", "stream"]
     assert ExchangeBody.objects.count() == 4
-    assert recorder.lost == 0
+    assert recorder.losses == 0
 
 
 def test_what_was_stored_before_its_connection_broke_is_there_once(
@@ -86,7 +86,7 @@ def test_what_the_database_will_never_take_is_lost_and_counted(
 ) -> None:
     away(monkeypatch, DataError("too long"))
     record_many([Record([pair(), pair()], [])])
-    assert (recorder.lost, len(recorder.backlog)) == (2, 0)
+    assert (recorder.losses, len(recorder.backlog)) == (2, 0)
 
 
 def test_one_that_is_always_refused_holds_up_no_other(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,10 +110,10 @@ def test_the_backlog_is_bounded_in_number_and_in_bytes(monkeypatch: pytest.Monke
     monkeypatch.setattr(backlog, "MOST", 3)
     queue, pairs = Backlog(), [pair() for _ in range(5)]
     queue.keep(pairs)
-    assert (list(queue.pairs), queue.lost) == (pairs[2:], 2)
+    assert (list(queue.pairs), queue.losses) == (pairs[2:], 2)
     monkeypatch.setattr(backlog, "MOST_BYTES", 3000)
     queue.keep([pair(request="x" * 2000)])
-    assert (len(queue), queue.lost) == (1, 5)
+    assert (len(queue), queue.losses) == (1, 5)
     assert queue.bytes == 2000 + backlog.OVERHEAD
     queue.take()
     assert (len(queue), queue.bytes) == (0, 0)
@@ -150,13 +150,13 @@ def test_a_lane_that_hangs_collects_no_more_than_the_backlog_holds(
     class Waiting:
         """An exchange that is closed."""
 
-        doubtful = written = False
+        is_doubtful = is_written = False
 
         def __init__(self) -> None:
             self.row, self.body = pair()
 
     recorder.behind = recording.MOST_BEHIND + 1  # and the lane has not come to any of it
-    recorder.waiting = [Waiting()]  # type: ignore[list-item]
+    recorder.queue = [Waiting()]  # type: ignore[list-item]
     recorder.flush()
     assert len(recorder.backlog) == 1
     assert not Exchange.objects.exists()

@@ -63,11 +63,11 @@ def test_a_failure_to_record_is_counted_and_changes_no_answer(
     _, content = post(new())
     recorded(1)
     monkeypatch.setattr(recording, "write", fail)
-    before = recorder.lost
+    before = recorder.losses
     _, shown = post(call("GetTask", {"id": task_id(content)}))
     assert task_id(shown) == task_id(content)
     recorder.flush()
-    until(lambda: recorder.lost == before + 1, "the loss is counted")
+    until(lambda: recorder.losses == before + 1, "the loss is counted")
     assert "the disk is full" in caplog.text
     recorded(1)
 
@@ -87,11 +87,11 @@ def test_a_change_whose_exchange_cannot_be_stored_is_done_without_it(
         return row, body
 
     monkeypatch.setattr(OpenExchange, "halves", broken)
-    before = recorder.lost
+    before = recorder.losses
     _, content = post(wire)
     assert "result" in json.loads(content), content
     recorder.flush()
-    until(lambda: recorder.lost == before + 1, "the loss is counted")
+    until(lambda: recorder.losses == before + 1, "the loss is counted")
     assert not Exchange.objects.exists()
 
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tasks_app.exchanges.recording import recorder
-from tasks_app.exchanges.redaction import without_files
+from tasks_app.exchanges.redaction import unload_files
 from tasks_app.exchanges.responses import response_text
 from tasks_app.models import Exchange
 from tests.conftest import PATIENCE, Person, Server
@@ -60,13 +60,13 @@ def test_the_record_of_a_call_has_the_digest_of_a_file_instead_of_its_bytes(
     ],
 )
 def test_what_is_no_file_is_recorded_as_it_came(body: bytes) -> None:
-    assert without_files(body) == body
+    assert unload_files(body) == body
 
 
 @pytest.mark.parametrize("content", [b"A" * 30_001, b"A" * 30_000 + b"=", b"/\\/" * 10_000])
 def test_a_file_is_taken_out_and_the_rest_stays_json(content: bytes) -> None:
     body = b'{"a":{"bytes" : "' + content + b'"},"raw":"x","b":["' + b"y" * 5_000 + b'"]}'
-    found = json.loads(without_files(body))
+    found = json.loads(unload_files(body))
     assert found["a"]["uri"].startswith("digest:sha256=")
     assert (found["raw"], found["b"]) == ("x", ["y" * 5_000])
 
