@@ -5,7 +5,7 @@ So a page deep in a list costs what the first one does, and rows that come or go
 """
 
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.core import signing
 from django.db.models import Model, Q, QuerySet
@@ -15,6 +15,8 @@ from a2a.errors import InvalidParams
 from tasks_app.database.rows import sql_time
 
 M = TypeVar("M", bound=Model)
+Parameter = datetime | str | int | list[str]
+"""A parameter of a statement."""
 
 
 class Position(Struct, frozen=True):
@@ -38,7 +40,7 @@ class Keyset(Struct, frozen=True, kw_only=True):
     mismatch: str
     """The refusal of a token that was made for another list of this kind."""
 
-    def sql_after(self, position: Position, table: str) -> tuple[str, list[Any]]:
+    def sql_after(self, position: Position, table: str) -> tuple[str, list[Parameter]]:
         """Return the SQL condition of the rows behind a position, and its parameters.
 
         The first comparison alone bounds the range of an index; the second leaves out the rows up to the position.

@@ -1,7 +1,8 @@
-"""Everything that can be asked, once. A table from request to operation, and `perform` and `wait_on`, which alone wait.
+"""Everything that a caller can ask, once: a table from requests to operations, and the functions that perform them.
 
-An operation is an `async def` that awaits work items (and Await and RunQuick, nothing else), and returns Done, Wait or
-Follow. So it is written once, and driven from a loop (perform) or from a thread (perform_now).
+An operation is an `async def` that awaits work items, Await and RunQuick, and nothing else. It returns Done, Wait or
+Follow. So it is written once, and runs on a loop (`perform`) or on a thread (`perform_now`). Waits take place in
+`perform` and `wait_on` alone.
 """
 
 from tasks_app.operations.dispatcher import OPERATIONS, authorize, cancel_for_operator, perform, perform_now

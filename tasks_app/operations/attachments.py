@@ -1,4 +1,4 @@
-"""The files of a message on their way into the storage: what is large is kept there, and the message refers to it."""
+"""The files of a message: its large parts are stored apart, and the message refers to them."""
 
 import hashlib
 import logging
@@ -9,20 +9,23 @@ from a2a.errors import InvalidParams, Unavailable
 from a2a.files import SCHEME
 from a2a.types import Message, Part
 from tasks_app.files import StoredParts, TooLarge, deletion_of, has_large, storing_of
-from tasks_app.operations.creation import Plan
+from tasks_app.operations.plan import Plan
 
 log = logging.getLogger(__name__)
 
 
 def check_references(message: Message) -> None:
-    """Check that no part names a file of ours: only what we make refers to files. Raises InvalidParams."""
+    """Check that no part refers to a stored file, because only the server makes such references.
+
+    Raises InvalidParams.
+    """
     for place, part in enumerate(message.parts):
         if part.url is not None and part.url.startswith(SCHEME):
             raise InvalidParams((f"message.parts[{place}]", f"must not be a {SCHEME} URL: these are the server's own"))
 
 
 def with_digests(message: Message) -> Message:
-    """Return the message with the digests of its files in their place."""
+    """Return the message with digests in place of the bytes of its files."""
     return replace(message, parts=tuple(_with_digest(part) for part in message.parts))
 
 
@@ -33,29 +36,34 @@ def _with_digest(part: Part) -> Part:
 
 
 async def store_files(plan: Plan) -> None:
-    """Store the large parts of the message that begins a conversation; from here on it refers to them."""
-    kept = await store_parts(plan.request.message)
-    plan.files = list(kept.rows)
-    plan.request = replace(plan.request, message=replace(plan.request.message, parts=kept.parts))
-    plan.run.message = replace(plan.run.message, parts=kept.parts)
+    """Store the large parts of the message that begins a conversation, and put references to them into the plan.
+
+    Raises InvalidParams and Unavailable.
+    """
+    storage = await store_parts(plan.request.message)
+    plan.files = list(storage.rows)
+    plan.request = replace(plan.request, message=replace(plan.request.message, parts=storage.parts))
+    plan.run.message = replace(plan.run.message, parts=storage.parts)
     plan.run.history = (plan.run.message,)
 
 
 async def store_parts(message: Message, task_id: str = "") -> StoredParts:
-    """Store the large parts of a message; return its parts, and the rows of the files. Raises InvalidParams for more
-    than may be kept, Unavailable if the storage does not take it."""
+    """Store the large parts of a message; return its parts with references to them, and the rows of the files.
+
+    Raises InvalidParams for more than a task may store, and Unavailable if the storage fails.
+    """
     if not has_large(message.parts):
         return StoredParts(message.parts, [])
     try:
         return await storing_of(message.parts, task_id)
     except TooLarge as error:
         raise InvalidParams((f"message.parts[{error.place}]", error.sentence)) from None
-    except Exception as error:  # a storage of anybody's may raise anything
+    except Exception as error:  # an operator chooses the storage, and it may raise anything
         log.exception("a file could not be stored")
         raise Unavailable from error
 
 
-async def drop_files(kept: StoredParts | None) -> None:
-    """Delete the files of a message that turned out to be sent twice."""
-    if kept is not None and kept.rows:
-        await deletion_of(kept.rows)
+async def drop_files(storage: StoredParts | None) -> None:
+    """Delete the files of a message that was sent before."""
+    if storage is not None and storage.rows:
+        await deletion_of(storage.rows)

@@ -1,4 +1,4 @@
-"""Optional capabilities of A2A that an operator may switch off (A2A 1.0.1, 3.3.4). Cards say which are on."""
+"""Optional capabilities of A2A that an operator may switch off (A2A 1.0.1, 3.3.4). Cards list those that are on."""
 
 from django.conf import settings
 from msgspec import Struct
@@ -10,12 +10,12 @@ class Capability(Struct, frozen=True, kw_only=True):
     """A capability and the setting that switches it."""
 
     name: str
-    """Its member of `capabilities` on a card of 1.0."""
+    """The member of `capabilities` on a card of 1.0."""
     setting: str
     error: type[Error]
 
     def check(self) -> None:
-        """Raises the error of a capability that is switched off."""
+        """Check that the capability is on. Raises its error."""
         if not getattr(settings, self.setting):
             raise self.error(capability=self.name, detail=f"{self.name} is switched off here, as the card says")
 

@@ -1,4 +1,4 @@
-"""The card for callers who are known."""
+"""The operation on cards: the extended card, for authenticated callers."""
 
 from django.conf import settings
 
@@ -11,7 +11,10 @@ from tasks_app.operations.operation import Context, Done, Grant
 
 
 async def extended_card(request: GetExtendedCard, context: Context) -> Grant:
-    """A2A 1.0, 3.1.11. Without an address of the server there is no card to give."""
+    """Return the extended card of an agent or of the whole server (A2A 1.0, 3.1.11).
+
+    Raises ExtendedCardNotConfigured if the server has no address to put on a card.
+    """
     check_tenant(context.caller, request.tenant)
     name = context.agent or settings.A2A_DEFAULT_AGENT
     agent = registry.get(name)

@@ -1,4 +1,4 @@
-"""The agent that a message is for."""
+"""The choice of the agent that a message is for."""
 
 from django.conf import settings
 
@@ -9,23 +9,26 @@ from tasks_app.operations.operation import Context
 
 
 def choose_agent(request: SendMessage, context: Context) -> Agent:
-    """Return the agent of the address, else the one or the skill that the metadata names, else the default. Raises
-    UnknownAgent: an unknown name is never a silent default."""
+    """Return the agent of the address, else the one that the metadata names by agent or skill, else the default.
+
+    Raises UnknownAgent: no unknown name leads to the default agent.
+    """
     metadata = request.metadata or {}
     if context.agent is not None:
-        return _existing(registry.get(context.agent), agent=context.agent)
+        return _require(registry.get(context.agent), agent=context.agent)
     if "agent" in metadata:
         name = _text(metadata["agent"], "metadata.agent")
-        return _existing(registry.get(name), agent=name)
+        return _require(registry.get(name), agent=name)
     if "skill" in metadata:
         skill = _text(metadata["skill"], "metadata.skill")
-        return _existing(registry.with_skill(skill), skill=skill)
-    return _existing(registry.get(settings.A2A_DEFAULT_AGENT), agent=settings.A2A_DEFAULT_AGENT)
+        return _require(registry.with_skill(skill), skill=skill)
+    return _require(registry.get(settings.A2A_DEFAULT_AGENT), agent=settings.A2A_DEFAULT_AGENT)
 
 
-def _existing(candidate: Agent | None, **wish: str) -> Agent:
+def _require(candidate: Agent | None, **name: str) -> Agent:
+    """Return the agent. Raises UnknownAgent, with the name that the caller gave."""
     if candidate is None:
-        raise UnknownAgent(**{kind: name[:64] for kind, name in wish.items()})
+        raise UnknownAgent(**{kind: text[:64] for kind, text in name.items()})
     return candidate
 
 

@@ -1,8 +1,8 @@
-"""The table of operations and what drives them."""
+"""The table of operations, and the functions that perform a request: on a loop or on a thread."""
 
 from collections.abc import Awaitable, Coroutine
 from functools import partial
-from typing import Any, assert_never
+from typing import assert_never
 
 from a2a.answers import Result
 from a2a.errors import TaskNotFound, Unavailable
@@ -51,7 +51,7 @@ OPERATIONS: dict[type[Request], Operation] = {
 
 
 def authorize(kind: type[Request], caller: Caller) -> None:
-    """Check that the caller may ask this here. Raises MissingScope, and the error of a capability that is switched off.
+    """Check the caller's scope and the operation's capability. Raises MissingScope, and the error of the capability.
 
     Doors call it before they decode params, so that a caller without the scope learns nothing else.
     """
@@ -62,13 +62,15 @@ def authorize(kind: type[Request], caller: Caller) -> None:
 
 
 async def perform(request: Request, context: Context) -> Result | Follow | Wait:
-    """Grant a request; a wait that outlasts the context's patience is returned as it is. Raises the errors of
-    a2a/errors.py, and Left."""
+    """Perform a request. A wait that lasts longer than the context's patience is returned as a Wait.
+
+    Raises the errors of a2a/errors.py, and Left.
+    """
     kind = type(request)
     authorize(kind, context.caller)
     if kind.changes and readers.draining:
         raise Unavailable(retry_after=RETRY_SECONDS)
-    # Before the work: it may be done before anybody waits for it.
+    # Before the work, which may end before the wait for it begins.
     readers.bind()
     grant = await _drive(OPERATIONS[kind].function(request, context), context)
     match grant:
@@ -82,8 +84,8 @@ async def perform(request: Request, context: Context) -> Result | Follow | Wait:
             assert_never(grant)
 
 
-async def _drive(operation: Coroutine[Any, Any, Grant], context: Context) -> Grant:
-    """Run an operation on a loop. Exceptions are thrown into it where it waits, but for Left."""
+async def _drive(operation: Coroutine[object, object, Grant], context: Context) -> Grant:
+    """Run an operation on a loop. Exceptions of a step, apart from Left, are raised at its await."""
     try:
         step = operation.send(None)
         while True:
@@ -99,10 +101,12 @@ async def _drive(operation: Coroutine[Any, Any, Grant], context: Context) -> Gra
         grant: Grant = end.value
         return grant
     finally:
-        operation.close()  # Of a caller who left nothing is counted as in flight, however long the error is kept.
+        # When the caller has left, this ends the counts in flight at once, however long the exception lives.
+        operation.close()
 
 
-def _value_of(step: object, context: Context) -> Awaitable[Any]:
+def _value_of(step: object, context: Context) -> Awaitable[object]:
+    """Return an awaitable of the value that the operation waits for. Raises TypeError for any other await."""
     match step:
         case Work():
             return bridge.ask(step, left=context.left)
@@ -115,7 +119,7 @@ def _value_of(step: object, context: Context) -> Awaitable[Any]:
 
 
 def perform_now(request: Request, context: Context) -> Result:
-    """Grant a request on a thread, for the admin and commands. It neither waits nor follows."""
+    """Perform a request on a thread, for the admin and commands. It neither waits nor streams."""
     authorize(type(request), context.caller)
     grant = _drive_now(OPERATIONS[type(request)].function(request, context))
     if isinstance(grant, Done):
@@ -123,8 +127,8 @@ def perform_now(request: Request, context: Context) -> Result:
     raise TypeError(f"{type(request).__name__} waits or streams; use perform")
 
 
-def _drive_now(operation: Coroutine[Any, Any, Grant]) -> Grant:
-    """Run an operation on a thread without a loop: it may await work items only."""
+def _drive_now(operation: Coroutine[object, object, Grant]) -> Grant:
+    """Run an operation on a thread without a loop, where it may await work items only."""
     try:
         step = operation.send(None)
         while True:
@@ -144,15 +148,20 @@ def _drive_now(operation: Coroutine[Any, Any, Grant]) -> Grant:
 
 
 def cancel_for_operator(task_id: str, by: Operator) -> None:
-    """Cancel anybody's task, in its owner's name, and write it down as the operator's act. Raises TaskNotFound and
-    TaskNotCancelable."""
-    found = bridge.do(DoSlowly(lambda: Task.objects.select_related("owner", "tenant").filter(pk=task_id).first()))
-    if found is None:
+    """Cancel a task of any owner, with the owner as caller, and record it as the operator's act.
+
+    Raises TaskNotFound and TaskNotCancelable.
+    """
+    task = bridge.do(DoSlowly(lambda: Task.objects.select_related("owner", "tenant").filter(pk=task_id).first()))
+    if task is None:
         raise TaskNotFound(taskId=task_id)
     owner = Caller(
-        tenant_id=found.tenant_id, tenant=found.tenant.name, owner_id=found.owner_id, name=found.owner.name,
+        tenant_id=task.tenant_id,
+        tenant=task.tenant.name,
+        owner_id=task.owner_id,
+        name=task.owner.name,
         scopes=frozenset({"*"}),
-    )  # fmt: skip
+    )
     perform_now(CancelTask(id=task_id), Context(caller=owner, actor=f"operator:{by.name}"[:64]))
-    change = Change(found, {"state": found.state}, {"state": TaskState.CANCELED.value})
+    change = Change(task, {"state": task.state}, {"state": TaskState.CANCELED.value})
     bridge.do(Do(partial(record_acts, by, "cancel", change)))

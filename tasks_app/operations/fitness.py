@@ -1,4 +1,4 @@
-"""Whether a message and an agent fit: scopes, media types both ways, extensions. Nothing is looked up for it."""
+"""Whether a message and an agent fit: scopes, media types in both directions, extensions. Nothing is looked up."""
 
 from a2a.agents import Agent
 from a2a.errors import ContentTypeNotSupported
@@ -9,8 +9,8 @@ from a2a.run import Preferences
 from tasks_app.callers.access import check_scope, for_agents
 from tasks_app.operations.operation import Context
 
-SHOWN = 100
-"""Characters of what a caller sent that an error repeats."""
+QUOTE = 100
+"""Characters of a caller's text that an error repeats."""
 
 
 def fit(request: SendMessage, agent: Agent, context: Context) -> Preferences:
@@ -22,27 +22,31 @@ def fit(request: SendMessage, agent: Agent, context: Context) -> Preferences:
         check_scope(context.caller, scope)
     _check_media(request, agent)
     if agent.extensions:
-        context.activated = activate(agent.extensions, request.extensions)
+        context.extensions = activate(agent.extensions, request.extensions)
     return Preferences(
-        accepts=request.accepted_output_modes, extensions=context.activated, caller=for_agents(context.caller)
+        accepts=request.accepted_output_modes, extensions=context.extensions, caller=for_agents(context.caller)
     )
 
 
 def _check_media(request: SendMessage, agent: Agent) -> None:
-    """Every part must be of a type that the agent takes, and one type that the caller takes must be the agent's."""
+    """Check that the agent takes every part and gives a type that the caller accepts.
+
+    Raises ContentTypeNotSupported.
+    """
     for place, part in enumerate(request.message.parts):
         kind = media_type_of(part)
         if not agent.takes.has(kind):
             raise ContentTypeNotSupported(
                 part=f"message.parts[{place}]", mediaType=_clean(kind), supported=str(agent.takes)
             )
-    wanted = request.accepted_output_modes
-    if wanted and not agent.gives.meet(wanted):
+    modes = request.accepted_output_modes
+    if modes and not agent.gives.meet(modes):
         raise ContentTypeNotSupported(
-            field="configuration.acceptedOutputModes", mediaType=_clean(", ".join(wanted[:10])),
+            field="configuration.acceptedOutputModes",
+            mediaType=_clean(", ".join(modes[:10])),
             supported=str(agent.gives),
-        )  # fmt: skip
+        )
 
 
 def _clean(text: str) -> str:
-    return "".join(letter for letter in text[:SHOWN] if letter.isprintable())
+    return "".join(letter for letter in text[:QUOTE] if letter.isprintable())

@@ -1,7 +1,6 @@
-"""The next message of a task: an interrupted one becomes runnable again, a working one gets it into its inbox."""
+"""The next message of a task. An interrupted task becomes runnable again; a task at work gets it into its inbox."""
 
 from contextlib import nullcontext
-from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError
@@ -21,52 +20,54 @@ from tasks_app.database.rows import KeyRow, WebhookRow
 from tasks_app.event_log import Append, FindKey, Full, Head, ReadTask, change
 from tasks_app.files import StoredParts
 from tasks_app.operations.attachments import drop_files, store_parts
-from tasks_app.operations.creation import with_ids
 from tasks_app.operations.fitness import fit
 from tasks_app.operations.operation import Context, Follow, Grant
+from tasks_app.operations.plan import with_ids
 from tasks_app.operations.registration import check_address, check_room, webhook_row
-from tasks_app.operations.repeat import fingerprint, key_of, repeat, wait_or_done
-from tasks_app.operations.tasks import append_recorded, as_of, check_growth, ended, find
+from tasks_app.operations.repeat import answer_or_wait, fingerprint, key_of, repeat
+from tasks_app.operations.tasks import append_with_record, check_growth, document_as_of, end_error, find
 
 
 async def follow_up(request: SendMessage, context: Context, task_id: str) -> Grant:
-    """Add the message to its task, as often as another event comes between the look at the task and the write."""
-    caller, message = context.caller, request.message
-    key = key_of(message.message_id)
-    kept: StoredParts | None = None
+    """Add the message to its task, and try again whenever another event was written since the task was read."""
+    caller, key = context.caller, key_of(request.message.message_id)
+    storage: StoredParts | None = None
     while True:
         head = await find(context, task_id, request.tenant)
         preferences = _preferences(request, context, head)
-        placed = with_ids(message, task_id, head.context_id)
-        print_of = fingerprint(placed, None)
-        known = await FindKey(owner_id=caller.owner_id, key=key)
-        if known is not None:
-            await drop_files(kept)
-            return await repeat(request, context, known, print_of)
+        message = with_ids(request.message, task_id, head.context_id)
+        digest = fingerprint(message, None)
+        target = await FindKey(owner_id=caller.owner_id, key=key)
+        if target is not None:
+            await drop_files(storage)
+            return await repeat(request, context, target, digest)
         if TaskState(head.state) in TERMINAL:
-            raise ended(head)
+            raise end_error(head)
         check_growth(head)
         webhook = await _webhook(request, context, task_id)
-        kept = kept or await store_parts(message, task_id)
-        item = _addition(
-            context, head, replace(placed, parts=kept.parts), key, print_of,
-            wants=preferences.json(), files=kept.rows, webhook=webhook, with_deliveries=webhook is not None,
-        )  # fmt: skip
+        storage = storage or await store_parts(message, task_id)
+        item = _addition(context, head, replace(message, parts=storage.parts), key, digest)
+        item.wants, item.files = preferences.json(), storage.rows
+        item.webhook, item.with_deliveries = webhook, webhook is not None
         check_growth(head, item.size)
         try:
-            # An answer to a question is work again.
+            # The answer to a question makes the task runnable, so it counts as new work.
             with account.new_work(caller.owner_id, head.agent) if item.state else nullcontext():
-                appended = await append_recorded(context, item)
+                outcome = await append_with_record(context, item)
         except (IntegrityError, Full):
-            # The same message in another call, or the last webhook that there was room for: found next time round.
+            # Another call has stored this very message, or the last webhook that the task has room for. The next round
+            # finds it.
             context.exchange.undo()
             continue
-        if appended:
-            return await _answer(request, context, task_id, appended.seq)
+        if outcome:
+            return await _answer(request, context, task_id, outcome.seq)
 
 
 def _preferences(request: SendMessage, context: Context, head: Head) -> Preferences:
-    """Return what the caller prefers of the task's agent. Raises InvalidParams for a context that is not the task's."""
+    """Return the caller's preferences, checked against the task's agent.
+
+    Raises InvalidParams for a context that is not the task's, and the errors of `fit`.
+    """
     agent = registry.get(head.agent)
     preferences = fit(request, agent, context) if agent else Preferences(caller=for_agents(context.caller))
     if request.message.context_id is not None and request.message.context_id != head.context_id:
@@ -74,27 +75,35 @@ def _preferences(request: SendMessage, context: Context, head: Head) -> Preferen
     return preferences
 
 
-def _addition(context: Context, head: Head, message: Message, key: str, print_of: str, **more: Any) -> Append:
-    """Return the message as an event of the task, which becomes runnable by it if it waited; further arguments are
-    those of Append."""
+def _addition(context: Context, head: Head, message: Message, key: str, digest: str) -> Append:
+    """Return the message as an event of the task. If the task is interrupted, the event makes it runnable."""
     caller, state, now = context.caller, TaskState(head.state), clock.now()
     status = Status(state=TaskState.SUBMITTED, timestamp=now) if state in INTERRUPTED else None
     item = change(
-        head.task_id, head.context_id, [MessageAdded(message=message, status=status)], now=now, actor=context.actor,
-        sight=sight(caller, head.task_id), attempts=-head.attempt if status else 0,
+        head.task_id,
+        head.context_id,
+        [MessageAdded(message=message, status=status)],
+        now=now,
+        actor=context.actor,
+        sight=sight(caller, head.task_id),
+        attempts=-head.attempt if status else 0,
         key=KeyRow(
-            owner_id=caller.owner_id, key=key, fingerprint=print_of, task_id=head.task_id, turn_id=None, created_at=now
+            owner_id=caller.owner_id,
+            key=key,
+            fingerprint=digest,
+            task_id=head.task_id,
+            turn_id=None,
+            created_at=now,
         ),
-        **more,
-    )  # fmt: skip
+    )
     item.sources = [state.value]
-    # Looked at again where it is stored: many messages may come at once.
+    # The write checks the limits again, because many messages may come at once.
     item.most_size, item.most_messages = settings.A2A_TASK_CHARACTERS, settings.A2A_TASK_MESSAGES
     return item
 
 
 async def _webhook(request: SendMessage, context: Context, task_id: str) -> WebhookRow | None:
-    """Return the row of the webhook that comes with a message to a task that exists, if one does."""
+    """Return the row of the webhook that came with the message, if any. Raises InvalidParams."""
     if request.push_config is None:
         return None
     await check_address(request.push_config)
@@ -104,12 +113,12 @@ async def _webhook(request: SendMessage, context: Context, task_id: str) -> Webh
 
 
 async def _answer(request: SendMessage, context: Context, task_id: str, seq: int) -> Grant:
-    """Answer a message that was appended as that event. Raises TaskNotFound for a task that was forgotten since."""
+    """Answer a message that was appended as that event. Raises TaskNotFound if the task was deleted since."""
     read = await ReadTask(task_id=task_id, sight=None, history=request.history_length != 0, is_owed=True)
     if read is None:
         raise TaskNotFound(taskId=task_id)
     context.exchange.about(task_id, read.document.context_id, read.document.seq)
     if not isinstance(request, StreamMessage):
-        return wait_or_done(request, read)
-    first = await as_of(task_id, read.document.context_id, seq)
+        return answer_or_wait(request, read)
+    first = await document_as_of(task_id, read.document.context_id, seq)
     return Follow(first=first or read.document, history_length=request.history_length)

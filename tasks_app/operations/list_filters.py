@@ -2,12 +2,13 @@
 
 import hashlib
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 import orjson
 from msgspec import Struct
 
 from a2a.states import TaskState
+from tasks_app.database.keyset import Parameter
 from tasks_app.database.rows import sql_time
 
 STATES = [state.value for state in TaskState]
@@ -28,7 +29,7 @@ class Filters(Struct, frozen=True, kw_only=True):
     leader: Literal["", "agent", "context"] = ""
     """The filter whose index range is read where both agent and context are set: no index has both."""
 
-    def conditions(self) -> tuple[str, list[Any]]:
+    def conditions(self) -> tuple[str, list[Parameter]]:
         """Return the SQL of all filters but the state, and its parameters."""
         agent = "t.agent" if self.leader != "context" else _UNINDEXED % "t.agent"
         context = "t.context_id" if self.leader != "agent" else _UNINDEXED % "t.context_id"

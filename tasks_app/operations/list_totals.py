@@ -5,11 +5,11 @@ An exact count on each call would grow with the table.
 
 import re
 import time
-from typing import Any
 
 from django.db import connection
 from msgspec.structs import replace
 
+from tasks_app.database.keyset import Parameter
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import on_postgres
 from tasks_app.models import Task
@@ -63,7 +63,7 @@ def _most(filters: Filters) -> int:
     return EXACT * (10 if filters.agent and filters.context_id else 100)
 
 
-def _select(filters: Filters) -> tuple[str, list[Any]]:
+def _select(filters: Filters) -> tuple[str, list[Parameter]]:
     """Return a statement with a row for each task, and its parameters.
 
     It leaves out the tenant, which follows from the owner, so that an index alone answers it.

@@ -1,4 +1,4 @@
-"""An operation: what it is given, what it may await besides work items, what it returns."""
+"""The forms of an operation: its context, the steps that it awaits besides work items, and its grant."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from time import perf_counter
@@ -22,57 +22,59 @@ __all__ = ["Await", "Context", "Done", "Follow", "Grant", "Left", "Operation", "
 
 
 class Context(Struct, kw_only=True):
-    """Around a request: who asks, at which agent's address, and the exchange under way."""
+    """The surroundings of a request: its caller, the agent of its address, and its exchange."""
 
     caller: Caller
     exchange: OpenExchange | NoExchange = NO_EXCHANGE
     agent: str | None = None
     """The agent named by the address."""
     actor: str = "caller"
-    activated: tuple[str, ...] = ()
-    """The agent's extensions that the message asked for; set by the operation, told in a header."""
+    extensions: tuple[str, ...] = ()
+    """The agent's extensions that the message activated. The operation sets them, and the door names them in a
+    header."""
     left: Callable[[], Awaitable[None]] | None = None
-    """Ends when the caller has left; None where the door cannot tell."""
+    """Returns when the caller has left; None if the door cannot notice it."""
     patience: float = float("inf")
-    """The time of perf_counter() at which a wait is handed back to the door."""
+    """The time on perf_counter() at which a wait goes back to the door."""
 
 
 class RunQuick(Step[Played], Struct, frozen=True):
-    """A quick agent at work: its events or its direct reply."""
+    """A call of a quick agent, which gives events or a direct reply."""
 
     run: Run
 
 
 class Await(Step[R], Struct, Generic[R], frozen=True):
-    """Anything outside the database."""
+    """A step that is no work of the database."""
 
     start: Callable[[], Awaitable[R]]
 
 
 class Done(Struct, frozen=True):
-    """The answer is known."""
+    """An answer."""
 
     result: Result
 
 
 class Wait(Struct, frozen=True, kw_only=True):
-    """The answer is the task, once nobody works on it or the time is up."""
+    """A wait for the task, until no agent works on it or the operator's limit is reached. The answer is the task."""
 
     task_id: str
     context_id: str
     after: int
     history_length: int | None
     began: float = field(default_factory=perf_counter)
-    """The time of perf_counter() from which the operator's limit counts."""
+    """The begin of the operator's limit, on perf_counter()."""
 
 
 class Follow(Struct, frozen=True, kw_only=True):
-    """The answer is a stream: the task as of the cursor, then its events; or a single message."""
+    """A stream: the task as of the cursor, then its events; or one message."""
 
     first: TaskDocument | Message
     history_length: int | None = None
     stays: bool = False
-    """Open through interruptions: a subscription, not the stream of a send (docs/protocol.md#following-a-task)."""
+    """True for a subscription, which stays open while the task is interrupted; the stream of a send does not
+    (docs/protocol.md#following-a-task)."""
 
 
 Grant = Done | Wait | Follow
@@ -80,9 +82,10 @@ Grant = Done | Wait | Follow
 
 
 class Operation(Struct, frozen=True):
-    """A row of the table of operations."""
+    """One row in the table of operations."""
 
-    function: Callable[[Any, Context], Coroutine[Any, Any, Grant]]
+    function: Callable[[Any, Context], Coroutine[object, object, Grant]]
+    """Any, because a function takes the requests of its own row alone, and the type of a table cannot say so."""
     scope: str
     capability: Capability | None = None
-    """The optional capability that it belongs to."""
+    """The optional capability that it belongs to, if any."""

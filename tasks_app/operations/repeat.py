@@ -1,4 +1,4 @@
-"""A message that is sent twice is one: its key, its fingerprint, and the answer to the second."""
+"""Idempotency: a message that is sent twice counts once. Its key, its fingerprint, and the answer to the second."""
 
 import hashlib
 
@@ -18,34 +18,37 @@ from tasks_app.ids import uuid7
 from tasks_app.models import DirectReply
 from tasks_app.operations.attachments import with_digests
 from tasks_app.operations.operation import Context, Done, Follow, Grant, Wait
-from tasks_app.operations.tasks import as_of
+from tasks_app.operations.tasks import document_as_of
 
 MAX_ID = 255
 """Characters of a context id or message id that are stored as they are."""
 
 
 def key_of(message_id: str) -> str:
-    """Return the key that remembers the message id; where ids are not remembered, a key that nothing asks for again."""
+    """Return the key of a message id. If the settings keep no keys, return a key that no later message has."""
     if not settings.A2A_KEY_HOURS:
         return uuid7()
     return message_id if len(message_id) <= MAX_ID else "sha256:" + hashlib.sha256(message_id.encode()).hexdigest()
 
 
 def fingerprint(message: Message, agent: str | None) -> str:
-    """Return a digest that is equal for the same message to the same agent, in whatever dialect it came."""
+    """Return a digest of a message and its agent. Equal messages have equal digests, whatever their language."""
     if any(part.raw is not None for part in message.parts):
         message = with_digests(message)
     wire = orjson.dumps([agent, encode_message(message)], option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(wire).hexdigest()
 
 
-async def repeat(request: SendMessage, context: Context, known: KeyTarget, print_of: str) -> Grant:
-    """Answer a message whose id was used before: the same message gets the same outcome, another one is a conflict."""
-    if known.fingerprint != print_of:
+async def repeat(request: SendMessage, context: Context, target: KeyTarget, digest: str) -> Grant:
+    """Answer a message whose id was used before: an equal message gets the same outcome, any other is a conflict.
+
+    Raises IdempotencyConflict, and TaskNotFound if the task was deleted before the key.
+    """
+    if target.fingerprint != digest:
         raise IdempotencyConflict(messageId=request.message.message_id[:MAX_ID])
-    if known.reply_id is not None:
-        return await _repeat_reply(request, context, known.reply_id)
-    task_id = known.task_id or ""
+    if target.reply_id is not None:
+        return await _repeat_reply(request, context, target.reply_id)
+    task_id = target.task_id or ""
     context.exchange.about(task_id)
     history = request.history_length != 0
     read = await ReadTask(task_id=task_id, sight=sight(context.caller, task_id), history=history)
@@ -53,17 +56,17 @@ async def repeat(request: SendMessage, context: Context, known: KeyTarget, print
         raise TaskNotFound(taskId=task_id)
     context.exchange.about(task_id, read.document.context_id, read.document.seq)
     if not isinstance(request, StreamMessage):
-        return wait_or_done(request, read)
-    # Its stream begins, as the first time, where the message was stored: not before an older question.
+        return answer_or_wait(request, read)
+    # The stream begins where the message was stored, as it did the first time, and so not before an earlier question.
     message_id = request.message.message_id
-    stored = await DoSlowly(lambda: seq_of_message(task_id, message_id), context.caller.owner_id)
-    seq = min(max(request.after or 1, stored), read.document.seq)
-    first = await as_of(task_id, read.document.context_id, seq)
+    message_seq = await DoSlowly(lambda: seq_of_message(task_id, message_id), context.caller.owner_id)
+    seq = min(max(request.after or 1, message_seq), read.document.seq)
+    first = await document_as_of(task_id, read.document.context_id, seq)
     return Follow(first=first or read.document, history_length=request.history_length)
 
 
 async def _repeat_reply(request: SendMessage, context: Context, reply_id: str) -> Done | Follow:
-    """Answer with the direct reply that the message got. Raises TaskNotFound if it was forgotten before its key."""
+    """Answer with the direct reply that the message got. Raises TaskNotFound if it was deleted before its key."""
     row = await DoSlowly(lambda: DirectReply.objects.filter(pk=reply_id).first(), context.caller.owner_id)
     if row is None:
         raise TaskNotFound
@@ -72,8 +75,8 @@ async def _repeat_reply(request: SendMessage, context: Context, reply_id: str) -
     return Follow(first=reply) if isinstance(request, StreamMessage) else Done(Answer(message=reply))
 
 
-def wait_or_done(request: SendMessage, read: TaskRead) -> Done | Wait:
-    """Answer with the task as it is, or once no agent works on it any more."""
+def answer_or_wait(request: SendMessage, read: TaskRead) -> Done | Wait:
+    """Return the task as it is, or the wait until no agent works on it."""
     document = read.document
     if request.return_immediately or TaskState(document.state) in QUIET:
         return Done(Answer(task=document, history_length=request.history_length))

@@ -1,6 +1,6 @@
-"""Send: a new task, the next message of one, or a direct reply; waiting, at once, or as a stream.
+"""The operation that sends a message: it begins a task, continues one, or gets a direct reply (A2A 1.0, 3.1.1, 3.1.2).
 
-See A2A 1.0, 3.1.1 and 3.1.2.
+The answer comes at once, after a wait, or as a stream.
 """
 
 from contextlib import nullcontext
@@ -9,7 +9,7 @@ from a2a.acting import arguments
 from a2a.agents import Agent
 from a2a.answers import Answer
 from a2a.errors import InvalidParams, RateLimited, Unavailable
-from a2a.requests import SendMessage, StreamMessage
+from a2a.requests import SendMessage
 from a2a.run import Preferences, Run
 from a2a.types import Role
 from tasks_app import clock
@@ -24,14 +24,16 @@ from tasks_app.ids import own_context, uuid7
 from tasks_app.operations.attachments import check_references, store_files
 from tasks_app.operations.capabilities import PUSH
 from tasks_app.operations.choose_agent import choose_agent
-from tasks_app.operations.creation import Plan, create_reply, create_task, with_ids
+from tasks_app.operations.creation import create_reply, create_task
 from tasks_app.operations.fitness import fit
 from tasks_app.operations.follow_up import follow_up
 from tasks_app.operations.operation import Context, Done, Follow, Grant, RunQuick, Wait
+from tasks_app.operations.plan import Plan, with_ids
 from tasks_app.operations.registration import check_address
 from tasks_app.operations.repeat import MAX_ID, fingerprint, key_of, repeat
 
 MAX_MODES = 100
+"""Media types that a caller may name as accepted."""
 
 
 async def send(request: SendMessage, context: Context) -> Grant:
@@ -43,16 +45,16 @@ async def send(request: SendMessage, context: Context) -> Grant:
     agent = choose_agent(request, context)
     preferences = fit(request, agent, context)
     plan = _plan(request, context, agent, preferences)
-    arguments(plan.run)  # A message that does not fit the agent's inputs makes no task.
+    arguments(plan.run)  # Refuse a message that does not fit the agent's inputs before there is a task.
     try:
         with nullcontext() if plan.quick else account.new_work(plan.key.owner_id, agent.name):
             outcome = await _begin(plan)
     except (RateLimited, Unavailable):
-        # What was accepted before is never refused: its answer may have been lost.
-        known = await FindKey(owner_id=plan.key.owner_id, key=plan.key.key)
-        if known is None:
+        # No limit refuses a message that was accepted before: its caller may not have had the answer.
+        target = await FindKey(owner_id=plan.key.owner_id, key=plan.key.key)
+        if target is None:
             raise
-        outcome = known
+        outcome = target
     if isinstance(outcome, KeyTarget):
         if plan.files:
             await deletion_of(plan.files)
@@ -61,12 +63,13 @@ async def send(request: SendMessage, context: Context) -> Grant:
 
 
 async def _begin(plan: Plan) -> Answer | KeyTarget:
-    """Store what begins with the message; return the answer, or KeyTarget if the message is not new."""
+    """Store the conversation. Return the answer, or what the key stands for if the message was sent before."""
     request = plan.request
     if request.push_config or has_large(request.message.parts):
-        known = await FindKey(owner_id=plan.key.owner_id, key=plan.key.key)
-        if known is not None:
-            return known
+        # Look up the key first, so that a message sent again stores no files and registers no address.
+        target = await FindKey(owner_id=plan.key.owner_id, key=plan.key.key)
+        if target is not None:
+            return target
         if request.push_config:
             await check_address(request.push_config)
         await store_files(plan)
@@ -74,19 +77,19 @@ async def _begin(plan: Plan) -> Answer | KeyTarget:
 
 
 async def _run_quickly(plan: Plan) -> Answer | KeyTarget:
-    """Run the agent first, then store everything at once."""
+    """Run the quick agent, then store the conversation with its answer at once."""
     if plan.request.message.context_id is not None:
         owner, context_id = plan.context.caller.owner_id, plan.run.context_id
         plan.run.conversation = await DoSlowly(lambda: conversation_of(owner, context_id), owner)
-    played = await RunQuick(plan.run)
-    plan.files += played.files
-    if played.reply is not None:
-        return await create_reply(plan, played.reply)
-    return await create_task(plan, played.events, played.failure)
+    result = await RunQuick(plan.run)
+    plan.files += result.files
+    if result.reply is not None:
+        return await create_reply(plan, result.reply)
+    return await create_task(plan, result.events, result.failure)
 
 
 def _check(request: SendMessage) -> None:
-    """Check what needs no look into the database. Raises InvalidParams and PushNotSupported."""
+    """Check all that needs no database. Raises InvalidParams and PushNotSupported."""
     message = request.message
     if message.role is not Role.USER:
         raise InvalidParams(("message.role", "must be the user's: a caller does not speak for the agent"))
@@ -100,40 +103,52 @@ def _check(request: SendMessage) -> None:
 
 
 def _plan(request: SendMessage, context: Context, agent: Agent, preferences: Preferences) -> Plan:
-    """Return the plan of a conversation. Ids are made here, before anything is stored, so that a doubtful commit can be
-    tried again."""
+    """Return the plan of a conversation.
+
+    Its ids are made before anything is stored, so that a write whose commit is in doubt can be tried again.
+    """
     task_id, now = uuid7(), clock.now()
     context_id = request.message.context_id or own_context(task_id)
-    # The fingerprint is of what was said and to whom; how the caller wants to wait is not part of it.
-    print_of = fingerprint(request.message, agent.name)
+    # The fingerprint covers the content and the agent, but not how the caller wants to wait.
+    digest = fingerprint(request.message, agent.name)
     message = with_ids(request.message, task_id, context_id)
     return Plan(
         agent=agent,
         request=request,
         context=context,
         run=Run(
-            agent, task_id=task_id, context_id=context_id, message=message, history=(message,),
-            metadata=request.metadata, preferences=preferences, files=run_files,
+            agent,
+            task_id=task_id,
+            context_id=context_id,
+            message=message,
+            history=(message,),
+            metadata=request.metadata,
+            preferences=preferences,
+            files=run_files,
         ),
         key=KeyRow(
-            owner_id=context.caller.owner_id, key=key_of(message.message_id), fingerprint=print_of, task_id=task_id,
-            turn_id=None, created_at=now,
+            owner_id=context.caller.owner_id,
+            key=key_of(message.message_id),
+            fingerprint=digest,
+            task_id=task_id,
+            turn_id=None,
+            created_at=now,
         ),
         now=now,
         preferences=preferences,
         quick=agent.is_quick(message),
-    )  # fmt: skip
+    )
 
 
 def _grant(request: SendMessage, plan: Plan, answer: Answer) -> Grant:
-    """Return the answer to a message that began something, or where it comes from."""
+    """Return the answer to a message that began a conversation, or the wait or the stream that leads to it."""
     document = answer.task
-    if isinstance(request, StreamMessage):
-        first = answer.message or plan.created
+    if plan.streams:
+        first = answer.message or plan.first
         if first is None:
             raise TypeError("a message made neither a task nor a reply")
         return Follow(first=first, history_length=request.history_length)
-    if document is None or plan.quick or request.return_immediately:
+    if document is None or plan.answers_now:
         return Done(answer)
     return Wait(
         task_id=document.id, context_id=document.context_id, after=document.seq, history_length=request.history_length

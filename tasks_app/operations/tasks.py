@@ -1,4 +1,4 @@
-"""Get, list, cancel, subscribe."""
+"""The operations on tasks: get, list, cancel and subscribe; and what other operations share of them."""
 
 from django.conf import settings
 
@@ -18,8 +18,10 @@ from tasks_app.operations.pages import page_of
 
 
 async def find(context: Context, task_id: str, tenant: str | None) -> Head:
-    """Return the head of the caller's task. Raises TaskNotFound for one that is missing, foreign, or of another agent
-    than the address names."""
+    """Return the head of the caller's task.
+
+    Raises TaskNotFound for a task that is missing, of another owner, or of another agent than that of the address.
+    """
     context.exchange.about(task_id)
     check_tenant(context.caller, tenant, task_id)
     head = await ReadHead(task_id=task_id, sight=sight(context.caller, task_id))
@@ -30,44 +32,45 @@ async def find(context: Context, task_id: str, tenant: str | None) -> Head:
 
 
 async def read_whole(context: Context, task_id: str, *, history: bool = True, is_owed: bool = False) -> TaskDocument:
-    """Return the caller's task with all it holds, but for a history that is not wanted; `is_owed` as in ReadTask.
+    """Return the caller's task with its artifacts and, unless told otherwise, its history; `is_owed` as in ReadTask.
 
-    Raises TaskNotFound.
+    Raises TaskNotFound as `find` does.
     """
-    wish = ReadTask(task_id=task_id, sight=sight(context.caller, task_id), history=history, is_owed=is_owed)
-    read = await wish
+    read = await ReadTask(task_id=task_id, sight=sight(context.caller, task_id), history=history, is_owed=is_owed)
     if read is None or (context.agent is not None and read.agent != context.agent):
         raise TaskNotFound(taskId=task_id)
     context.exchange.about(task_id, read.document.context_id, read.document.seq)
     return read.document
 
 
-async def as_of(task_id: str, context_id: str, seq: int) -> TaskDocument | None:
-    """Return the task after that event, or None: beside other reads, or by itself when there is much to fold."""
+async def document_as_of(task_id: str, context_id: str, seq: int) -> TaskDocument | None:
+    """Return the task as of an event, or None if it was deleted. A log that takes long to fold is read by itself."""
     item = ReadAsOf(task_id=task_id, context_id=context_id, seq=seq)
     document = await item
     return await DoSlowly(lambda: read_as_of(item)) if isinstance(document, Long) else document
 
 
-async def append_recorded(context: Context, item: Append) -> Appended | None:
-    """Append a caller's events together with the record of the call; None if the task has changed since the caller's
-    look at it, which is then to be repeated."""
+async def append_with_record(context: Context, item: Append) -> Appended | None:
+    """Append a caller's events together with the record of the call.
+
+    Return None if the task has changed since the operation read it. The operation then reads it again.
+    """
     record(item, *context.exchange.halves(None))
-    appended = await item
+    outcome = await item
     context.exchange.confirm(item.exchange)
-    if isinstance(appended, Appended):
-        return appended
+    if isinstance(outcome, Appended):
+        return outcome
     context.exchange.undo()
     return None
 
 
-def ended(head: Head) -> UnsupportedOperation:
-    """Return the refusal of a request that a task which has ended cannot grant."""
+def end_error(head: Head) -> UnsupportedOperation:
+    """Return the error for a request that needs a task which has not ended."""
     return UnsupportedOperation(taskId=head.task_id, detail=f"the task has ended: it is {head.state}")
 
 
 def check_growth(head: Head, size: int = 1) -> None:
-    """Raises UnsupportedOperation when a task may not grow by a message of that size."""
+    """Check that the task may grow by a message of that size. Raises UnsupportedOperation."""
     limits = (
         ("messages", head.messages + 1, settings.A2A_TASK_MESSAGES),
         ("events", head.seq + 1, settings.A2A_TASK_EVENTS),
@@ -80,7 +83,7 @@ def check_growth(head: Head, size: int = 1) -> None:
 
 
 async def get(request: GetTask, context: Context) -> Grant:
-    """A2A 1.0, 3.1.3."""
+    """Return a task (A2A 1.0, 3.1.3)."""
     context.exchange.about(request.id)
     check_tenant(context.caller, request.tenant, request.id)
     document = await read_whole(context, request.id, history=request.history_length != 0)
@@ -88,35 +91,44 @@ async def get(request: GetTask, context: Context) -> Grant:
 
 
 async def list_tasks(request: ListTasks, context: Context) -> Grant:
-    """A2A 1.0, 3.1.4."""
+    """Return a page of the caller's tasks (A2A 1.0, 3.1.4)."""
     check_tenant(context.caller, request.tenant)
     page = await DoSlowly(lambda: page_of(request, context.caller, context.agent), context.caller.owner_id)
     return Done(page)
 
 
 async def cancel(request: CancelTask, context: Context) -> Grant:
-    """A2A 1.0, 3.1.5. The row first, so that whoever commits first has won; the worker hears of it by hint."""
+    """Cancel a task (A2A 1.0, 3.1.5).
+
+    The row decides: of a cancellation and a completion, the first commit wins. The worker hears of it by a hint.
+    """
     while True:
         head = await find(context, request.id, request.tenant)
         if TaskState(head.state) in TERMINAL:
             raise TaskNotCancelable(taskId=request.id)
         now = clock.now()
         event = StatusChanged(status=Status(state=TaskState.CANCELED, timestamp=now))
-        seen = sight(context.caller, request.id)
-        item = change(request.id, head.context_id, [event], now=now, actor=context.actor, sight=seen)
-        if await append_recorded(context, item):
+        item = change(
+            request.id,
+            head.context_id,
+            [event],
+            now=now,
+            actor=context.actor,
+            sight=sight(context.caller, request.id),
+        )
+        if await append_with_record(context, item):
             return Done(Answer(task=await read_whole(context, request.id, is_owed=True)))
 
 
 async def subscribe(request: SubscribeToTask, context: Context) -> Grant:
-    """A2A 1.0, 3.1.6. The first frame is the task as of the cursor: now, or where a Last-Event-ID left off."""
+    """Follow a task (A2A 1.0, 3.1.6). The first frame is the task as of now, or as of the event of a Last-Event-ID."""
     head = await find(context, request.id, request.tenant)
     after = request.after or 0
     if TaskState(head.state) in TERMINAL and not (request.closes or 0 < after < head.seq):
-        raise ended(head)
+        raise end_error(head)
     if 0 < after <= head.seq:
-        # At the head too: an event that is written by now is still to be told by itself.
-        first = await as_of(head.task_id, head.context_id, after)
+        # Even if the cursor is at the last event: an event that is written meanwhile gets a frame of its own.
+        first = await document_as_of(head.task_id, head.context_id, after)
         if first is None:
             raise TaskNotFound(taskId=request.id)
     else:

@@ -1,4 +1,4 @@
-"""Waiting for a task: a reader of its log that only wants to know when nobody works on it any more."""
+"""Waiting for a task: a reader of its log that only looks for the moment when no agent works on the task any more."""
 
 import asyncio
 from time import perf_counter
@@ -15,16 +15,16 @@ from tasks_app.event_log.readers import Reader, readers
 from tasks_app.operations.operation import Context, Left, Wait
 
 UNWATCHED = 1.0
-"""Seconds before it is looked whether the caller is still there: by then most have their answer."""
+"""Seconds of a wait in which the connection is not watched. Most waits end before."""
 RETRY_SECONDS = 2
-"""The pause asked of a caller whose wait ends because the process goes down."""
+"""The pause before a retry that a caller is asked for when the process goes down."""
 
 
 async def wait_on(wait: Wait, context: Context) -> Result | Wait:
-    """Return the task when nobody works on it, or as it is at the operator's limit, which is never an error. Return the
-    wait itself when the context's patience ends before that; the same call goes on with it.
+    """Return the task when no agent works on it, or as it is at the operator's limit, which is never an error.
 
-    Raises Left; TaskNotFound for a task that was forgotten meanwhile; Unavailable when the process goes down first.
+    If the context's patience ends before that, return the wait itself; another call goes on with it. Raises Left;
+    TaskNotFound if the task was deleted meanwhile; Unavailable if the process goes down first.
     """
     now = perf_counter()
     limit = wait.began + settings.A2A_WAIT_SECONDS - now if settings.A2A_WAIT_SECONDS else float("inf")
@@ -32,19 +32,19 @@ async def wait_on(wait: Wait, context: Context) -> Result | Wait:
     if patience <= 0:
         return wait
     async with readers.reader(wait.task_id, wait.context_id, wait.after) as reader:
-        # It also knows what happened just before it came; what no hint told of, the poll finds.
-        over = await _quiet(reader, context, min(limit, patience))
+        # A reader also knows the events from just before it was opened, and its poll finds those without a hint.
+        is_quiet = await _wait_until_quiet(reader, context, min(limit, patience))
     if reader.is_over:
         raise Left
     if readers.draining and reader.state not in QUIET:
         raise Unavailable(retry_after=RETRY_SECONDS)
-    if not over and patience < limit:
+    if not is_quiet and patience < limit:
         return wait
     return await _answer(wait, context)
 
 
-async def _quiet(reader: Reader, context: Context, seconds: float) -> bool:
-    """Wait until nobody works on the task or the caller has left; False when the time is up before."""
+async def _wait_until_quiet(reader: Reader, context: Context, seconds: float) -> bool:
+    """Wait until no agent works on the task or the caller has left. Return False if the time is over before that."""
     if await reader.quiet(min(seconds, UNWATCHED)):
         return True
     if seconds <= UNWATCHED:
@@ -60,7 +60,7 @@ async def _quiet(reader: Reader, context: Context, seconds: float) -> bool:
 
 
 async def _answer(wait: Wait, context: Context) -> Answer:
-    """The task as it is now."""
+    """Return the task as it is now."""
     look = ReadTask(
         task_id=wait.task_id,
         sight=access.sight(context.caller, wait.task_id),

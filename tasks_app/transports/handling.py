@@ -64,7 +64,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, underst
         )
         if isinstance(result, Follow):
             followed = _followed(call, exchange, wrapping, result, language, held, weighed)
-            return replace(followed, headers=language.headers(context.activated))
+            return replace(followed, headers=language.headers(context.extensions))
         if isinstance(result, Wait):
             return _waiting(call, exchange, wrapping, result, language, context)
         counts = not method.request.changes and not wrapping.silent
@@ -82,7 +82,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, underst
         return replace(failed, error_as_stream=meaning.error_as_stream)
     except Exception as error:  # noqa: BLE001  # the doors' one catch; logged with its reference
         return _failed(exchange, wrapping, fault(exchange, error), meaning.language, context)
-    headers = language.headers(context.activated)
+    headers = language.headers(context.extensions)
     return await _reply_with(call, exchange, wrapping, result, payload, weighed, headers)
 
 
@@ -221,7 +221,7 @@ def _waiting(
     call: Call, exchange: OpenExchange, wrapping: Wrapping, wait: Wait, language: Language, context: Context
 ) -> Reply:
     """Keep what the answer of a call needs, and nothing else of it. Raises RateLimited and Unavailable."""
-    headers = language.headers(context.activated)
+    headers = language.headers(context.extensions)
     if wrapping.silent:
         exchange.end("notified", status=204)
         recorder.close(exchange)
@@ -254,7 +254,7 @@ def _failed(
         payload=None if silent else failure.payload,
         error=error,
         status=failure.status,
-        headers=language.headers(context.activated) if language else {},
+        headers=language.headers(context.extensions) if language else {},
     )
 
 

@@ -133,7 +133,7 @@ def test_the_extensions_of_a_stream_are_known_before_it_begins(owner: Person) ->
     from asgiref.sync import async_to_sync
 
     async_to_sync(perform)(StreamMessage(message=message(), extensions=(GEO,)), context)
-    assert context.activated == (GEO,)
+    assert context.extensions == (GEO,)
 
 
 def test_an_agent_cannot_speak_of_an_extension_that_is_not_on_its_card() -> None:

@@ -1,0 +1,47 @@
+"""The plan of a conversation: all that is decided about it before anything is stored."""
+
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from a2a.agents import Agent
+from a2a.documents import TaskDocument
+from a2a.requests import SendMessage, StreamMessage
+from a2a.run import Preferences, Run
+from a2a.types import Message
+from tasks_app.database.rows import FileRow, KeyRow
+from tasks_app.operations.operation import Context
+
+
+class Plan(Struct, kw_only=True):
+    """The plan of a conversation that a message begins."""
+
+    agent: Agent
+    request: SendMessage
+    context: Context
+    run: Run
+    key: KeyRow
+    now: datetime
+    preferences: Preferences
+    quick: bool
+    """True if the agent runs inside the call."""
+    files: list[FileRow] = []
+    """Files of the message, and of the answer of a quick agent."""
+    first: TaskDocument | None = None
+    """The task as of its first event, with which a stream begins."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether the answer is a stream."""
+        return isinstance(self.request, StreamMessage)
+
+    @property
+    def answers_now(self) -> bool:
+        """Whether the stored task is the answer. A call that waits for a queued agent is answered later."""
+        return (self.quick or self.request.return_immediately) and not self.streams
+
+
+def with_ids(message: Message, task_id: str, context_id: str) -> Message:
+    """Return the message with the ids of the task it belongs to."""
+    return replace(message, task_id=task_id, context_id=context_id)
