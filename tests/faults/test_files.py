@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import NO_TLS, until
 from tests.faults.clients import PATIENCE, Client, client
 from tests.faults.conftest import SHORT, Start
-from tests.support.chapters import files_of
+from tests.support.chapters.files import files_of
 
 pytestmark = pytest.mark.fault
 MEGABYTE = 1_000_000

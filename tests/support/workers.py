@@ -6,6 +6,7 @@ pytest-django gives the test database of each worker a name of its own.
 """
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,12 @@ PLACES = {
 }
 """Where the tests of these markers are: their runs look nowhere else."""
 CLIENT_TESTS, INSTALL_TESTS = "tests/clients/test_clients.py", "tests/clients/test_install.py"
+
+HERE = Path(__file__).parent
+# Helpers of tests assert too. To show the values that differ, pytest rewrites modules named before their import.
+MODULES = [f"tests.{room.name}" for room in HERE.parent.iterdir() if room.is_dir() and room != HERE]
+MODULES += [f"tests.support.{file.stem}" for file in HERE.iterdir() if file != Path(__file__)]
+pytest.register_assert_rewrite(*(module for module in MODULES if module not in sys.modules))
 
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     os.environ["DATA_DIR"] = str(Path(os.environ.get("DATA_DIR") or ".data").absolute() / "tests" / worker)

@@ -11,7 +11,7 @@ from tasks_app.callers.access import revoke
 from tasks_app.models import ApiKey, PushConfig
 from tests.conftest import Person
 from tests.support.cached_cards import forget_cards
-from tests.support.story import StockDoor
+from tests.support.doors import StockDoor
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 

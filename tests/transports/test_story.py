@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from tests.conftest import Person, Server
-from tests.support.chapters import CHAPTERS, Chapter
-from tests.support.rest_story import KindRestSpeaker, OldRestSpeaker, RestSpeaker
-from tests.support.story import Door, LiveDoor, NewSpeaker, OldSpeaker, Speaker, StockDoor, cast
+from tests.support.chapters import CHAPTERS
+from tests.support.doors import Door, LiveDoor, StockDoor
+from tests.support.rest_speakers import KindRestSpeaker, OldRestSpeaker, RestSpeaker
+from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
+from tests.support.speaker import Speaker
+from tests.support.story import Chapter, cast
 
 pytestmark = pytest.mark.storage
 

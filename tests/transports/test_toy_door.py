@@ -13,8 +13,11 @@ from tasks_app.models import Exchange
 from tasks_app.transports.call import Call
 from tasks_app.transports.receiving import Batch, receive
 from tests.conftest import Person
-from tests.support.chapters import CHAPTERS, Chapter
-from tests.support.story import Events, NewSpeaker, OldSpeaker, Reply, Speaker, StockDoor, cast
+from tests.support.chapters import CHAPTERS
+from tests.support.doors import Events, Reply, StockDoor
+from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
+from tests.support.speaker import Speaker
+from tests.support.story import Chapter, cast
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 

@@ -29,9 +29,11 @@ from tasks_app.models import Delivery, Exchange, PushConfig
 from tasks_app.urls import endpoint_urls
 from tasks_app.urls import urlpatterns as doors
 from tests.conftest import Person
-from tests.support.chapters import CHAPTERS, Chapter
+from tests.support.chapters import CHAPTERS
+from tests.support.doors import Door, StockDoor
 from tests.support.exchanges import recorded
-from tests.support.story import Door, NewSpeaker, StockDoor, cast
+from tests.support.rpc_speakers import NewSpeaker
+from tests.support.story import Chapter, cast
 from tests.transports.test_toy_door import QueueDoor, told
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]

@@ -27,6 +27,7 @@ from tasks_app.transports.http import call_of
 from tasks_app.transports.receiving import Batch
 from tasks_app.transports.receiving import receive as handle_body
 from tests.conftest import PATIENCE, Person
+from tests.support.accounts import holdings
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -142,9 +143,9 @@ async def test_a_stream_ends_with_its_socket(owner: Person) -> None:
     async with connected(owner) as (client, _):
         await client.send(sending("s", "SendStreamingMessage"))
         await client.recv()
-        assert any(kind == "streams" for kind, _, _ in account.holdings())
+        assert any(kind == "streams" for kind, _, _ in holdings(account))
         await client.close()
-        await eventually(lambda: not account.holdings())
+        await eventually(lambda: not holdings(account))
 
 
 async def test_a_stream_tells_its_end_before_the_server_stops(owner: Person) -> None:

@@ -15,10 +15,13 @@ from a2a.languages import DIALECTS, Languages
 from tasks_app.exchanges.responses import response_text
 from tests.conftest import Person
 from tests.support.cached_cards import forget_cards
-from tests.support.chapters import CHAPTERS, Chapter
+from tests.support.chapters import CHAPTERS
+from tests.support.doors import StockDoor
 from tests.support.exchanges import recorded
-from tests.support.rest_story import RestSpeaker
-from tests.support.story import Json, NewSpeaker, Speaker, StockDoor, cast
+from tests.support.rest_speakers import RestSpeaker
+from tests.support.rpc_speakers import NewSpeaker
+from tests.support.speaker import Json, Speaker
+from tests.support.story import Chapter, cast
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.cached_cards import forget_cards
-from tests.support.story import Door, LiveDoor, StockDoor
+from tests.support.doors import Door, LiveDoor, StockDoor
 from tests.transports.cards.pages import CARD, viewed
 
 

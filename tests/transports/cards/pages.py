@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.test import AsyncRequestFactory
 from django.urls import resolve
 
-from tests.support.story import Door
+from tests.support.doors import Door
 
 CARD = "/.well-known/agent-card.json"
 OLD_CARD = "/.well-known/agent.json"

@@ -9,7 +9,7 @@ import pytest
 from tasks_app.cards import public as cards
 from tasks_app.cards.public import _foreign_card, _own_card
 from tests.conftest import Server
-from tests.support.story import LiveDoor, StockDoor
+from tests.support.doors import LiveDoor, StockDoor
 from tests.transports.cards.pages import CARD, CATALOGUE, got, urls, viewed
 
 

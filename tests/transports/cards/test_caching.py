@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.story import Door
+from tests.support.doors import Door
 from tests.transports.cards.pages import CARD, CATALOGUE, PUBLIC, got
 
 

@@ -9,7 +9,7 @@ import pytest
 from tasks_app.cards.public import _own_card
 from tests.conftest import Server
 from tests.support.cached_cards import forget_cards
-from tests.support.story import Door, LiveDoor
+from tests.support.doors import Door, LiveDoor
 from tests.transports.cards.pages import CARD, CATALOGUE, OLD_CARD, got, urls
 
 

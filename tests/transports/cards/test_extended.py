@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.conftest import Person, Server
-from tests.support.story import LiveDoor, StockDoor
+from tests.support.doors import LiveDoor, StockDoor
 from tests.transports.cards.pages import EXTENDED, OLD_CARD, got
 
 

@@ -9,7 +9,7 @@ import pytest
 from a2a.canonical import signed_members
 from a2a.signatures import new_key, read_keys, verify
 from tests.support.cached_cards import forget_cards
-from tests.support.story import Door, StockDoor
+from tests.support.doors import Door, StockDoor
 from tests.transports.cards.pages import CARD, KEY_SET, OLD_CARD, got
 
 PEM = new_key()

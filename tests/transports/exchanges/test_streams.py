@@ -12,8 +12,9 @@ from tasks_app import event_log
 from tasks_app.exchanges.responses import response_text
 from tasks_app.models import Task
 from tests.conftest import Server, until
+from tests.support.doors import LiveDoor
 from tests.support.exchanges import recorded
-from tests.support.story import LiveDoor, NewSpeaker
+from tests.support.rpc_speakers import NewSpeaker
 from tests.transports.exchanges.calls import Post, call, name_of, new, old
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]

@@ -9,8 +9,8 @@ from uuid import uuid4
 import httpx
 
 from tests.conftest import Server
-from tests.support.chapters import files_of
-from tests.support.story import StockDoor
+from tests.support.chapters.files import files_of
+from tests.support.doors import StockDoor
 
 BIG = os.urandom(300_000)
 

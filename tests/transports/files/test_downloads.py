@@ -12,8 +12,8 @@ import pytest
 
 from tasks_app.files import path_of
 from tests.conftest import Person, Server, until
-from tests.support.chapters import files_of
-from tests.support.story import StockDoor
+from tests.support.chapters.files import files_of
+from tests.support.doors import StockDoor
 from tests.transports.files.links import BIG, call, fetched, link, refused
 
 pytestmark = pytest.mark.storage

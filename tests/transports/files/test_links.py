@@ -14,7 +14,7 @@ from django.core.signing import Signer
 from tasks_app import clock
 from tasks_app.files import path_of
 from tests.conftest import Person, Server
-from tests.support.chapters import files_of
+from tests.support.chapters.files import files_of
 from tests.transports.files.links import BIG, call, fetched, link, refused
 
 pytestmark = pytest.mark.storage

@@ -15,7 +15,7 @@ from tasks_app.exchanges.responses import response_text
 from tasks_app.models import Exchange
 from tests.conftest import PATIENCE, Person, Server
 from tests.support.agents import GEO
-from tests.support.chapters import files_of
+from tests.support.chapters.files import files_of
 from tests.transports.files.links import BIG, call, fetched
 
 pytestmark = pytest.mark.storage

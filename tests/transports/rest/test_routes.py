@@ -7,7 +7,8 @@ import httpx
 import pytest
 
 from tests.conftest import Server
-from tests.support.story import LiveDoor, NewSpeaker
+from tests.support.doors import LiveDoor
+from tests.support.rpc_speakers import NewSpeaker
 from tests.transports.rest.calls import HOOK, KIND, PLAIN, PROTO, refusal, sending
 
 pytestmark = pytest.mark.storage

@@ -17,7 +17,7 @@ from tasks_app.operations import waiting as operation
 from tasks_app.transports.waiting import Unfinished
 from tests.conftest import PATIENCE, Person
 from tests.support.accounts import holdings
-from tests.support.story import StockDoor
+from tests.support.doors import StockDoor
 
 
 class Wire(NamedTuple):

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
-from tests.support.story import Frame, Json, NewSpeaker, OldSpeaker, Speaker
+from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
+from tests.support.speaker import Frame, Json, Speaker
 
 ROUTES = {
     "send": ("POST", "/message:send"),

@@ -1,0 +1,238 @@
+"""A speaker of the story: it says a wish in one language, and returns the answer in neutral words."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+from tests.support.doors import PATIENCE, Door, Events
+
+Json = dict[str, Any]
+
+
+class Refused(Exception):
+    """The answer was an error."""
+
+    def __init__(self, error: Json) -> None:
+        super().__init__(f"{error['message']}: {error.get('data')}")
+        self.error = error
+        self.code: int = error["code"]
+
+
+class Frame(NamedTuple):
+    """An event of a stream in neutral words."""
+
+    seq: int | None
+    kind: str
+    """task, status, artifact or message."""
+    value: Any
+    wire: Json
+    """As a client of that dialect folds it."""
+
+
+@dataclass(kw_only=True)
+class Speaker:
+    """A client of one dialect at one door."""
+
+    door: Door
+    key: str
+    version: str | None = None
+    path: str = "/jsonrpc"
+    ids: list[Any] = field(default_factory=lambda: [0])
+
+    # ------------------------------------------------------------ the dialect
+
+    names: dict[str, str] = field(default_factory=dict)
+    media = "application/json"
+    error_is_list = False
+    has_envelope = True
+    tells_zero = True
+    """A history length of 0 is not the same as none in what it sends."""
+    traits: ClassVar[frozenset[str]] = frozenset()
+    """The chapters that are not for everybody: batch, card, extensions, tenants, versions."""
+    subscription_ends = False
+    """A subscription is answered where a task has ended, and ends with a question."""
+    always_has_reason = True
+    """Errors have their reason also where there are no facts."""
+    versions: ClassVar[frozenset[str]] = frozenset()
+    """Values of A2A-Version with which its calls are understood."""
+    extensions_headers = ("a2a-extensions", "x-a2a-extensions")
+    """The header that tells extensions, and the one that does not."""
+    extension_code = -32008
+    """The number of a missing extension."""
+    default_webhook = False
+    """A webhook without an id is the task's default."""
+    nothing: ClassVar[Any] = {}
+    """The result of deleting."""
+    webhook_path = ""
+    """The path of a config in the params of its registration."""
+    completed_mark = "TASK_STATE_COMPLETED"
+    """In a delivery, the end of the work."""
+    webhook_version = "1.0"
+    """The A2A-Version of a delivery."""
+    deliveries_are_answers = False
+    """The body of a delivery is the task as an answer shows it."""
+
+    @property
+    def has_card(self) -> bool:
+        """Cards for known callers are got by a call."""
+        return True
+
+    def is_card(self, card: Json) -> None:
+        """Check what is special about a card."""
+
+    def delivered(self, media: str, body: Json) -> str:
+        """Return the id of the task of a delivery."""
+        raise NotImplementedError
+
+    def message(self, text: str, **more: Any) -> Json:
+        raise NotImplementedError
+
+    def configuration(self, *, now: bool, history: int | None) -> Json:
+        raise NotImplementedError
+
+    def attaching(self, content: bytes, media_type: str, name: str = "file") -> Json:
+        """A message that is a file."""
+        raise NotImplementedError
+
+    def data(self, value: Json) -> Json:
+        """A part."""
+        raise NotImplementedError
+
+    def link(self, url: str) -> Json:
+        """A part."""
+        raise NotImplementedError
+
+    def state(self, status: Json) -> str:
+        raise NotImplementedError
+
+    def sent(self, result: Json) -> tuple[str, Json]:
+        """task or message, and which."""
+        raise NotImplementedError
+
+    def frame(self, seq: int | None, result: Json) -> Frame:
+        raise NotImplementedError
+
+    def listing(self, **filters: Any) -> Json:
+        raise NotImplementedError
+
+    def page(self, result: Json) -> tuple[list[Json], str, int]:
+        """Tasks, next token, total."""
+        raise NotImplementedError
+
+    webhook_name = ""
+    """Of the config inside a send."""
+
+    def webhook(self, url: str, **more: Any) -> Json:
+        """A config inside a send."""
+        raise NotImplementedError
+
+    def webhook_of(self, task: str, url: str, **more: Any) -> Json:
+        """The params of its registration."""
+        raise NotImplementedError
+
+    def webhook_id(self, task: str, id: str | None = None) -> Json:
+        """The params of reading, listing and removing."""
+        raise NotImplementedError
+
+    def webhooks(self, result: Any) -> list[tuple[str, Json]]:
+        """What a list, or one of it as a list, has: the task and the config."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- calling
+
+    def call(self, wish: str, params: Any) -> Json:
+        self.ids[0] += 1
+        return {"jsonrpc": "2.0", "id": f"rpc-{self.ids[0]}", "method": self.names.get(wish, wish), "params": params}
+
+    def asked(self, wire: Any) -> tuple[str, str, bytes]:
+        """The verb, the path and the body of a call."""
+        return "POST", self.path, json.dumps(wire).encode()
+
+    def told(self, status: int, answer: Any, wire: Any) -> Any:
+        """An answer in the shape of JSON-RPC, once its own shape was looked at."""
+        return answer
+
+    def heard(self, answer: Json, wire: Json) -> Json:
+        """What an event of a stream holds."""
+        assert (answer["jsonrpc"], answer["id"]) == ("2.0", wire["id"])
+        result: Json = answer["result"]
+        return result
+
+    def headers(self, **more: str) -> dict[str, str]:
+        version = {"A2A-Version": self.version} if self.version else {}
+        return {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", **version, **more}
+
+    async def post(self, wire: Any, **headers: str) -> tuple[int, Any]:
+        """The status and the JSON of the answer, None if there is none."""
+        verb, path, asked = self.asked(wire)
+        async with (
+            asyncio.timeout(PATIENCE),
+            self.door.ask(verb, path, asked, self.headers(**headers)) as reply,
+        ):
+            body = b"".join([chunk async for chunk in reply.chunks])
+            if body:
+                assert reply.headers["content-type"] == self.media
+            return reply.status, self.told(reply.status, json.loads(body), wire) if body else None
+
+    async def ask(self, wish: str, params: Any, **headers: str) -> Any:
+        """The result. Raises Refused."""
+        wire = self.call(wish, params)
+        status, answer = await self.post(wire, **headers)
+        assert status == 200 or not self.has_envelope
+        assert (answer["jsonrpc"], answer["id"]) == ("2.0", wire["id"])
+        if "error" in answer:
+            raise Refused(answer["error"])
+        return answer["result"]
+
+    def sending(
+        self, text: str, *, agent: str | None = None, now: bool = False, history: int | None = None, **more: Any
+    ) -> Json:
+        metadata = {"metadata": {"agent": agent}} if agent else {}
+        return {
+            "message": self.message(text, **more),
+            "configuration": self.configuration(now=now, history=history),
+            **metadata,
+        }
+
+    async def send(self, text: str, **more: Any) -> Json:
+        """The task."""
+        kind, value = self.sent(await self.ask("send", self.sending(text, **more)))
+        assert kind == "task"
+        return value
+
+    async def get(self, task_id: str, **more: Any) -> Json:
+        task: Json = await self.ask("get", {"id": task_id, **more})
+        self.is_task(task)
+        return task
+
+    def is_task(self, task: Json) -> None:
+        """What every task of the dialect has."""
+        assert task["id"]
+        assert task["contextId"]
+        assert task["status"]["timestamp"].endswith("Z")
+
+    @asynccontextmanager
+    async def stream(self, wish: str, params: Any, **headers: str) -> AsyncIterator[AsyncIterator[Frame]]:
+        """Its frames as they come. Raises Refused if it does not open."""
+        wire = self.call(wish, params)
+        verb, path, asked = self.asked(wire)
+        async with asyncio.timeout(PATIENCE), self.door.ask(verb, path, asked, self.headers(**headers)) as reply:
+            assert reply.status == 200 or not self.has_envelope
+            events = self.door.events(reply)
+            if events is None:
+                assert reply.headers["content-type"] == self.media
+                answer = json.loads(b"".join([chunk async for chunk in reply.chunks]))
+                raise Refused(self.told(reply.status, answer, wire)["error"])
+            yield self.frames(events, wire)
+
+    async def frames(self, events: Events, wire: Json) -> AsyncIterator[Frame]:
+        async for seq, data in events:
+            yield self.frame(seq, self.heard(json.loads(data), wire))
+
+    async def follow(self, wish: str, params: Any, **headers: str) -> list[Frame]:
+        """All frames of a stream that ends."""
+        async with self.stream(wish, params, **headers) as frames:
+            return [frame async for frame in frames]
