@@ -15,12 +15,12 @@ from tasks_app.event_log.changes import (
     last_status,
     sources,
 )
-from tasks_app.event_log.claim import Claim, Renew, claim, leased, release_all, renew
+from tasks_app.event_log.claim import Claim, Renew, claim, recover, release_all, renew
 from tasks_app.event_log.create import Create, FindKey, KeyTarget, create_many, find_key_many
 from tasks_app.event_log.exchanges import record
 from tasks_app.event_log.news import notify
 from tasks_app.event_log.outbox import GROWTH, deliveries
-from tasks_app.event_log.queue import Want, count_unfinished, next_after
+from tasks_app.event_log.queue import Demand, count_unfinished, next_after
 from tasks_app.event_log.read import (
     PAGE,
     Head,
@@ -63,6 +63,7 @@ __all__ = [
     "Appended",
     "Claim",
     "Create",
+    "Demand",
     "FindKey",
     "Full",
     "HasWebhooks",
@@ -83,7 +84,6 @@ __all__ = [
     "Renew",
     "TaskRead",
     "UnderWay",
-    "Want",
     "append_many",
     "body_of",
     "change",
@@ -95,7 +95,6 @@ __all__ = [
     "fold",
     "last_events_many",
     "last_status",
-    "leased",
     "make_bodies",
     "next_after",
     "notify",
@@ -107,6 +106,7 @@ __all__ = [
     "read_tails",
     "recent",
     "record",
+    "recover",
     "register",
     "release_all",
     "remove",

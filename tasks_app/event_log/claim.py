@@ -1,4 +1,4 @@
-"""Claims and leases: the rest of what is written to a task's row."""
+"""Claims and leases, which are written to tasks' rows."""
 
 import logging
 from collections import Counter
@@ -27,14 +27,14 @@ from tasks_app.event_log.news import notify
 from tasks_app.event_log.outbox import write_deliveries
 from tasks_app.event_log.queue import (
     Choice,
-    Want,
+    Demand,
     choose,
     everything,
-    limited,
+    in_turns,
     lock_agents,
     runnable_of,
-    unlimited,
-    wanted,
+    with_limit,
+    without_limit,
     working_of,
 )
 from tasks_app.event_log.read import ReadTask, TaskRead, one_of, read_many, read_of
@@ -46,13 +46,13 @@ _TASK = Task._meta.db_table
 
 
 class Claim(Work[list[TaskRead]], Struct, frozen=True, kw_only=True):
-    """A worker's wish for as many tasks as it has slots, kind by kind."""
+    """A worker's claim of as many tasks as it has free slots, by kind of agent."""
 
     lane = "write"
     patient = True
 
     worker: str
-    wants: tuple[Want, ...]
+    demands: tuple[Demand, ...]
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[list[TaskRead]]:
@@ -60,19 +60,19 @@ class Claim(Work[list[TaskRead]], Struct, frozen=True, kw_only=True):
 
     @classmethod
     def after_commit(cls, items: Sequence[Self], results: Sequence[GroupResult[list[TaskRead]]]) -> None:
-        """Notify the followers of the tasks that are worked on now."""
+        """Notify the followers of the claimed tasks."""
         documents = [read.document for reads in results if isinstance(reads, list) for read in reads]
         notify([Reached(task.id, task.seq, task.state) for task in documents])
 
 
 class Renew(Work[set[str]], Struct, frozen=True, kw_only=True):
-    """A heartbeat: the worker still has these (task, fence) pairs."""
+    """A heartbeat: the worker still runs the tasks of these (task, fence) pairs."""
 
     lane = "write"
     patient = True
 
     worker: str
-    held: tuple[tuple[str, int], ...]
+    pairs: tuple[tuple[str, int], ...]
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[set[str]]:
@@ -83,21 +83,24 @@ class _Chosen(NamedTuple):
     """A row of the claim on PostgreSQL."""
 
     task_id: str | None
-    """None in the one row of a claim that found no task."""
+    """None in the single row of a claim that found no task."""
     row: TaskColumns | None
-    """None for a task with webhooks, which is claimed by itself."""
+    """None for a task with webhooks, which a statement of its own claims."""
     more: bool
-    """There is more than could be chosen."""
+    """There are more tasks than could be chosen."""
 
 
-# The database's clock decides about leases, since workers' clocks may differ; SQLite is on the one machine.
-_THESE = f"""
+# The database's clock decides about leases, since workers' clocks may differ. With SQLite there is one machine.
+_WITH_WEBHOOKS = f"""
 c as (select id, false as pushes from {_TASK} where state {among(RUNNABLE)} and id = any(%s)
     for no key update skip locked)
 """
-# Tasks with webhooks are chosen in their turn but left as they are: their deliveries need a transaction.
+# 1. Choose tasks, as queue.py does: c0, c1, ... have the ids.
+# 2. u: claim them. Tasks with webhooks are chosen in their turn but not claimed: their deliveries need a transaction.
+# 3. e: append the event "working".
+# 4. Return a row for each task, or a single row without a task.
 _CLAIM_POSTGRES = f"""
-with recursive {{wanted}},
+with recursive {{choices}},
 u as (update {_TASK} t set attempt = attempt + 1, tries = tries + 1, state = '{TaskState.WORKING}', status = %s,
         status_at = %s, last_seq = last_seq + 1, lease_owner = %s, lease_until = now() + make_interval(secs => %s),
         deadline = now() + make_interval(secs => timeout), not_before = null, run_seq = last_seq + 1,
@@ -119,133 +122,133 @@ returning {OWN_COLUMNS}
 """
 
 
-def claim(wish: Claim) -> list[TaskRead]:
-    """Gives the worker a lease on runnable tasks, sets them working, and reads them."""
-    wants = [want for want in wish.wants if want.agents and want.limit > 0]
-    if not wants:
+def claim(item: Claim) -> list[TaskRead]:
+    """Give the worker a lease on runnable tasks, set them to working, and read them."""
+    demands = [demand for demand in item.demands if demand.agents and demand.limit > 0]
+    if not demands:
         return []
     status = Status(state=TaskState.WORKING, timestamp=clock.now())
     with prepared() as cursor:
-        rows = (_claim_postgres if on_postgres() else _claim_sqlite)(cursor, wish.worker, wants, status)
-    # Of a new task the row says all. What was said before, or is in the status, must be folded.
-    whole = {row.id: read_of(row, ()) for row in rows if _says_all(row)}
+        rows = (_claim_postgres if on_postgres() else _claim_sqlite)(cursor, item.worker, demands, status)
+    # The row of a new task is the whole task. Otherwise events, or a message in the status, must be folded.
+    whole = {row.id: read_of(row, ()) for row in rows if _is_whole(row)}
     rest = [ReadTask(task_id=row.id, sight=None) for row in rows if row.id not in whole]
-    return [*whole.values(), *(task for task in _read_surely(rest) if task)]
+    return [*whole.values(), *(task for task in _read_or_retry(rest) if task)]
 
 
-def _says_all(row: TaskColumns) -> bool:
-    """Tell whether only the event of the claim is missing in the snapshot, and its status had no message."""
+def _is_whole(row: TaskColumns) -> bool:
+    """Return whether the snapshot lacks the event of the claim alone, and its status has no message."""
     return row.last_seq == row.snapshot_seq + 1 and '"message"' not in row.snapshot_status
 
 
-def leased(worker: str, besides: Collection[tuple[str, int]]) -> list[TaskRead]:
-    """Tasks that are the worker's beside these (task, fence) pairs: of a claim whose answer it never got."""
+def recover(worker: str, besides: Collection[tuple[str, int]]) -> list[TaskRead]:
+    """Read the worker's tasks apart from these (task, fence) pairs: those of a claim whose result it never got."""
     rows = Task.objects.filter(lease_until__isnull=False, lease_owner=worker, state=TaskState.WORKING.value)
-    lost = {pair for pair in rows.values_list("id", "fence") if pair not in besides}
-    reads = read_many([ReadTask(task_id=id, sight=None) for id, _ in lost]) if lost else []
-    return [read for read in reads if read and (read.document.id, read.fence) in lost and read.document.state in ACTIVE]
+    pairs = {pair for pair in rows.values_list("id", "fence") if pair not in besides}
+    reads = read_many([ReadTask(task_id=id, sight=None) for id, _ in pairs]) if pairs else []
+    return [
+        read for read in reads if read and (read.document.id, read.fence) in pairs and read.document.state in ACTIVE
+    ]
 
 
-def _read_surely(asked: Sequence[ReadTask]) -> list[TaskRead | None]:
-    """Once more if the connection is cut just now, or a plan refused: these tasks are this worker's already, and those
-    that it does not hear of are tried in vain."""
-    if not asked:
+def _read_or_retry(items: Sequence[ReadTask]) -> list[TaskRead | None]:
+    """Read tasks that were claimed, once more if the connection is cut or a plan is refused. The worker has them
+    already: a task that it does not get costs an attempt in vain."""
+    if not items:
         return []
     try:
-        return read_many(asked)
+        return read_many(items)
     except (OperationalError, InterfaceError, NotSupportedError):
         if connection.in_atomic_block:
             raise
         connection.close()
-        return read_many(asked)
+        return read_many(items)
 
 
-def _claim_postgres(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[TaskColumns]:
+def _claim_postgres(cursor: CursorWrapper, worker: str, demands: Sequence[Demand], status: Status) -> list[TaskColumns]:
     rows: list[TaskColumns] = []
-    left = []
-    for want in wants:
-        found = _claim_limited(cursor, worker, want, status) if want.concurrency else []
-        rows += found
-        left.append(replace(unlimited(want), limit=want.limit - len(found)))
-    return rows + _claim_wanted(cursor, worker, left, status)
+    others = []
+    for demand in demands:
+        part = _claim_with_limit(cursor, worker, demand, status) if demand.concurrency else []
+        rows += part
+        others.append(replace(without_limit(demand), limit=demand.limit - len(part)))
+    return rows + _claim_demands(cursor, worker, others, status)
 
 
-def _claim_limited(cursor: CursorWrapper, worker: str, want: Want, status: Status) -> list[TaskColumns]:
-    """Tasks of agents that may have so many runs in all processes together: counted under a lock, or two processes
-    would both take the last one."""
-    agents = runnable_of(cursor, list(want.concurrency))
+def _claim_with_limit(cursor: CursorWrapper, worker: str, demand: Demand, status: Status) -> list[TaskColumns]:
+    """Claim tasks of agents with a limit on their runs in all processes together. The runs are counted under a lock, or
+    two processes would both take the last place."""
+    agents = runnable_of(cursor, list(demand.concurrency))
     if not agents:
         return []
     rows: list[TaskColumns] = []
     try:
         with transaction.atomic():
             lock_agents(cursor, agents)
-            for part in limited(want, working_of(cursor, agents)):
+            for part in with_limit(demand, working_of(cursor, agents)):
                 if part.agents[0] in agents:
-                    fitting = replace(part, limit=min(part.limit, want.limit - len(rows)))
-                    rows += _claim_wanted(cursor, worker, [fitting], status)
+                    rest = replace(part, limit=min(part.limit, demand.limit - len(rows)))
+                    rows += _claim_demands(cursor, worker, [rest], status)
     except OperationalError as error:
         if not is_lock_refusal(error):
             raise
-        log.info("tasks of %s are claimed by another process just now", ", ".join(agents))
+        log.info("another process is claiming tasks of %s", ", ".join(agents))
         return []
     return rows
 
 
-def _claim_wanted(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[TaskColumns]:
-    """Claim all that there is, or, of what is more than there is room for, what has the turn."""
-    asked = [want for want in wants if want.agents and want.limit > 0]
-    if asked and all(want.spacious > 0 for want in asked):
-        choices = [everything(want, place) for place, want in enumerate(asked)]
+def _claim_demands(cursor: CursorWrapper, worker: str, demands: Sequence[Demand], status: Status) -> list[TaskColumns]:
+    """Claim all runnable tasks, or those of owners in turn if there are more than there is room for."""
+    open_demands = [demand for demand in demands if demand.agents and demand.limit > 0]
+    if open_demands and all(demand.spacious > 0 for demand in open_demands):
+        choices = [everything(demand, place) for place, demand in enumerate(open_demands)]
         rows, more = _claim_choices(cursor, choices, worker, status)
         if not more:
             return rows
         agents = Counter(row.agent for row in rows)
-        taken = [sum(agents[name] for name in want.agents) for want in asked]
-        left = [replace(want, limit=want.limit - number) for want, number in zip(asked, taken, strict=True)]
-        return rows + _claim_wanted_in_turns(cursor, worker, [want for want in left if want.limit > 0], status)
-    return _claim_wanted_in_turns(cursor, worker, asked, status)
+        counts = [sum(agents[name] for name in demand.agents) for demand in open_demands]
+        rests = [replace(one, limit=one.limit - count) for one, count in zip(open_demands, counts, strict=True)]
+        return rows + _claim_in_turns(cursor, worker, [rest for rest in rests if rest.limit > 0], status)
+    return _claim_in_turns(cursor, worker, open_demands, status)
 
 
-def _claim_wanted_in_turns(
-    cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status
-) -> list[TaskColumns]:
-    choices = [wanted(want, place) for place, want in enumerate(wants)]
+def _claim_in_turns(cursor: CursorWrapper, worker: str, demands: Sequence[Demand], status: Status) -> list[TaskColumns]:
+    choices = [in_turns(demand, place) for place, demand in enumerate(demands)]
     return _claim_choices(cursor, choices, worker, status)[0] if choices else []
 
 
 def _claim_choices(
     cursor: CursorWrapper, choices: Sequence[Choice], worker: str, status: Status
 ) -> tuple[list[TaskColumns], bool]:
-    """Claim what is chosen, and say whether there is more than could be chosen."""
-    found = _claim_chosen(cursor, choices, worker, status)
-    more = any(one.more for one in found)
-    rows = [one.row for one in found if one.row is not None]
-    pushing = [one.task_id for one in found if one.row is None and one.task_id is not None]
+    """Claim the chosen tasks; return their rows, and whether there are more than could be chosen."""
+    results = _run_claim(cursor, choices, worker, status)
+    more = any(one.more for one in results)
+    rows = [one.row for one in results if one.row is not None]
+    ids = [one.task_id for one in results if one.row is None and one.task_id is not None]
     try:
-        while pushing:
+        while ids:
             try:
-                return rows + _claim_pushing(cursor, pushing, worker, status), more
-            except LockRefused as held:
-                pushing = [task_id for task_id in pushing if task_id not in held.tasks]
+                return rows + _claim_with_webhooks(cursor, ids, worker, status), more
+            except LockRefused as refusal:
+                ids = [task_id for task_id in ids if task_id not in refusal.tasks]
     except Exception as error:
         if isinstance(error, OperationalError | InterfaceError) and not is_lock_refusal(error):
-            raise  # Whether they were claimed is not known: the worker asks for all that is its own.
-        # What was claimed before is this worker's already, and must be run.
-        log.exception("%d tasks with webhooks were not claimed; they are offered again", len(pushing))
+            raise  # They may have been claimed or not: the worker calls recover().
+        # The worker has the other tasks already, and must run them.
+        log.exception("%d tasks with webhooks were not claimed; they are offered again", len(ids))
     return rows, more
 
 
-def _claim_pushing(cursor: CursorWrapper, pushing: Sequence[str], worker: str, status: Status) -> list[TaskColumns]:
-    """Claim tasks with webhooks. Raises LockRefused for tasks that have a webhook whose row is locked."""
+def _claim_with_webhooks(cursor: CursorWrapper, ids: Sequence[str], worker: str, status: Status) -> list[TaskColumns]:
+    """Claim tasks with webhooks. Raises LockRefused with the tasks that have a webhook whose row is locked."""
     with transaction.atomic():
-        found = _claim_chosen(cursor, [Choice(_THESE, "c", [pushing])], worker, status)
-        rows = [one.row for one in found if one.row is not None]
+        results = _run_claim(cursor, [Choice(_WITH_WEBHOOKS, "c", [ids])], worker, status)
+        rows = [one.row for one in results if one.row is not None]
         write_deliveries(cursor, {row.id: [_working(status, row.id, row.last_seq, row.fence)] for row in rows})
     return rows
 
 
-def _claim_chosen(cursor: CursorWrapper, choices: Sequence[Choice], worker: str, status: Status) -> list[_Chosen]:
+def _run_claim(cursor: CursorWrapper, choices: Sequence[Choice], worker: str, status: Status) -> list[_Chosen]:
     statement = _claim_statement(tuple((choice.sql, choice.name, choice.more) for choice in choices))
     working, seconds = _working(status, "", 0, 0), settings.A2A_LEASE_SECONDS
     values = [value for choice in choices for value in choice.values]
@@ -256,49 +259,49 @@ def _claim_chosen(cursor: CursorWrapper, choices: Sequence[Choice], worker: str,
 
 
 def _row(task: Sequence[Any]) -> TaskColumns | None:
-    """Return the row of a task that was claimed; its columns are null for one that was only chosen."""
+    """Return the row of a claimed task. The columns are null for a task that was only chosen."""
     row = TaskColumns._make(task)
     return row if row.id is not None else None
 
 
 @lru_cache(maxsize=64)
 def _claim_statement(choices: tuple[tuple[str, str, str], ...]) -> str:
-    """Return the statement of a claim, made once for each set of choices."""
+    """Return the statement of a claim. There are few sets of choices, so that statements are cached."""
     return _CLAIM_POSTGRES.format(
-        wanted=", ".join(sql for sql, _, _ in choices),
+        choices=", ".join(sql for sql, _, _ in choices),
         all=" union all ".join(f"select id, pushes from {name}" for _, name, _ in choices),
         more=" or ".join(more for _, _, more in choices),
     )
 
 
-def _claim_sqlite(cursor: CursorWrapper, worker: str, wants: Sequence[Want], status: Status) -> list[TaskColumns]:
+def _claim_sqlite(cursor: CursorWrapper, worker: str, demands: Sequence[Demand], status: Status) -> list[TaskColumns]:
     until = sqlite_time(status.timestamp + timedelta(seconds=settings.A2A_LEASE_SECONDS))
     head = [_text(status), sqlite_time(status.timestamp), worker, until]
     rows: list[TaskColumns] = []
     with transaction.atomic():
-        for want in wants:
-            for ids in _chosen_sqlite(cursor, want, status.timestamp):
+        for demand in demands:
+            for ids in _choose_sqlite(cursor, demand, status.timestamp):
                 statement = _CLAIM_SQLITE.format(marks=", ".join(["%s"] * len(ids)))
                 cursor.execute(statement, [*head, _working(status, "", 0, 0).size, *ids])
                 rows += map(TaskColumns._make, cursor.fetchall())
         events = [_working(status, row.id, row.last_seq, row.fence) for row in rows]
         EVENTS.write(cursor, events)
-        flagged = {row.id for row in rows if row.pushes}
-        write_deliveries(cursor, {event.task_id: [event] for event in events if event.task_id in flagged})
+        with_webhooks = {row.id for row in rows if row.pushes}
+        write_deliveries(cursor, {event.task_id: [event] for event in events if event.task_id in with_webhooks})
     return rows
 
 
-def _chosen_sqlite(cursor: CursorWrapper, want: Want, now: datetime) -> Iterator[list[str]]:
-    """The tasks for a want, of agents with a limit first; each part is claimed before the next is chosen."""
-    parts = limited(want, working_of(cursor, list(want.concurrency))) if want.concurrency else []
-    left = want.limit
-    for part in [*parts, unlimited(want)]:
+def _choose_sqlite(cursor: CursorWrapper, demand: Demand, now: datetime) -> Iterator[list[str]]:
+    """Yield tasks in demand, of agents with a limit first. The caller claims each part before the next is chosen."""
+    parts = with_limit(demand, working_of(cursor, list(demand.concurrency))) if demand.concurrency else []
+    room = demand.limit
+    for part in [*parts, without_limit(demand)]:
         if (
             part.agents
-            and left > 0
-            and (ids := choose(cursor, replace(part, limit=min(part.limit, left)), sqlite_time(now)))
+            and room > 0
+            and (ids := choose(cursor, replace(part, limit=min(part.limit, room)), sqlite_time(now)))
         ):
-            left -= len(ids)
+            room -= len(ids)
             yield ids
 
 
@@ -307,39 +310,44 @@ def _text(status: Status) -> str:
 
 
 def _working(status: Status, task_id: str, seq: int, fence: int) -> EventRow:
-    stored = event_document(StatusChanged(status=status), task_id=task_id, context_id="", seq=seq)
+    document = event_document(StatusChanged(status=status), task_id=task_id, context_id="", seq=seq)
     return EventRow(
-        task_id=task_id, seq=seq, kind=stored.kind, payload=stored.payload, state=stored.state,
+        task_id=task_id,
+        seq=seq,
+        kind=document.kind,
+        payload=document.payload,
+        state=document.state,
         actor="runner",
-        created_at=status.timestamp, fence=fence,
-    )  # fmt: skip
+        created_at=status.timestamp,
+        fence=fence,
+    )
 
 
-def renew(wish: Renew) -> set[str]:
-    """Renews the leases; the ids of the tasks that are still the worker's.
+def renew(item: Renew) -> set[str]:
+    """Renew the leases; return the ids of the tasks that are still the worker's.
 
-    A row that somebody else has locked is left for the next beat: waiting for it would hold up every other write.
+    A row that another transaction has locked is left for the next beat: waiting for it would hold up every other write.
     """
-    held, values = one_of("(id || ':' || attempt)", [f"{task_id}:{fence}" for task_id, fence in wish.held])
-    ids, more = one_of("id", [task_id for task_id, _ in wish.held])
-    mine = f"select id from {_TASK} where {ids} and {held} and lease_owner = %s and state {among(ACTIVE)}"
+    pairs, values = one_of("(id || ':' || attempt)", [f"{task_id}:{fence}" for task_id, fence in item.pairs])
+    ids, more = one_of("id", [task_id for task_id, _ in item.pairs])
+    mine = f"select id from {_TASK} where {ids} and {pairs} and lease_owner = %s and state {among(ACTIVE)}"
     seconds = settings.A2A_LEASE_SECONDS
     with prepared() as cursor:
         if on_postgres():
             cursor.execute(
                 f"update {_TASK} set lease_until = now() + make_interval(secs => %s) "
                 f"where id in ({mine} for no key update skip locked)",
-                [seconds, *more, *values, wish.worker],
+                [seconds, *more, *values, item.worker],
             )
         else:
             until = sqlite_time(clock.now() + timedelta(seconds=seconds))
             cursor.execute(
-                f"update {_TASK} set lease_until = %s where id in ({mine})", [until, *more, *values, wish.worker]
+                f"update {_TASK} set lease_until = %s where id in ({mine})", [until, *more, *values, item.worker]
             )
-        cursor.execute(mine, [*more, *values, wish.worker])
+        cursor.execute(mine, [*more, *values, item.worker])
         return {task_id for (task_id,) in cursor.fetchall()}
 
 
 def release_all() -> int:
-    """Ends every lease at once: at the start of the only process that there is."""
+    """End every lease at once, at the start of the only process."""
     return Task.objects.filter(lease_until__isnull=False).update(lease_until=datetime(2000, 1, 1, tzinfo=UTC))

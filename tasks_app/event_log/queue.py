@@ -1,8 +1,8 @@
-"""Which runnable tasks are next: owners in turn, and within an owner by priority, then age.
+"""Chooses the runnable tasks that a claim takes: owners in turn, and within an owner by priority, then age.
 
-The owners who have a task to run are found one after the other in an index, from the one behind whom the last claim
-ended; of each so many tasks are read as may be taken. So a claim costs what it takes, however long the queue of an
-owner is. On PostgreSQL the choice is part of the claim's statement, on SQLite it is made in its transaction.
+An index gives the owners who have a runnable task one after the other, from the owner at whom the last claim ended. Of
+each owner only as many tasks are read as the claim may take. So a claim costs what it takes, however long the queue of
+an owner is. On PostgreSQL the choice is part of the claim's statement. On SQLite it is made in its transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,68 +23,69 @@ from tasks_app.models import Task
 
 _TASK = Task._meta.db_table
 LOCKS = 0xA2A
-"""The first key of the locks of agents with a limit; the second is a number made of the name."""
+"""The first key of the advisory locks of agents with a limit. The second is a hash of the name."""
 LOCK_PATIENCE = "100ms"
-"""How long is waited for another process that claims tasks of the same agent: it takes a few milliseconds."""
+"""The longest wait for another process that claims tasks of the same agent, which takes a few milliseconds."""
 
 
-class Want(Struct, frozen=True, kw_only=True):
-    """Runnable tasks of these agents and queues, at most so many."""
+class Demand(Struct, frozen=True, kw_only=True):
+    """A process's demand on the queue: runnable tasks of these agents and queues, `limit` at most."""
 
     agents: tuple[str, ...]
     queues: tuple[str, ...]
     limit: int
     after: int = 0
-    """The owner who was served last."""
+    """The owner who got the last task."""
     most: int = 2**31 - 1
-    """Runs that one owner may have here while others wait."""
+    """Runs that one owner may have in this process while others wait."""
     busy: dict[int, int] = {}
-    """The runs that owners have here already."""
+    """Runs that owners have in this process already."""
     newcomers: bool = False
-    """Only owners who have none of these runs here, and one task each."""
+    """True to claim for owners only who have no such run in this process, one task each."""
     concurrency: dict[str, int] = {}
-    """Working tasks that some of the agents may have, over all processes."""
+    """Working tasks that an agent may have in all processes together, for agents with a limit."""
 
     def rooms(self) -> dict[int, int]:
-        """How many more runs each owner who is at work here may have while others wait."""
+        """Return how many more runs each owner with runs in this process may have while others wait."""
         if self.newcomers:
             return dict.fromkeys(self.busy, 0)
         return {owner: max(0, self.most - runs) for owner, runs in self.busy.items()}
 
     @property
     def room(self) -> int:
-        """How many runs any other owner may have while others wait."""
+        """The runs that any other owner may have while others wait."""
         return 1 if self.newcomers else self.most
 
     @property
     def spacious(self) -> int:
-        """How many tasks may be taken without a look at their owners: if all are of one, that owner has no more than
-        others would have to wait for."""
+        """The number of tasks that may be claimed whatever their owners: if all belong to one owner, that owner has no
+        more runs than while others wait."""
         return 0 if self.newcomers else min(self.limit, self.most - max(self.busy.values(), default=0))
 
 
-def next_after(served: Sequence[int], after: int) -> int:
-    """The owner with whom a turn that began after that one has ended."""
-    return max(served, key=lambda owner: (owner <= after, owner), default=after)
+def next_after(owners: Sequence[int], after: int) -> int:
+    """Return the owner at whom a claim ended that began after the owner `after` and gave tasks to these owners."""
+    return max(owners, key=lambda owner: (owner <= after, owner), default=after)
 
 
-# The first row of an agent and queue, from an owner on. Ordered as the index task_turn is: by the owner alone,
-# PostgreSQL takes another index that begins with it, and reads all the tasks of an owner.
+# The first row of an agent and queue, from an owner on. The order is that of the index task_turn. If it were by the
+# owner alone, PostgreSQL would take another index that begins with the owner, and read all tasks of an owner.
 _FIRST = f"""select t.owner_id from {_TASK} t
     where t.state {among(RUNNABLE)} and t.queue = {{queue}} and t.agent = {{agent}} {{behind}}
         and (t.not_before is null or t.not_before <= now())
     order by t.owner_id, t.priority desc, t.created_at limit 1"""
-# One step of the search: the first owner behind that one, over all pairs of agent and queue.
+# One step of the search: the first owner after an owner, over all pairs of agent and queue.
 _NEXT = f"""(select min(m.owner_id) from {{p}} p cross join lateral (
     {_FIRST.format(queue="p.queue", agent="p.agent", behind="and t.owner_id > {behind}")}) m)"""
 
-# 1. p: the pairs of agent and queue that have tasks; h: the owners who are at work here, and what room they have.
-# 2. o: the owners in turn, from the one behind the last to the end, then (lap 1) from the beginning; as many with room
-#    as there are tasks wanted, and on the way those without.
-# 3. n: how many tasks each may have, so that all together have about as many as are wanted. Owners without room get
-#    none while anybody waits who has some; when nobody else does, they share.
-# 4. c: their tasks, locked; what other processes have locked is skipped. First one of each, then a second of each.
-_WANTED = f"""
+# 1. p: the pairs of agent and queue that have tasks. h: the owners with runs in this process, and the room of each.
+# 2. o: the owners in turn, from the one after the last owner to the end, then (lap 1) from the beginning, until there
+#    are as many owners with room as tasks in demand. Owners without room are passed on the way, and counted.
+# 3. n, s: the share of each owner. All shares together are about as many tasks as are in demand. Owners without room
+#    get none while an owner with room waits. If there is none, they share.
+# 4. c: the tasks of these owners, locked; rows that other transactions have locked are skipped. The first task of each
+#    owner comes first, then the second of each.
+_IN_TURNS = f"""
 p{{n}} as materialized (
     select q.queue, a.agent from unnest(%s::text[]) a(agent) cross join unnest(%s::text[]) q(queue)
         cross join lateral ({_FIRST.format(queue="q.queue", agent="a.agent", behind="")}) t),
@@ -117,8 +118,9 @@ c{{n}} as materialized (
 """
 
 
-# Turns matter only to those who cannot all be served. So the tasks that there are come first, one more of them than may
-# be taken: when there are not as many, they are all taken, in a third of the time that the search for turns takes.
+# Turns matter only if there are more tasks than the demand. So first read the runnable tasks, one more than may be
+# claimed. If there are fewer, all are claimed, in a third of the time that the search for turns takes.
+# 1. f: the tasks, locked. 2. m: whether there are more than may be claimed. 3. c: the tasks, or none if there are more.
 _ALL = f"""
 f{{n}} as materialized (
     select id, pushes from {_TASK} where state {among(RUNNABLE)} and agent = any(%s::text[]) and queue = any(%s::text[])
@@ -129,43 +131,44 @@ c{{n}} as materialized (select id, pushes from f{{n}} where not (select more fro
 
 
 class Choice(NamedTuple):
-    """A part of a statement that chooses tasks: its expressions, the last of which has them, and their values."""
+    """The part of a claim's statement that chooses tasks."""
 
     sql: str
+    """The table expressions."""
     name: str
+    """The expression that has the chosen tasks."""
     values: list[Any]
     more: str = "false"
-    """An expression that says that there are more than may be taken, and that none of them was chosen."""
+    """SQL that is true if there are more tasks than may be claimed, so that none was chosen."""
 
 
-def everything(want: Want, place: int) -> Choice:
-    """The choice of all tasks of a want that has room for them, for PostgreSQL."""
-    most = want.spacious
+def everything(demand: Demand, place: int) -> Choice:
+    """Return the choice of all tasks in demand if there is room for them, for PostgreSQL."""
+    most = demand.spacious
     sql, name, more = _everything(place)
-    return Choice(sql, name, [list(want.agents), list(want.queues), most, most], more)
+    return Choice(sql, name, [list(demand.agents), list(demand.queues), most, most], more)
 
 
 @cache
 def _everything(place: int) -> tuple[str, str, str]:
-    """Return the texts of a choice: no value is part of them, so that the database plans each once."""
+    """Return SQL, name and more of a choice. No value is part of the text, so that the database plans it once."""
     return _ALL.format(n=place), f"c{place}", f"(select more from m{place})"
 
 
-def wanted(want: Want, place: int) -> Choice:
-    """The choice of a want, for PostgreSQL."""
-    rooms = want.rooms()
+def in_turns(demand: Demand, place: int) -> Choice:
+    """Return the choice of tasks in demand by owners in turn, for PostgreSQL."""
+    rooms = demand.rooms()
     full = [owner for owner, room in rooms.items() if not room]
-    values = [
-        list(want.agents), list(want.queues), list(rooms), list(rooms.values()), want.after, full, want.limit,
-        want.after, want.limit, want.newcomers, want.room, want.limit,
-    ]  # fmt: skip
-    return Choice(_turns(place), f"c{place}", values)
+    pairs = [list(demand.agents), list(demand.queues)]
+    owners = [list(rooms), list(rooms.values()), demand.after, full, demand.limit, demand.after]
+    shares = [demand.limit, demand.newcomers, demand.room, demand.limit]
+    return Choice(_turns(place), f"c{place}", [*pairs, *owners, *shares])
 
 
 @cache
 def _turns(place: int) -> str:
     pairs = f"p{place}"
-    return _WANTED.format(
+    return _IN_TURNS.format(
         n=place, next=_NEXT.format(p=pairs, behind="o.owner_id"), first=_NEXT.format(p=pairs, behind="-1")
     )
 
@@ -175,29 +178,29 @@ def _turns(place: int) -> str:
 _DUE = f"state {among(RUNNABLE)} and queue = %s and agent = %s and (not_before is null or not_before <= %s)"
 
 
-def choose(cursor: CursorWrapper, want: Want, now: str) -> list[str]:
-    """The ids of the tasks, on SQLite: the same choice, step by step."""
-    if (most := want.spacious) > 0 and len(found := _some(cursor, want, most + 1, now)) <= most:
-        return found
-    rooms = want.rooms()
-    pairs = _pairs(cursor, want)
+def choose(cursor: CursorWrapper, demand: Demand, now: str) -> list[str]:
+    """Return the ids of the tasks in demand, on SQLite: the choice of PostgreSQL, step by step."""
+    if (most := demand.spacious) > 0 and len(ids := _some(cursor, demand, most + 1, now)) <= most:
+        return ids
+    rooms = demand.rooms()
+    pairs = _pairs(cursor, demand)
     if not pairs:
         return []
-    owners = _owners(cursor, want, pairs, rooms, now)
-    fit = [owner for owner in owners if rooms.get(owner, want.room) > 0]
-    share = -(-want.limit // max(1, len(fit) or len(owners)))
-    shared = not want.newcomers and (len(owners) == 1 or not fit)
+    owners = _owners(cursor, demand, pairs, rooms, now)
+    fit = [owner for owner in owners if rooms.get(owner, demand.room) > 0]
+    share = -(-demand.limit // max(1, len(fit) or len(owners)))
+    shared = not demand.newcomers and (len(owners) == 1 or not fit)
     rounds: list[tuple[int, int, str]] = []
     for place, owner in enumerate(owners):
-        most = share if shared else min(share, rooms.get(owner, want.room))
+        most = share if shared else min(share, rooms.get(owner, demand.room))
         rounds += [(turn, place, task_id) for turn, task_id in enumerate(_tasks(cursor, pairs, owner, most, now))]
-    return [task_id for _, _, task_id in sorted(rounds)[: want.limit]]
+    return [task_id for _, _, task_id in sorted(rounds)[: demand.limit]]
 
 
-def _some(cursor: CursorWrapper, want: Want, most: int, now: str) -> list[str]:
-    """Return tasks of the want, at most so many, whoever they belong to."""
-    agents, names = one_of("agent", want.agents)
-    queues, more = one_of("queue", want.queues)
+def _some(cursor: CursorWrapper, demand: Demand, most: int, now: str) -> list[str]:
+    """Return tasks in demand whatever their owners, `most` at most."""
+    agents, names = one_of("agent", demand.agents)
+    queues, more = one_of("queue", demand.queues)
     cursor.execute(
         f"select id from {_TASK} where state {among(RUNNABLE)} and {agents} and {queues} "
         "and (not_before is null or not_before <= %s) limit %s",
@@ -207,29 +210,29 @@ def _some(cursor: CursorWrapper, want: Want, most: int, now: str) -> list[str]:
 
 
 def _owners(
-    cursor: CursorWrapper, want: Want, pairs: list[tuple[str, str]], rooms: dict[int, int], now: str
+    cursor: CursorWrapper, demand: Demand, pairs: list[tuple[str, str]], rooms: dict[int, int], now: str
 ) -> list[int]:
-    """The owners in turn."""
+    """Return the owners in turn."""
     owners: list[int] = []
-    fit, lap, last = 0, 0, want.after
+    fit, lap, last = 0, 0, demand.after
     step = f"select * from (select owner_id from {_TASK} where {_DUE} and owner_id > %s order by owner_id limit 1)"
     steps = f"select min(owner_id) from ({' union all '.join([step] * len(pairs))})"
-    while fit < want.limit:
+    while fit < demand.limit:
         cursor.execute(steps, [value for pair in pairs for value in (*pair, now, last)])
         (owner,) = cursor.fetchone()
         if owner is None and lap == 0:
             lap, last = 1, -1
             continue
-        if owner is None or (lap == 1 and owner > want.after):
+        if owner is None or (lap == 1 and owner > demand.after):
             break
         owners.append(owner)
-        fit += rooms.get(owner, want.room) > 0
+        fit += rooms.get(owner, demand.room) > 0
         last = owner
     return owners
 
 
 def _tasks(cursor: CursorWrapper, pairs: list[tuple[str, str]], owner: int, most: int, now: str) -> list[str]:
-    """The tasks of an owner who has the turn."""
+    """Return the next tasks of an owner."""
     if most < 1:
         return []
     part = (
@@ -243,9 +246,9 @@ def _tasks(cursor: CursorWrapper, pairs: list[tuple[str, str]], owner: int, most
     return [task_id for task_id, *_ in cursor.fetchall()]
 
 
-def _pairs(cursor: CursorWrapper, want: Want) -> list[tuple[str, str]]:
-    """The pairs of queue and agent that have tasks: few, of all that there could be."""
-    pairs = [(queue, agent) for agent in want.agents for queue in want.queues]
+def _pairs(cursor: CursorWrapper, demand: Demand) -> list[tuple[str, str]]:
+    """Return the pairs of queue and agent that have tasks: few of all possible pairs."""
+    pairs = [(queue, agent) for agent in demand.agents for queue in demand.queues]
     return [pair for pair in pairs if _has_tasks(cursor, pair)]
 
 
@@ -257,23 +260,25 @@ def _has_tasks(cursor: CursorWrapper, pair: tuple[str, str]) -> bool:
 # ------------------------------------------------------------- concurrency
 
 
-def unlimited(want: Want) -> Want:
-    """The want for the agents that may have any number of runs."""
-    return replace(want, agents=tuple(agent for agent in want.agents if agent not in want.concurrency), concurrency={})
+def without_limit(demand: Demand) -> Demand:
+    """Return the demand for tasks of agents that may have any number of runs."""
+    return replace(
+        demand, agents=tuple(agent for agent in demand.agents if agent not in demand.concurrency), concurrency={}
+    )
 
 
-def limited(want: Want, working: Mapping[str, int]) -> list[Want]:
-    """A want for each of the agents that have a limit and are below it, given how many tasks are worked on."""
-    rooms = {agent: most - working.get(agent, 0) for agent, most in want.concurrency.items()}
+def with_limit(demand: Demand, working: Mapping[str, int]) -> list[Demand]:
+    """Return a demand for each agent that is below its limit, given the number of its working tasks."""
+    rooms = {agent: most - working.get(agent, 0) for agent, most in demand.concurrency.items()}
     return [
-        replace(want, agents=(agent,), limit=min(want.limit, room), concurrency={})
+        replace(demand, agents=(agent,), limit=min(demand.limit, room), concurrency={})
         for agent, room in rooms.items()
         if room > 0
     ]
 
 
 def working_of(cursor: Any, agents: Sequence[str]) -> dict[str, int]:
-    """How many tasks of each agent are worked on, in any process."""
+    """Return the number of working tasks of each agent, in all processes."""
     where, values = one_of("agent", agents)
     cursor.execute(
         f"select agent, count(*) from {_TASK} where state {among(ACTIVE)} and {where} group by agent", values
@@ -282,8 +287,10 @@ def working_of(cursor: Any, agents: Sequence[str]) -> dict[str, int]:
 
 
 def lock_agents(cursor: Any, agents: Sequence[str]) -> None:
-    """Until the end of the transaction no other process claims tasks of these agents, on PostgreSQL. Raises an error
-    of the database when one takes long."""
+    """Keep other processes from claiming tasks of these agents until the end of the transaction, on PostgreSQL.
+
+    Raises an error of the database when another process takes longer than LOCK_PATIENCE.
+    """
     cursor.execute("select set_config('lock_timeout', %s, true)", [LOCK_PATIENCE])
     locks = "select pg_advisory_xact_lock(%s, hashtext(agent)) from unnest(%s::text[]) as agent"
     cursor.execute(locks, [LOCKS, sorted(agents)])
@@ -303,18 +310,18 @@ def runnable_of(cursor: Any, agents: Sequence[str]) -> list[str]:
 
 
 def count_unfinished(now: datetime, before: datetime) -> dict[tuple[int, str], Count]:
-    """The queued and running tasks by owner and agent, from the indexes alone; those that are older than two times are
-    counted apart."""
+    """Count the queued and running tasks by owner and agent, from the indexes alone, and apart from that those created
+    up to either time."""
     times = [now, before] if on_postgres() else [sqlite_time(now), sqlite_time(before)]
     filters = ", ".join(["count(*) filter (where created_at <= %s)"] * 2)
     part = f"select owner_id, agent, count(*), {filters} from {_TASK} where state {{}} group by owner_id, agent"
-    found: dict[tuple[int, str], Count] = {}
+    counts: dict[tuple[int, str], Count] = {}
     with prepared() as cursor:
         cursor.execute(f"{part.format(among(RUNNABLE))} union all {part.format(among(ACTIVE))}", [*times, *times])
         for owner_id, agent, *numbers in cursor.fetchall():
-            other = found.get((owner_id, agent), NOTHING)
+            other = counts.get((owner_id, agent), NOTHING)
             total = [
                 one + more for one, more in zip(numbers, (other.unfinished, other.older, other.before), strict=True)
             ]
-            found[owner_id, agent] = Count(unfinished=total[0], older=total[1], before=total[2])
-    return found
+            counts[owner_id, agent] = Count(unfinished=total[0], older=total[1], before=total[2])
+    return counts

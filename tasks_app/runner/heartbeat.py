@@ -75,12 +75,12 @@ class Heartbeat:
         if not runs:
             return set()
         fences = tuple((task_id, run.read.fence) for task_id, run in runs.items())
-        return bridge.do(Renew(worker=self.worker, held=fences))
+        return bridge.do(Renew(worker=self.worker, pairs=fences))
 
     async def check(self, run: Execution) -> None:
         """Stop the run if its task is not its own any more: a hint says so, and only the row knows."""
         try:
-            kept = await bridge.ask(Renew(worker=self.worker, held=((run.task_id, run.read.fence),)))
+            kept = await bridge.ask(Renew(worker=self.worker, pairs=((run.task_id, run.read.fence),)))
         except Exception:
             log.exception("task %s: whether it has ended is not known; the heartbeat asks again", run.task_id)
             return

@@ -21,7 +21,7 @@ from a2a.agents import Agent, registry
 from a2a.states import QUIET
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
-from tasks_app.event_log import Claim, TaskRead, Want, leased
+from tasks_app.event_log import Claim, Demand, TaskRead, recover
 from tasks_app.hints import ANY, Reached, hints
 from tasks_app.runner.execution import Execution, start_together
 from tasks_app.runner.heartbeat import Heartbeat
@@ -69,7 +69,7 @@ class Runner:
         self.watchdog = Watchdog(self.loops, self.hanging, self._at_work, self._ended)
         self.stopping = False
         self.hungry = False
-        """The last claim left tasks behind, for want of slots."""
+        """The last claim left tasks behind, because there were too few slots."""
         self.quiet = threading.Event()
         """Nothing runs."""
         self.turns = Turns()
@@ -143,13 +143,13 @@ class Runner:
 
     def _claim(self) -> tuple[list[Execution], bool]:
         """The runs that it got, and whether there may be more for the free slots."""
-        wants = self._wants()
-        if not wants:
+        demands = self._demands()
+        if not demands:
             return [], False
         self.doubtful = True
-        claimed = bridge.do(Claim(worker=self.worker, wants=tuple(wants)))
+        claimed = bridge.do(Claim(worker=self.worker, demands=tuple(demands)))
         self.doubtful = False
-        more = [self.turns.served(want, claimed) for want in wants]
+        more = [self.turns.served(demand, claimed) for demand in demands]
         return self._runs_of(claimed), any(more)
 
     def _runs_of(self, reads: Sequence[TaskRead]) -> list[Execution]:
@@ -160,7 +160,7 @@ class Runner:
         """Runs of tasks that became this process's by a claim whose answer was lost with its connection."""
         # Those at work first: one that ends meanwhile is not taken for a task without a run.
         known = {(run.task_id, run.read.fence) for run in self._at_work()} | set(self.unwritten)
-        reads = bridge.do(Do(partial(leased, self.worker, known)))
+        reads = bridge.do(Do(partial(recover, self.worker, known)))
         self.doubtful = False
         if reads:
             log.info("%d tasks were claimed by a call that was not answered: they are begun now", len(reads))
@@ -177,7 +177,7 @@ class Runner:
             self.running[run.task_id] = run
         return run
 
-    def _wants(self) -> list[Want]:
+    def _demands(self) -> list[Demand]:
         """The tasks of each kind that there are slots for; a process that is alone has one for both."""
         mine = [agent for agent in self._agents() if self._can_begin(agent)]
         # Before the slots are counted: one that is freed in the meantime offers, or nobody would.
@@ -189,14 +189,14 @@ class Runner:
                 ([a for a in mine if a.is_async is kind], slots_of(kind), self._free(kind), self._busy(kind))
                 for kind in (True, False)
             ]
-        wants = []
+        demands = []
         for agents, slots, free, busy in kinds:
             full |= bool(agents) and free <= 0
-            if want := self.turns.want(agents, slots, free, busy):
-                wants.append(want)
+            if demand := self.turns.demand(agents, slots, free, busy):
+                demands.append(demand)
         if not full:
             self.hungry = False
-        return wants
+        return demands
 
     def _can_begin(self, agent: Agent) -> bool:
         return warm.is_set() if agent.isolation else not self.loops.is_shut(agent.name)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from django.conf import settings
 
 from a2a.agents import Agent
-from tasks_app.event_log import TaskRead, Want, next_after
+from tasks_app.event_log import Demand, TaskRead, next_after
 
 BATCH = 64
 """Tasks claimed at once."""
@@ -36,13 +36,13 @@ class Turns:
         self.after: dict[tuple[str, ...], int] = {}
         """The owner served last, by the names of the agents."""
 
-    def want(self, agents: Sequence[Agent], slots: int, free: int, busy: Counter[int]) -> Want | None:
+    def demand(self, agents: Sequence[Agent], slots: int, free: int, busy: Counter[int]) -> Demand | None:
         """Return what may be claimed for these agents, given the runs that owners have already; None if nothing may."""
         limit = free if free > 0 else free + spare_of(slots)
         if not agents or limit <= 0:
             return None
         names = tuple(agent.name for agent in agents)
-        return Want(
+        return Demand(
             agents=names,
             queues=tuple({agent.queue for agent in agents}),
             limit=min(limit, BATCH),
@@ -53,12 +53,12 @@ class Turns:
             concurrency={agent.name: agent.concurrency for agent in agents if agent.concurrency},
         )
 
-    def served(self, want: Want, reads: Sequence[TaskRead]) -> bool:
-        """Notes what was claimed for a want; whether there may be more for it."""
-        owners = [read.owner_id for read in reads if read.agent in want.agents]
+    def served(self, demand: Demand, reads: Sequence[TaskRead]) -> bool:
+        """Notes what was claimed for a demand; whether there may be more for it."""
+        owners = [read.owner_id for read in reads if read.agent in demand.agents]
         if not owners:
             return False
-        self.after[want.agents] = next_after(owners, want.after)
+        self.after[demand.agents] = next_after(owners, demand.after)
         # Less than was wanted is all that there is, unless a share of somebody was held back.
-        held_back = len(set(owners)) > 1 or any(runs >= want.most for runs in want.busy.values())
-        return len(owners) >= want.limit or held_back
+        held_back = len(set(owners)) > 1 or any(runs >= demand.most for runs in demand.busy.values())
+        return len(owners) >= demand.limit or held_back

@@ -13,7 +13,7 @@ from a2a.events import ArtifactAdded, Event, StatusChanged, TaskCreated
 from a2a.states import TaskState
 from a2a.types import Artifact, Message, Part, Role, Status, Task
 from tasks_app.database.rows import EventRow, KeyRow, TaskRow
-from tasks_app.event_log import Append, Claim, Create, TaskRead, Want, append_many, change, create_many
+from tasks_app.event_log import Append, Claim, Create, Demand, TaskRead, append_many, change, create_many
 from tasks_app.ids import uuid7
 from tasks_app.models import Task as Row
 from tasks_app.upkeep.retention import Retention
@@ -83,7 +83,7 @@ def addition(task_id: str, *events: Event, **more: Any) -> Append:
 
 
 def wish(limit: int = 10, worker: str = "w", agents: tuple[str, ...] = ("tries-twice",)) -> Claim:
-    return Claim(worker=worker, wants=(Want(agents=agents, queues=("default",), limit=limit),))
+    return Claim(worker=worker, demands=(Demand(agents=agents, queues=("default",), limit=limit),))
 
 
 def expire(read: TaskRead, **more: Any) -> None:

@@ -12,7 +12,7 @@ from django.db import DataError, InterfaceError, InternalError, OperationalError
 from a2a.errors import Unavailable
 from a2a.requests import GetTask
 from tasks_app.database.work import DoSlowly
-from tasks_app.event_log import Append, Claim, Want, claim, create_many
+from tasks_app.event_log import Append, Claim, Demand, claim, create_many
 from tasks_app.hints import hints
 from tasks_app.models import Event, Run, Task
 from tasks_app.runner.execution import Execution
@@ -151,7 +151,7 @@ def test_a_run_that_is_stopped_before_its_first_step_calls_nobody(owner: Person,
     assert item.task is not None
     item.task.queue = "apart"  # from which this process takes nothing
     create_many([item])
-    (read,) = claim(Claim(worker="w", wants=(Want(agents=("tries-twice",), queues=("apart",), limit=1),)))
+    (read,) = claim(Claim(worker="w", demands=(Demand(agents=("tries-twice",), queues=("apart",), limit=1),)))
     run, place, over = Execution(read, "w", ThreadPoolExecutor(1)), RunLoop("apart").start(), threading.Event()
     getattr(run, why)()
     run.start(place, lambda _: over.set())

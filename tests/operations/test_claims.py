@@ -15,9 +15,9 @@ from a2a.types import Message, Part, Role, Status
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log import (
     Claim,
+    Demand,
     ReadTask,
     Renew,
-    Want,
     claim,
     create_many,
     read_many,
@@ -47,10 +47,10 @@ def test_claims_go_by_priority_then_age_and_never_overlap(owner: Person) -> None
 def test_one_claim_takes_each_kind_up_to_its_own_slots(owner: Person) -> None:
     items = [creation(owner, f"k{place}", agent="one" if place % 2 else "other") for place in range(6)]
     assert create_many(items) == [None] * 6
-    wants = tuple(
-        Want(agents=(agent,), queues=("default",), limit=limit) for agent, limit in (("one", 1), ("other", 2))
+    demands = tuple(
+        Demand(agents=(agent,), queues=("default",), limit=limit) for agent, limit in (("one", 1), ("other", 2))
     )
-    claimed = claim(Claim(worker="w", wants=wants))
+    claimed = claim(Claim(worker="w", demands=demands))
     assert sorted(read.agent for read in claimed) == ["one", "other", "other"]
     for read in claimed:
         (again,) = read_many([ReadTask(task_id=read.document.id, sight=None)])
@@ -97,11 +97,11 @@ def test_a_lease_is_renewed_for_its_holder_only(owner: Person) -> None:
     create_tasks(owner)
     (read,) = claim(wish())
     task_id = read.document.id
-    assert renew(Renew(worker="w", held=((task_id, 1), ("gone", 1)))) == {task_id}
-    assert renew(Renew(worker="other", held=((task_id, 1),))) == set()
-    assert renew(Renew(worker="w", held=((task_id, 2),))) == set()
+    assert renew(Renew(worker="w", pairs=((task_id, 1), ("gone", 1)))) == {task_id}
+    assert renew(Renew(worker="other", pairs=((task_id, 1),))) == set()
+    assert renew(Renew(worker="w", pairs=((task_id, 2),))) == set()
     expire(read)
-    assert renew(Renew(worker="w", held=((task_id, 1),))) == {task_id}
+    assert renew(Renew(worker="w", pairs=((task_id, 1),))) == {task_id}
     assert reclaim_tasks() == 0
 
 

@@ -36,7 +36,7 @@ from a2a.run import Retry
 from a2a.states import TaskState
 from tasks_app import clock, models
 from tasks_app.database.bridge import bridge
-from tasks_app.event_log import NEWER_MESSAGE, Appended, Renew, claim, leased, renew
+from tasks_app.event_log import NEWER_MESSAGE, Appended, Renew, claim, recover, renew
 from tasks_app.hints import Reached, hints
 from tasks_app.runner.retries import Attempt, Verdict, interrupted, raised, uncalled
 from tasks_app.upkeep import leases
@@ -154,7 +154,7 @@ class Story(Callers):
     def ask_for_lost_claims(self, worker: str) -> None:
         lost = [run for run in self.unanswered() if run.worker == worker]
         besides = {run.pair for run in self.runs if run.known and run.worker == worker}
-        found = {(read.document.id, read.fence) for read in leased(worker, besides)}
+        found = {(read.document.id, read.fence) for read in recover(worker, besides)}
         assert found == {run.pair for run in lost}
         for run in lost:
             run.known = True
@@ -204,7 +204,7 @@ class Story(Callers):
     def fail_to_write(self, run: Run, state: TaskState) -> None:
         assert not isinstance(self.put(run, chunk("late")), Appended)
         assert not isinstance(self.put(run, status(state)), Appended)
-        assert renew(Renew(worker=run.worker, held=(run.pair,))) == set()
+        assert renew(Renew(worker=run.worker, pairs=(run.pair,))) == set()
 
     @precondition(lambda self: self.live())
     @rule(data=st.data(), how=st.sampled_from(["released", "interrupted", "retry"]))
@@ -256,7 +256,7 @@ class Story(Callers):
     def wake(self) -> None:
         """A worker that was frozen renews what it has."""
         for run in self.live():
-            assert renew(Renew(worker=run.worker, held=(run.pair,))) == {run.task.id}
+            assert renew(Renew(worker=run.worker, pairs=(run.pair,))) == {run.task.id}
             run.task.lapsed = False
 
     @precondition(lambda self: self.sights)

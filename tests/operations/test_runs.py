@@ -375,5 +375,5 @@ def test_a_slot_that_is_freed_while_the_slots_are_counted_is_offered(
 
     monkeypatch.setattr(full, "_free", counted)
     monkeypatch.setattr(hints, "offer", lambda: offers.append("look again"))
-    assert [want.limit for want in full._wants()] == [settings.A2A_SYNC_SLOTS], "none is left for async runs"
+    assert [want.limit for want in full._demands()] == [settings.A2A_SYNC_SLOTS], "none is left for async runs"
     assert "look again" in offers

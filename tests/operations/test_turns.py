@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from a2a.states import TaskState
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import TASKS
-from tasks_app.event_log import Claim, Want, append_many, claim, create_many, leased, next_after
-from tasks_app.event_log.queue import wanted
+from tasks_app.event_log import Claim, Demand, append_many, claim, create_many, next_after, recover
+from tasks_app.event_log.queue import in_turns
 from tasks_app.models import Task
 from tasks_app.runner.runner import Runner
 from tests.conftest import Person, on_postgres
@@ -37,16 +37,16 @@ def queue(person: Person, name: str, number: int, **more: Any) -> None:
 
 def taken(limit: int = 1, **more: Any) -> list[str]:
     """The ids of the tasks that a claim gives, without their numbers, sorted."""
-    want = Want(**({"agents": (AGENT, OTHER), "queues": ("default", "cpu"), "limit": limit} | more))
-    return sorted(read.document.id.rpartition("-")[0] for read in claim(Claim(worker="w", wants=(want,))))
+    demand = Demand(**({"agents": (AGENT, OTHER), "queues": ("default", "cpu"), "limit": limit} | more))
+    return sorted(read.document.id.rpartition("-")[0] for read in claim(Claim(worker="w", demands=(demand,))))
 
 
 def one_by_one(number: int, **more: Any) -> list[str]:
     """The ids of so many tasks that are claimed singly, each after the owner of the last."""
     found, after = [], 0
     for _ in range(number):
-        want = Want(agents=(AGENT, OTHER), queues=("default",), limit=1, after=after, **more)
-        for read in claim(Claim(worker="w", wants=(want,))):
+        demand = Demand(agents=(AGENT, OTHER), queues=("default",), limit=1, after=after, **more)
+        for read in claim(Claim(worker="w", demands=(demand,))):
             found.append(read.document.id)
             after = next_after([read.owner_id], after)
     return found
@@ -160,7 +160,7 @@ def test_a_claim_in_doubt_fails_and_what_it_got_is_found_by_its_worker(
         with pytest.raises(OperationalError):
             taken(4)
     at_work = set(Task.objects.filter(state="working").values_list("id", flat=True))
-    assert {read.document.id for read in leased("w", set())} == at_work
+    assert {read.document.id for read in recover("w", set())} == at_work
     taken(4)
     assert Task.objects.filter(state="working").count() == 4
 
@@ -168,7 +168,7 @@ def test_a_claim_in_doubt_fails_and_what_it_got_is_found_by_its_worker(
 def test_claims_at_the_same_moment_share_the_tasks_and_none_is_claimed_twice(owner: Person, colleague: Person) -> None:
     queue(owner, "o", 30)
     queue(colleague, "c", 30)
-    wish = Claim(worker="w", wants=(Want(agents=(AGENT,), queues=("default",), limit=10),))
+    wish = Claim(worker="w", demands=(Demand(agents=(AGENT,), queues=("default",), limit=10),))
     found = [read.document.id for reads in together(4, lambda _: claim(wish)) for read in reads]
     assert len(found) == len(set(found)) > 10
     assert set(Task.objects.filter(state="working").values_list("id", "fence")) == {(task_id, 1) for task_id in found}
@@ -188,8 +188,8 @@ def test_an_agent_has_as_many_runs_as_its_concurrency_over_all_workers(owner: Pe
 
 def test_claims_at_the_same_moment_keep_within_the_concurrency(owner: Person) -> None:
     queue(owner, "o", 40)
-    want = Want(agents=(AGENT,), queues=("default",), limit=4, concurrency={AGENT: 5})
-    together(8, lambda _: claim(Claim(worker="w", wants=(want,))))
+    demand = Demand(agents=(AGENT,), queues=("default",), limit=4, concurrency={AGENT: 5})
+    together(8, lambda _: claim(Claim(worker="w", demands=(demand,))))
     working = Task.objects.filter(state="working").count()
     # A claim that finds another at it may come back with nothing.
     assert working == 5 if not on_postgres() else 4 <= working <= 5
@@ -236,17 +236,17 @@ def test_a_claim_reads_what_it_takes_however_long_the_queue_is(owner: Person, co
     many = creation(owner, "many").task
     assert many is not None
     tasks = [replace(many, id=f"many-{place}") for place in range(5_000)]
-    wants = [
-        Want(agents=(AGENT, "nobody"), queues=("default",), limit=4),
-        Want(agents=("nobody",), queues=("default",), limit=4),
-        Want(agents=(AGENT,), queues=("default",), limit=4, most=4, busy={owner.caller.owner_id: 4}),
+    demands = [
+        Demand(agents=(AGENT, "nobody"), queues=("default",), limit=4),
+        Demand(agents=("nobody",), queues=("default",), limit=4),
+        Demand(agents=(AGENT,), queues=("default",), limit=4, most=4, busy={owner.caller.owner_id: 4}),
     ]
     try:
         with connection.cursor() as cursor:
             TASKS.write(cursor, tasks)
             cursor.execute("analyze")
-            for want in wants:
-                choice = wanted(want, 0)
+            for demand in demands:
+                choice = in_turns(demand, 0)
                 head = "explain (analyze, format json) with recursive "
                 statement = f"{head}{choice.sql} select * from {choice.name}"  # noqa: S608  # our own
                 cursor.execute(statement, choice.values)
