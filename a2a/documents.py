@@ -1,13 +1,88 @@
 """The stored form of tasks and events: JSON of A2A 1.0 in pieces, which a 1.0 answer contains as they are."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 import orjson
 from msgspec import Struct
 
+from a2a.files import SCHEME
+
 EventKind = Literal["task", "statusUpdate", "artifactUpdate", "message"]
 """The member of a 1.0 StreamResponse that carries the event. `message` is a message of the caller, which no stream
 shows."""
+
+
+PIECE = 65_536
+"""Characters of a large text that are encoded at a time. Python holds its interpreter lock while it encodes a text, so
+one long call would stop every other thread."""
+
+
+SMALL = 4_096
+"""Bytes up to which a piece is joined with its neighbour."""
+
+
+class Pieces:
+    """A large JSON text in UTF-8, cut into pieces.
+
+    A large block costs more than its copy: the kernel gives memory for it page by page, and Python holds its
+    interpreter lock meanwhile.
+    """
+
+    __slots__ = ("parts", "size")
+
+    def __init__(self, parts: Iterable[bytes]) -> None:
+        """Store the parts in order, small ones joined with their neighbours."""
+        self.parts: list[bytes] = []
+        small: list[bytes] = []
+        for part in parts:
+            small.append(part)
+            if len(part) > SMALL:
+                self.parts.append(b"".join(small))
+                small = []
+        if small:
+            last = self.parts.pop() if self.parts else b""
+            self.parts.append(b"".join([last, *small]))
+        self.size = sum(map(len, self.parts))
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __bytes__(self) -> bytes:
+        return b"".join(self.parts)
+
+
+Encoded = bytes | Pieces
+"""A JSON text in UTF-8; a large one is in pieces."""
+
+
+def split_text(text: str) -> list[bytes]:
+    """Return a text in UTF-8, in pieces. A text that may contain references to files is not cut, so that no reference
+    is."""
+    if len(text) <= PIECE or SCHEME in text:
+        return [text.encode()]
+    return [text[place : place + PIECE].encode() for place in range(0, len(text), PIECE)]
+
+
+def encode_pieces(texts: list[str]) -> Encoded:
+    """Return the texts as one in UTF-8."""
+    if sum(map(len, texts)) <= PIECE:
+        return "".join(texts).encode()
+    return Pieces([piece for text in texts for piece in split_text(text)])
+
+
+def join_pieces(parts: list[Encoded]) -> Encoded:
+    """Return the parts as one text."""
+    if sum(map(len, parts)) <= PIECE:
+        return b"".join(map(bytes, parts))
+    return Pieces([piece for part in parts for piece in (part.parts if isinstance(part, Pieces) else [part])])
+
+
+def enclose(head: bytes, text: Encoded, tail: bytes) -> Encoded:
+    """Return the text between `head` and `tail`."""
+    if isinstance(text, Pieces):
+        return Pieces([head, *text.parts, tail])
+    return b"".join((head, text, tail))
 
 
 class TaskDocument(Struct, frozen=True, kw_only=True):
@@ -22,9 +97,11 @@ class TaskDocument(Struct, frozen=True, kw_only=True):
     artifacts: str | None = None
     """None where a list omits artifacts, "[]" for a task that has none."""
     history: str | None = None
+    long_history: Pieces | None = None
+    """The history of a large task that is read only to be sent; `history` is None then."""
     metadata: str | None = None
 
-    def json(self, history_length: int | None = None, *, show_empty: bool = False) -> bytes:
+    def json(self, history_length: int | None = None, *, show_empty: bool = False) -> Encoded:
         """Return the 1.0 JSON of the task.
 
         `history_length` is the number of newest messages to include, None for all (A2A 1.0, 3.2.4). Empty lists are
@@ -33,29 +110,18 @@ class TaskDocument(Struct, frozen=True, kw_only=True):
         pieces = [f'{{"id":{quote(self.id)},"contextId":{quote(self.context_id)},"status":{self.status}']
         if self.artifacts is not None and (show_empty or self.artifacts != "[]"):
             pieces.append(f',"artifacts":{self.artifacts}')
-        history = cut(self.history, history_length)
+        end = "}" if self.metadata is None else f',"metadata":{self.metadata}}}'
+        if self.long_history is not None and history_length is None:
+            return join_pieces([encode_pieces([*pieces, ',"history":']), self.long_history, end.encode()])
+        history = cut(self._history, history_length)
         if history is not None:
             pieces.append(f',"history":{history}')
-        if self.metadata is not None:
-            pieces.append(f',"metadata":{self.metadata}')
-        pieces.append("}")
+        pieces.append(end)
         return encode_pieces(pieces)
 
-
-PIECE = 65_536
-"""Characters of a large text that are encoded at a time."""
-
-
-def encode_pieces(pieces: list[str]) -> bytes:
-    """Return the pieces, joined, in UTF-8.
-
-    Large texts are encoded in slices. Python holds its interpreter lock while it encodes a text, so one long call
-    would stop every other thread; it releases the lock while it joins large bytes.
-    """
-    if sum(map(len, pieces)) <= PIECE:
-        return "".join(pieces).encode()
-    slices = [piece[place : place + PIECE].encode() for piece in pieces for place in range(0, len(piece), PIECE)]
-    return b"".join(slices)
+    @property
+    def _history(self) -> str | None:
+        return self.history if self.long_history is None else bytes(self.long_history).decode()
 
 
 class EventDocument(Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from a2a.answers import Frame
-from a2a.documents import EventDocument, EventKind, TaskDocument
+from a2a.documents import Encoded, EventDocument, EventKind, TaskDocument
 from a2a.errors import Error, entry
 from a2a.extensions import HEADER, OLD_HEADER, read_uris
 from a2a.requests import Request
@@ -23,7 +23,7 @@ class Method(Struct, frozen=True, kw_only=True):
     """The class of requests that `decode` returns. The scope of the class is checked before the params are decoded."""
     decode: Callable[[Any], Request]
     """Decodes the params, which are parsed JSON, or UNSET when absent. Raises InvalidParams."""
-    encode: Callable[[Any], bytes]
+    encode: Callable[[Any], Encoded]
     """Encodes the Result of the operation as JSON."""
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ SWITCH_SECONDS = 0.0005
 
 An event loop gives up the lock with each system call, and waits this long to get it back, several times in each call.
 Python's 5 ms would delay all callers. Without large work so many switches would cost more than they gain."""
+LONGEST_REST = 0.01
+"""Seconds of a rest in large work at most. A step that took longer waited for something else."""
 _threads = ThreadPoolExecutor(2, thread_name_prefix="large")
 """The threads. Those of asyncio's default executor would not do, because agents may block them."""
 
@@ -50,6 +53,22 @@ class Switches:
 
 switches = Switches()
 """The switch interval of this process."""
+
+
+class Pace:
+    """The pace of large work that is done in steps. It leaves half of the time to other threads.
+
+    Without rests a small call waits for the interpreter lock up to ten times. During one rest it is done from end to
+    end.
+    """
+
+    def __init__(self) -> None:
+        self.since = time.perf_counter()
+
+    def rest(self) -> None:
+        """Sleep for as long as the last step took."""
+        time.sleep(min(time.perf_counter() - self.since, LONGEST_REST))
+        self.since = time.perf_counter()
 
 
 async def off_loop(function: Callable[..., T], *arguments: object) -> T:

@@ -183,7 +183,7 @@ def wrap(method: Method, before: Change, after: Change) -> Method:
         return method.decode(before(params))
 
     def encode(result: Any) -> bytes:
-        return orjson.dumps(after(orjson.loads(method.encode(result))))
+        return orjson.dumps(after(orjson.loads(bytes(method.encode(result)))))
 
     return replace(method, decode=decode, encode=method.encode if after is _same else encode)
 

@@ -191,7 +191,7 @@ def decode_extended_card(params: Any) -> GetExtendedCard:
 
 def _from_document(document: TaskDocument, history_length: int | None) -> Json:
     """Return a task in the JSON of 0.x."""
-    return encode_task(decode_task(orjson.loads(document.json(history_length))))
+    return encode_task(decode_task(orjson.loads(bytes(document.json(history_length)))))
 
 
 def encode_answer(answer: Answer) -> bytes:

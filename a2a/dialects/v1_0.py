@@ -20,7 +20,7 @@ from a2a.dialects.json.json_1_0 import (
 )
 from a2a.dialects.json.members import about_members, skill_members
 from a2a.dialects.params import Whole, camel_names, check, or_empty, read_time, read_whole
-from a2a.documents import EventDocument, EventKind, TaskDocument
+from a2a.documents import Encoded, EventDocument, EventKind, TaskDocument, enclose, join_pieces
 from a2a.errors import InvalidParams
 from a2a.extensions import HEADER
 from a2a.language import Dialect, Method, Push, Rest, Route
@@ -187,36 +187,36 @@ def decode_extended_card(params: Any) -> GetExtendedCard:
 # ----------------------------------------------------------------- answers
 
 
-def encode_answer(answer: Answer) -> bytes:
+def encode_answer(answer: Answer) -> Encoded:
     """Return the result of a send: {"task": ...} or {"message": ...}."""
     if answer.task is not None:
-        return b"".join((b'{"task":', answer.task.json(answer.history_length), b"}"))
+        return enclose(b'{"task":', answer.task.json(answer.history_length), b"}")
     if answer.message is not None:
         return b'{"message":' + orjson.dumps(encode_message(answer.message)) + b"}"
     raise ValueError("an answer has a task or a message")
 
 
-def encode_bare_task(answer: Answer) -> bytes:
+def encode_bare_task(answer: Answer) -> Encoded:
     """Return a task without a member around it."""
     if answer.task is None:
         raise ValueError("the answer has no task")
     return answer.task.json(answer.history_length)
 
 
-def encode_page(page: TaskPage) -> bytes:
+def encode_page(page: TaskPage) -> Encoded:
     """Return a page with all four members. pageSize is the number of tasks on it (docs/protocol.md#listing)."""
     show_empty = page.include_artifacts
-    tasks = b",".join(task.json(page.history_length, show_empty=show_empty) for task in page.tasks)
+    tasks = [text for task in page.tasks for text in (b",", task.json(page.history_length, show_empty=show_empty))]
     sizes = f'"pageSize":{len(page.tasks)},"totalSize":{page.total_size}'
     end = f'],"nextPageToken":{dumps(page.next_page_token)},{sizes}}}'
-    return b"".join((b'{"tasks":[', tasks, end.encode()))
+    return join_pieces([b'{"tasks":[', *tasks[1:], end.encode()])
 
 
 def encode_frame(frame: Frame, history_length: int | None) -> bytes | None:
     """Return a StreamResponse (A2A 1.0, 3.2.3); None for a caller's message that sets no status."""
     match frame:
         case TaskDocument():
-            return b'{"task":' + frame.json(history_length) + b"}"
+            return bytes(enclose(b'{"task":', frame.json(history_length), b"}"))
         case EventDocument(kind="message"):
             return status_frame(frame)
         case EventDocument():

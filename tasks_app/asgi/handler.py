@@ -24,7 +24,7 @@ from a2a import languages
 from tasks_app.process.connections import CUT
 from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
 from tasks_app.transports.headers import protect
-from tasks_app.transports.http import Refusal, fault_of_key, key_of, refuse
+from tasks_app.transports.http import LargeResponse, Refusal, fault_of_key, key_of, refuse
 from tasks_app.transports.keys import authenticate
 from tasks_app.transports.waiting import Unfinished
 
@@ -157,13 +157,18 @@ def _start(response: HttpResponseBase) -> dict[str, Any]:
 
 
 async def _send_whole(response: HttpResponse, send: Send) -> None:
-    body = response.content
+    if isinstance(response, LargeResponse):
+        parts, last = response.parts[:-1], response.parts[-1]
+    else:
+        parts, last = (), response.content
     protect(response)
     start = _start(response)
     if not response.has_header("Content-Length"):
-        start["headers"].append((b"content-length", str(len(body)).encode()))
+        start["headers"].append((b"content-length", str(sum(map(len, parts), len(last))).encode()))
     await send(start)
-    await _send_pieces(body, send, more=False)
+    for part in parts:
+        await _send_pieces(part, send, more=True)
+    await _send_pieces(last, send, more=False)
 
 
 async def _send_pieces(body: bytes, send: Send, *, more: bool) -> None:

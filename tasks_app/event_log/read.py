@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self, TypeVar, cast
 
 import orjson
@@ -15,6 +16,7 @@ from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import VISIBLE, on_postgres, sight_of
 from tasks_app.database.work import DoAlone, Elsewhere, GroupResult, Work
 from tasks_app.event_log.columns import SMALL, TaskColumns, columns, task_columns
+from tasks_app.event_log.long_history import with_long_history
 from tasks_app.hints import Reached
 from tasks_app.models import Event, Task
 from tasks_app.off_loop import switches
@@ -130,11 +132,14 @@ _TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 
 
 def _alone(item: ReadTask, owner_id: int) -> Elsewhere:
-    def read() -> TaskRead | None:
-        with switches.often():
-            return read_many([item])[0]
+    return Elsewhere(DoAlone(partial(_read_large, item), None if item.is_owed else owner_id))
 
-    return Elsewhere(DoAlone(read, None if item.is_owed else owner_id))
+
+def _read_large(item: ReadTask) -> TaskRead | None:
+    """Read a large task; its history is put together from the log."""
+    with switches.often():
+        read = read_many([replace(item, history=False)])[0]
+        return replace(read, document=with_long_history(read.document)) if read and item.history else read
 
 
 def read_many(items: Sequence[ReadTask], *, small: bool = False) -> list[TaskRead | None]:

@@ -7,6 +7,7 @@ import orjson
 from msgspec import UNSET, UnsetType
 
 from a2a.answers import Result, TaskPage
+from a2a.documents import Encoded
 from a2a.envelopes import Id
 from tasks_app import clock
 from tasks_app.callers.access import Caller
@@ -43,10 +44,10 @@ class OpenExchange:
         """Whether the request half was stored with the change."""
         self.is_doubtful = False
         """Whether the call failed after the request half went with a change, which may or may not be stored."""
-        self.encode: Callable[[Result], bytes] | None = None
+        self.encode: Callable[[Result], Encoded] | None = None
         """Encodes the whole answer for a result. The door sets it, so that both halves can be stored with the
         change."""
-        self.answer: bytes | None = None
+        self.answer: Encoded | None = None
         """The encoded answer, if it was stored with the change."""
         now = clock.now()
         self.row = ExchangeRow(
@@ -121,23 +122,23 @@ class OpenExchange:
         """Record that the call failed. If its halves went with a change, it is unknown whether they are stored."""
         self.is_doubtful, self.answer, self.row.response_bytes = self.is_written, None, 0
 
-    def end(self, outcome: str, answer: bytes = b"", *, code: int | None = None, status: int | None = 200) -> None:
+    def end(self, outcome: str, answer: Encoded = b"", *, code: int | None = None, status: int | None = 200) -> None:
         """Record the outcome, the error code and the HTTP status, which is None if the caller got no answer."""
         row = self.row
         row.outcome, row.code, row.http_status = outcome, code, status if self.has_status else None
         row.duration_us = int((time.perf_counter() - self.start) * 1_000_000)
         row.response_bytes = row.response_bytes or len(answer)
 
-    def keep(self, answer: bytes) -> None:
+    def keep(self, answer: Encoded) -> None:
         """Record the answer itself, because it cannot be derived from the log."""
-        self.body.response = redact(answer, webhooks=self._is_about_webhooks)
+        self.body.response = redact(bytes(answer), webhooks=self._is_about_webhooks)
 
     def keep_result(self, result: Result) -> None:
         """Record the whole answer for a result, because it cannot be derived from the log."""
         if self.encode is not None:
             self.keep(self.encode(result))
 
-    def keep_list(self, answer: bytes, page: TaskPage) -> None:
+    def keep_list(self, answer: Encoded, page: TaskPage) -> None:
         """Record the answer to a list. Of a large one only the ids of the tasks are recorded, which are stored
         themselves."""
         if len(answer) <= LIST_BYTES:

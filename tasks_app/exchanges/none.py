@@ -1,6 +1,7 @@
 """The exchange of a request that came through no door: nothing of it is recorded."""
 
 from a2a.answers import Result
+from a2a.documents import Encoded
 from tasks_app.database.rows import BodyRow, ExchangeRow
 
 
@@ -25,7 +26,7 @@ class NoExchange:
     def undo(self) -> None:
         pass
 
-    def keep(self, answer: bytes) -> None:
+    def keep(self, answer: Encoded) -> None:
         pass
 
     def keep_result(self, result: Result) -> None:

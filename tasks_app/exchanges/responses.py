@@ -38,7 +38,7 @@ def response_text(exchange: Exchange) -> str:
         method = language.methods.get(exchange.method)
         if task is None or method is None:
             return ""
-        return redact(wrap(method.encode(Answer(task=task, history_length=length))))
+        return redact(wrap(bytes(method.encode(Answer(task=task, history_length=length)))))
     if exchange.outcome == "stream" and exchange.first_seq is not None:
         first = read_as_of(ReadAsOf(task_id=exchange.task_id, context_id=context_id, seq=exchange.first_seq))
         rows = Event.objects.filter(task_id=exchange.task_id, seq__gt=exchange.first_seq, seq__lte=exchange.last_seq)

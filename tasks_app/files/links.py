@@ -1,19 +1,27 @@
 """Signed links to files. A link is valid for a while, and for every client that has it."""
 
 from functools import partial
+from typing import TypeVar
 
 from django.conf import settings
 from django.core import signing
 
+from a2a.documents import Encoded, Pieces
 from a2a.files import id_of, insert_links
 from tasks_app import clock
 
 _SALT = "tasks_app.files"
 
 
-def with_links(payload: bytes, base: str) -> bytes:
+Payload = TypeVar("Payload", bytes, Encoded)
+
+
+def with_links(payload: Payload, base: str) -> Payload:
     """Return JSON for a caller who may see the task: references to files become links."""
-    return insert_links(payload, partial(_link, signing.Signer(salt=_SALT), base, _until()))
+    link = partial(_link, signing.Signer(salt=_SALT), base, _until())
+    if isinstance(payload, Pieces):
+        return Pieces([insert_links(part, link) for part in payload.parts])
+    return insert_links(payload, link)
 
 
 def link_to(url: str) -> str:

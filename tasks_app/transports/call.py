@@ -11,6 +11,7 @@ from django.db import InterfaceError, OperationalError
 from msgspec import Struct, UnsetType
 
 from a2a.choice import Endpoint
+from a2a.documents import Encoded
 from a2a.envelopes import Id, Wrapping, wrap
 from a2a.errors import Error, Internal, Unavailable
 from tasks_app.callers.access import Caller
@@ -95,7 +96,7 @@ class Reply(Struct, kw_only=True):
 
     request_id: str
     wrapping: Wrapping
-    payload: bytes | None = None
+    payload: Encoded | None = None
     stream: "Stream | None" = None
     late: "LateAnswer | None" = None
     error: Error | None = None

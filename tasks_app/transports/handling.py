@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from a2a.answers import Answer, Result, TaskPage
 from a2a.choice import CallError
-from a2a.documents import TaskDocument
+from a2a.documents import Encoded, Pieces, TaskDocument, enclose
 from a2a.envelopes import Failure, Wrapping
 from a2a.errors import Error, InvalidRequest, Unauthenticated
 from a2a.files import MARK
@@ -55,7 +55,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, underst
         read = partial(_read, call, exchange, understand, meaning)
         language, method, request = await off_loop(read) if exchange.row.request_bytes > LARGE else read()
         head, tail = wrapping.head, wrapping.tail
-        exchange.encode = lambda result: b"".join((head, method.encode(result), tail))
+        exchange.encode = lambda result: enclose(head, method.encode(result), tail)
         # Before the work: what is accepted is not refused for want of a stream.
         held = account.hold(call.caller.owner_id, "streams") if method.request.streaming else None
         # The member of a batch waits in the answer of all, and a notification has none.
@@ -96,7 +96,7 @@ def _left(exchange: OpenExchange, wrapping: Wrapping) -> Reply:
 
 
 async def _reply_with(
-    call: Call, exchange: OpenExchange, wrapping: Wrapping, result: Result, payload: bytes,
+    call: Call, exchange: OpenExchange, wrapping: Wrapping, result: Result, payload: Encoded,
     weighed: Holding | None, headers: dict[str, str],
 ) -> Reply:  # fmt: skip
     """Record the result of a call; a notification is not answered."""
@@ -109,16 +109,18 @@ async def _reply_with(
     return Reply(request_id=exchange.request_id, wrapping=wrapping, payload=shown, headers=headers, holding=weighed)
 
 
-async def _linked(payload: bytes, call: Call) -> bytes:
+async def _linked(payload: Encoded, call: Call) -> Encoded:
     """Return the payload with links to its files."""
     return await off_loop(_with_links, payload, call) if len(payload) > LARGE else _with_links(payload, call)
 
 
-def _with_links(payload: bytes, call: Call) -> bytes:
-    return with_links(payload, call.address()) if MARK in payload else payload
+def _with_links(payload: Encoded, call: Call) -> Encoded:
+    return with_links(payload, call.address()) if isinstance(payload, Pieces) or MARK in payload else payload
 
 
-async def _encoded(call: Call, exchange: OpenExchange, result: Result, *, counts: bool) -> tuple[bytes, Holding | None]:
+async def _encoded(
+    call: Call, exchange: OpenExchange, result: Result, *, counts: bool
+) -> tuple[Encoded, Holding | None]:
     """Return the whole answer, and its place in the account of its caller if it is large. Raises RateLimited and
     Unavailable where only something large was read; what was done is answered."""
     if exchange.answer is not None or exchange.encode is None:
@@ -137,7 +139,7 @@ def size_of(result: Result) -> int:
     return sum(size_of_task(task) for task in tasks if task)
 
 
-async def _keep(exchange: OpenExchange, payload: bytes, result: Result, wrapping: Wrapping) -> None:
+async def _keep(exchange: OpenExchange, payload: Encoded, result: Result, wrapping: Wrapping) -> None:
     """Record an answer that cannot be derived from the log."""
     if exchange.row.task_id is not None or wrapping.silent:
         return

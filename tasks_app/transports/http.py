@@ -3,7 +3,7 @@
 import contextlib
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.http import HttpRequest, HttpResponse
 
 from a2a.choice import Endpoint
+from a2a.documents import Encoded, Pieces
 from a2a.envelopes import bare
 from a2a.errors import Error, InvalidKey, InvalidRequest, RateLimited, Unauthenticated, Unavailable
 from a2a.sse import last_seen
@@ -134,12 +135,37 @@ def door_of(endpoint: Endpoint) -> str:
     return BARE if endpoint.envelope.name == bare.ENVELOPE.name else "http"
 
 
+class LargeResponse(HttpResponse):
+    """A response whose body is in pieces, to be sent one after the other."""
+
+    parts: Sequence[bytes] = ()
+
+    def __init__(self, pieces: Pieces, **more: Any) -> None:
+        super().__init__(**more)
+        self.parts = pieces.parts
+
+    @property
+    def content(self) -> bytes:
+        """The body as a whole."""
+        return b"".join(self.parts)
+
+    @content.setter
+    def content(self, value: bytes) -> None:
+        self.parts = [value]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.parts)
+
+
 def answer(
-    payload: bytes, request_id: str, status: int = 200, media: str = "application/json",
+    payload: Encoded, request_id: str, status: int = 200, media: str = "application/json",
     headers: dict[str, str] | None = None,
 ) -> HttpResponse:  # fmt: skip
     """An answer to a call, with what further headers it has."""
-    response = HttpResponse(payload, status=status, content_type=media)
+    if isinstance(payload, Pieces):
+        response: HttpResponse = LargeResponse(payload, status=status, content_type=media)
+    else:
+        response = HttpResponse(payload, status=status, content_type=media)
     # Django looks at each character of each header. These are our own, and the server refuses a line break in any.
     store = response.headers._store
     for name, value in headers_of(request_id, headers).items():

@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
 from a2a import sse
+from a2a.documents import Encoded, Pieces
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.call import Call, Reply
 from tasks_app.transports.compression import compressed
@@ -48,7 +49,7 @@ def _single(request: HttpRequest, call: Call, reply: Reply) -> HttpResponseBase:
     if reply.payload is None:
         return HttpResponse(status=204, headers={"X-Request-ID": request_id} | headers)
     if _is_expected_as_stream(request, call, reply):
-        event = sse.frame(reply.payload)
+        event = sse.frame(bytes(reply.payload))
         return HttpResponse(event, content_type="text/event-stream", headers=_stream_headers(reply))
     response = answer(reply.payload, request_id, reply.status, media, headers)
     if reply.error is not None:
@@ -124,14 +125,16 @@ def _framed(page: Page) -> bytes:
     return b"".join([sse.frame(data, seq) for seq, data in page])
 
 
-async def spaced(begin: Callable[[], Awaitable[bytes]]) -> AsyncIterator[bytes]:
+async def spaced(begin: Callable[[], Awaitable[Encoded]]) -> AsyncIterator[bytes]:
     """Yield a space, another after each silence, and what comes of the work. The work ends with the iteration."""
     work = asyncio.ensure_future(begin())
     try:
         yield SPACE
         while not (await asyncio.wait({work}, timeout=settings.A2A_PING_SECONDS))[0]:
             yield SPACE
-        yield work.result()
+        result = work.result()
+        for part in result.parts if isinstance(result, Pieces) else (result,):
+            yield part
     finally:
         work.cancel()
         with contextlib.suppress(asyncio.CancelledError, Unfinished):

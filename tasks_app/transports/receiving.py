@@ -10,6 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from a2a.choice import CallError
+from a2a.documents import Encoded, join_pieces
 from a2a.envelopes import AnyMember, BadMember, Envelope
 from a2a.envelopes.body import nul_in
 from a2a.errors import Error, InvalidRequest, ParseError
@@ -42,7 +43,7 @@ class Batch:
         self.work = asyncio.ensure_future(self._all(replace(call, batch=True, request_id=self.request_id), members))
         """The replies. The places of large ones in the account are held by it."""
 
-    async def payload(self) -> bytes:
+    async def payload(self) -> Encoded:
         """Return the replies as one, when all are there."""
         payloads = [reply.payload for reply in await self.work if reply.payload is not None]
         return await off_loop(_array, payloads) if sum(map(len, payloads)) > LARGE else _array(payloads)
@@ -155,8 +156,9 @@ def _is_list(choice: Choice) -> bool:
     return not isinstance(choice, CallError) and choice[1].request is ListTasks
 
 
-def _array(payloads: list[bytes]) -> bytes:
-    return b"".join((b"[", b",".join(payloads), b"]"))
+def _array(payloads: list[Encoded]) -> Encoded:
+    members = [part for payload in payloads for part in (b",", payload)]
+    return join_pieces([b"[", *members[1:], b"]"])
 
 
 def _joined(echoes: Iterable[dict[str, str]]) -> dict[str, str]:

@@ -27,7 +27,7 @@ from tasks_app.transports.keys import KEY_SECONDS, is_valid
 
 def size_of_task(task: TaskDocument) -> int:
     """Return about how many bytes a task has."""
-    return len(task.artifacts or "") + len(task.history or "")
+    return len(task.artifacts or "") + len(task.history or "") + len(task.long_history or b"")
 
 
 class End(Enum):

@@ -7,9 +7,9 @@ from time import perf_counter
 from django.db import InterfaceError, OperationalError
 
 from a2a.answers import Answer, Result
+from a2a.documents import Encoded
 from a2a.envelopes import Wrapping
 from a2a.errors import Error, Unauthenticated
-from a2a.files import MARK
 from a2a.language import Language
 from tasks_app.callers.accounts import Holding
 from tasks_app.exchanges.exchange import OpenExchange
@@ -42,7 +42,7 @@ class LateAnswer:
         self.held = held
         """Its place in the account."""
 
-    async def payload(self, *, started: bool) -> bytes:
+    async def payload(self, *, started: bool) -> Encoded:
         """Wait, and return the answer, recorded. An error is an answer too; but where the answer has begun, with the
         status 200, an error of another status raises Unfinished."""
         exchange = self.exchange
@@ -62,7 +62,8 @@ class LateAnswer:
         finally:
             self.held.release()
             recorder.close(exchange)
-        return with_links(payload, self.base) if MARK in payload else payload
+        large = len(payload) > LARGE
+        return await off_loop(with_links, payload, self.base) if large else with_links(payload, self.base)
 
     async def _result(self) -> Result:
         """Raises the errors of wait_on(), and Unauthenticated once the key is revoked."""

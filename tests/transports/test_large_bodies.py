@@ -87,6 +87,33 @@ class TestOnAServer:
                 connection.close()
 
 
+def test_a_large_task_is_answered_whole(server: Server, caller: httpx.Client) -> None:
+    """Single, in a batch, compressed, cut and over REST."""
+
+    def send(text: str, **more: Any) -> Any:
+        said = {"messageId": text[:20], "role": "ROLE_USER", "parts": [{"text": text}], **more}
+        params = {"message": said, "configuration": {"returnImmediately": True}, "metadata": {"agent": "waits"}}
+        return caller.post("/jsonrpc", content=call("SendMessage", params)).json()["result"]["task"]
+
+    task_id = send("the first")["id"]
+    texts = ["the first", *(letter * 400_000 for letter in "ab")]
+    for text in texts[1:]:
+        answered = send(text, taskId=task_id)
+    asked = call("GetTask", {"id": task_id})
+    found = [
+        answered,
+        caller.post("/jsonrpc", content=asked).json()["result"],
+        caller.post("/jsonrpc", content=asked, headers={"Accept-Encoding": "identity"}).json()["result"],
+        caller.post("/jsonrpc", content=b"[" + asked + b"]").json()[0]["result"],
+        caller.get(f"/tasks/{task_id}").json(),
+    ]
+    for task in found:
+        assert [said["parts"][0]["text"] for said in task["history"]] == texts
+    cut = caller.post("/jsonrpc", content=call("GetTask", {"id": task_id, "historyLength": 1})).json()["result"]
+    assert [said["parts"][0]["text"] for said in cut["history"]] == texts[-1:]
+    caller.post("/jsonrpc", content=call("CancelTask", {"id": task_id}))
+
+
 def received_now(connection: socket.socket) -> bytes:
     return connection.recv(65_536)
 

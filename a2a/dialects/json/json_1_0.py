@@ -143,7 +143,7 @@ def decode_state(wire: str | int | None, field: str) -> TaskState | None:
 
 def encode_task(task: Task) -> Json:
     """Return a Task (A2A 1.0, 4.1.1)."""
-    return orjson.loads(document(task, 0).json())  # type: ignore[no-any-return]  # an object by construction
+    return orjson.loads(bytes(document(task, 0).json()))  # type: ignore[no-any-return]  # an object by construction
 
 
 def decode_task(wire: Json) -> Task:
@@ -174,7 +174,7 @@ def document(task: Task, seq: int) -> TaskDocument:
 
 def task_of(task: TaskDocument) -> Task:
     """Return the task of a document. Members that the document lacks are empty."""
-    return decode_task(orjson.loads(task.json()))
+    return decode_task(orjson.loads(bytes(task.json())))
 
 
 def event_document(event: Event, *, task_id: str, context_id: str, seq: int) -> EventDocument:
@@ -207,7 +207,7 @@ def _encode_event(event: Event) -> tuple[EventKind, str]:
     """Return the kind and the payload of an event's stored form."""
     match event:
         case TaskCreated(task=task):
-            return "task", document(task, 1).json().decode()
+            return "task", bytes(document(task, 1).json()).decode()
         case StatusChanged(status=status):
             return "statusUpdate", f'{{"status":{dumps(encode_status(status))}}}'
         case ArtifactAdded(artifact=artifact, append=append, last_chunk=last_chunk):

@@ -137,7 +137,7 @@ def read_task(task_id: str) -> dict[str, Any]:
     runs = Run.objects.filter(task_id=task_id).order_by("id")
     return {
         **rename_columns(Task.objects.filter(pk=task_id).values(*HEAD).get()),
-        "task": orjson.Fragment(stored.document.json()) if stored else None,
+        "task": orjson.Fragment(bytes(stored.document.json())) if stored else None,
         "events": [row | {"payload": orjson.Fragment(row["payload"])} for row in events.values(*columns)],
         "runs": list(runs.values("fence", "worker", "started_at", "ended_at", "outcome", "reference", "traceback")),
     }
