@@ -248,9 +248,10 @@ class Client:
     async def perform(self, request: Request) -> Any:
         """Return the result of a request of a2a/requests.py. Raises ClientError."""
         safe = self._retries.resend or not isinstance(request, SendMessage)
-        request = _repeatable(request)
         while True:
             link = await self.link()
+            if not link.language.default_webhook:
+                request = _with_webhook_id(request)
             try:
                 return await repeated(partial(link.ask, request), self._retries, self._clock, safe=safe)
             except VersionNotSupported:
@@ -287,8 +288,8 @@ def message_of(message: str | Message, task_id: str | None = None, context_id: s
     return replace(message, task_id=task_id or message.task_id, context_id=context_id or message.context_id)
 
 
-def _repeatable(request: Request) -> Request:
-    """Return the request with an id for what it makes, so that an attempt that is repeated makes it once."""
+def _with_webhook_id(request: Request) -> Request:
+    """Return the request with an id for the webhook that it registers, so that all attempts register one."""
     if isinstance(request, CreatePushConfig) and not request.config.id:
         return replace(request, config=replace(request.config, id=str(uuid4())))
     return request

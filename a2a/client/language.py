@@ -45,6 +45,10 @@ class ClientLanguage(Struct, frozen=True, kw_only=True):
     """Turns one event of a stream into an update; any exception says that it is not one."""
     begins_with_task: bool = True
     """Each stream begins with the task as it is."""
+    default_webhook: bool = False
+    """A webhook that is registered without an id is the task's default, also when it is registered again."""
+    question_ends: bool = False
+    """A question of the agent ends each stream, not only that of a message."""
     routes: tuple[Route, ...] = ()
     """Verbs and paths of its methods; empty for a language that is always in an envelope."""
     prefix: str = ""

@@ -8,18 +8,19 @@ from urllib.parse import urljoin
 from msgspec import Struct
 from msgspec.structs import replace
 
+from a2a import errors
 from a2a.client import refusals
 from a2a.client.cards import REST, RPC
-from a2a.client.errors import InvalidResponse, MethodNotFound
+from a2a.client.errors import InvalidParams, InvalidResponse, MethodNotFound
 from a2a.client.http import Exchange, Http
 from a2a.client.language import ClientLanguage, Operation, decoded
-from a2a.client.languages import v1_0
+from a2a.client.languages import rest_0_x, v0_2, v0_3, v1_0
 from a2a.client.transports import Transport
 from a2a.client.transports.jsonrpc import JsonRpc
 from a2a.client.transports.rest import Rest
 from a2a.client.updates import Update
 from a2a.requests import Request
-from a2a.types import Interface
+from a2a.types import Interface, Json
 
 
 class Way(Struct, frozen=True, kw_only=True):
@@ -41,6 +42,10 @@ def _rest(http: Http, url: str, headers: Mapping[str, str], language: ClientLang
 WAYS = (
     Way(binding=RPC, language=v1_0.LANGUAGE, transport=_rpc),
     Way(binding=REST, language=v1_0.LANGUAGE, transport=_rest),
+    Way(binding=RPC, language=v0_3.LANGUAGE, transport=_rpc),
+    Way(binding=REST, language=rest_0_x.LANGUAGE, transport=_rest),
+    Way(binding=RPC, language=v0_2.LANGUAGE, transport=_rpc),
+    Way(binding=REST, language=rest_0_x.OLDEST, transport=_rest),
 )
 """Every binding and version. Another language, or another transport, is a row."""
 
@@ -65,14 +70,14 @@ class Link:
             wire = await self._page(operation)
         else:
             seconds = self._http.timeouts.of(type(request))
-            wire = await self._transport.call(operation.method, operation.encode(request), seconds)
+            wire = await self._transport.call(operation.method, self._params(operation, request), seconds)
         return decoded(operation.decode, wire, f"the result of {operation.method}", self._transport.where)
 
     @asynccontextmanager
     async def listen(self, request: Request, after: str | None) -> AsyncIterator[AsyncIterator[tuple[Update, float]]]:
         """Open a stream: updates, each with the seconds that the server wants between two connections."""
         request, operation = self._prepared(request)
-        async with self._transport.stream(operation.method, operation.encode(request), after) as frames:
+        async with self._transport.stream(operation.method, self._params(operation, request), after) as frames:
             yield self._updates(frames, operation)
 
     async def _updates(self, frames: AsyncIterator[Any], operation: Operation) -> AsyncIterator[tuple[Update, float]]:
@@ -88,6 +93,12 @@ class Link:
             raise MethodNotFound(str(error), where=self.interface.url) from None
         tenant = request.tenant or self.interface.tenant
         return (request if tenant == request.tenant else replace(request, tenant=tenant)), operation
+
+    def _params(self, operation: Operation, request: Request) -> Json:
+        try:
+            return operation.encode(request)
+        except errors.InvalidParams as error:
+            raise InvalidParams(error.message, where=f"{operation.method} in {self.language.name}") from None
 
     async def _page(self, operation: Operation) -> Any:
         url = urljoin(self.interface.url, operation.page)

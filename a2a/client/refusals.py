@@ -1,5 +1,5 @@
-"""The errors of a server, read from its answers: by reason, else by number, and by HTTP status only where an answer has
-neither (the statuses differ between 1.0.0 and 1.0.1, 5.4)."""
+"""The errors of a server, read from its answers: by reason, else by number, else by the sentence that the protocol has
+for the error, and by HTTP status only where an answer has none of them: the statuses of one error differ."""
 
 from typing import Any
 
@@ -12,11 +12,15 @@ from a2a.dialects.errors_1_0 import CODES
 
 _BY_CODE: dict[int, str] = {number: error.reason for error, number in reversed(CODES.items())}
 """The reason of each number; of two with one number the first."""
+_NUMBERS = {error.reason: number for error, number in CODES.items()}
+_BY_SENTENCE: dict[str, str] = {error.sentence.lower(): error.reason for error in reversed(CODES)}
 _BY_STATUS: dict[int, type[ServerError]] = {
     401: errors.Unauthenticated,
     403: errors.MissingScope,
+    413: errors.InvalidRequest,
     429: errors.RateLimited,
     500: errors.Internal,
+    501: errors.UnsupportedOperation,
     503: errors.Unavailable,
 }
 _WORDS = 300
@@ -37,21 +41,26 @@ def of_rest(answer: Answer, place: str) -> ServerError:
     if isinstance(inner, dict):
         # 1.0 numbers its errors by HTTP, and 0.x beside `error` by JSON-RPC.
         return _error(wire.get("code"), inner.get("message"), inner.get("details"), answer, place)
-    if isinstance(wire, dict) and ("code" in wire or "type" in wire):
+    if isinstance(wire, dict) and {"code", "type", "message"} & wire.keys():
         return _error(wire.get("code"), wire.get("message"), wire.get("data", wire), answer, place)
     return of_status(answer, place)
 
 
 def of_status(answer: Answer, place: str) -> ServerError:
     """Return the error of an answer whose status is all that it says."""
-    kind = _BY_STATUS.get(answer.status, ServerError)
+    kind = _kind_of(answer.status)
     words = answer.body[:_WORDS].decode(errors="replace").strip() if answer.media.startswith("text/plain") else ""
     found = kind(f"the server answered with status {answer.status}{': ' + words if words else ''}", where=place)
     found.reason = kind.reason or f"HTTP_{answer.status}"
+    found.code = _NUMBERS.get(found.reason)
     found.status = answer.status
-    found.retryable = answer.status >= 500 or kind.retryable
+    found.retryable = answer.status >= 500 if kind is ServerError else kind.retryable
     found.retry_after = answer.retry_after
     return found
+
+
+def _kind_of(status: int) -> type[ServerError]:
+    return _BY_STATUS.get(status, ServerError)
 
 
 def in_envelope(answer: Answer) -> dict[str, Any] | None:
@@ -62,19 +71,19 @@ def in_envelope(answer: Answer) -> dict[str, Any] | None:
 
 def _error(code: Any, message: Any, details: Any, answer: Answer | None, place: str) -> ServerError:
     number = code if isinstance(code, int) else None
-    reason = _reason(details) or _BY_CODE.get(number or 0)
-    kind = REASONS.get(reason or "", ServerError)
-    if reason is None and answer is not None and answer.status != 200:
-        kind = _BY_STATUS.get(answer.status, ServerError)
-    words = str(message or "the server refused the call")[:_WORDS]
-    found = kind(words, where=place)
+    reason = _reason(details)
+    names = (reason, _BY_CODE.get(number or 0), _BY_SENTENCE.get(str(message).lower()))
+    kind = next((REASONS[name] for name in names if name in REASONS), None)
+    if kind is None:
+        kind = ServerError if answer is None else _kind_of(answer.status)
+    found = kind(str(message or "the server refused the call")[:_WORDS], where=place)
     found.reason = reason or kind.reason or f"CODE_{number}"
-    found.code = number
+    # REST of 1.0 has no numbers of its own.
+    found.code = _NUMBERS.get(found.reason) if number is None else number
     found.details = details
     if answer is not None:
         found.status, found.retry_after = answer.status, answer.retry_after
-        if kind is ServerError:
-            found.retryable = answer.status >= 500
+        found.retryable = answer.status >= 500 if kind is ServerError else kind.retryable
     return found
 
 

@@ -31,6 +31,7 @@ class Stream:
         self._clock = clock
         self._seen = Seen(None if request.after is None else str(request.after))
         self._updates = self._follow()
+        self._question_ends = isinstance(request, StreamMessage)
         self._frames = 0
         """Events of this connection."""
         self._asked = 0.0
@@ -96,6 +97,7 @@ class Stream:
         """Yield what is new on one connection. Raises ClientError."""
         self._frames = 0
         link = await self._link()
+        self._question_ends = self._question_ends or link.language.question_ends
         again = self._seen.update is not None
         async with link.listen(self._wish(), self._seen.last_id) as updates:
             if again and self._seen.last_id is None and not link.language.begins_with_task:
@@ -130,7 +132,7 @@ class Stream:
             return False
         if isinstance(update.event, Message) or update.final or self._seen.state in TERMINAL:
             return True
-        return isinstance(self._request, StreamMessage) and self._seen.state in INTERRUPTED
+        return self._question_ends and self._seen.state in INTERRUPTED
 
     async def _end_behind(self, lost: ClientError) -> list[Update] | None:
         """Return the last updates if a server refuses to continue because the task has ended, else None."""

@@ -41,7 +41,7 @@ _CONFIGS = "/tasks/{id}/pushNotificationConfigs"
 _CONFIG = _CONFIGS + "/{pushNotificationConfigId}"
 _MISSPELT = "/task/{id}/pushNotificationConfigs"
 """A path of an annotation in the protobuf, which spells `tasks` wrongly (docs/protocol.md#rest-of-0x)."""
-_ROUTES = (
+ROUTES = (
     Route(verb="POST", path="/message:send", method="message/send"),
     Route(verb="POST", path="/message:stream", method="message/stream"),
     Route(verb="GET", path="/tasks", method="tasks/list", query=v0_3.ListParams),
@@ -257,7 +257,7 @@ def _encode_error(error: Error, status: int, name: str) -> Json:
     return body | {"code": v0_3.DIALECT.code(error), "message": body["error"]["message"], "type": kind}
 
 
-_REST = Rest(routes=_ROUTES, media="application/json", statuses=REST_STATUSES, encode_error=_encode_error)
+_REST = Rest(routes=ROUTES, media="application/json", statuses=REST_STATUSES, encode_error=_encode_error)
 
 
 def _dialect(name: str, changes: Changes, frame: Any, words: Callable[[Method], Method]) -> Dialect:

@@ -46,7 +46,7 @@ class JsonRpc:
                 yield Frame(event.id or None, self._result(answer, method), event.retry and event.retry / 1000)
 
     def _exchange(self, method: str, params: Json, headers: dict[str, str]) -> Exchange:
-        wire = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
+        wire = {"jsonrpc": "2.0", "id": next(self._ids), "method": method} | ({"params": params} if params else {})
         return Exchange("POST", self.where, self._headers | headers, orjson.dumps(wire))
 
     def _result(self, answer: Answer, method: str) -> Any:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -19,6 +19,7 @@ _VARIABLE = re.compile(r"\{(\w+)\}")
 # A server must take this one as well as the media type of A2A, and some take no other.
 _MEDIA = "application/json"
 _ACCEPT = "application/a2a+json, application/json"
+_WRONG_VERB = 405
 
 
 class Rest:
@@ -29,22 +30,30 @@ class Rest:
         self.where = url
         self._base = url.rstrip("/") + prefix
         self._headers = dict(headers)
-        # Of two paths of a method the first is meant; the others are there for older callers.
-        self._routes = {route.method: route for route in reversed(routes)}
+        self._routes: dict[str, list[Route]] = {}
+        """The routes of each method. The first is meant; others are tried where a server does not have its verb."""
+        for route in routes:
+            self._routes.setdefault(route.method, []).append(route)
 
     async def call(self, method: str, params: Json, seconds: float) -> Any:
-        exchange = self._exchange(method, params, {"Accept": _ACCEPT})
+        exchange = self._exchange(self._routes[method][0], params, {"Accept": _ACCEPT})
         return self._result(await self.http.fetch(exchange, seconds), exchange)
 
     @asynccontextmanager
     async def stream(self, method: str, params: Json, after: str | None) -> AsyncIterator[AsyncIterator[Frame]]:
         resumption = {"Last-Event-ID": after} if after else {}
-        exchange = self._exchange(method, params, {"Accept": EVENT_STREAM, "Cache-Control": "no-store"} | resumption)
-        async with self.http.listen(exchange) as events:
-            if isinstance(events, Answer):
-                self._result(events, exchange)
-                raise InvalidResponse(f"{method} answered without a stream", where=exchange.place)
-            yield self._frames(events, exchange)
+        headers = {"Accept": EVENT_STREAM, "Cache-Control": "no-store"} | resumption
+        async with AsyncExitStack() as stack:
+            *others, last = self._routes[method]
+            for route in (*others, last):
+                exchange = self._exchange(route, params, headers)
+                events = await stack.enter_async_context(self.http.listen(exchange))
+                if not isinstance(events, Answer):
+                    yield self._frames(events, exchange)
+                    return
+                if events.status != _WRONG_VERB or route is last:
+                    self._result(events, exchange)
+                    raise InvalidResponse(f"{method} answered without a stream", where=exchange.place)
 
     async def _frames(self, events: AsyncIterator[Any], exchange: Exchange) -> AsyncIterator[Frame]:
         async for event in events:
@@ -52,9 +61,8 @@ class Rest:
                 value = self._result(Answer(200, _MEDIA, event.data.encode(), None), exchange)
                 yield Frame(event.id or None, value, event.retry and event.retry / 1000)
 
-    def _exchange(self, method: str, params: Json, headers: dict[str, str]) -> Exchange:
+    def _exchange(self, route: Route, params: Json, headers: dict[str, str]) -> Exchange:
         """Put the params into the path, and the rest into the body or, without one, into the query."""
-        route = self._routes[method]
         rest = dict(params)
         tenant = rest.pop("tenant", None)
         path = _VARIABLE.sub(lambda name: quote(str(rest.pop(name[1])), safe=""), route.path)

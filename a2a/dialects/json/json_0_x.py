@@ -12,7 +12,7 @@ from a2a.types import Artifact, Json, Message, Part, Role, Status, Task
 STATES = {state: state.value.replace("_", "-") for state in TaskState}
 _STATES_BACK: dict[str, TaskState | None] = {"unknown": None} | {name: state for state, name in STATES.items()}
 
-_ROLES: dict[str | int, Role] = {role.value: role for role in Role}
+ROLES: dict[str | int, Role] = {role.value: role for role in Role}
 
 FINAL = TERMINAL | {TaskState.INPUT_REQUIRED}
 """States that end a stream (docs/protocol.md#streams)."""
@@ -108,7 +108,7 @@ def decode_message(wire: Json, path: str = "message") -> Message:
     """Return the message of members that have the right types. Raises InvalidParams for wrong values."""
     if wire.get("kind") not in (None, "message"):
         raise InvalidParams((f"{path}.kind", 'must be "message"'))
-    return message_of(wire, path, _ROLES, decode_part)
+    return message_of(wire, path, ROLES, decode_part)
 
 
 def encode_artifact(artifact: Artifact) -> Json:

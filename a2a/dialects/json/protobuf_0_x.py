@@ -22,7 +22,7 @@ _STATES_BACK = {proto: kind for kind, proto in PROTO_STATES.items()} | {
     "TASK_STATE_UNSPECIFIED": "unknown",
 }
 _ROLES = {"user": "ROLE_USER", "agent": "ROLE_AGENT"}
-_ROLES_BACK: dict[Any, str] = {"ROLE_USER": "user", "ROLE_AGENT": "agent", 1: "user", 2: "agent"}
+ROLES_BACK: dict[Any, str] = {"ROLE_USER": "user", "ROLE_AGENT": "agent", 1: "user", 2: "agent"}
 _FILES = {"bytes": "fileWithBytes", "uri": "fileWithUri"}
 _FILES_BACK = {proto: kind for kind, proto in _FILES.items()}
 _FIELDS = (
@@ -64,18 +64,18 @@ def _kind_message(message: Json) -> Json:
         message["parts"] = message.pop("content")
     if isinstance(parts := message.get("parts"), list):
         message["parts"] = [
-            _kind_part(part, f"message.parts[{place}]") if isinstance(part, dict) else part
+            kind_part(part, f"message.parts[{place}]") if isinstance(part, dict) else part
             for place, part in enumerate(parts)
         ]
     role = message.get("role")
     if isinstance(role, str | int) and not isinstance(role, bool):
-        if role not in _ROLES_BACK:
+        if role not in ROLES_BACK:
             raise InvalidParams(("message.role", "must be ROLE_USER or ROLE_AGENT"))
-        message["role"] = _ROLES_BACK[role]
+        message["role"] = ROLES_BACK[role]
     return message
 
 
-def _kind_part(part: Json, path: str) -> Json:
+def kind_part(part: Json, path: str) -> Json:
     part = dict(part)
     if isinstance(file := part.get("file"), dict):
         part["file"] = {_FILES_BACK.get(name, name): value for name, value in camel_names(file).items()}

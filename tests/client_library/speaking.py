@@ -1,0 +1,150 @@
+"""Our client as a speaker of the story: what chapters say in 1.0 it asks in its own language, and answers in 1.0."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import orjson
+from msgspec.structs import replace
+
+from a2a.client import Client, ServerError, Timeouts, Update
+from a2a.client.answers import ConfigPage, TaskPage
+from a2a.dialects.json.json_1_0 import encode_artifact, encode_message, encode_status, encode_task
+from a2a.dialects.v1_0 import DIALECT, encode_card
+from a2a.dialects.webhooks import encode_flat
+from a2a.events import ArtifactAdded, StatusChanged
+from a2a.requests import Request, StreamMessage, SubscribeToTask
+from a2a.types import Card, Message, PushConfig, Task
+from tests.support.story import PATIENCE, Frame, Json, LiveDoor, NewSpeaker, OldSpeaker, Refused
+
+
+@dataclass(kw_only=True)
+class ClientSpeaker(NewSpeaker):
+    """A client of one binding and one version, found by the card of the server."""
+
+    binding: str = "JSONRPC"
+    language: str = "1.0"
+
+    traits: ClassVar[frozenset[str]] = frozenset({"card"})
+    has_envelope = False
+
+    def __post_init__(self) -> None:
+        if self.language != "1.0":
+            self.subscription_ends = self.default_webhook = True
+            self.completed_mark = OldSpeaker.completed_mark
+            self.webhook_version = OldSpeaker.webhook_version
+
+    def is_card(self, card: Json) -> None:
+        assert card["capabilities"]["extendedAgentCard"] is True
+
+    def delivered(self, media: str, body: Json) -> str:
+        if self.language == "1.0":
+            return super().delivered(media, body)
+        assert (media, body["kind"]) == ("application/json", "task")
+        return str(body["id"])
+
+    @property
+    def tells_zero(self) -> bool:  # type: ignore[override]  # the JSON of the protobuf has no zero
+        return (self.binding, self.language) == ("JSONRPC", "0.3") or self.language == "1.0"
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Client]:
+        assert isinstance(self.door, LiveDoor)
+        limits = Timeouts(request=PATIENCE, silence=PATIENCE)
+        async with Client(
+            self.door.url, token=self.key, versions=(self.language,), bindings=(self.binding,), timeouts=limits
+        ) as client:
+            yield client
+
+    def request(self, wish: str, params: Any) -> Request:
+        """Return the request that the params of 1.0 are."""
+        return DIALECT.methods[self.names[wish]].decode(orjson.loads(orjson.dumps(params)))
+
+    async def ask(self, wish: str, params: Any, **headers: str) -> Any:
+        request = self.request(wish, params)
+        if isinstance(request, StreamMessage | SubscribeToTask):
+            frames = await self.follow(wish, params, **headers)
+            return frames[-1].wire
+        async with self.client() as client:
+            try:
+                result = await client.perform(request)
+            except ServerError as error:
+                raise told(error) from error
+        return wrapped(result) if wish == "send" else encoded(result)
+
+    @asynccontextmanager
+    async def stream(self, wish: str, params: Any, **headers: str) -> AsyncIterator[AsyncIterator[Frame]]:
+        request = self.request(wish, params)
+        assert isinstance(request, StreamMessage | SubscribeToTask)
+        after = headers.get("Last-Event-ID")
+        if after is not None:
+            request = replace(request, after=int(after))
+        async with self.client() as client, client.follow(request) as updates:
+            reading = aiter(updates)
+            try:
+                first = await anext(reading)
+            except ServerError as error:
+                raise told(error) from error
+            yield frames_of(first, reading)
+
+
+async def frames_of(first: Update, rest: AsyncIterator[Update]) -> AsyncIterator[Frame]:
+    yield frame_of(first)
+    async for update in rest:
+        yield frame_of(update)
+
+
+def frame_of(update: Update) -> Frame:
+    """Return an update as a chapter reads it."""
+    seq = None if update.id is None else int(update.id)
+    ids = {"taskId": update.task_id, "contextId": update.context_id}
+    match update.event:
+        case Task() as task:
+            return Frame(seq, "task", encode_task(task), {"task": encode_task(task)})
+        case Message() as message:
+            return Frame(seq, "message", encode_message(message), {"message": encode_message(message)})
+        case StatusChanged(status=status):
+            value = ids | {"status": encode_status(status), "final": update.final}
+            return Frame(seq, "status", value, {"statusUpdate": value})
+        case ArtifactAdded(artifact=artifact, append=append, last_chunk=last):
+            value = ids | {"artifact": encode_artifact(artifact), "append": append, "lastChunk": last}
+            return Frame(seq, "artifact", value, {"artifactUpdate": value})
+
+
+def told(error: ServerError) -> Refused:
+    """Return the error as a chapter reads it."""
+    info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": error.reason}
+    return Refused(
+        {
+            "code": error.code,
+            "message": error.what,
+            "data": [info | {"details": str(error.details).replace("message.content[", "message.parts[")}],
+        }
+    )
+
+
+def wrapped(result: Task | Message) -> Json:
+    return {"task": encode_task(result)} if isinstance(result, Task) else {"message": encode_message(result)}
+
+
+def encoded(result: Any) -> Json:
+    """Return a result in the JSON of 1.0."""
+    match result:
+        case Task():
+            return encode_task(result)
+        case TaskPage():
+            return {
+                "tasks": [encode_task(task) for task in result.tasks],
+                "nextPageToken": result.next_page_token,
+                "pageSize": len(result.tasks),
+                "totalSize": result.total_size,
+            }
+        case PushConfig():
+            return encode_flat(result)
+        case ConfigPage():
+            return {"configs": [encode_flat(config) for config in result.configs], "nextPageToken": ""}
+        case Card():
+            return encode_card(result)
+        case _:
+            return {}

@@ -1,0 +1,39 @@
+"""The story, told by our client to a real server: each binding in each version."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.client_library.speaking import ClientSpeaker
+from tests.conftest import Server
+from tests.support.chapters import CHAPTERS, Chapter
+from tests.support.story import Cast, LiveDoor
+
+ABOUT_THE_WIRE = {
+    "a_last_event_that_is_no_number_is_as_good_as_none",
+    "a_webhook_that_may_not_be_is_refused_with_its_field",
+    "nobody_can_name_a_file_of_the_server",
+    "what_is_not_offered_is_refused_with_its_code",
+    "without_a_key_there_is_a_challenge",
+}
+"""Chapters that send what no value of the client says."""
+STORY: list[Any] = [
+    pytest.param(binding, version, chapter, id=f"{chapter.name}-{version}-{binding}")
+    for version in ("1.0", "0.3", "0.2")
+    for binding in ("JSONRPC", "HTTP+JSON")
+    for chapter in CHAPTERS
+    if chapter.needs in {"", *ClientSpeaker.traits} and chapter.name not in ABOUT_THE_WIRE
+]
+
+
+@pytest.mark.parametrize(("binding", "version", "chapter"), STORY)
+def test_our_client_tells_the_story(server: Server, binding: str, version: str, chapter: Chapter) -> None:
+    def speaker(key: str) -> ClientSpeaker:
+        return ClientSpeaker(door=LiveDoor(server.url), key=key, binding=binding, language=version)
+
+    asyncio.run(chapter.tell(Cast(speaker(server.owner), speaker(server.owner), speaker(server.stranger))))
+
+
+def test_the_chapters_that_are_left_out_exist() -> None:
+    assert {chapter.name for chapter in CHAPTERS} >= ABOUT_THE_WIRE
