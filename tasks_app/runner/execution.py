@@ -1,4 +1,4 @@
-"""One run: what the agent is given, how it ends, and what is written when it does."""
+"""One run: the values that the agent gets, and the end of the run, which is written in one of many ways."""
 
 import asyncio
 import logging
@@ -36,8 +36,17 @@ from tasks_app.runner import retries
 from tasks_app.runner.isolation import ProcessCrashed, is_transient_there
 from tasks_app.runner.loops import RunLoop
 from tasks_app.runner.play import play
-from tasks_app.runner.quick import explained, failed_row, warn_of
-from tasks_app.runner.retries import Attempt, Verdict, cut_off, interrupted, is_transient, overtime, raised, uncalled
+from tasks_app.runner.quick import explain, failed_row, warn_of
+from tasks_app.runner.retries import (
+    Attempt,
+    Verdict,
+    is_transient,
+    judge_error,
+    judge_interruption,
+    judge_outage,
+    judge_release,
+    judge_timeout,
+)
 from tasks_app.runner.seat import Seat
 from tasks_app.runner.stopped import AgentCrashed, LostLease, WriteFailed
 from tasks_app.runner.store import AWAY
@@ -46,14 +55,14 @@ from tasks_app.runner.writer import Ending, Writer
 log = logging.getLogger(__name__)
 Stop = Literal["lost", "released", "cut off"]
 FAREWELL = 0.5
-"""Seconds for which a process that ends asks for a row that somebody else holds."""
+"""Seconds for which a process that ends asks again for a row that another transaction has locked."""
 CURRENT: ContextVar["Execution | None"] = ContextVar("CURRENT", default=None)
-"""The run whose agent is at work; also in the tasks and callbacks that it makes."""
+"""The run whose agent is at work, also within asyncio tasks and callbacks that the agent makes."""
 
 
 class Execution:
-    """An attempt at a task, from its claim to its last write. It lives on one loop; `lose`, `release`, `look` and
-    `start` may be called on any thread."""
+    """A run, from its claim to its last write. It lives on one loop. Any thread may call `start`, `look`, `release` and
+    `lose`."""
 
     def __init__(self, read: TaskRead, worker: str, threads: Executor) -> None:
         self.read = read
@@ -64,71 +73,72 @@ class Execution:
         self.is_async = agent is None or agent.is_async
         self.is_isolated = agent is not None and bool(agent.isolation)
         self.place: RunLoop | None = None
-        """The loop on which it lives, or is about to."""
+        """The loop on which it lives, or will begin."""
         self.moving = threading.Lock()
         self.deadline: float | None = None
-        """When its agent's time is over, on the monotonic clock; None before it begins."""
+        """The time on the monotonic clock when its agent's timeout ends; None before the agent is called."""
         self.task: asyncio.Task[None] | None = None
         self.stop: Stop | None = None
-        """Why it is stopped from outside."""
-        self.called = False
-        """The agent's function was called, so that this attempt counts."""
+        """The reason why it was stopped from outside."""
+        self.was_called = False
+        """True once the agent's function was called, so that this attempt counts."""
         self.finishing = False
-        self.unwritten = False
-        """Its end could not be written, so that its lease is still this process's."""
+        self.is_unwritten = False
+        """True if its end could not be written, so that its lease is still this process's."""
         self.ending = False
-        """It is ended from outside, for its own loop is blocked."""
+        """True once it is being ended from outside because its own loop is blocked."""
         self.run: Run | None = None
         self.writer: Writer | None = None
-        self.seen = read.document.seq
-        self.early = False
-        """There may be a message that came before there was an inbox for it."""
-        self.started: datetime = clock.now()
+        self.cursor = read.document.seq
+        """The last event that was read for messages."""
+        self.is_look_due = False
+        """True if a message may have come before there was an inbox for it."""
+        self.since: datetime = clock.now()
 
-    def start(self, place: RunLoop, ended: Callable[["Execution"], None]) -> None:
-        """Begin on that loop unless it has begun elsewhere. A run that waits for a stuck loop is started anew on
-        another, and the first to get to it wins."""
-        start_together([self], place, ended)
+    def start(self, place: RunLoop, on_end: Callable[["Execution"], None]) -> None:
+        """Begin on the loop unless it has begun elsewhere. A run that waits for a stuck loop is started on another loop
+        as well, and begins on the first that gets to it."""
+        start_together([self], place, on_end)
 
     def move(self, place: RunLoop) -> bool:
-        """Choose the loop on which it is to begin; False if it has begun elsewhere."""
+        """Choose the loop on which it will begin; return False if it has begun elsewhere."""
         with self.moving:
             if self.task is not None:
                 return False
             self.place = place
         return True
 
-    def begin(self, place: RunLoop, ended: Callable[["Execution"], None]) -> None:
-        """Begin, on the loop itself, unless another one was chosen meanwhile."""
+    def begin(self, place: RunLoop, on_end: Callable[["Execution"], None]) -> None:
+        """Begin unless another loop was chosen meanwhile. Called on the loop."""
         with self.moving:
             if self.place is not place or self.task is not None:
                 return
             self.task = place.loop.create_task(self._live())
-        self.task.add_done_callback(lambda _: ended(self))
+        self.task.add_done_callback(lambda _: on_end(self))
 
     def lose(self) -> None:
-        """The task is somebody else's, or nobody's: leave it alone."""
+        """Stop without a write: the task is another run's, or has ended."""
         self._order("lost")
 
     def release(self) -> None:
-        """The process ends: stop, and give the task back or fail it."""
+        """Stop because the process ends: release the task, or fail it."""
         self._order("released")
 
     def _order(self, why: Stop) -> None:
         if self.run and not self.finishing:
-            # At once, for an agent that looks and blocks its loop.
+            # At once: an agent that blocks its loop can still see the flag.
             self.run.cancelled = True
         self._call(self._stop, why)
 
     def _call(self, function: Callable[..., object], *arguments: object) -> None:
-        """Run the function on the run's loop; one that has no loop yet is stopped before it begins."""
+        """Call the function on the run's loop, or here if it has no loop yet: it is stopped before it begins."""
         if self.place is not None:
             self.place.call(function, *arguments)
         else:
             function(*arguments)
 
     def cut_off(self) -> None:
-        """The database takes nothing for longer than a lease: stop, and write that as soon as it does."""
+        """Stop because the database accepted no write for longer than a lease. The end is written once it does."""
         self._stop("cut off")
 
     def _stop(self, why: Stop) -> None:
@@ -138,38 +148,38 @@ class Execution:
         if self.run:
             self.run.cancelled = True
         if self.task and self.writer:
-            self.task.cancel()  # One that has not begun sees the order by itself, and gives its task back.
+            self.task.cancel()  # A run that has not begun finds the reason itself, and releases its task.
 
     def look(self) -> None:
-        """There may be a message for the run."""
+        """Read new messages for the run."""
         self._call(self._look)
 
     def _look(self) -> None:
         if self.run is None:
-            # To read it now would be to lose it: a later one that is heard would pass for both.
-            self.early = True
+            # A message that is read before there is an inbox would be lost: a later one would advance the cursor.
+            self.is_look_due = True
         elif self.task is not None and not self.task.done():
             asyncio.get_running_loop().create_task(self._fill_inbox())
 
     async def _fill_inbox(self) -> None:
         while page := await self._news():
             for row in page:
-                if row.seq > self.seen:
-                    self.seen = row.seq
+                if row.seq > self.cursor:
+                    self.cursor = row.seq
                     if row.kind == "message" and self.run and isinstance(event := event_of(row), MessageAdded):
                         self.run.inbox.show(event.message, row.seq)
 
     async def _news(self) -> list[EventDocument]:
-        """A page of events that it has not seen; none while the database is away, for the heartbeat looks again."""
+        """Return a page of new events; none while the database is away, because the heartbeat looks again."""
         context_id = self.read.document.context_id
-        wish = ReadEvents(task_id=self.task_id, after=self.seen, context_id=context_id)
+        item = ReadEvents(task_id=self.task_id, after=self.cursor, context_id=context_id)
         try:
-            return await bridge.ask(wish)
+            return await bridge.ask(item)
         except AWAY as error:
             log.warning("task %s fence %d: its messages were not read: %s", self.task_id, self.read.fence, error)
             return []
 
-    # --------------------------------------------------------------- its life
+    # ------------------------------------------------------------------- life
 
     async def _live(self) -> None:
         CURRENT.set(self)
@@ -179,26 +189,26 @@ class Execution:
             if ending := await self._ending(scribe, writer):
                 self.finishing = True
                 await writer.finish(ending)
-                outcome = "continued" if writer.continued else ending.run.outcome
+                outcome = "continued" if writer.goes_on else ending.run.outcome
                 log.info("task %s fence %d: %s", self.task_id, self.read.fence, outcome)
         except LostLease:
             log.info("task %s fence %d: the lease is gone, its result is dropped", self.task_id, self.read.fence)
         except (WriteFailed, Exception):
-            # The lease runs out and the task is taken up again.
-            self.unwritten = True
-            log.exception("task %s fence %d could not be finished", self.task_id, self.read.fence)
+            # The lease runs out, and the sweeper judges the task.
+            self.is_unwritten = True
+            log.exception("task %s fence %d could not write its end", self.task_id, self.read.fence)
         # A write in the background may have failed, which ended the run.
-        self.unwritten = self.unwritten or isinstance(writer.failed, WriteFailed | Exception)
+        self.is_unwritten = self.is_unwritten or isinstance(writer.error, WriteFailed | Exception)
 
     async def _ending(self, scribe: Scribe, writer: Writer) -> Ending | None:
-        """How it ends; None if that is written already, or for others to say."""
+        """Return how the run ends; None if its end is written already, or belongs to another process."""
         try:
             return await self._outcome(scribe, writer)
         except asyncio.CancelledError:
-            if writer.ended is not None and self.stop != "lost":
-                return Ending(None, self._row(writer.ended))  # The agent has given its last action.
+            if writer.end_state is not None and self.stop != "lost":
+                return Ending(None, self._row(writer.end_state))  # The agent's last action has ended the run.
             if self.stop == "cut off":
-                return self._judged(cut_off(self._attempt, settings.A2A_LEASE_SECONDS))
+                return self._ending_by(judge_outage(self._attempt, settings.A2A_LEASE_SECONDS))
             if self.stop == "released":
                 await asyncio.shield(self.give_back())
             else:
@@ -206,14 +216,14 @@ class Execution:
             return None
 
     async def _outcome(self, scribe: Scribe, writer: Writer) -> Ending:
-        """Runs the agent; how that ended."""
+        """Run the agent; return how that ended."""
         limit = asyncio.timeout(self.read.timeout)
         if self.stop:
             raise asyncio.CancelledError
         try:
             run = await self._prepare(scribe)
             async with limit:
-                self.called = True
+                self.was_called = True
                 self.deadline = time.monotonic() + self.read.timeout
                 await play(run, writer.accept, self.seat)
         except InvalidParams as error:
@@ -221,95 +231,111 @@ class Execution:
             return Ending(scribe.explain(TaskState.REJECTED, clock.now(), problem), self._row("rejected"))
         except Exception as error:  # an agent may raise anything; logged with its reference
             if self.stop:
-                # It was told to end: what it raises about that is no failure of its own.
+                # The run was stopped: an error that the agent raises because of that is no failure.
                 raise asyncio.CancelledError from error
-            if writer.ended is not None:
-                log.warning("task %s: raised after its agent's last action", self.task_id, exc_info=error)
-                return Ending(None, self._row(writer.ended))
+            if writer.end_state is not None:
+                log.warning("task %s: its agent raised an error after its last action", self.task_id, exc_info=error)
+                return Ending(None, self._row(writer.end_state))
             if isinstance(error, TimeoutError) and limit.expired():
-                log.warning(
-                    "task %s fence %d: agent %s took longer than its timeout of %g s",
-                    self.task_id, self.read.fence, self.read.agent, self.read.timeout,
-                )  # fmt: skip
-                row = replace(self._row("failed"), traceback=self.seat.stack())
-                return Ending(overtime(self._attempt, self.read.timeout).event, row)
+                return self._time_out()
             return self._failed(error)
-        row = replace(self._row(writer.ended or "completed"), traceback=warn_of(run))
-        return Ending(None if writer.ended else scribe.status(TaskState.COMPLETED, clock.now()), row)
+        row = replace(self._row(writer.end_state or "completed"), traceback=warn_of(run))
+        return Ending(None if writer.end_state else scribe.status(TaskState.COMPLETED, clock.now()), row)
+
+    def _time_out(self) -> Ending:
+        read = self.read
+        log.warning(
+            "task %s fence %d: agent %s took longer than its timeout of %g s",
+            *(self.task_id, read.fence, read.agent, read.timeout),
+        )
+        row = replace(self._row("failed"), traceback=self.seat.stack())
+        return Ending(judge_timeout(self._attempt, read.timeout).event, row)
 
     async def _prepare(self, scribe: Scribe) -> Run:
         agent = registry.get(self.read.agent)
         if agent is None:
-            raise LookupError(f"no agent {self.read.agent} in this process")
+            raise LookupError(f"this process has no agent {self.read.agent}")
         task = task_of(self.read.document)
         if self.writer:
-            self.writer.known = task
-        asked = [message for message in task.history if message.role is Role.USER]
-        scribe.artifact_id = f"answer-{len(asked)}"
-        earlier = None
-        if len(asked) > 1 or self.read.document.context_id != own_context(self.task_id):
-            earlier = await bridge.ask(
-                DoSlowly(
-                    lambda: conversation_of(self.read.owner_id, task.context_id, self.task_id), self.read.owner_id
-                ),
-                patience=settings.A2A_LEASE_SECONDS,
-            )
+            self.writer.task = task
+        messages = [message for message in task.history if message.role is Role.USER]
+        scribe.artifact_id = f"answer-{len(messages)}"
         preferences = preferences_of(self.read.wants)
         if preferences.caller is None:
             sender = await bridge.ask(DoSlowly(lambda: owner_for_agents(self.read.owner_id), self.read.owner_id))
             preferences = replace(preferences, caller=sender)
         self.run = Run(
-            agent, task_id=self.task_id, context_id=task.context_id, message=asked[-1], attempt=self.read.attempt,
-            history=_said(task), conversation=earlier or (), metadata=task.metadata,
-            preferences=preferences, files=run_files,
-        )  # fmt: skip
+            agent,
+            task_id=self.task_id,
+            context_id=task.context_id,
+            message=messages[-1],
+            attempt=self.read.attempt,
+            history=_history(task),
+            conversation=await self._conversation(task, len(messages)),
+            metadata=task.metadata,
+            preferences=preferences,
+            files=run_files,
+        )
         if self.writer:
             self.writer.inbox = self.run.inbox
-        if self.early:
+        if self.is_look_due:
             self._look()
         return self.run
 
+    async def _conversation(self, task: Task, messages: int) -> tuple[Message, ...]:
+        """Return the context's messages of other tasks. A context of its own with one message has none."""
+        if messages == 1 and self.read.document.context_id == own_context(self.task_id):
+            return ()
+        owner_id = self.read.owner_id
+        read = DoSlowly(lambda: conversation_of(owner_id, task.context_id, self.task_id), owner_id)
+        return await bridge.ask(read, patience=settings.A2A_LEASE_SECONDS)
+
     def _row(self, outcome: str) -> RunRow:
         return RunRow(
-            task_id=self.task_id, fence=self.read.fence, worker=self.worker, started_at=self.started,
-            ended_at=clock.now(), outcome=outcome,
-        )  # fmt: skip
+            task_id=self.task_id,
+            fence=self.read.fence,
+            worker=self.worker,
+            started_at=self.since,
+            ended_at=clock.now(),
+            outcome=outcome,
+        )
 
     def _failed(self, error: Exception) -> Ending:
-        """Judge what the agent raised: the end of the task, or a pause before the next attempt."""
-        if not self.called and isinstance(error, AWAY):
-            log.warning("task %s fence %d: not begun, the database is away: %s", self.task_id, self.read.fence, error)
-            verdict = uncalled(self._attempt, "The database was away before the agent was called.")
-            return self._judged(verdict)._replace(delay=retries.spread(retries.BACKOFF))
-        words, reference = explained(f"task {self.task_id} fence {self.read.fence}", error)
-        # An agent that ends its thread or loop is like one that kills its process: another attempt may go well.
+        """Judge an error of the agent: the end of the task, or a pause before the next attempt."""
+        if not self.was_called and isinstance(error, AWAY):
+            sentence = "task %s fence %d: its agent was not called, the database is away: %s"
+            log.warning(sentence, self.task_id, self.read.fence, error)
+            verdict = judge_release(self._attempt, "The database was away before the agent was called.")
+            return self._ending_by(verdict)._replace(delay=retries.spread(retries.BACKOFF))
+        words, reference = explain(f"task {self.task_id} fence {self.read.fence}", error)
+        # An agent that ends its thread or loop is like one that kills its process: another attempt may succeed.
         transient = isinstance(error, AgentCrashed) or is_transient(self.read.agent, error) or is_transient_there(error)
-        verdict = raised(self._attempt, error, words, transient=transient)
-        row = failed_row(self.task_id, self.read.fence, self.worker, self.started, reference, error)
+        verdict = judge_error(self._attempt, error, words, transient=transient)
+        row = failed_row(self.task_id, self.read.fence, self.worker, self.since, reference, error)
         if isinstance(error, ProcessCrashed):
             row = replace(row, outcome="crashed")
         return Ending(verdict.event, row, verdict.delay)
 
-    def _judged(self, verdict: Verdict) -> Ending:
+    def _ending_by(self, verdict: Verdict) -> Ending:
         return Ending(verdict.event, self._row(verdict.outcome), verdict.delay, verdict.attempts)
 
     async def give_back(self) -> None:
-        """End the attempt because the process ends: what the agent has said so far is kept, and a call counts."""
+        """Release or fail the task because the process ends. What the agent has written stays, and its call counts."""
         if self.finishing:
-            return  # The agent has ended, and its last write is under way.
-        # A thread that has not begun with it will not.
-        unbegun = self.seat.work is not None and self.seat.work.cancel()
-        if self.called and not unbegun:
-            verdict = interrupted(self._attempt)
+            return  # The last write is under way.
+        # A thread that has not begun with the agent never will.
+        never_began = self.seat.work is not None and self.seat.work.cancel()
+        if self.was_called and not never_began:
+            verdict = judge_interruption(self._attempt)
         else:
-            verdict = uncalled(self._attempt, "The server is going down.")
-        if self.writer is not None and self.writer.ended is not None:
-            await self._end_outside([], self._row(self.writer.ended))  # The agent has given its last action.
+            verdict = judge_release(self._attempt, "The server is going down.")
+        if self.writer is not None and self.writer.end_state is not None:
+            await self._end_outside([], self._row(self.writer.end_state))  # The agent's last action has ended the run.
         else:
             await self._end_outside([verdict.event], self._row(verdict.outcome), attempts=verdict.attempts)
 
     async def overrun(self, sentence: str, stack: str) -> None:
-        """Fail the run on a loop that is not its own, which its agent blocks beyond its timeout."""
+        """Fail the run. Called on another loop, because the agent blocks its own beyond the timeout."""
         if self.finishing or self.stop:
             return
         event = Scribe(self.task_id, self.read.document.context_id, uuid7).explain(
@@ -320,19 +346,23 @@ class Execution:
 
     async def _end_outside(self, events: list[Event], row: RunRow, attempts: int = 0) -> None:
         document, writer = self.read.document, self.writer
-        said = writer.buffer if writer else []
         item = change(
-            document.id, document.context_id, [*said, *events], now=clock.now(), actor="runner",
-            fence=self.read.fence, attempts=attempts, run=row, files=writer.files if writer else [],
-        )  # fmt: skip
+            document.id,
+            document.context_id,
+            [*(writer.buffer if writer else []), *events],
+            now=clock.now(),
+            actor="runner",
+            fence=self.read.fence,
+            attempts=attempts,
+            run=row,
+            files=writer.files if writer else [],
+        )
         try:
             if await bridge.ask(item, patience=FAREWELL):
                 log.info("task %s fence %d: %s", self.task_id, self.read.fence, row.outcome)
         except (DatabaseError, *AWAY) as error:
-            log.warning(
-                "task %s fence %d: could not be given back, its lease runs out: %s",
-                self.task_id, self.read.fence, error,
-            )  # fmt: skip
+            sentence = "task %s fence %d could not be released, its lease runs out: %s"
+            log.warning(sentence, self.task_id, self.read.fence, error)
 
     @property
     def _attempt(self) -> Attempt:
@@ -340,16 +370,16 @@ class Execution:
         return Attempt(self.task_id, read.document.context_id, read.agent, read.attempt, read.max_attempts)
 
 
-def start_together(runs: Sequence[Execution], place: RunLoop, ended: Callable[[Execution], None]) -> None:
-    """Begin the runs on that loop. A wake-up of a loop is a system call, so one does for all."""
+def start_together(runs: Sequence[Execution], place: RunLoop, on_end: Callable[[Execution], None]) -> None:
+    """Begin the runs on the loop, with one wake-up for all: a wake-up of a loop is a system call."""
 
-    def begin(chosen: Sequence[Execution]) -> None:
-        for run in chosen:
-            run.begin(place, ended)
+    def begin(movable: Sequence[Execution]) -> None:
+        for run in movable:
+            run.begin(place, on_end)
 
-    if chosen := [run for run in runs if run.move(place)]:
-        place.call(begin, chosen)
+    if movable := [run for run in runs if run.move(place)]:
+        place.call(begin, movable)
 
 
-def _said(task: Task) -> tuple[Message, ...]:
+def _history(task: Task) -> tuple[Message, ...]:
     return (*task.history, task.status.message) if task.status.message else task.history

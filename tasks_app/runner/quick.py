@@ -104,7 +104,7 @@ async def play_quickly(run: Run) -> Played:
         events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence))
         return played
     except Exception as error:  # noqa: BLE001  # an agent may raise anything; logged with its reference
-        sentence, reference = explained(f"quick agent: task {run.task_id}", error)
+        sentence, reference = explain(f"quick agent: task {run.task_id}", error)
         events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence))
         played.failure = failed_row(run.task_id, 0, "in the call", started, reference, error)
         return played
@@ -159,7 +159,7 @@ def failed_row(task_id: str, fence: int, worker: str, started: datetime, referen
     )  # fmt: skip
 
 
-def explained(who: str, error: Exception) -> tuple[str, str]:
+def explain(who: str, error: Exception) -> tuple[str, str]:
     """Return the text for callers of an agent that raised, and the reference to the log where the text is no more."""
     if isinstance(error, Failure):
         log.warning("%s failed in its own words", who)

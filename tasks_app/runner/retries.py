@@ -1,5 +1,5 @@
-"""The verdict on a task whose attempt ended without a result: another attempt after a pause, or a failure with its
-true reason."""
+"""The verdict on a task whose attempt ended without a result: another attempt after a pause, or a failure with the
+reason."""
 
 import random
 
@@ -15,25 +15,25 @@ from tasks_app import clock
 from tasks_app.ids import uuid7
 
 BACKOFF = 1.0
-"""Seconds before the second attempt of an agent that this process does not have."""
+"""Seconds before the second attempt of an agent that is not registered in this process."""
 LONGEST = 300.0
-"""Seconds that a pause may last, unless the agent's own backoff is longer."""
+"""The longest pause in seconds, unless the agent's own backoff is longer."""
 DAY = 86_400.0
-"""Seconds that an agent may ask for with Retry(after=...)."""
+"""The most seconds that an agent may ask for with Retry(after=...)."""
 JITTER = 0.2
-"""The part of a pause by which it is longer or shorter: what failed together does not come back together."""
+"""The part of a pause by which it varies at random, so that tasks that failed together do not come back together."""
 
 
 class Attempt(Struct, frozen=True):
-    """An attempt at a task that has ended, and how many there may be."""
+    """An attempt that has ended, and the limit on attempts."""
 
     task_id: str
     context_id: str
     agent: str
     number: int
-    """How often the agent was called for this message, this attempt included."""
+    """How many times the agent was called for this message, this attempt included."""
     most: int
-    """How often it may be called: the option `attempts` of the agent."""
+    """How many times it may be called: the option `attempts` of the agent."""
 
     @property
     def is_last(self) -> bool:
@@ -44,22 +44,22 @@ class Attempt(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """The event that ends the attempt, and what its run is recorded as."""
+    """The event that ends the attempt, and the outcome of its run."""
 
     event: Event
     outcome: str
     attempts: int = 0
-    """Added to the attempts of the task: -1 where the agent was not called."""
+    """Added to the count of attempts: -1 if the agent was not called."""
     delay: float | None = None
     """Seconds before the next attempt."""
 
 
-def uncalled(attempt: Attempt, why: str) -> Verdict:
-    """Release a task that was claimed, but whose agent was not called."""
+def judge_release(attempt: Attempt, why: str) -> Verdict:
+    """Judge a claim after which the agent was not called: the task is released."""
     return Verdict(_status(attempt, TaskState.SUBMITTED, f"{why} The task goes on later."), "released", attempts=-1)
 
 
-def interrupted(attempt: Attempt) -> Verdict:
+def judge_interruption(attempt: Attempt) -> Verdict:
     """Judge an attempt whose process was told to end while the agent was at work."""
     if not attempt.is_last:
         sentence = f"Interrupted by a restart of the server in {attempt}. The agent is called again."
@@ -68,7 +68,7 @@ def interrupted(attempt: Attempt) -> Verdict:
     return Verdict(_status(attempt, TaskState.FAILED, sentence), "interrupted")
 
 
-def lost(attempt: Attempt) -> Verdict:
+def judge_loss(attempt: Attempt) -> Verdict:
     """Judge an attempt whose lease ended: its process died, froze, or was cut off from the database."""
     if not attempt.is_last:
         delay = pause(attempt)
@@ -78,8 +78,8 @@ def lost(attempt: Attempt) -> Verdict:
     return Verdict(_status(attempt, TaskState.FAILED, sentence), "lost")
 
 
-def cut_off(attempt: Attempt, seconds: float) -> Verdict:
-    """Judge an attempt whose agent was stopped because the database took nothing of what it said."""
+def judge_outage(attempt: Attempt, seconds: float) -> Verdict:
+    """Judge an attempt that was stopped because the database accepted no write of it."""
     if not attempt.is_last:
         delay = pause(attempt)
         sentence = f"The database was away in {attempt}. The agent is called again in {_seconds(delay)}."
@@ -88,40 +88,38 @@ def cut_off(attempt: Attempt, seconds: float) -> Verdict:
     return Verdict(_status(attempt, TaskState.FAILED, sentence), "cut off")
 
 
-def overtime(attempt: Attempt, timeout: float) -> Verdict:
-    """Fail an attempt that took longer than the agent may; it is not tried again, for it would take as long."""
+def judge_timeout(attempt: Attempt, timeout: float) -> Verdict:
+    """Judge an attempt that exceeded its timeout. The task fails: another attempt would take as long."""
     sentence = f"The agent took longer than its timeout of {timeout:g} s."
     return Verdict(_status(attempt, TaskState.FAILED, sentence), "overdue")
 
 
-def raised(attempt: Attempt, error: Exception, words: str, *, transient: bool) -> Verdict:
-    """Judge an attempt whose agent raised; the words are what the caller may read of it."""
+def judge_error(attempt: Attempt, error: Exception, words: str, *, transient: bool) -> Verdict:
+    """Judge an attempt whose agent raised an error. `words` is the text for the caller."""
     if not transient:
         return Verdict(_status(attempt, TaskState.FAILED, words), "failed")
-    numbered = f"Attempt {attempt.number} of {attempt.most}"
+    prefix = f"Attempt {attempt.number} of {attempt.most} failed"
     if attempt.is_last:
-        sentence = words if attempt.most == 1 else f"{numbered} failed: {words}"
+        sentence = words if attempt.most == 1 else f"{prefix}: {words}"
         return Verdict(_status(attempt, TaskState.FAILED, sentence), "failed")
     delay = pause(attempt, error.after if isinstance(error, Retry) else None)
-    sentence = (
-        f"Attempt {attempt.number} of {attempt.most} failed: {words.rstrip('.')}; tried again in {_seconds(delay)}."
-    )
+    sentence = f"{prefix}: {words.rstrip('.')}; tried again in {_seconds(delay)}."
     return Verdict(_status(attempt, TaskState.SUBMITTED, sentence), "failed", delay=delay)
 
 
 def is_transient(agent: str, error: Exception) -> bool:
-    """Whether the agent says that this is worth another attempt."""
+    """Return whether another attempt may succeed, by the options of the agent."""
     if isinstance(error, Failure):
         return isinstance(error, Retry)
-    found = registry.get(agent)
-    return isinstance(error, found.retry_on if found else TRANSIENT)
+    options = registry.get(agent)
+    return isinstance(error, options.retry_on if options else TRANSIENT)
 
 
 def pause(attempt: Attempt, after: float | None = None) -> float:
-    """Return the seconds before the next attempt: what the agent asked for, never less; else its backoff, doubled with
-    every attempt."""
+    """Return the seconds before the next attempt: at least those that the agent asked for, else its backoff, doubled
+    with each attempt."""
     if after is not None:
-        chance = random.random()  # noqa: S311  # nobody gains by guessing it
+        chance = random.random()  # noqa: S311  # a guess of it gains nothing
         return min(max(after, 0.0), DAY) * (1 + JITTER * chance)
     agent = registry.get(attempt.agent)
     first = agent.backoff if agent else BACKOFF
@@ -130,13 +128,13 @@ def pause(attempt: Attempt, after: float | None = None) -> float:
 
 
 def spread(seconds: float) -> float:
-    """Return about as many seconds."""
-    chance = random.random()  # noqa: S311  # nobody gains by guessing it
+    """Return the seconds, varied at random."""
+    chance = random.random()  # noqa: S311  # a guess of it gains nothing
     return float(seconds * (1 - JITTER + 2 * JITTER * chance))
 
 
 def _no_more(attempt: Attempt) -> str:
-    """Return the end of a sentence: why the agent is not called again, and what its author can do."""
+    """Return the end of a sentence: why the agent is not called again, and the remedy."""
     if attempt.most == 1:
         return ", and it is tried once only. Define it with attempts=2 to have it called again."
     return f" in the last of its {attempt.most} attempts."

@@ -219,9 +219,9 @@ class Runner:
             if self.running.get(run.task_id) is run:
                 del self.running[run.task_id]
             self.former.discard(run)
-            if run.unwritten:
+            if run.is_unwritten:
                 self.unwritten.append((run.task_id, run.read.fence))
-            if (work := run.seat.work) is not None and run.seat.taken:
+            if (work := run.seat.work) is not None and run.seat.is_busy:
                 self.hanging.add(run)
                 work.add_done_callback(lambda _: self._left(run))
             self.changed.notify_all()

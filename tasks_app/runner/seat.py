@@ -1,5 +1,4 @@
-"""The thread of a run that is not async. A thread cannot be stopped: until it ends it keeps its slot, whatever has
-become of the run."""
+"""The thread of a run that is not async. It cannot be stopped: it keeps its slot until it ends, after its run too."""
 
 import sys
 import threading
@@ -16,7 +15,7 @@ class Seat:
         self.threads = threads
         self.work: Future[None] | None = None
         self.ident: int | None = None
-        """The thread's, once it is at work."""
+        """The id of the thread, once it is at work."""
 
     def submit(self, function: Callable[..., None], /, *arguments: Any) -> Future[None]:
         self.work = self.threads.submit(self._sit, function, arguments)
@@ -27,11 +26,11 @@ class Seat:
         function(*arguments)
 
     def stack(self) -> str:
-        """Where the thread is at work just now, the innermost call last; empty when it is not."""
-        frame = sys._current_frames().get(self.ident or 0) if self.taken else None
+        """Return the stack of the thread, the innermost call last; empty if it is not at work."""
+        frame = sys._current_frames().get(self.ident or 0) if self.is_busy else None
         return "".join(traceback.format_stack(frame)) if frame else ""
 
     @property
-    def taken(self) -> bool:
-        """Whether the thread is at work."""
+    def is_busy(self) -> bool:
+        """True while the thread is at work."""
         return self.work is not None and not self.work.done()

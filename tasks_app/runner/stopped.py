@@ -1,21 +1,21 @@
-"""The reasons for which a run ends without its agent's doing."""
+"""Exceptions that end a run for other reasons than its agent's result."""
 
 
 class Stopped(BaseException):
-    """The run is over, whatever the agent thinks; no Exception, so that an agent cannot swallow it."""
+    """The run is over. Not an Exception, so that an agent cannot swallow it."""
 
 
 class LostLease(Stopped):
-    """The task is not this attempt's any more: canceled, taken over, or gone."""
+    """The task is not this run's any more: it was canceled, claimed again, or deleted."""
 
 
 class MessageWaits(Exception):
-    """The run cannot end the task: a message came that its agent has not looked at."""
+    """The run cannot end the task: its agent has not read the newest message."""
 
 
 class WriteFailed(Stopped):
-    """The database did not take a write; whether it did is not known. Another attempt starts from what was written."""
+    """The database gave no result for a write, which may have been committed. Another attempt starts from the log."""
 
 
 class AgentCrashed(Exception):
-    """The agent raised what would end a thread, a loop or the process, such as SystemExit, or ended its process."""
+    """The agent ended its process, or raised an exception that ends a thread, a loop or a process: SystemExit."""

@@ -1,4 +1,4 @@
-"""One write of a run, asked for until it is known whether it was done: a database that is away fails no run."""
+"""One write of a run, repeated until its result is certain: a database that is away fails no run."""
 
 import asyncio
 import logging
@@ -20,25 +20,25 @@ log = logging.getLogger(__name__)
 AWAY = (OperationalError, InterfaceError, InternalError, Unavailable)
 """Errors of a database that is away, full, read-only or overloaded. It may have done the work or not."""
 SHORTEST, LONGEST = 0.05, 0.5
-"""Seconds between two asks while the database is away."""
+"""Seconds between two repetitions while the database is away."""
 
 
-async def store(item: Append, ends: float, cut_off: Callable[[], None]) -> int:
-    """Writes the item once, and returns the number of its last event. Raises LostLease; MessageWaits; and
-    WriteFailed when the database took nothing until the run's end on the loop's clock, and for as long as a lease.
+async def store(item: Append, ends: float, on_outage: Callable[[], None]) -> int:
+    """Write the item once; return the number of its last event. Raises LostLease and MessageWaits. Raises WriteFailed
+    when the database accepts nothing until `ends` on the loop's clock, and for as long as a lease.
 
-    An item that was asked for in vain may have been written: its connection was lost after the commit. So it is asked
-    for again as it is. The database refuses it if the run has written since `after`, and the row says which it was.
+    An item whose connection was lost may have been committed. So it is repeated unchanged: the database refuses it if
+    the run has written since `after`, and then the task's row says whether it was this item.
     """
     lease, time = settings.A2A_LEASE_SECONDS, asyncio.get_running_loop().time
     since, pause = 0.0, SHORTEST
     while True:
         try:
-            # A row that somebody else holds is asked for as long as the lease: then somebody else may do the work over.
+            # A locked row is asked for as long as the lease lasts: after that another process may repeat the work.
             result = await bridge.ask(item, patience=lease)
             if isinstance(result, NewerMessage):
                 raise MessageWaits
-            seq = result.seq if isinstance(result, Appended) else await _written(item)
+            seq = result.seq if isinstance(result, Appended) else await _find_seq(item)
         except LockRefused as error:
             raise WriteFailed from error
         except AWAY as error:
@@ -46,7 +46,7 @@ async def store(item: Append, ends: float, cut_off: Callable[[], None]) -> int:
             if time() > max(ends, since + lease):
                 raise WriteFailed from error
             if time() > since + lease:
-                cut_off()
+                on_outage()
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST)
             continue
@@ -57,10 +57,10 @@ async def store(item: Append, ends: float, cut_off: Callable[[], None]) -> int:
         return seq
 
 
-async def _written(item: Append) -> int | None:
-    """The number of the item's last event if it was written; None if the task is not this run's any more."""
+async def _find_seq(item: Append) -> int | None:
+    """Return the number of the item's last event if it was written; None if the task is not this run's any more."""
     seq = await bridge.ask(DoSlowly(partial(run_seq, item.task_id, item.fence or 0)))
     if seq is None or seq == item.after:
         return None
-    notify([Reached(item.task_id, seq, item.state)])  # The commit was not answered, so nobody was.
+    notify([Reached(item.task_id, seq, item.state)])  # Its commit had no result, so that no follower was notified.
     return seq

@@ -1,4 +1,4 @@
-"""The writer of a run's events, grouped so that a token stream is not a commit a token, under its fence."""
+"""The writer of a run's events under its fence, in groups: a stream of tokens must not be a commit for each token."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,8 @@ from typing import NamedTuple
 from django.conf import settings
 from msgspec.structs import replace
 
-from a2a.dialects.json.json_1_0 import check_encodable, document
+from a2a.dialects.json.json_1_0 import check_encodable
+from a2a.dialects.json.json_1_0 import document as document_of
 from a2a.documents import TaskDocument
 from a2a.events import ArtifactAdded, Event, StatusChanged, fold, status_of
 from a2a.inbox import Inbox
@@ -26,71 +27,73 @@ from tasks_app.runner.store import store
 
 log = logging.getLogger(__name__)
 PAUSE = 0.025
-"""Seconds between two writes of a run; the first chunk goes at once."""
+"""Seconds between two writes of a run. The first chunk is written at once."""
 FULL = 16_384
-"""Characters of text that are written without waiting."""
+"""Characters of text in the buffer that are written without a pause."""
 SHORT = 64
-"""Events up to which a run keeps the task in mind."""
-
-
+"""Events of a run that are folded in memory, at most."""
 ANSWERS = frozenset({TaskState.COMPLETED}) | INTERRUPTED
-"""How an agent ends its run with an answer to all that was said. A failure, a refusal and a cancellation are final
-whatever waits."""
+"""States that need an agent that has read every message: with a newer one, the task goes on. A failure, a refusal and a
+cancellation are final whatever the inbox has."""
 
 
 class Ending(NamedTuple):
-    """How a run ends."""
+    """The end of a run."""
 
     event: Event | None
-    """None where an action of the agent was the end; it is in the buffer."""
+    """The last event; None if an action of the agent was the end, whose event is in the buffer."""
     run: RunRow
     delay: float | None = None
     """Seconds before the next attempt."""
     attempts: int = 0
-    """-1 where the agent was not called."""
+    """Added to the count of attempts: -1 if the agent was not called."""
 
 
 class Writer:
-    """The writer of one run, on the runner's loop."""
+    """The writer of one run, on the run's loop."""
 
-    def __init__(self, read: TaskRead, scribe: Scribe, lost: Callable[[], None], cut_off: Callable[[], None]) -> None:
+    def __init__(
+        self, read: TaskRead, scribe: Scribe, on_loss: Callable[[], None], on_outage: Callable[[], None]
+    ) -> None:
         self.read = read
         self.scribe = scribe
-        self.lost = lost
-        """Called when a write in the background finds the lease gone."""
-        self.cut_off = cut_off
-        """Called when a write has been refused for as long as a lease."""
+        self.on_loss = on_loss
+        """Called when a write in the background fails, for example because the run has lost its lease."""
+        self.on_outage = on_outage
+        """Called when the database has accepted no write for as long as a lease."""
         self.seq = read.run_seq
-        """The last event of the task that is this run's."""
+        """The last event of the task that this run has written, or was claimed with."""
         self.ends = asyncio.get_running_loop().time() + read.timeout
-        """On the loop's clock: when the run must have ended."""
-        self.continued = False
-        """Whether the run ended before its agent had heard the newest message, so that the task goes on."""
+        """The time on the loop's clock when the run's timeout ends."""
+        self.goes_on = False
+        """True if the run ended before its agent had read the newest message, so that the task was submitted again."""
         self.buffer: list[Event] = []
         self.files: list[FileRow] = []
-        """Files of the parts in the buffer that are stored apart."""
+        """Files of large parts in the buffer."""
         self.size = 0
+        """Characters of text in the buffer."""
         self.total = read.size
-        """Characters of all events of the task, as far as this run knows."""
-        self.events = read.document.seq
-        """Events of the task, likewise."""
-        self.ended: str | None = None
-        """The state in which an action has left the task; its event is in the buffer."""
+        """Characters of all events of the task, as far as this run has read or written them."""
+        self.log_length = read.document.seq
+        """The number of those events."""
+        self.end_state: str | None = None
+        """The state to which the agent's last action sets the task; its event is in the buffer."""
         self.lock = asyncio.Lock()
         self.last = float("-inf")
         self.timer: asyncio.Task[None] | None = None
         self.hurry = asyncio.Event()
-        """The run is at its end: what waits is written now."""
-        self.known: Task | None = None
-        """The task after what was written, as long as there is little of it."""
-        self.written = 0
+        """Set at the end of the run: the buffer is written without a pause."""
+        self.task: Task | None = None
+        """The task after the last write; None once the run has written more than SHORT events."""
+        self.count = 0
+        """The events that this run has written."""
         self.inbox = Inbox()
-        """The run's."""
-        self.failed: BaseException | None = None
-        """The error of a write that was not done."""
+        """The inbox of the run."""
+        self.error: BaseException | None = None
+        """The error of a write that failed. Later events have no place in the log."""
 
     async def accept(self, action: Action) -> None:
-        """Takes an action of the agent. Raises LostLease, WriteFailed, TooLarge and Failure."""
+        """Take an action of the agent. Raises LostLease, WriteFailed, TooLarge and Failure."""
         if has_large(action.parts):
             action, rows = await store_action(action, self.read.document.id, self.files)
             self.files += rows
@@ -101,26 +104,25 @@ class Writer:
         self.buffer[-1:] = [together] if together else [*self.buffer[-1:], event]
         self.size += _size(event)
         if ends_run(action) and (status := status_of(event)):
-            self.ended = status.state.value  # Written by finish, together with the run's row.
+            self.end_state = status.state.value  # finish() writes it, together with the run's row.
             return
         if self.size >= FULL:
-            # An agent that is stopped meanwhile leaves the write alone: the next one must know what became of it.
+            # Shielded: if the run is stopped meanwhile, the next write must still know what became of this one.
             await asyncio.shield(asyncio.create_task(self.flush()))
         elif self.timer is None or self.timer.done():
-            # Not awaited even when it is due: an agent that ends in the same turn has one write instead of two.
+            # Not awaited, even when it is due: an agent that ends in the same turn of the loop has one write, not two.
             wait = self.last + PAUSE - asyncio.get_running_loop().time()
             self.timer = asyncio.create_task(self._later(max(wait, 0.0)))
 
     def _check_growth(self, size: int) -> None:
-        """Raises Failure when the task may not grow by an event of that size."""
+        """Raise Failure if the task may not grow by an event of this size."""
         if (most := settings.A2A_TASK_CHARACTERS) < self.total + self.size + size:
             raise Failure(f"The agent has written more than a task may hold: {most:,} characters.")
-        if (most := settings.A2A_TASK_EVENTS) <= self.events + len(self.buffer):
+        if (most := settings.A2A_TASK_EVENTS) <= self.log_length + len(self.buffer):
             raise Failure(f"The agent has written more than a task may hold: {most:,} events.")
 
     async def _later(self, seconds: float) -> None:
-        """Write what waits after so many seconds, and then what has come meanwhile: the agent may give nothing more for
-        a long time."""
+        """Write the buffer after a pause, and again until it is empty: the agent may add nothing for a long time."""
         try:
             while True:
                 if seconds:
@@ -128,21 +130,21 @@ class Writer:
                         async with asyncio.timeout(seconds):
                             await self.hurry.wait()
                 await self.flush()
-                if not self.buffer or self.ended is not None or self.hurry.is_set():
+                if not self.buffer or self.end_state is not None or self.hurry.is_set():
                     return
                 seconds = PAUSE
-        except (LostLease, WriteFailed, Exception) as error:  # told to finish, or ends the run now
-            self.failed = error
+        except (LostLease, WriteFailed, Exception) as error:  # finish() raises it, or it ends the run now
+            self.error = error
             if not isinstance(error, LostLease):
                 log.warning("task %s: a write failed, the run is given up", self.read.document.id, exc_info=error)
             if not self.hurry.is_set():
-                self.lost()
+                self.on_loss()
 
     async def flush(self, ending: Ending | None = None) -> None:
-        """Writes what is buffered, and with the last of it the run's row. Raises LostLease and WriteFailed."""
+        """Write the buffer, and with an ending also the run's row. Raises LostLease and WriteFailed."""
         async with self.lock:
-            if self.ended is not None and ending is None:
-                return  # The agent's last action is there, and is written by finish.
+            if self.end_state is not None and ending is None:
+                return  # finish() writes the agent's last action.
             events, self.buffer, self.size = self.buffer, [], 0
             files, self.files = self.files, []
             if not events:
@@ -152,65 +154,74 @@ class Writer:
                 try:
                     await self._write(events, files, ending, snapshot)
                 except MessageWaits:
-                    # The agent has answered less than was said: it is called again, with the newest message.
-                    await self._write(_open_again(events), files, self._another_turn(ending))
-                    self.continued = True
+                    # The agent has not read the newest message: it is called again, with that message.
+                    await self._write(_reopen(events), files, self._continue(ending))
+                    self.goes_on = True
             except (LostLease, WriteFailed) as error:
-                self.failed = error  # What comes after it has no place in the log.
+                self.error = error
                 raise
             self.last = asyncio.get_running_loop().time()
 
     async def _write(
         self, events: list[Event], files: list[FileRow], ending: Ending | None, snapshot: TaskDocument | None = None
     ) -> None:
-        """Raises LostLease, WriteFailed and MessageWaits."""
-        claimed, status = self.read.document, last_status(events)
+        """Write the events. Raises LostLease, WriteFailed and MessageWaits."""
+        document, status = self.read.document, last_status(events)
         answers = ending is not None and status is not None and status.state in ANSWERS
         item = change(
-            claimed.id, claimed.context_id, events, now=clock.now(), actor="agent", fence=self.read.fence,
-            run=ending.run if ending else None, snapshot=snapshot, files=files, with_deliveries=self.read.pushes,
-            after=self.seq, delay=ending.delay if ending else None, attempts=ending.attempts if ending else 0,
-            newest_message=max(claimed.seq, self.inbox.cursor) if answers else None,
-        )  # fmt: skip
-        self.seq = await store(item, self.ends, self.cut_off)
+            document.id,
+            document.context_id,
+            events,
+            now=clock.now(),
+            actor="agent",
+            fence=self.read.fence,
+            run=ending.run if ending else None,
+            snapshot=snapshot,
+            files=files,
+            with_deliveries=self.read.pushes,
+            after=self.seq,
+            delay=ending.delay if ending else None,
+            attempts=ending.attempts if ending else 0,
+            newest_message=max(document.seq, self.inbox.cursor) if answers else None,
+        )
+        self.seq = await store(item, self.ends, self.on_outage)
         self.total += item.size
-        self.events += len(events)
+        self.log_length += len(events)
 
-    def _another_turn(self, ending: Ending | None) -> Ending | None:
-        """The end of a run whose task goes on; it counts against no limit of attempts, for the message is new."""
+    def _continue(self, ending: Ending | None) -> Ending | None:
+        """Return the end of a run whose task goes on. Attempts are counted from 0 again, because the message is new."""
         return ending and ending._replace(run=replace(ending.run, outcome="continued"), attempts=-self.read.attempt)
 
     def _snapshot(self, events: list[Event], *, last: bool) -> TaskDocument | None:
-        """The task after the last write, as far as this run knows: folding it from the log would be a read and a write
-        more. Of long runs it is left to those."""
-        if self.known is None:
+        """Return the task after the last write, for a short run: to fold the log costs one more read and write."""
+        if self.task is None:
             return None
-        self.written += len(events)
-        self.known = fold(self.known, events) if self.written <= SHORT else None
-        if not last or self.known is None:
+        self.count += len(events)
+        self.task = fold(self.task, events) if self.count <= SHORT else None
+        if not last or self.task is None:
             return None
-        found = document(self.known, self.read.document.seq + self.written)
-        return found if len(found.artifacts or "") + len(found.history or "") <= FULL else None
+        snapshot = document_of(self.task, self.read.document.seq + self.count)
+        return snapshot if len(snapshot.artifacts or "") + len(snapshot.history or "") <= FULL else None
 
     async def finish(self, ending: Ending) -> None:
-        """The last write of the run. Raises LostLease and WriteFailed."""
+        """Write the end of the run. Raises LostLease and WriteFailed."""
         if self.timer is not None and not self.lock.locked():
-            self.timer.cancel()  # What it would write goes with the last write.
+            self.timer.cancel()  # The last write takes its events along.
         elif self.timer is not None:
-            # A write under way is waited for: what became of it decides about this one.
+            # The result of a write under way decides about this one.
             self.hurry.set()
             await self.timer
         async with self.lock:
-            pass  # Or a write whose caller was stopped is under way.
-        if self.failed is not None:
-            raise self.failed
+            pass  # Wait for a write whose caller was stopped.
+        if self.error is not None:
+            raise self.error
         if ending.event is not None:
             self.buffer.append(ending.event)
         await self.flush(ending)
 
 
-def _open_again(events: list[Event]) -> list[Event]:
-    """The events, of which the last leaves the task submitted, with what the agent says in it."""
+def _reopen(events: list[Event]) -> list[Event]:
+    """Return the events with a last one that submits the task again, and keeps the agent's message."""
     *others, last = events
     status = status_of(last)
     if status is None:

@@ -16,7 +16,7 @@ from tasks_app.database.rows import RunRow
 from tasks_app.database.work import Do, DoApart
 from tasks_app.event_log import change
 from tasks_app.models import Task
-from tasks_app.runner.retries import Attempt, Verdict, lost, overtime
+from tasks_app.runner.retries import Attempt, Verdict, judge_loss, judge_timeout
 
 log = logging.getLogger(__name__)
 BATCH = 200
@@ -111,4 +111,4 @@ def _find_expired(now: datetime) -> list[Task]:
 
 def _verdict(task: Task, *, is_overdue: bool) -> Verdict:
     attempt = Attempt(task.id, task.context_id, task.agent, task.attempt, task.max_attempts)
-    return overtime(attempt, task.timeout) if is_overdue else lost(attempt)
+    return judge_timeout(attempt, task.timeout) if is_overdue else judge_loss(attempt)

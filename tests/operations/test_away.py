@@ -157,7 +157,7 @@ def test_a_run_that_is_stopped_before_its_first_step_calls_nobody(owner: Person,
     run.start(place, lambda _: over.set())
     assert over.wait(PATIENCE)
     place.stop()
-    assert not run.called
+    assert not run.was_called
     expected = ("submitted", 0) if why == "release" else ("working", 1)
     assert Task.objects.values_list("state", "attempt").get() == expected
 
@@ -168,7 +168,9 @@ def test_an_agent_that_was_not_called_for_want_of_the_database_keeps_its_attempt
     whole, number = DoSlowly.do_many, itertools.count()
 
     def perform(items: Sequence[Any]) -> list[Any]:
-        if any("_prepare" in getattr(item.function, "__qualname__", "") for item in items) and not next(number):
+        if any("Execution._conversation" in getattr(item.function, "__qualname__", "") for item in items) and not next(
+            number
+        ):
             raise OperationalError("the connection is closed")
         return whole(items)
 

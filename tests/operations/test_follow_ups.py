@@ -132,7 +132,7 @@ def test_a_message_is_heard_that_comes_while_its_agent_is_about_to_be_called(
     task_id = sent(owner, opening, "hears-the-last", return_immediately=True).id
     until(lambda: GATE.get("preparing"), "the agent is not called yet")
     sent(owner, message("first", task_id=task_id), return_immediately=True)
-    until(lambda: runner.running[task_id].early, "the run knows that there is a message")
+    until(lambda: runner.running[task_id].is_look_due, "the run knows that there is a message")
     GATE["prepared"] = True
     sent(owner, message("last", task_id=task_id), return_immediately=True)
     until(lambda: Task.objects.get(pk=task_id).state == "completed", "it ends")

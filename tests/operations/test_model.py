@@ -38,7 +38,7 @@ from tasks_app import clock, models
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log import NEWER_MESSAGE, Appended, Renew, claim, recover, renew
 from tasks_app.hints import Reached, hints
-from tasks_app.runner.retries import Attempt, Verdict, interrupted, raised, uncalled
+from tasks_app.runner.retries import Attempt, Verdict, judge_error, judge_interruption, judge_release
 from tasks_app.upkeep import leases
 from tests.conftest import Person, replayed
 from tests.operations.asking import ask, message, page, shown
@@ -217,11 +217,11 @@ class Story(Callers):
         attempt = Attempt(task.id, run.read.document.context_id, "tireless", run.read.attempt, run.read.max_attempts)
         verdict: Verdict
         if how == "released":
-            verdict = uncalled(attempt, "The server stops.")
+            verdict = judge_release(attempt, "The server stops.")
         elif how == "interrupted":
-            verdict = interrupted(attempt)
+            verdict = judge_interruption(attempt)
         else:
-            verdict = raised(attempt, Retry("Busy."), "Busy.", transient=True)
+            verdict = judge_error(attempt, Retry("Busy."), "Busy.", transient=True)
         assert isinstance(self.put(run, verdict.event, delay=verdict.delay, attempts=verdict.attempts), Appended)
         if how == "released":
             task.happens(TaskState.SUBMITTED)

@@ -364,7 +364,7 @@ def test_a_slot_that_is_freed_while_the_slots_are_counted_is_offered(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.A2A_ASYNC_SLOTS = 1
-    full, run, offers = Runner(), Mock(task_id="t", is_async=True, **{"seat.taken": False}), []
+    full, run, offers = Runner(), Mock(task_id="t", is_async=True, **{"seat.is_busy": False}), []
     full.running["t"] = run
     count = full._free
 
