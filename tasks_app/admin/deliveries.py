@@ -73,7 +73,7 @@ class DeliveryAdmin(ActionTable[Delivery]):
         return reveal(row.error) or None
 
     def build_page(self, request: HttpRequest, row: Delivery) -> dict[str, Any]:
-        pane, body = Pane(), webhooks.shown_body(row, "")
+        pane, body = Pane(), webhooks.readable_body(row, "")
         tries, more = fetch_page(DeliveryTry.objects.filter(delivery_id=row.pk).order_by("-id"), TRIES)
         return {
             "mark": row.state,

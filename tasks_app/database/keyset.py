@@ -77,5 +77,5 @@ def older_than(rows: QuerySet[M], id: str) -> QuerySet[M]:
 
 def fetch_page(rows: QuerySet[M], size: int) -> tuple[list[M], bool]:
     """Return up to `size` rows, and whether there are more."""
-    fetched = list(rows[: size + 1])
-    return fetched[:size], len(fetched) > size
+    page = list(rows[: size + 1])
+    return page[:size], len(page) > size

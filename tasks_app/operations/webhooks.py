@@ -103,8 +103,8 @@ async def list_configs(request: ListPushConfigs, context: Context) -> Grant:
     rows = Row.objects.filter(task_id=head.task_id).exclude(state=WebhookState.REMOVED).order_by("created_at", "id")
     if request.page_token:
         rows = rows.filter(OLDEST_FIRST.after(OLDEST_FIRST.decode(request.page_token, head.task_id)))
-    fetched = await DoSlowly(lambda: fetch_page(rows, request.page_size))
-    page, more = fetched
+    page_and_more = await DoSlowly(lambda: fetch_page(rows, request.page_size))
+    page, more = page_and_more
     last = Position(page[-1].created_at, page[-1].pk) if more else None
     token = OLDEST_FIRST.encode(last, head.task_id) if last else ""
     return _answer(context, PushConfigPage(configs=tuple(map(_config_of, page)), next_page_token=token))

@@ -97,7 +97,7 @@ def _find_late_sweeps() -> list[str]:
     problems = []
     if sweeper.age > limit:
         problems.append(f"sweeper: the last sweep was {sweeper.age:.0f} s ago, {due}")
-    if (age := processes.process_row.written_age) > limit:
+    if (age := processes.process_row.write_age) > limit:
         problems.append(f"writes: the sweeper last wrote {age:.0f} s ago, {due}; see the log")
     return problems
 

@@ -26,24 +26,24 @@ BATCH = 50
 def expire() -> int:
     """End the tasks that have waited too long, with the reason; return their number."""
     now = bridge.do(DoApart(clock.shared))
-    ended = 0
+    count = 0
     for item in bridge.do(DoApart(partial(_end_overdue, now))):
         try:
-            is_ended = isinstance(bridge.do(item, patience=0), Appended)
+            is_over = isinstance(bridge.do(item, patience=0), Appended)
         except LockRefused:
             continue  # The next sweep tries again.
-        if is_ended:
-            ended += 1
+        if is_over:
+            count += 1
             log.warning("task %s: it has waited too long and is now %s", item.task_id, item.state)
-    return ended
+    return count
 
 
 def _end_overdue(now: datetime) -> list[Append]:
     """Return the appends that end the overdue tasks."""
-    return [*_fail_unclaimed(now), *_cancel_unanswered(now)]
+    return [*_fail_without_claim(now), *_cancel_without_answer(now)]
 
 
-def _fail_unclaimed(now: datetime) -> Iterator[Append]:
+def _fail_without_claim(now: datetime) -> Iterator[Append]:
     """Yield appends for tasks that no worker has claimed.
 
     The condition on `created_at` adds nothing to the one on `status_at`, but the index of runnable tasks has it.
@@ -64,12 +64,12 @@ def _fail_unclaimed(now: datetime) -> Iterator[Append]:
         yield _end(task, TaskState.FAILED, sentence, now)
 
 
-def _cancel_unanswered(now: datetime) -> Iterator[Append]:
+def _cancel_without_answer(now: datetime) -> Iterator[Append]:
     """Yield appends for tasks whose agent asked a question and got no answer."""
     days = settings.A2A_ANSWER_DAYS
     states = [state.value for state in INTERRUPTED]
-    unanswered = Task.objects.filter(state__in=states, status_at__lt=now - timedelta(days=days)).order_by("status_at")
-    for task in unanswered.only("id", "context_id", "state")[:BATCH] if days else ():
+    rows = Task.objects.filter(state__in=states, status_at__lt=now - timedelta(days=days)).order_by("status_at")
+    for task in rows.only("id", "context_id", "state")[:BATCH] if days else ():
         yield _end(task, TaskState.CANCELED, f"The agent asked, and no answer came within {days:g} days.", now)
 
 

@@ -41,16 +41,15 @@ def reclaim_tasks(renew: Callable[[], None] = lambda: None) -> int:
         return 0
     renew()
     # A worker that died may have had more tasks than a batch. None of them should wait for the next sweep.
-    reclaimed = more = _reclaim_batch(now)
+    count = more = _reclaim_batch(now)
     while more >= BATCH:
         more = _reclaim_batch(now)
-        reclaimed += more
-    return reclaimed
+        count += more
+    return count
 
 
 def _reclaim_batch(now: datetime) -> int:
-    expired = bridge.do(Do(partial(_find_expired, now)))
-    return sum(_reclaim(task, now) for task in expired)
+    return sum(_reclaim(task, now) for task in bridge.do(Do(partial(_find_overdue, now))))
 
 
 def _reclaim(task: Task, now: datetime) -> bool:
@@ -78,13 +77,13 @@ def _reclaim(task: Task, now: datetime) -> bool:
     )
     try:
         # No patience: other tasks should not wait for the lock on this one. The next sweep tries again.
-        is_reclaimed = bridge.do(item, patience=0) is not None
+        is_done = bridge.do(item, patience=0) is not None
     except LockRefused:
         log.warning("task %s fence %d: %s, but its row is locked", task.id, task.fence, verdict.outcome)
         return False
-    if is_reclaimed:
+    if is_done:
         log.warning("task %s fence %d: %s", task.id, task.fence, verdict.outcome)
-    return is_reclaimed
+    return is_done
 
 
 _COLUMNS = (
@@ -101,12 +100,12 @@ _COLUMNS = (
 )
 
 
-def _find_expired(now: datetime) -> list[Task]:
+def _find_overdue(now: datetime) -> list[Task]:
     """Return working tasks whose lease or deadline ended before that time."""
     working = Task.objects.filter(state=TaskState.WORKING.value).only(*_COLUMNS)
-    expired = working.filter(lease_until__lt=now).order_by("lease_until")[:BATCH]
-    overdue = working.filter(lease_until__isnull=False, deadline__lt=now - LATE)[:BATCH]
-    return list({task.id: task for task in [*expired, *overdue]}.values())
+    late_leases = working.filter(lease_until__lt=now).order_by("lease_until")[:BATCH]
+    late_runs = working.filter(lease_until__isnull=False, deadline__lt=now - LATE)[:BATCH]
+    return list({task.id: task for task in [*late_leases, *late_runs]}.values())
 
 
 def _verdict(task: Task, *, is_overdue: bool) -> Verdict:

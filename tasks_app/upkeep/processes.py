@@ -50,7 +50,7 @@ class ProcessRow:
         self.name = f"{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(3)}"
         self.role = role
         self.started = time.monotonic()
-        self.last_written = 0.0
+        self.last_write = 0.0
         """The time of the last write on the monotonic clock; 0 before the first."""
         self.lost = 0
         """Exchanges that this process failed to record."""
@@ -60,15 +60,15 @@ class ProcessRow:
         """A sentence that says why the rows make the clock doubtful; empty if they do not."""
 
     @property
-    def written_age(self) -> float:
+    def write_age(self) -> float:
         """Seconds since the row was written. A large value means that this process cannot write."""
-        return time.monotonic() - (self.last_written or self.started)
+        return time.monotonic() - (self.last_write or self.started)
 
     def write(self, lost: int = 0, *, ended: bool = False) -> None:
         """Measure the clock and write the row. Errors of the database pass through."""
         self.lost = lost
         bridge.do(Do(partial(self._write, ended)), patience=0)
-        self.last_written = time.monotonic()
+        self.last_write = time.monotonic()
 
     def read_clock(self) -> datetime:
         """Measure the clock on this thread's connection, compare it with the rows, and return the time."""

@@ -90,8 +90,8 @@ class Pass:
         if step is None:
             return None
         self.more = step.batch.more
-        reached = self.kind.time_of(self.deletion.place) if self.more and self.deletion.place else before
-        self.lag = max(0.0, (before - reached).total_seconds())
+        position = self.kind.time_of(self.deletion.place) if self.more and self.deletion.place else before
+        self.lag = max(0.0, (before - position).total_seconds())
         share = SHARE + (MAX_SHARE - SHARE) * min(1.0, self.lag / LAG_LIMIT)
         return step.seconds * (1 / share - 1)
 

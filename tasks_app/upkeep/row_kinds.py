@@ -65,7 +65,7 @@ class RowKind(Struct, frozen=True, kw_only=True):
     """Returns the time at which the row at a place was made."""
 
 
-def _unlocked() -> str:
+def _skip_locks() -> str:
     """Return the clause that skips rows locked by another transaction; a later pass deletes them."""
     return "for update skip locked" if on_postgres() else ""
 
@@ -134,7 +134,7 @@ def _delete_exchanges(before: datetime, place: str, limit: int) -> Batch:
 def _delete_replies(before: datetime, place: str, limit: int) -> Batch:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
-            f"select id from {_REPLY} where id > %s and id < %s order by id limit %s {_unlocked()}",
+            f"select id from {_REPLY} where id > %s and id < %s order by id limit %s {_skip_locks()}",
             (place, uuid7_at(before), limit),
         )
         ids = [id for (id,) in cursor.fetchall()]
@@ -147,7 +147,7 @@ def _delete_deliveries(before: datetime, place: str, limit: int) -> Batch:
     states, values = one_of("state", DONE)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
-            f"select id from {_DELIVERY} where id > %s and id < %s and {states} order by id limit %s {_unlocked()}",
+            f"select id from {_DELIVERY} where id > %s and id < %s and {states} order by id limit %s {_skip_locks()}",
             (place, uuid7_at(before), *values, limit),
         )
         ids = [id for (id,) in cursor.fetchall()]
@@ -174,7 +174,7 @@ def _delete_tasks(before: datetime, place: str, limit: int) -> Batch:
     The limit counts events, because they are most of a task's rows. A batch has at least one task, however large.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(f"{_OLD_TASKS} {_unlocked()}", (place, uuid7_at(before), sql_time(before), limit))
+        cursor.execute(f"{_OLD_TASKS} {_skip_locks()}", (place, uuid7_at(before), sql_time(before), limit))
         old = cursor.fetchall()
         ids: list[str] = []
         rows = 0
@@ -228,7 +228,7 @@ def _time_of_id(id: str) -> datetime:
     return datetime.fromtimestamp(int(id[:8] + id[9:13], 16) / 1000, UTC)
 
 
-def _ended_tasks(before: datetime) -> Any:
+def _old_tasks(before: datetime) -> Any:
     states = [state.value for state in TERMINAL]
     return Task.objects.filter(id__lt=uuid7_at(before), status_at__lt=before, state__in=states)
 
@@ -268,7 +268,7 @@ ROW_KINDS = {
             name="tasks",
             age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
             delete=_delete_tasks,
-            old=_ended_tasks,
+            old=_old_tasks,
             time_of=_time_of_id,
         ),
     )

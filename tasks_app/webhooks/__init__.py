@@ -11,8 +11,8 @@ from tasks_app.webhooks.acts import (
     give_up,
     oldest_due,
     one_by_one,
+    readable_body,
     secret_of,
-    shown_body,
 )
 from tasks_app.webhooks.again import Answer, no_delivery, send_again
 from tasks_app.webhooks.keys import end_webhooks_of
@@ -30,10 +30,10 @@ __all__ = [
     "no_delivery",
     "oldest_due",
     "one_by_one",
+    "readable_body",
     "release_all",
     "secret_of",
     "send_again",
     "sender",
-    "shown_body",
     "with_files",
 ]

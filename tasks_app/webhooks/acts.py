@@ -74,7 +74,7 @@ def secret_of(config_id: str, by: Operator) -> str:
     return secret
 
 
-def shown_body(row: Delivery, base: str | None = None) -> str:
+def readable_body(row: Delivery, base: str | None = None) -> str:
     """Return the body as it is sent, with links to its files; empty if it cannot be made from the log."""
     if row.body is not None:
         return with_files(row.body, base)
@@ -146,9 +146,9 @@ def _record(verb: str, config_id: str, by: Operator, before: str, after: str) ->
     record_acts(by, verb, *state_changes([PushConfig.objects.get(pk=config_id)], {config_id: before}, after))
 
 
-def _other_state(config_id: str, wanted: str) -> ActRefused:
+def _other_state(config_id: str, need: str) -> ActRefused:
     state = PushConfig.objects.filter(pk=config_id).values_list("state", flat=True).first()
-    return ActRefused(f"It is {state}, not {wanted}.") if state else _no_webhook(config_id)
+    return ActRefused(f"It is {state}, not {need}.") if state else _no_webhook(config_id)
 
 
 def _no_webhook(config_id: str) -> ActRefused:

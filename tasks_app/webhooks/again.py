@@ -49,17 +49,17 @@ def no_delivery(delivery_id: str) -> str:
 def _send_again(ids: Sequence[str], by: Operator) -> dict[str, Answer]:
     with transaction.atomic():
         # PostgreSQL raises an error for a text with U+0000.
-        found = Delivery.objects.filter(pk__in=[id for id in ids if "\0" not in id])
-        rows = {row.pk: row for row in found.defer("body")}
+        deliveries = Delivery.objects.filter(pk__in=[id for id in ids if "\0" not in id])
+        rows = {row.pk: row for row in deliveries.defer("body")}
         webhook_of = {row.pk: row.config_id for row in rows.values()}
         webhooks = lock_webhooks(webhook_of.values())
         refusals = {id: _refusal(id, webhook_of, webhooks) for id in ids}
-        chosen = [id for id, refusal in refusals.items() if not refusal]
+        selection = [id for id, refusal in refusals.items() if not refusal]
         # The operator wants these very deliveries, so no later one may supersede them: they are not interim any more.
-        set_state(Delivery.objects.filter(pk__in=chosen), DeliveryState.WAITING, done_at=None, interim=False)
-        states = {id: rows[id].state for id in chosen}
-        record_acts(by, "send again", *state_changes((rows[id] for id in chosen), states, DeliveryState.WAITING))
-        notes = _make_due(chosen, {id: webhooks[webhook_of[id]] for id in chosen})
+        set_state(Delivery.objects.filter(pk__in=selection), DeliveryState.WAITING, done_at=None, interim=False)
+        states = {id: rows[id].state for id in selection}
+        record_acts(by, "send again", *state_changes((rows[id] for id in selection), states, DeliveryState.WAITING))
+        notes = _make_due(selection, {id: webhooks[webhook_of[id]] for id in selection})
     return {id: Answer(refusal=refusal, note=notes.get(id, "")) for id, refusal in refusals.items()}
 
 
@@ -74,7 +74,7 @@ def _refusal(id: str, webhook_of: Mapping[str, str], webhooks: Mapping[str, Push
     return ""
 
 
-def _make_due(chosen: Iterable[str], webhook_of: Mapping[str, PushConfig]) -> dict[str, str]:
+def _make_due(selection: Iterable[str], webhook_of: Mapping[str, PushConfig]) -> dict[str, str]:
     """Make webhooks due now if their first waiting delivery was chosen; return a note for each delivery that must wait.
 
     If another delivery comes first, it keeps the time of its next try, which its receiver may have asked for.
@@ -86,6 +86,6 @@ def _make_due(chosen: Iterable[str], webhook_of: Mapping[str, PushConfig]) -> di
     return {
         id: f"It waits behind the delivery of event {first[webhook.pk].seq}, which is tried next at "
         f"{webhook.due_at:%Y-%m-%d %H:%M:%S} UTC: send that one again, and it is tried now."
-        for id in chosen
+        for id in selection
         if (webhook := webhook_of[id]).pk not in ready
     }

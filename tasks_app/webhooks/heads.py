@@ -42,8 +42,8 @@ def whole(language: str) -> bool:
 
     The answer for a language that this process does not speak is no: deliveries in it go one by one, in order.
     """
-    spoken = languages.ALL.pushing.get(language)
-    return spoken is not None and spoken.push is not None and spoken.push.whole_task
+    wire = languages.ALL.pushing.get(language)
+    return wire is not None and wire.push is not None and wire.push.whole_task
 
 
 def step_by_step(config: PushConfig) -> bool:
@@ -56,7 +56,7 @@ def heads(configs: Sequence[PushConfig]) -> dict[str, Delivery]:
 
     The caller has locked the rows of the webhooks, so no delivery is added to them meanwhile.
     """
-    bounds = {found.config: found for found in _bounds([config.pk for config in configs])}
+    bounds = {row.config: row for row in _bounds([config.pk for config in configs])}
     targets = {config.pk: seq for config in configs if (seq := _target(config, bounds[config.pk])) is not None}
     if not targets:
         return {}
@@ -68,9 +68,10 @@ def _bounds(configs: Sequence[str]) -> list[_Bounds]:
     waiting = Delivery.objects.filter(config_id=OuterRef("pk"), state=DeliveryState.WAITING)
     firm = waiting.filter(Q(interim=False) | Q(attempt__gt=0))
     orders = (waiting.order_by("seq"), firm.order_by("seq"), waiting.order_by("-seq"))
-    first, kept, newest = (Subquery(rows.values("seq")[:1]) for rows in orders)
-    found = PushConfig.objects.filter(pk__in=configs).annotate(first=first, firm=kept, newest=newest)
-    return [_Bounds(*row) for row in found.values_list("pk", "first", "firm", "newest")]
+    numbers = [Subquery(rows.values("seq")[:1]) for rows in orders]
+    webhooks = PushConfig.objects.filter(pk__in=configs)
+    webhooks = webhooks.annotate(first=numbers[0], firm=numbers[1], newest=numbers[2])
+    return [_Bounds(*row) for row in webhooks.values_list("pk", "first", "firm", "newest")]
 
 
 def _target(config: PushConfig, bounds: _Bounds) -> int | None:
@@ -79,24 +80,26 @@ def _target(config: PushConfig, bounds: _Bounds) -> int | None:
     return bounds.newest if bounds.firm is None else bounds.firm
 
 
-def supersede(chosen: Sequence[Delivery], now: datetime) -> None:
-    """End the interim deliveries that come before these in their webhooks, in one statement."""
-    before = [Q(config_id=head.config_id, seq__lt=head.seq) for head in chosen if whole(head.spoken)]
+def supersede(deliveries: Sequence[Delivery], now: datetime) -> None:
+    """End the interim deliveries that come before these, the heads of their webhooks, in one statement."""
+    before = [Q(config_id=head.config_id, seq__lt=head.seq) for head in deliveries if whole(head.spoken)]
     if not before:
         return
     waiting = Delivery.objects.filter(state=DeliveryState.WAITING, interim=True, attempt=0)
     set_state(waiting.filter(reduce(or_, before)), DeliveryState.SUPERSEDED, done_at=now, error=SUPERSEDED)
 
 
-def count_body(config: PushConfig, size: int, now: datetime, *, delivered: bool) -> None:
+def count_body(config: PushConfig, size: int, now: datetime, *, is_delivered: bool) -> None:
     """Count the bytes of a body in the webhook's columns. After a whole body, interim deliveries rest."""
     config.sent_bytes += size
-    if delivered and whole(config.spoken):
+    if is_delivered and whole(config.spoken):
         config.body_bytes = size
         config.rests_until = None if step_by_step(config) else now + timedelta(seconds=size / REST_RATE)
 
 
-def due_after(config: PushConfig, waiting: QuerySet[Delivery], again: datetime, *, delivered: bool) -> datetime | None:
+def due_after(
+    config: PushConfig, waiting: QuerySet[Delivery], again: datetime, *, is_delivered: bool
+) -> datetime | None:
     """Return the time of the next try, not before `again`; None if no delivery waits."""
     if not whole(config.spoken):
         return again if waiting.exists() else None
@@ -104,7 +107,7 @@ def due_after(config: PushConfig, waiting: QuerySet[Delivery], again: datetime, 
     interim = waiting.order_by("interim").values_list("interim", flat=True).first()
     if interim is None:
         return None
-    grown = GROWTH * config.grown >= config.body_bytes
-    if not interim or not delivered or config.rests_until is None or grown:
+    has_grown = GROWTH * config.grown >= config.body_bytes
+    if not interim or not is_delivered or config.rests_until is None or has_grown:
         return again
     return max(again, config.rests_until)

@@ -52,9 +52,9 @@ def end_webhooks_without_key() -> int:
     now = clock.shared()
     with transaction.atomic():
         due = PushConfig.objects.filter(state=WebhookState.ACTIVE, due_at__lte=now)
-        revoked = due.filter(key__revoked_at__isnull=False)
-        expired = due.filter(key__revoked_at=None, key__expires_at__lte=now)
-        both = ((revoked, REVOKED), (expired, EXPIRED))
+        without_key = due.filter(key__revoked_at__isnull=False)
+        past_expiry = due.filter(key__revoked_at=None, key__expires_at__lte=now)
+        both = ((without_key, REVOKED), (past_expiry, EXPIRED))
         return sum(_end(list(rows.values_list("pk", flat=True)[:AT_ONCE]), why) for rows, why in both)
 
 
@@ -67,7 +67,7 @@ def _end(ids: list[str], reason: str) -> int:
     now, count = clock.shared(), 0
     for place in range(0, len(ids), AT_ONCE):
         some = ids[place : place + AT_ONCE]
-        chosen = PushConfig.objects.filter(pk__in=some)
-        count += set_state(chosen, WebhookState.DISABLED, reason=reason, due_at=None, updated_at=now)
+        rows = PushConfig.objects.filter(pk__in=some)
+        count += set_state(rows, WebhookState.DISABLED, reason=reason, due_at=None, updated_at=now)
         end(Delivery.objects.filter(config_id__in=some, state=DeliveryState.WAITING), now, error=UNSENT)
     return count

@@ -21,7 +21,7 @@ from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.models.webhooks import is_in
 from tasks_app.webhooks.heads import count_body, due_after, heads, supersede
 from tasks_app.webhooks.limits import Busy
-from tasks_app.webhooks.schedule import TryResult, next_try, verdict
+from tasks_app.webhooks.schedule import Decision, TryResult, decide, next_try
 
 LEASE = timedelta(seconds=20)
 """The length of a lease. It is longer than a try may take, so that a sender whose lease is over has ended."""
@@ -78,8 +78,8 @@ def has_key(now: datetime) -> Q:
 def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:
     """Return the webhooks that are due and within all limits, longest due first. Those in a language that this process
     does not speak wait for a process that does."""
-    free, spoken = Q(lease_until=None) | Q(lease_until__lt=now), is_in(languages.ALL.pushing)
-    rows = PushConfig.objects.filter(free, spoken, has_key(now), state=WebhookState.ACTIVE, due_at__lte=now)
+    free, is_spoken = Q(lease_until=None) | Q(lease_until__lt=now), is_in(languages.ALL.pushing)
+    rows = PushConfig.objects.filter(free, is_spoken, has_key(now), state=WebhookState.ACTIVE, due_at__lte=now)
     rows = rows.order_by("due_at")
     pairs, hosts, owners = busy.full()
     if hosts:
@@ -101,24 +101,24 @@ def take(worker: str, limit: int, busy: Busy) -> list[DeliveryLease]:
     holder, until = f"{worker[:48]}:{token_hex(6)}", clock.now() + LEASE
     with transaction.atomic():
         now = clock.shared()
-        found = due(now, busy).annotate(owner_id=F("task__owner_id"))
-        configs = list(found.select_for_update(of=("self",), skip_locked=True, no_key=True)[:limit])
-        chosen = heads(configs)
+        rows = due(now, busy).annotate(owner_id=F("task__owner_id"))
+        configs = list(rows.select_for_update(of=("self",), skip_locked=True, no_key=True)[:limit])
+        deliveries = heads(configs)
         leases: list[DeliveryLease] = []
-        postponed: dict[str, datetime] = {}
-        unspoken = [pk for pk, head in chosen.items() if head.spoken not in languages.ALL.pushing]
+        later: dict[str, datetime] = {}
+        elsewhere = [pk for pk, head in deliveries.items() if head.spoken not in languages.ALL.pushing]
         for config in configs:
-            if config.pk not in chosen or config.pk in unspoken:
+            if config.pk not in deliveries or config.pk in elsewhere:
                 continue
             if seconds := busy.sent.wait(config.owner_id, clock.now()) if busy.sent else 0.0:
-                postponed[config.pk] = now + timedelta(seconds=seconds)
+                later[config.pk] = now + timedelta(seconds=seconds)
             elif busy.has_room(config.owner_id, config.host):
-                leases.append(_lease_of(config, config.owner_id, chosen[config.pk], holder, until))
+                leases.append(_lease_of(config, config.owner_id, deliveries[config.pk], holder, until))
                 busy.add(leases[-1])
-        _hold_back(postponed, too_much_sent())
-        _hold_back(dict.fromkeys(unspoken, now + UNSPOKEN), UNSPOKEN_REASON)
-        _write(leases, [config.pk for config in configs if config.pk not in chosen], holder, now)
-        supersede([chosen[lease.config] for lease in leases], now)
+        _hold_back(later, byte_limit_reason())
+        _hold_back(dict.fromkeys(elsewhere, now + UNSPOKEN), UNSPOKEN_REASON)
+        _write(leases, [config.pk for config in configs if config.pk not in deliveries], holder, now)
+        supersede([deliveries[lease.config] for lease in leases], now)
     return leases
 
 
@@ -140,7 +140,7 @@ def _hold_back(times: dict[str, datetime], reason: str) -> None:
         PushConfig.objects.filter(pk__in=times).update(due_at=later, reason=reason)
 
 
-def too_much_sent() -> str:
+def byte_limit_reason() -> str:
     """Return the reason, for operators, why a webhook waits for the next minute."""
     return f"held back: its owner has had more than {settings.A2A_OWNER_DELIVERY_BYTES} bytes sent in a minute"
 
@@ -179,7 +179,7 @@ def lock_webhooks(config_ids: Iterable[str]) -> dict[str, PushConfig]:
     return {row.pk: row for row in rows.order_by("pk")}
 
 
-def settle(lease: DeliveryLease, result: TryResult, began: datetime, ended: datetime, chance: float) -> None:
+def settle(lease: DeliveryLease, result: TryResult, began: datetime, finish: datetime, chance: float) -> None:
     """Record a try. If the lease is still this one, also decide what becomes of the delivery and the webhook.
 
     A late result, after another sender has leased the webhook, changes no state: the new lease decides.
@@ -195,48 +195,50 @@ def settle(lease: DeliveryLease, result: TryResult, began: datetime, ended: date
             at=began,
             status=result.status,
             error=result.error,
-            duration_ms=max(0, int((ended - began).total_seconds() * 1_000)),
+            duration_ms=max(0, int((finish - began).total_seconds() * 1_000)),
         )
         mine, now = config.lease_owner == lease.holder, clock.shared()
         delivery.attempt, delivery.status, delivery.error = delivery.attempt + 1, result.status, result.error
-        if mine and verdict(result) == "delivered":
+        if mine and decide(result) is Decision.DELIVERED:
             # Even if the delivery was dropped or given up during the try, it has arrived.
             move(delivery, DeliveryState.DELIVERED)
             delivery.done_at = now
         delivery.save(update_fields=["attempt", "status", "error", "state", "done_at"])
         if mine:
-            _decide(lease, config, delivery, result, now, chance)
+            _settle_webhook(lease, config, delivery, result, now, chance)
 
 
-def _decide(
+def _settle_webhook(
     lease: DeliveryLease, config: PushConfig, delivery: Delivery, result: TryResult, now: datetime, chance: float
 ) -> None:
     mine = Delivery.objects.filter(config_id=config.pk, state=DeliveryState.WAITING)
-    decision = verdict(result)
-    delivered = decision == "delivered"
+    decision = decide(result)
+    is_delivered = decision is Decision.DELIVERED
     late = now - delivery.created_at >= timedelta(hours=settings.A2A_DELIVERY_HOURS)
     # The webhook was registered again during the try. A success still counts; a failure was that of the former address.
-    outdated = config.updated_at != lease.updated_at and not delivered
+    is_outdated = config.updated_at != lease.updated_at and not is_delivered
     again = now
-    if not outdated and delivery.state == DeliveryState.WAITING and decision == "again" and not late:
+    if not is_outdated and delivery.state == DeliveryState.WAITING and decision is Decision.RETRY and not late:
         again = next_try(result, delivery.attempt, now, chance)
-    elif not outdated and not delivered:
+    elif not is_outdated and not is_delivered:
         end(mine.filter(pk=delivery.pk), now)
     config.lease_owner = config.lease_until = None
-    if decision == "gone" and not outdated and config.state == WebhookState.ACTIVE:
+    if decision is Decision.DISABLE and not is_outdated and config.state == WebhookState.ACTIVE:
         move(config, WebhookState.DISABLED)
         config.reason = "its receiver answered 410 Gone"
         end(mine, now, error="The webhook was disabled before this was tried.")
-    count_body(config, result.size, now, delivered=delivered)
-    config.due_at = due_after(config, mine, again, delivered=delivered) if config.state == WebhookState.ACTIVE else None
+    count_body(config, result.size, now, is_delivered=is_delivered)
+    config.due_at = None
+    if config.state == WebhookState.ACTIVE:
+        config.due_at = due_after(config, mine, again, is_delivered=is_delivered)
     config.updated_at = now
     config.save(update_fields=COLUMNS)
 
 
 def end(waiting: QuerySet[Delivery], now: datetime, **error: str) -> None:
     """End waiting deliveries as dead, or as delivered if they were acknowledged before they were sent again."""
-    acknowledged = DeliveryTry.objects.filter(delivery_id=OuterRef("pk"), status__gte=200, status__lt=300)
-    set_state(waiting.filter(Exists(acknowledged)), DeliveryState.DELIVERED, done_at=now)
+    acknowledgements = DeliveryTry.objects.filter(delivery_id=OuterRef("pk"), status__gte=200, status__lt=300)
+    set_state(waiting.filter(Exists(acknowledgements)), DeliveryState.DELIVERED, done_at=now)
     set_state(waiting, DeliveryState.DEAD, done_at=now, **error)
 
 

@@ -22,7 +22,7 @@ _V6_PREFIX = 64
 """Bits of an IPv6 address that name a network. One machine may have any number of addresses within it."""
 
 
-class Postponed(Exception):
+class Postponement(Exception):
     """Raised for a try that cannot be made now. It is due after `seconds`; the sentence is for operators."""
 
     def __init__(self, seconds: float, sentence: str) -> None:
@@ -83,7 +83,7 @@ class Places:
     def __init__(self) -> None:
         self.tries: Counter[str] = Counter()
         self.of_owners: Counter[tuple[int, str]] = Counter()
-        self.entered: dict[str, list[str]] = {}
+        self.places: dict[str, list[str]] = {}
         """The places of each try, by its webhook."""
 
     def enter(self, lease: Try, number: str) -> None:
@@ -93,11 +93,11 @@ class Places:
             raise outbound.Crowded
         self.tries[place] += 1
         self.of_owners[lease.owner_id, place] += 1
-        self.entered.setdefault(lease.config, []).append(place)
+        self.places.setdefault(lease.config, []).append(place)
 
     def leave(self, lease: Try) -> None:
         """Stop counting a try at all of its addresses."""
-        for place in self.entered.pop(lease.config, ()):
+        for place in self.places.pop(lease.config, ()):
             self.tries -= Counter([place])
             self.of_owners -= Counter([(lease.owner_id, place)])
 

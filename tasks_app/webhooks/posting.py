@@ -62,8 +62,8 @@ async def post(client: httpx.AsyncClient, lease: DeliveryLease, body: str, now: 
         outbound.target(url)
         body = with_files(body)
         fields = headers(lease, body, now)
-    except outbound.Blocked as blocked:
-        return _blocked(blocked)
+    except outbound.Blocked as error:
+        return _refusal(error)
     except Unreadable:
         sentence = "Its secrets cannot be read: SECRET_KEY was changed, and SECRET_KEY_FALLBACKS lacks the former one."
         return TryResult(error=sentence)
@@ -80,8 +80,8 @@ async def _send(client: httpx.AsyncClient, url: str, content: bytes, fields: dic
         ):
             result = _read(response)
             await _drain(response)
-    except outbound.Blocked as blocked:
-        return _blocked(blocked)
+    except outbound.Blocked as error:
+        return _refusal(error)
     except outbound.Unknown as unknown:
         return TryResult(error=f"The host was not found: {unknown}."[:255])
     except TimeoutError:
@@ -113,5 +113,5 @@ async def _drain(response: httpx.Response) -> None:
                 break
 
 
-def _blocked(blocked: outbound.Blocked) -> TryResult:
-    return TryResult(error=f"The address {blocked}."[:255], hopeless=True)
+def _refusal(error: outbound.Blocked) -> TryResult:
+    return TryResult(error=f"The address {error}."[:255], hopeless=True)

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Literal
+from enum import Enum, auto
 
 from msgspec import Struct
 
@@ -13,7 +13,15 @@ JITTER = 0.2
 LONGEST = timedelta(days=1)
 """The longest wait that a receiver may ask for."""
 
-Verdict = Literal["delivered", "again", "dead", "gone"]
+
+class Decision(Enum):
+    """The consequence of a try for its delivery and its webhook."""
+
+    DELIVERED = auto()
+    RETRY = auto()
+    GIVE_UP = auto()
+    DISABLE = auto()
+    """The receiver is gone: give up the delivery, and disable the webhook."""
 
 
 class TryResult(Struct, frozen=True, kw_only=True):
@@ -28,20 +36,20 @@ class TryResult(Struct, frozen=True, kw_only=True):
     """Bytes of the body that was sent."""
 
 
-def verdict(result: TryResult) -> Verdict:
-    """Return what becomes of the delivery.
+def decide(result: TryResult) -> Decision:
+    """Return the consequence of a try.
 
     Any 2xx acknowledges it. After 408, 429, 5xx or no answer it is tried again. 410 ends the webhook, and any other
     status ends the delivery.
     """
     status = result.status
     if status is None:
-        return "dead" if result.hopeless else "again"
+        return Decision.GIVE_UP if result.hopeless else Decision.RETRY
     if 200 <= status < 300:
-        return "delivered"
+        return Decision.DELIVERED
     if status == 410:
-        return "gone"
-    return "again" if status in {408, 429} or status >= 500 else "dead"
+        return Decision.DISABLE
+    return Decision.RETRY if status in {408, 429} or status >= 500 else Decision.GIVE_UP
 
 
 def next_try(result: TryResult, attempt: int, now: datetime, chance: float) -> datetime:
@@ -50,8 +58,8 @@ def next_try(result: TryResult, attempt: int, now: datetime, chance: float) -> d
     `chance` is a random number from 0 to 1.
     """
     gap = GAPS[min(max(attempt, 1), len(GAPS)) - 1] * (1 - JITTER + 2 * JITTER * chance)
-    wanted = retry_after(result.retry_after, now)
-    return now + max(timedelta(seconds=gap), min(wanted, LONGEST))
+    wish = retry_after(result.retry_after, now)
+    return now + max(timedelta(seconds=gap), min(wish, LONGEST))
 
 
 def retry_after(value: str, now: datetime) -> timedelta:

@@ -30,7 +30,7 @@ from tasks_app.outbound import dialling as outbound
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.keys import end_webhooks_without_key
 from tasks_app.webhooks.leases import DeliveryLease
-from tasks_app.webhooks.limits import CROWDED_SECONDS, Busy, Places, Postponed
+from tasks_app.webhooks.limits import CROWDED_SECONDS, Busy, Places, Postponement
 from tasks_app.webhooks.posting import TRY_SECONDS, post
 from tasks_app.webhooks.schedule import TryResult
 
@@ -50,12 +50,12 @@ class Sender:
         self.worker = f"{socket.gethostname()}:{os.getpid()}"
         self.thread: threading.Thread | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
-        self.woken = asyncio.Event()
+        self.wakeup = asyncio.Event()
         self.stopping = False
         self.client: httpx.AsyncClient | None = None
         self.running: dict[asyncio.Task[None], DeliveryLease] = {}
         self.places = Places()
-        self.tidied = 0.0
+        self.last_tidy = 0.0
         """The time of the last _tidy(), on the monotonic clock."""
         self.sent = Buckets(lambda: settings.A2A_OWNER_DELIVERY_BYTES)
 
@@ -67,7 +67,7 @@ class Sender:
     def start(self) -> None:
         if self.thread is not None:
             return
-        self.stopping, self.woken, self.running = False, asyncio.Event(), {}
+        self.stopping, self.wakeup, self.running = False, asyncio.Event(), {}
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self._run, args=(self.loop,), name="deliveries", daemon=True)
         self.thread.start()
@@ -77,7 +77,7 @@ class Sender:
         """Say that there may be a delivery to send. Any thread may call this."""
         if self.loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
-                self.loop.call_soon_threadsafe(self.woken.set)
+                self.loop.call_soon_threadsafe(self.wakeup.set)
 
     def drain(self) -> None:
         """Lease no more webhooks."""
@@ -102,7 +102,7 @@ class Sender:
 
     async def _live(self) -> None:
         while not self.stopping:
-            self.woken.clear()
+            self.wakeup.clear()
             try:
                 await self._tidy()
                 more = await self.look()
@@ -112,14 +112,14 @@ class Sender:
             if not more:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(settings.A2A_SWEEP_SECONDS):
-                        await self.woken.wait()
+                        await self.wakeup.wait()
         await self._wind_down()
 
     async def _tidy(self) -> None:
         """Now and then, end webhooks whose key has ended, and seal addresses that are stored in clear."""
-        if monotonic() < self.tidied + settings.A2A_SWEEP_SECONDS:
+        if monotonic() < self.last_tidy + settings.A2A_SWEEP_SECONDS:
             return
-        self.tidied = monotonic()
+        self.last_tidy = monotonic()
         await bridge.ask(Do(end_webhooks_without_key), UNLIMITED)
         for _ in range(SEALINGS):
             if await bridge.ask(Do(seal_addresses), UNLIMITED) < SEAL_BATCH:
@@ -139,12 +139,12 @@ class Sender:
         for lease in fresh:
             task = asyncio.get_running_loop().create_task(self._send(lease))
             self.running[task] = lease
-            task.add_done_callback(self._ended)
+            task.add_done_callback(self._finish)
         return bool(fresh)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _finish(self, task: asyncio.Task[None]) -> None:
         self.running.pop(task, None)
-        self.woken.set()
+        self.wakeup.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("the result of a try could not be recorded; it is made again after its lease", exc_info=error)
 
@@ -156,7 +156,7 @@ class Sender:
             return
         try:
             result = await self._try(lease, began)
-        except Postponed as error:
+        except Postponement as error:
             await bridge.ask(Do(partial(leases.postpone, lease, error.seconds, str(error))), UNLIMITED)
             return
         except asyncio.CancelledError:
@@ -164,21 +164,21 @@ class Sender:
             raise
         finally:
             self.places.leave(lease)
-        ended, chance = clock.now(), random.random()  # noqa: S311  # spreads load, protects nothing
-        await bridge.ask(Do(partial(leases.settle, lease, result, began, ended, chance)), UNLIMITED)
+        finish, chance = clock.now(), random.random()  # noqa: S311  # spreads load, protects nothing
+        await bridge.ask(Do(partial(leases.settle, lease, result, began, finish, chance)), UNLIMITED)
         level = logging.INFO if result.status and result.status < 300 else logging.WARNING
         event, outcome = f"{lease.task_id}/{lease.seq}", result.error or result.status
         log.log(level, "delivery %s of event %s, attempt %d: %s", lease.delivery, event, lease.attempt + 1, outcome)
 
     async def _try(self, lease: DeliveryLease, began: datetime) -> TryResult:
-        """Make the body, check the limits, and post. Raises Postponed."""
+        """Make the body, check the limits, and post. Raises Postponement."""
         try:
             body = await _body(lease)
         except NoBody as error:
             return TryResult(error=str(error), hopeless=True)
         size = len(body.encode())
         if not self.sent.use(lease.owner_id, size, began):
-            raise Postponed(self.sent.wait(lease.owner_id, began), leases.too_much_sent())
+            raise Postponement(self.sent.wait(lease.owner_id, began), leases.byte_limit_reason())
         self.client = self.client or outbound.client(seconds=TRY_SECONDS)
         # Each asyncio task has its own context variables, so this applies to this try only.
         outbound.arrival.set(partial(self.places.enter, lease))
@@ -187,22 +187,22 @@ class Sender:
         except outbound.Crowded:
             self.sent.give_back(lease.owner_id, size, began)
             seconds = CROWDED_SECONDS * (0.5 + random.random())  # noqa: S311  # spreads load, protects nothing
-            raise Postponed(seconds, "held back: too many tries are under way at its address") from None
+            raise Postponement(seconds, "held back: too many tries are under way at its address") from None
 
     async def _wind_down(self) -> None:
         if self.running:
-            _, left = await asyncio.wait(list(self.running), timeout=FAREWELL)
-            for task in left:
+            _, late = await asyncio.wait(list(self.running), timeout=FAREWELL)
+            for task in late:
                 task.cancel()
-            if left:
-                await asyncio.wait(left, timeout=FAREWELL)
+            if late:
+                await asyncio.wait(late, timeout=FAREWELL)
         if self.client is not None:
             await self.client.aclose()
             self.client = None
 
 
 async def _body(lease: DeliveryLease) -> str:
-    """Return the body of the delivery. Raises NoBody, and Postponed if the database fails."""
+    """Return the body of the delivery. Raises NoBody, and Postponement if the database fails."""
     if lease.body is not None:
         return lease.body
     item = MakeBody(task_id=lease.task_id, seq=lease.seq, language=lease.language)
@@ -210,7 +210,7 @@ async def _body(lease: DeliveryLease) -> str:
         body = await bridge.ask(item)
     except (DatabaseError, InterfaceError) as error:
         log.warning("the body of delivery %s could not be made: %s", lease.delivery, error)
-        raise Postponed(BODY_SECONDS, "held back: the database could not supply its body") from error
+        raise Postponement(BODY_SECONDS, "held back: the database could not supply its body") from error
     return body.decode()
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 def test_the_command_shows_and_lists_tasks(olga: Principal) -> None:
     row = task(olga, StatusChanged(status=status(TaskState.FAILED, "no")), context_id="chat")
-    Run.objects.create(task=row, number=1, worker="w", ended_at=NOW, outcome="failed", traceback="boom")
+    Run.objects.create(task=row, fence=1, worker="w", ended_at=NOW, outcome="failed", traceback="boom")
     task(olga, agent="story")
     (shown,) = printed("tasks", "show", row.pk)
     assert shown["owner"] == "olga"

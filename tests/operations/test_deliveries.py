@@ -15,7 +15,7 @@ from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.ids import uuid7
 from tasks_app.models import Delivery, DeliveryTry, Event, PushConfig, Task
-from tasks_app.webhooks import leases, secret_of, shown_body
+from tasks_app.webhooks import leases, readable_body, secret_of
 from tasks_app.webhooks.limits import Busy
 from tests.conftest import Person, until
 from tests.operations.asking import ask, message, send, sent
@@ -146,7 +146,7 @@ def test_after_three_days_it_is_dead_and_kept_and_the_next_one_goes_on(
     hand.on(hours=9)
     pump()
     assert states() == [(2, "dead", 2), (3, "delivered", 2)]
-    assert "statusUpdate" in shown_body(Delivery.objects.get(seq=2))
+    assert "statusUpdate" in readable_body(Delivery.objects.get(seq=2))
 
 
 @pytest.mark.parametrize("code", [301, 400, 404])

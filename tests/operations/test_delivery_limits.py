@@ -228,7 +228,7 @@ def test_what_an_owner_has_sent_beyond_a_number_of_bytes_waits_and_is_not_lost(
     # The last of them took what was left.
     assert len(there.at("/mine")) == 2
     waiting = PushConfig.objects.filter(due_at__isnull=False)
-    assert {row.reason for row in waiting} == {leases.too_much_sent()}
+    assert {row.reason for row in waiting} == {leases.byte_limit_reason()}
     happens(hooked(stranger, f"{there.url}/other"), chunk("x"))
     pump(sender)
     assert len(there.at("/other")) == 1

@@ -67,15 +67,15 @@ def test_a_process_beyond_help_says_so_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_process_that_cannot_write_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_row, "last_written", time.monotonic() - 60)
+    monkeypatch.setattr(process_row, "last_write", time.monotonic() - 60)
     (reason,) = [reason for reason in async_to_sync(find_problems)() if reason.startswith("writes")]
     assert reason == "writes: the sweeper last wrote 60 s ago, one is due every 0.5 s; see the log"
-    monkeypatch.setattr(process_row, "last_written", time.monotonic())
+    monkeypatch.setattr(process_row, "last_write", time.monotonic())
     assert not [reason for reason in async_to_sync(find_problems)() if reason.startswith("writes")]
 
 
 def test_readiness_tries_a_write_that_must_succeed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_row, "last_written", time.monotonic() - 60)
+    monkeypatch.setattr(process_row, "last_write", time.monotonic() - 60)
 
     def refused(*args: Any, **more: Any) -> None:
         raise OperationalError("database or disk is full")

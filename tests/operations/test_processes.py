@@ -88,7 +88,7 @@ def test_the_row_says_who_runs_and_how(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "a part: it is late" in orjson.loads(row.troubles)
     assert abs(row.clock_off) < 1
     assert row.steady_at == row.seen_at
-    assert processes.process_row.written_age < 5
+    assert processes.process_row.write_age < 5
     processes.process_row.write(lost=4, ended=True)
     row.refresh_from_db()
     assert (row.lost, row.ended_at) == (4, row.seen_at)

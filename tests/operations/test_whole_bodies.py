@@ -20,7 +20,7 @@ from tasks_app.event_log import GROWTH, bodies
 from tasks_app.event_log.bodies import Folds, MakeBody, body_of
 from tasks_app.models import Delivery, PushConfig
 from tasks_app.models import Event as Row
-from tasks_app.webhooks import give_up, leases, send_again, shown_body
+from tasks_app.webhooks import give_up, leases, readable_body, send_again
 from tasks_app.webhooks.heads import REST_RATE, STEPS_BYTES
 from tasks_app.webhooks.limits import Busy
 from tests.conftest import PATIENCE, Person
@@ -267,7 +267,7 @@ def test_a_row_with_a_body_of_its_own_is_sent_as_it_is(lanes: None, owner: Perso
     happens(task_id, WORKS, DONE)
     # As the version before wrote them.
     Delivery.objects.filter(seq=2).update(body='{"kind":"task"}')
-    assert shown_body(Delivery.objects.get(seq=2)) == '{"kind":"task"}'
+    assert readable_body(Delivery.objects.get(seq=2)) == '{"kind":"task"}'
     pump()
     assert [got.json.get("status", {}).get("state") for got in there.got] == [None, "completed"]
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tasks_app.webhooks.schedule import GAPS, LONGEST, TryResult, next_try, retry_after, verdict
+from tasks_app.webhooks.schedule import GAPS, LONGEST, Decision, TryResult, decide, next_try, retry_after
 
 NOW = datetime(2026, 3, 2, 9, 15, tzinfo=UTC)
 
@@ -12,20 +12,20 @@ NOW = datetime(2026, 3, 2, 9, 15, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("statuses", "expected"),
     [
-        ((200, 201, 202, 204, 299), "delivered"),
-        ((408, 429, 500, 502, 503, 504, 599), "again"),
-        ((410,), "gone"),
-        ((300, 301, 302, 303, 307, 308, 304), "dead"),
-        ((400, 401, 403, 404, 405, 413, 415, 422, 451), "dead"),
+        ((200, 201, 202, 204, 299), Decision.DELIVERED),
+        ((408, 429, 500, 502, 503, 504, 599), Decision.RETRY),
+        ((410,), Decision.DISABLE),
+        ((300, 301, 302, 303, 307, 308, 304), Decision.GIVE_UP),
+        ((400, 401, 403, 404, 405, 413, 415, 422, 451), Decision.GIVE_UP),
     ],
 )
-def test_every_status_has_its_meaning(statuses: tuple[int, ...], expected: str) -> None:
-    assert {verdict(TryResult(status=status)) for status in statuses} == {expected}
+def test_every_status_has_its_meaning(statuses: tuple[int, ...], expected: Decision) -> None:
+    assert {decide(TryResult(status=status)) for status in statuses} == {expected}
 
 
 def test_no_answer_is_for_later_unless_it_is_hopeless() -> None:
-    assert verdict(TryResult(error="x")) == "again"
-    assert verdict(TryResult(error="x", hopeless=True)) == "dead"
+    assert decide(TryResult(error="x")) is Decision.RETRY
+    assert decide(TryResult(error="x", hopeless=True)) is Decision.GIVE_UP
 
 
 def test_gaps_grow_and_are_spread() -> None:

@@ -125,7 +125,7 @@ class Command(DatabaseCommand):
         if head is None or row is None:
             raise CommandError(webhooks.no_delivery(id))
         tries = DeliveryTry.objects.filter(delivery_id=id).order_by("id").values(*TRY)
-        self.print_line(rename_columns(head) | {"body": webhooks.shown_body(row), "log": list(tries)})
+        self.print_line(rename_columns(head) | {"body": webhooks.readable_body(row), "log": list(tries)})
 
     def print_answers(self, name: str, lines: Mapping[str, dict[str, Any]]) -> None:
         """Print a line for each id. Raise CommandError with exit code 1 if any act was refused."""
