@@ -245,3 +245,21 @@ def silent(node: Node, task_id: str) -> Iterator[socket.socket]:
         connection.connect(("127.0.0.1", node.port))
         connection.sendall("\r\n".join(lines).encode() + body)
         yield connection
+
+
+async def ended(caller: Client, task_id: str, seconds: float = PATIENCE) -> dict[str, Any]:
+    """The task, once it has ended."""
+    async with asyncio.timeout(seconds):
+        while True:
+            task = await caller.get(task_id)
+            if state(task) in TERMINAL:
+                return task
+            await asyncio.sleep(0.05)
+
+
+def state(task: dict[str, Any]) -> str:
+    return str(task["status"]["state"])
+
+
+def words(task: dict[str, Any]) -> str:
+    return str(task["status"]["message"]["parts"][0]["text"])

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import orjson
+import psycopg
 import redis
 
 from tests.faults import forks
@@ -168,3 +169,21 @@ class Redis:
     def flush(self) -> None:
         with redis.Redis.from_url(self.url) as client:
             client.flushall()
+
+
+TAKE_OVER_SECONDS = (2 + 0.5) * 3
+"""Lease and sweep of the pair, with slack."""
+
+
+def assert_says_why(task: dict[str, dict[str, dict[str, list[dict[str, str]]]]]) -> None:
+    (part,) = task["status"]["message"]["parts"]
+    assert part["text"].startswith("The worker was lost while the agent was at work, and it is tried once only.")
+
+
+def holder(database: str, task_id: str, pair: tuple[Node, Node]) -> tuple[Node, Node]:
+    """The node that runs the task, and the other one."""
+    with psycopg.connect(database) as connection:
+        row = connection.execute("select lease_owner from tasks_app_task where id = %s", (task_id,)).fetchone()
+    assert row
+    _, pid, _ = row[0].rsplit(":", 2)
+    return pair if int(pid) == pair[0].pid else (pair[1], pair[0])

@@ -10,8 +10,7 @@ import pytest
 
 from tests.faults.clients import PATIENCE, Client, client
 from tests.faults.conftest import Plant
-from tests.faults.nodes import Node
-from tests.faults.test_kill import TAKE_OVER_SECONDS
+from tests.faults.nodes import TAKE_OVER_SECONDS, Node
 
 pytestmark = pytest.mark.fault
 TASKS = 10

@@ -3,21 +3,19 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from signal import SIGCONT, SIGQUIT, SIGSTOP
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import psycopg
 import pytest
-from psycopg import sql
 
 from tests.faults.clients import PATIENCE, Client, assert_whole, client, inputs, listening
 from tests.faults.conftest import SHORT, Start
-from tests.faults.nodes import Node, manage
-from tests.faults.test_kill import assert_says_why, holder
+from tests.faults.nodes import Node, assert_says_why, holder, manage
+from tests.faults.outages import cut, fails, outage
 from tests.support.receiver import receiver
 from tests.support.servers import Cluster, database
 
@@ -28,40 +26,8 @@ AT_ONCE_SECONDS = 3.0
 """Nothing waits for a database that is away: a patience of ours or of its driver would be longer."""
 HELD_SECONDS = 5
 """For which the database lets somebody say nothing in a transaction; see config/settings.py."""
-CUT = """select count(pg_terminate_backend(pid)) from pg_stat_activity
-where datname = current_database() and pid <> pg_backend_pid()"""
 CUT_WAITING = """select pg_terminate_backend(pid) from pg_stat_activity
 where datname = current_database() and wait_event_type = 'Lock' and query like '%for no key update%'"""
-
-
-def cut(database: str) -> int:
-    """Ends every connection to the database, as its restart does; how many there were."""
-    with psycopg.connect(database, autocommit=True) as connection:
-        row = connection.execute(CUT).fetchone()
-    assert row
-    return int(row[0])
-
-
-@contextmanager
-def outage(server: str, database: str) -> Iterator[None]:
-    """The database is away."""
-    name = sql.Identifier(urlsplit(database).path[1:])
-    allow = sql.SQL("alter database {} with allow_connections {}")
-    with psycopg.connect(server, autocommit=True) as connection, psycopg.connect(database, autocommit=True) as inside:
-        connection.execute(allow.format(name, sql.SQL("false")))
-        try:
-            inside.execute(CUT)
-            yield
-        finally:
-            connection.execute(allow.format(name, sql.SQL("true")))
-
-
-async def fails(caller: Client) -> bool:
-    """Whether a send does; what it answers then is an error of ours."""
-    reply = await caller.reply("SendMessage", {"message": inputs(word="hello")})
-    if "error" in reply:
-        assert reply["error"]["code"] in {-32603, -38013}
-    return "error" in reply
 
 
 async def test_connections_that_are_cut_cost_one_failed_call_at_most(start: Start, postgres: str) -> None:

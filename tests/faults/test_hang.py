@@ -1,6 +1,5 @@
 """Agents that hang: what they do to their process costs nobody else."""
 
-import asyncio
 import time
 from datetime import datetime
 from pathlib import Path
@@ -8,30 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.faults.clients import PATIENCE, TERMINAL, Client, client, inputs
+from tests.faults.clients import Client, client, ended, inputs, state, words
 from tests.faults.conftest import Plant, Start
 
 pytestmark = pytest.mark.fault
 AGENTS_FILE = Path(__file__).with_name("agents.py")
 """Loaded by the nodes only."""
-
-
-async def ended(caller: Client, task_id: str, seconds: float = PATIENCE) -> dict[str, Any]:
-    """The task, once it has ended."""
-    async with asyncio.timeout(seconds):
-        while True:
-            task = await caller.get(task_id)
-            if state(task) in TERMINAL:
-                return task
-            await asyncio.sleep(0.05)
-
-
-def state(task: dict[str, Any]) -> str:
-    return str(task["status"]["state"])
-
-
-def words(task: dict[str, Any]) -> str:
-    return str(task["status"]["message"]["parts"][0]["text"])
 
 
 def pid_of(task: dict[str, Any]) -> int:

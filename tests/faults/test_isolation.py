@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.faults.clients import PATIENCE, Client, client, inputs, message
+from tests.faults.clients import PATIENCE, Client, client, ended, inputs, message, state, words
 from tests.faults.conftest import Start
 from tests.faults.nodes import Node
-from tests.faults.test_hang import ended, state, words
 
 pytestmark = pytest.mark.fault
 GRACE = 1.0

@@ -2,18 +2,15 @@
 
 import time
 
-import psycopg
 import pytest
 
 from tests.faults.clients import assert_whole, client, listening
 from tests.faults.conftest import Start
-from tests.faults.nodes import Node
+from tests.faults.nodes import TAKE_OVER_SECONDS, Node, assert_says_why, holder
 
 pytestmark = pytest.mark.fault
 GOES_ON_SECONDS = 10.0
 """After the killed process has been started again."""
-TAKE_OVER_SECONDS = (2 + 0.5) * 3
-"""Lease and sweep of the pair, with slack."""
 
 
 async def test_a_killed_process_goes_on_with_its_story_and_its_reader_sees_every_event_once(start: Start) -> None:
@@ -119,17 +116,3 @@ async def test_the_other_process_takes_over_and_its_follower_sees_the_story_thro
 
 def once() -> dict[str, object]:
     return {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "go"}]}}
-
-
-def assert_says_why(task: dict[str, dict[str, dict[str, list[dict[str, str]]]]]) -> None:
-    (part,) = task["status"]["message"]["parts"]
-    assert part["text"].startswith("The worker was lost while the agent was at work, and it is tried once only.")
-
-
-def holder(database: str, task_id: str, pair: tuple[Node, Node]) -> tuple[Node, Node]:
-    """The node that runs the task, and the other one."""
-    with psycopg.connect(database) as connection:
-        row = connection.execute("select lease_owner from tasks_app_task where id = %s", (task_id,)).fetchone()
-    assert row
-    _, pid, _ = row[0].rsplit(":", 2)
-    return pair if int(pid) == pair[0].pid else (pair[1], pair[0])

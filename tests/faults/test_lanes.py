@@ -19,7 +19,7 @@ from psycopg import sql
 from tests.faults.clients import HEADERS, PATIENCE, Client, client, envelope, inputs
 from tests.faults.conftest import SHORT, Start
 from tests.faults.nodes import Node, manage
-from tests.faults.test_database import cut
+from tests.faults.outages import cut
 from tests.support import servers
 
 pytestmark = pytest.mark.fault

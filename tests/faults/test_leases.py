@@ -7,8 +7,7 @@ import pytest
 
 from tests.faults.clients import PATIENCE, TERMINAL, assert_whole, client, listening
 from tests.faults.conftest import SHORT, Start
-from tests.faults.nodes import Node
-from tests.faults.test_kill import TAKE_OVER_SECONDS, holder
+from tests.faults.nodes import TAKE_OVER_SECONDS, Node, holder
 
 pytestmark = pytest.mark.fault
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.clients import PATIENCE, client
 from tests.faults.conftest import SHORT, Start
-from tests.faults.test_database import fails, outage
+from tests.faults.outages import fails, outage
 
 pytestmark = pytest.mark.fault
 CALLS = 40

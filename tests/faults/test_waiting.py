@@ -15,7 +15,7 @@ import pytest
 
 from tests.faults.clients import HEADERS, PATIENCE, Client, client, envelope, inputs
 from tests.faults.conftest import SHORT, Plant, Start
-from tests.faults.test_database import outage
+from tests.faults.outages import outage
 
 pytestmark = pytest.mark.fault
 SPACES = {"A2A_PING_SECONDS": "0.2", "A2A_GRACE_SECONDS": "0.5"}

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -13,10 +12,9 @@ from django.test import AsyncRequestFactory
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tasks_app.exchanges.recording import recorder
-from tasks_app.transports import keys
 from tasks_app.transports.enveloped import jsonrpc
 from tests.conftest import PATIENCE, Person
+from tests.transports.values import VALUES, places
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 
@@ -44,30 +42,6 @@ PARAMS: dict[str, Any] = {
     "ListTaskPushNotificationConfigs": {"taskId": "t", "pageSize": 1, "pageToken": "x"},
     "DeleteTaskPushNotificationConfig": {"taskId": "t", "id": "c"},
 }
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=8)
-    | st.sampled_from([2**64, -1, "\0", "\ud800"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=6,
-)
-
-
-@pytest.fixture
-def written_behind(lanes: None) -> Iterator[None]:
-    keys._cache.clear()
-    yield
-    assert recorder.drain(PATIENCE)
-    keys._cache.clear()
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The path of everything inside a value."""
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [found for key, child in pairs for found in [(*path, key), *places(child, (*path, key))]]
 
 
 @st.composite

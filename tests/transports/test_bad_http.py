@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.conftest import PATIENCE, SLACK, TIMES, Server
-from tests.transports.test_bad_input import call, refusal, send
+from tests.transports.calls import call, refusal, send
 
 pytestmark = [pytest.mark.storage, pytest.mark.usefixtures("unchanged")]
 

@@ -5,14 +5,15 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tasks_app.process.connections import HEAD_BYTES, MAX_PIPELINE
-from tests.conftest import PATIENCE, SLACK, TIMES, Server
+from tests.conftest import SLACK, TIMES, Server
+from tests.support.sockets import head, received, status, wire
 
 pytestmark = pytest.mark.storage
 
@@ -23,28 +24,9 @@ ENOUGH = 3_000_000
 """Bytes after which an attack is given up: nothing has stopped it."""
 
 
-@contextmanager
-def wire(server: Server) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
-        yield connection
-
-
-def head(first: str, *fields: str, host: str = "Host: 127.0.0.1") -> bytes:
-    return "\r\n".join([first, *([host] if host else []), *fields, "", ""]).encode()
-
-
 def keyed(server: Server, *fields: str) -> bytes:
     key = f"Authorization: Bearer {server.owner}"
     return head("POST /jsonrpc HTTP/1.1", key, "Content-Type: application/json", *fields)
-
-
-def received(connection: socket.socket) -> bytes:
-    """Everything until the server closes."""
-    data = b""
-    with suppress(ConnectionError):
-        while chunk := connection.recv(65_536):
-            data += chunk
-    return data
 
 
 def poured(connection: socket.socket, piece: bytes, most: int = ENOUGH) -> int:
@@ -55,11 +37,6 @@ def poured(connection: socket.socket, piece: bytes, most: int = ENOUGH) -> int:
             sent += connection.send(piece)
             time.sleep(0.0005)  # the server shares the processors
     return sent
-
-
-def status(answer: bytes) -> int:
-    assert answer.startswith(b"HTTP/1.1 "), answer[:200]
-    return int(answer.split()[1])
 
 
 def spooled(server: Server) -> int:

@@ -16,7 +16,7 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.management.commands.run import READY
 from tasks_app.transports import front
 from tests.conftest import Server, until
-from tests.transports.test_bad_input import send
+from tests.transports.calls import send
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
 

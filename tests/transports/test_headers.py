@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.conftest import NO_TLS, Server
-from tests.transports.test_bad_input import call
+from tests.transports.calls import call
 
 pytestmark = pytest.mark.storage
 

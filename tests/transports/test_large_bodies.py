@@ -20,8 +20,8 @@ from tasks_app.transports.bodies import SMALL, STRANGERS, Gone, Intake, stranger
 from tasks_app.transports.http import Refusal
 from tests.conftest import NO_TLS, PATIENCE, Server
 from tests.support.accounts import holdings
-from tests.transports.test_bad_input import call, refusal
-from tests.transports.test_connections import head, received, status, wire
+from tests.support.sockets import head, received, status, wire
+from tests.transports.calls import call, refusal
 
 DOORS = ["/jsonrpc", "/v1/message:send", "/message:send", "/agents/echo/jsonrpc"]
 NESTED = b'{"method":"x","params":' + b"[" * 40 + b"],[".join([b"[" * 10 + b"]" * 10] * 40_000) + b"]" * 40 + b"}"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from a2a.dialects import rest_0_x, v1_0
 from a2a.envelopes.bare import form
 from tests.conftest import PATIENCE, Person
-from tests.transports.test_any_bytes import VALUES, places, written_behind  # noqa: F401  # a fixture
+from tests.transports.values import VALUES, places
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 
@@ -93,7 +93,7 @@ async def answered(verb: str, path: str, body: bytes, key: str) -> tuple[int, st
 @settings(max_examples=400)
 @given(calls())
 @example(("GET", f"/tasks?pageSize={'9' * 40}", b""))
-def test_any_call_gets_an_answer(written_behind: None, owner: Person, call: tuple[str, str, bytes]) -> None:  # noqa: F811
+def test_any_call_gets_an_answer(written_behind: None, owner: Person, call: tuple[str, str, bytes]) -> None:
     status, kind, content = asyncio.run(answered(*call, owner.key))
     if not kind:
         return

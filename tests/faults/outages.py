@@ -1,0 +1,43 @@
+"""Outages of the database: connections that are cut, and a database that lets nobody in."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import sql
+
+from tests.faults.clients import Client, inputs
+
+CUT = """select count(pg_terminate_backend(pid)) from pg_stat_activity
+where datname = current_database() and pid <> pg_backend_pid()"""
+
+
+def cut(database: str) -> int:
+    """Ends every connection to the database, as its restart does; how many there were."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        row = connection.execute(CUT).fetchone()
+    assert row
+    return int(row[0])
+
+
+@contextmanager
+def outage(server: str, database: str) -> Iterator[None]:
+    """The database is away."""
+    name = sql.Identifier(urlsplit(database).path[1:])
+    allow = sql.SQL("alter database {} with allow_connections {}")
+    with psycopg.connect(server, autocommit=True) as connection, psycopg.connect(database, autocommit=True) as inside:
+        connection.execute(allow.format(name, sql.SQL("false")))
+        try:
+            inside.execute(CUT)
+            yield
+        finally:
+            connection.execute(allow.format(name, sql.SQL("true")))
+
+
+async def fails(caller: Client) -> bool:
+    """Whether a send does; what it answers then is an error of ours."""
+    reply = await caller.reply("SendMessage", {"message": inputs(word="hello")})
+    if "error" in reply:
+        assert reply["error"]["code"] in {-32603, -38013}
+    return "error" in reply
