@@ -33,6 +33,13 @@ log = logging.getLogger(__name__)
 Role = Literal["web", "worker", "child"]
 """A process with doors; a Celery worker; or the forked child of a worker, which runs one task at a time."""
 
+COLLECT_AFTER = 5_000
+"""New objects, less those freed, after which Python looks for cycles among them.
+
+Its own 700 are those of a few calls: the look came while the calls were under way, took a tenth of the time of a get,
+and kept what it found alive until a later and larger look.
+"""
+
 
 class Service(Protocol):
     """Background work that starts and stops with the process."""
@@ -85,6 +92,7 @@ def start(role: Role = "web") -> None:
     # collection stopped all threads for 60 ms.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(COLLECT_AFTER)
 
 
 def take_over() -> None:
