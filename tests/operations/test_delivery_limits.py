@@ -210,7 +210,7 @@ def test_what_has_left_is_counted_no_more(owner: Person) -> None:
     places.enter(lease, "192.0.2.2")
     places.leave(lease)
     places.leave(lease)
-    assert (places.tries, places.of_owners, places.entered) == ({}, {}, {})
+    assert (places.tries, places.of_owners, places.places) == ({}, {}, {})
 
 
 # ---------------------------------------------------------------------- bytes
