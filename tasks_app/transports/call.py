@@ -1,6 +1,6 @@
-"""A call as a door hands it in, whatever carried it, and the reply that the door carries back.
+"""The call that a door builds, and the reply that it sends, whatever carries them.
 
-A door builds a Call and gives it to receiving.receive(), or to handling.handle(). It sends the Reply in its own frames.
+A door gives its Call to receiving.receive(), or to handling.handle(), and sends the Reply in its own frames.
 """
 
 import logging
@@ -25,49 +25,51 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 SMALL = 16_384
-"""Bytes of a body that are read of any sender. Before more is read, the caller must be known."""
+"""The largest body that is read before its caller is authenticated."""
 
 
 class Call(Struct, kw_only=True):
-    """A call before its body is read; the members of a batch share it."""
+    """A call before its body is read. The members of a batch share it."""
 
     endpoint: Endpoint
     door: str
-    """The name of the door, as shown to operators."""
+    """The name of the door, which operators see."""
     key: str
-    """The API key that came with it; empty without one."""
+    """The API key of the call; empty without one."""
     metadata: Callable[[str], str | None]
-    """Returns a header, or what the door has in its place, by the name that it has in HTTP."""
+    """Returns a header by its name in HTTP, or the equivalent of the door."""
     address: Callable[[], str]
-    """Returns the base URL at which the server was reached; empty if that must not be told."""
+    """Returns the base URL to which the call was sent; empty if that is not an address of ours."""
     version: str | None = None
-    """The A2A-Version that it names."""
+    """The A2A-Version of the call."""
     agent: str | None = None
-    """The agent that its address names."""
+    """The agent in the address of the call."""
     after: int | None = None
-    """The last event that the caller has seen."""
+    """The sequence number of the last event that the caller has seen."""
     left: Callable[[], Awaitable[None]] | None = None
-    """Ends when the caller has left; None where the door cannot tell."""
+    """Ends when the caller leaves. It is None if the door cannot notice that."""
     has_status: bool = False
-    """The door tells each caller an HTTP status."""
+    """Whether each call of the door is answered with an HTTP status."""
     batch: bool = False
-    """It is one of the members of a batch."""
+    """Whether the call is a member of a batch."""
     peer: str | None = None
+    """The network address that the call came from."""
     request_id: str = ""
     """The caller's own id of the call."""
     trace: str = ""
+    """The trace id of the call (W3C Trace Context)."""
     identity: Caller | None = None
-    """Who calls, once that is known."""
+    """The caller, after identify()."""
 
     @property
     def caller(self) -> Caller:
-        """Who calls. Raises TypeError before identify()."""
+        """The caller. Raises TypeError before identify()."""
         if self.identity is None:
-            raise TypeError("a call is performed for a caller: identify() comes first")
+            raise TypeError("a call has no caller before identify()")
         return self.identity
 
     async def identify(self) -> None:
-        """Look up who calls. Raises Unauthenticated, InvalidKey and Left, and errors of the database."""
+        """Find the caller of the key. Raises Unauthenticated, InvalidKey and Left, and errors of the database."""
         if self.identity is None:
             self.identity = await authenticate(self.key, self.left)
 
@@ -92,7 +94,7 @@ class Call(Struct, kw_only=True):
 
 
 class Reply(Struct, kw_only=True):
-    """An answer, a stream, an answer that is long in coming, or (to a notification) nothing."""
+    """The reply to a call: an answer, a stream, a late answer, or nothing for a notification."""
 
     request_id: str
     wrapping: Wrapping
@@ -100,23 +102,23 @@ class Reply(Struct, kw_only=True):
     stream: "Stream | None" = None
     late: "LateAnswer | None" = None
     error: Error | None = None
-    """The error that the payload tells."""
+    """The error in the payload."""
     status: int = 200
     error_as_stream: bool = False
-    """The error may be expected as the one event of a stream."""
+    """Whether clients of the language may expect the error as the only event of a stream."""
     holding: Holding | None = None
-    """The bytes of a large payload, in the account of the caller until it is sent."""
+    """The bytes of a large payload, in the account of the caller."""
     headers: dict[str, str] = {}
-    """Headers of this answer: its version, and the extensions that it was made with."""
+    """The headers with the version of the answer and the extensions that were activated for it."""
 
     def release(self) -> None:
-        """Take a large payload out of the account of its caller. A door does this when it is sent, or cannot be."""
+        """Take a large payload out of the account. A door calls this once the payload is sent, or cannot be sent."""
         if self.holding:
             self.holding.release()
 
 
 def fault(exchange: OpenExchange, cause: Exception) -> Error:
-    """Return the error that a caller gets for a fault; log the cause. A database that is away may be back soon.
+    """Log the cause of a fault, and return the error for its caller.
 
     The reference is the id of the exchange, by which operators find the call.
     """
@@ -124,7 +126,7 @@ def fault(exchange: OpenExchange, cause: Exception) -> Error:
 
 
 def fault_with(what: str, cause: Exception, reference: str) -> Error:
-    """Return the error for a fault with this reference; log the cause."""
+    """Log the cause of a fault, and return the error for its caller. A database that is away may be back soon."""
     log.error("%s, reference %s", what, reference, exc_info=cause)
     if isinstance(cause, OperationalError | InterfaceError):
         return Unavailable(reference=reference)

@@ -1,7 +1,8 @@
-"""Compression of large answers with gzip (RFC 9110, 8.4.1.3) for callers who take it; streams and cards are sent plain.
+"""Compression of large answers with gzip (RFC 9110, 8.4.1.3) for callers that accept it. Streams and cards are sent
+plain.
 
-It gives no secret away (BREACH): no page of an attacker can make a client repeat a call, since keys are in headers and
-no cookie is looked at, and answers hold no lasting secret.
+It reveals no secret (BREACH). No page of an attacker can make a client repeat a call, because keys are in headers and
+no cookie is read, and answers contain no lasting secret.
 """
 
 import zlib
@@ -16,22 +17,22 @@ from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.http import LargeResponse
 
 LEAST = 8_192
-"""Bytes of an answer that is worth it."""
+"""The smallest answer that is compressed."""
 LEVEL = 4
-"""A seventh of the size of JSON in half of the time that the usual level 6 takes."""
+"""The level of compression. It makes a seventh of JSON, in half of the time of the default level, which is 6."""
 _CODINGS = {"gzip", "x-gzip"}
 _NEVER = {"q=0", "q=0.0", "q=0.00", "q=0.000"}
-_WITH_HEADER = 16 + zlib.MAX_WBITS
-"""The number by which zlib writes the header of gzip."""
+_GZIP = 16 + zlib.MAX_WBITS
+"""The number that makes zlib write gzip."""
 
 
 def _gzip(parts: Sequence[bytes]) -> bytes:
-    packer = zlib.compressobj(LEVEL, wbits=_WITH_HEADER)
+    packer = zlib.compressobj(LEVEL, wbits=_GZIP)
     return b"".join([*map(packer.compress, parts), packer.flush()])
 
 
 def takes_gzip(request: HttpRequest) -> bool:
-    """Return whether Accept-Encoding names gzip, and not to refuse it."""
+    """Return whether Accept-Encoding names gzip with a weight above zero."""
     for item in request.META.get("HTTP_ACCEPT_ENCODING", "").lower().split(","):
         coding, _, weight = item.partition(";")
         if coding.strip() in _CODINGS:
@@ -39,11 +40,13 @@ def takes_gzip(request: HttpRequest) -> bool:
     return False
 
 
-async def compressed(
-    request: HttpRequest, response: HttpResponseBase, weighed: Holding | None = None
+async def compress(
+    request: HttpRequest, response: HttpResponseBase, holding: Holding | None = None
 ) -> HttpResponseBase:
-    """Return the response, its body compressed if it is large and the caller takes that; its place in the account
-    shrinks with it."""
+    """Return the response, with its body compressed if it is large and the caller accepts gzip.
+
+    The bytes in the account shrink with it.
+    """
     if not isinstance(response, HttpResponse):
         return response
     parts = response.parts if isinstance(response, LargeResponse) else (response.content,)
@@ -54,6 +57,6 @@ async def compressed(
     if takes_gzip(request):
         response.content = await off_loop(_gzip, parts) if size > LARGE else _gzip(parts)
         response["Content-Encoding"] = "gzip"
-        if weighed:
-            weighed.shrink(len(response.content))
+        if holding:
+            holding.shrink(len(response.content))
     return response

@@ -1,4 +1,4 @@
-"""The path of a call behind every door: understood, performed, encoded and recorded, with one catch for all errors."""
+"""The path of a call behind every door: it is read, performed, encoded and recorded, with one catch for all errors."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,88 +29,94 @@ from tasks_app.transports.call import Call, Reply, fault
 from tasks_app.transports.streams import Stream, size_of_task
 from tasks_app.transports.waiting import LateAnswer
 
-Understood = tuple[Language, Method, Any]
+Selection = tuple[Language, Method, Any]
 """The language, the method and the params of a call."""
 
 
 class Meaning(Struct):
-    """A call as far as it was understood: an error is told in its language."""
+    """The language and the method of a call, as far as it has been read. Errors are encoded in the language."""
 
     language: Language | None = None
     method: Method | None = None
 
     @property
     def error_as_stream(self) -> bool:
-        """Return whether clients of the language expect the refusal of a stream to be a stream."""
+        """Whether clients of the language expect the refusal of a stream as a stream."""
         if self.language is None or self.method is None:
             return False
         return self.language.errors_as_stream and self.method.request.streaming
 
 
-async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, understand: Callable[[], Understood]) -> Reply:
-    """Perform and record a call. Raises nothing but CancelledError: this is the one catch of the doors."""
+async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select: Callable[[], Selection]) -> Reply:
+    """Perform and record a call. Raises nothing but CancelledError: this is the one catch of the doors.
+
+    `select` returns the language, the method and the params. It may raise errors, and CallError.
+    """
     meaning = Meaning()
     context = Context(caller=call.caller, exchange=exchange, agent=call.agent, left=call.left, patience=0.0)
     try:
-        read = partial(_read, call, exchange, understand, meaning)
+        read = partial(_read, call, exchange, select, meaning)
         language, method, request = await off_loop(read) if exchange.row.request_bytes > LARGE else read()
         head, tail = wrapping.head, wrapping.tail
         exchange.encode = lambda result: enclose(head, method.encode(result), tail)
-        # Before the work: what is accepted is not refused for want of a stream.
-        held = account.hold(call.caller.owner_id, "streams") if method.request.streaming else None
-        # The member of a batch waits in the answer of all, and a notification has none.
-        result, weighed = await _performed(
-            request, context, held, exchange.start, waits=not (call.batch or wrapping.silent)
-        )
+        # The stream is taken from the account before the work, so that no accepted work lacks one.
+        stream = account.hold(call.caller.owner_id, "streams") if method.request.streaming else None
+        # A member of a batch waits in the answer of the whole batch, and a notification has no answer.
+        may_wait = not (call.batch or wrapping.silent)
+        result, weight = await _perform(request, context, stream, exchange.start, may_wait=may_wait)
         if isinstance(result, Follow):
-            followed = _followed(call, exchange, wrapping, result, language, held, weighed)
-            return replace(followed, headers=language.headers(context.extensions))
+            reply = _follow(call, exchange, wrapping, result, language, stream, weight)
+            return replace(reply, headers=language.headers(context.extensions))
         if isinstance(result, Wait):
-            return _waiting(call, exchange, wrapping, result, language, context)
+            return _defer(call, exchange, wrapping, result, language, context)
         counts = not method.request.changes and not wrapping.silent
-        payload, weighed = await _encoded(call, exchange, result, counts=counts)
+        payload, weight = await _encode(call, exchange, result, counts=counts)
     except Left:
-        return _left(exchange, wrapping)
+        return _leave(exchange, wrapping)
     except asyncio.CancelledError:
-        _left(exchange, wrapping)
+        _leave(exchange, wrapping)
         raise
-    except CallError as refused:
-        return _failed(exchange, wrapping, refused.error, refused.language, context)
+    except CallError as error:
+        return _fail(exchange, wrapping, error.error, error.language, context)
     except Error as error:
-        told = meaning.language.words(error) if meaning.language else error
-        failed = _failed(exchange, wrapping, told, meaning.language, context)
-        return replace(failed, error_as_stream=meaning.error_as_stream)
+        reworded = meaning.language.words(error) if meaning.language else error
+        reply = _fail(exchange, wrapping, reworded, meaning.language, context)
+        return replace(reply, error_as_stream=meaning.error_as_stream)
     except Exception as error:  # noqa: BLE001  # the doors' one catch; logged with its reference
-        return _failed(exchange, wrapping, fault(exchange, error), meaning.language, context)
+        return _fail(exchange, wrapping, fault(exchange, error), meaning.language, context)
     headers = language.headers(context.extensions)
-    return await _reply_with(call, exchange, wrapping, result, payload, weighed, headers)
+    return await _answer(call, exchange, wrapping, result, payload, weight, headers)
 
 
-def _left(exchange: OpenExchange, wrapping: Wrapping) -> Reply:
-    """Record a call whose caller has left."""
-    # A change that it asked for may have been begun or not.
+def _leave(exchange: OpenExchange, wrapping: Wrapping) -> Reply:
+    """Record a call whose caller has left. A change may or may not have begun."""
     exchange.fail()
     exchange.end("left", status=None)
     recorder.close(exchange)
     return Reply(request_id=exchange.request_id, wrapping=wrapping)
 
 
-async def _reply_with(
-    call: Call, exchange: OpenExchange, wrapping: Wrapping, result: Result, payload: Encoded,
-    weighed: Holding | None, headers: dict[str, str],
-) -> Reply:  # fmt: skip
-    """Record the result of a call; a notification is not answered."""
+async def _answer(
+    call: Call,
+    exchange: OpenExchange,
+    wrapping: Wrapping,
+    result: Result,
+    payload: Encoded,
+    weight: Holding | None,
+    headers: dict[str, str],
+) -> Reply:
+    """Record the result of a call, and return the reply, which is empty for a notification."""
     if exchange.answer is None or wrapping.silent:
         exchange.answer = None
         exchange.end("notified" if wrapping.silent else "result", payload, status=204 if wrapping.silent else 200)
         await _keep(exchange, payload, result, wrapping)
     recorder.close(exchange)
-    shown = None if wrapping.silent else await _linked(payload, call)
-    return Reply(request_id=exchange.request_id, wrapping=wrapping, payload=shown, headers=headers, holding=weighed)
+    answer = None if wrapping.silent else await _link_files(payload, call)
+    return Reply(request_id=exchange.request_id, wrapping=wrapping, payload=answer, headers=headers, holding=weight)
 
 
-async def _linked(payload: Encoded, call: Call) -> Encoded:
-    """Return the payload with links to its files."""
+async def _link_files(payload: Encoded, call: Call) -> Encoded:
+    """Replace references to files in the payload by links."""
     return await off_loop(_with_links, payload, call) if len(payload) > LARGE else _with_links(payload, call)
 
 
@@ -118,23 +124,26 @@ def _with_links(payload: Encoded, call: Call) -> Encoded:
     return with_links(payload, call.address()) if isinstance(payload, Pieces) or MARK in payload else payload
 
 
-async def _encoded(
+async def _encode(
     call: Call, exchange: OpenExchange, result: Result, *, counts: bool
 ) -> tuple[Encoded, Holding | None]:
-    """Return the whole answer, and its place in the account of its caller if it is large. Raises RateLimited and
-    Unavailable where only something large was read; what was done is answered."""
+    """Return the whole answer, and its bytes in the account of the caller if it is large and counts.
+
+    Raises RateLimited and Unavailable for an answer that counts. The answer to a change does not count, because what
+    was done must be answered.
+    """
     if exchange.answer is not None or exchange.encode is None:
         return exchange.answer or b"", None
     payload = await off_loop(exchange.encode, result) if size_of(result) > LARGE else exchange.encode(result)
     if not counts or len(payload) <= LARGE:
         return payload, None
-    # An answer that is larger than the share of an owner goes out while nothing else does.
+    # An answer that is larger than the share of its owner is sent while the owner has no other bytes in the account.
     weight = min(len(payload), settings.A2A_OWNER_BODY_BYTES)
     return payload, account.hold(call.caller.owner_id, "bodies", weight)
 
 
 def size_of(result: Result) -> int:
-    """Return about how many bytes the tasks of a result have."""
+    """Return the bytes of the tasks of a result, roughly."""
     tasks = result.tasks if isinstance(result, TaskPage) else [result.task] if isinstance(result, Answer) else []
     return sum(size_of_task(task) for task in tasks if task)
 
@@ -152,19 +161,19 @@ async def _keep(exchange: OpenExchange, payload: Encoded, result: Result, wrappi
 
 
 def _read(
-    call: Call, exchange: OpenExchange, understand: Callable[[], Understood], meaning: Meaning
+    call: Call, exchange: OpenExchange, select: Callable[[], Selection], meaning: Meaning
 ) -> tuple[Language, Method, Any]:
     """Return the language, the method and the request. For a large call this runs off the loop."""
     exchange.set_caller(call.caller)
-    language, method, params = understand()
+    language, method, params = select()
     meaning.language, meaning.method = language, method
     exchange.row.dialect = language.name
     authorize(method.request, call.caller)
-    return language, method, _request(call, language, method.request, method.decode(params))
+    return language, method, _complete(call, language, method.request, method.decode(params))
 
 
-def _request(call: Call, language: Language, kind: type[Request], request: Any) -> Any:
-    """Complete a request by what came beside its params. Raises InvalidRequest."""
+def _complete(call: Call, language: Language, kind: type[Request], request: Any) -> Any:
+    """Add to a request the values that do not stand in its params. Raises InvalidRequest."""
     if kind.streaming and call.batch:
         raise InvalidRequest(detail="a method that streams cannot be a member of a batch")
     if issubclass(kind, SendMessage) and (extensions := language.extensions(call.metadata)):
@@ -178,71 +187,78 @@ def _request(call: Call, language: Language, kind: type[Request], request: Any) 
     return request
 
 
-async def _performed(
-    request: Request, context: Context, held: Holding | None, began: float, *, waits: bool
+async def _perform(
+    request: Request, context: Context, stream: Holding | None, start: float, *, may_wait: bool
 ) -> tuple[Result | Follow | Wait, Holding | None]:
-    """Return what came of it, and of a stream that only reads what its large beginning holds of the account. Where it
-    waits, it does so until its headers are due. Raises the errors of perform()."""
+    """Return the result, and for a stream that only reads, its large first frame in the account.
+
+    A call that may wait does so until its headers are due. Raises the errors of perform().
+    """
     try:
         result = await perform(request, context)
-        if isinstance(result, Wait) and waits:
-            context.patience = began + settings.A2A_PING_SECONDS
+        if isinstance(result, Wait) and may_wait:
+            context.patience = start + settings.A2A_PING_SECONDS
             result = await wait_on(result, context)
         if isinstance(result, Follow) and not request.changes:
-            return result, _weighed(context.caller, result)
+            return result, _weigh(context.caller, result)
         return result, None
     except BaseException:
-        # At once: an error keeps alive all that it passed through until garbage is collected.
-        if held:
-            held.release()
+        # The stream is given back here: an error keeps its traceback alive until garbage is collected.
+        if stream:
+            stream.release()
         raise
 
 
-def _weighed(caller: Caller, follow: Follow) -> Holding | None:
-    """Enter the large beginning of a stream into the account, until it is sent. Raises RateLimited and Unavailable."""
+def _weigh(caller: Caller, follow: Follow) -> Holding | None:
+    """Take the bytes of a large first frame from the account. Raises RateLimited and Unavailable."""
     size = size_of_task(follow.first) if isinstance(follow.first, TaskDocument) else 0
     return account.hold(caller.owner_id, "bodies", min(size, settings.A2A_OWNER_BODY_BYTES)) if size > LARGE else None
 
 
-def _followed(
-    call: Call, exchange: OpenExchange, wrapping: Wrapping, follow: Follow, language: Language,
-    held: Holding | None, weighed: Holding | None,
-) -> Reply:  # fmt: skip
+def _follow(
+    call: Call,
+    exchange: OpenExchange,
+    wrapping: Wrapping,
+    follow: Follow,
+    language: Language,
+    stream: Holding | None,
+    weight: Holding | None,
+) -> Reply:
     if wrapping.silent:
-        # The work is done, and nobody hears of it (docs/protocol.md#envelope).
+        # The work is done, and a notification has no answer (docs/protocol.md#envelope).
         exchange.end("notified", status=204)
         recorder.close(exchange)
         return Reply(request_id=exchange.request_id, wrapping=wrapping)
     if not exchange.is_written:
         recorder.open(exchange)
-    stream = Stream(follow, language, wrapping, exchange, digests(call.key), call.address(), held, weighed)
-    return Reply(request_id=exchange.request_id, wrapping=wrapping, stream=stream)
+    reader = Stream(follow, language, wrapping, exchange, digests(call.key), call.address(), stream, weight)
+    return Reply(request_id=exchange.request_id, wrapping=wrapping, stream=reader)
 
 
-def _waiting(
+def _defer(
     call: Call, exchange: OpenExchange, wrapping: Wrapping, wait: Wait, language: Language, context: Context
 ) -> Reply:
-    """Keep what the answer of a call needs, and nothing else of it. Raises RateLimited and Unavailable."""
+    """Return a reply with a late answer, which keeps only what it needs. Raises RateLimited and Unavailable."""
     headers = language.headers(context.extensions)
     if wrapping.silent:
         exchange.end("notified", status=204)
         recorder.close(exchange)
         return Reply(request_id=exchange.request_id, wrapping=wrapping, headers=headers)
-    held = account.hold(call.caller.owner_id, "waits")
+    holding = account.hold(call.caller.owner_id, "waits")
     if not exchange.is_written:
         recorder.open(exchange)
     exchange.lighten()
-    # From here on the door that sends the answer notices that the client has left, and cancels the wait.
+    # From here on the door that sends the answer notices when the client leaves, and cancels the wait.
     context.left = None
-    late = LateAnswer(wait, context, exchange, language, wrapping, digests(call.key), call.address(), held)
+    late = LateAnswer(wait, context, exchange, language, wrapping, digests(call.key), call.address(), holding)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, late=late, headers=headers)
 
 
-def _failed(
+def _fail(
     exchange: OpenExchange, wrapping: Wrapping, error: Error, language: Language | None, context: Context
 ) -> Reply:
-    """Tell an error in the language, if one is chosen; a notification is not answered."""
-    # What the error passed through may hold a large answer, and would live until garbage is collected.
+    """Record an error, and return the reply, in the language if one is chosen. It is empty for a notification."""
+    # The frames of the traceback may hold a large answer, which would live until garbage is collected.
     error.__traceback__ = None
     failure, silent = wrapping.failure(error, language), wrapping.silent
     exchange.fail()
@@ -260,14 +276,14 @@ def _failed(
     )
 
 
-async def unreadable(call: Call, exchange: OpenExchange, wrapping: Wrapping, error: Error) -> Reply:
-    """Refuse a body that cannot be read: a stranger for want of a key, whatever is wrong with the body besides."""
+async def refuse_unreadable(call: Call, exchange: OpenExchange, wrapping: Wrapping, error: Error) -> Reply:
+    """Refuse a body that cannot be read. A caller without a valid key is refused for the key instead."""
     try:
         await call.identify()
     except (Unauthenticated, Left) as cause:
-        return unidentified(exchange, wrapping, cause)
+        return refuse_stranger(exchange, wrapping, cause)
     except (DatabaseError, InterfaceError):
-        pass  # That the body is wrong can be told without the database.
+        pass  # The error in the body can be reported without the database.
     else:
         if exchange.row.request_bytes > LARGE:
             await off_loop(exchange.set_caller, call.caller)
@@ -275,20 +291,20 @@ async def unreadable(call: Call, exchange: OpenExchange, wrapping: Wrapping, err
             exchange.set_caller(call.caller)
     failure = wrapping.failure(error)
     exchange.keep(failure.payload)
-    return _refused(exchange, wrapping, error, failure)
+    return _refuse(exchange, wrapping, error, failure)
 
 
-def unidentified(exchange: OpenExchange, wrapping: Wrapping, cause: Exception) -> Reply:
-    """Refuse a call whose caller is not known, or could not be looked up; it is recorded without its content."""
+def refuse_stranger(exchange: OpenExchange, wrapping: Wrapping, cause: Exception) -> Reply:
+    """Refuse a call without a caller, or whose caller could not be looked up. It is recorded without its content."""
     if isinstance(cause, Left):
         exchange.end("left", status=None)
         recorder.close(exchange)
         return Reply(request_id=exchange.request_id, wrapping=wrapping)
     error = cause if isinstance(cause, Error) else fault(exchange, cause)
-    return _refused(exchange, wrapping, error, wrapping.failure(error))
+    return _refuse(exchange, wrapping, error, wrapping.failure(error))
 
 
-def _refused(exchange: OpenExchange, wrapping: Wrapping, error: Error, failure: Failure) -> Reply:
+def _refuse(exchange: OpenExchange, wrapping: Wrapping, error: Error, failure: Failure) -> Reply:
     exchange.end("refused", failure.payload, code=failure.code, status=failure.status)
     recorder.close(exchange)
     return Reply(

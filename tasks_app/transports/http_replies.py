@@ -1,8 +1,8 @@
-"""Replies over HTTP: a JSON body, server-sent events, or spaces and at last a body.
+"""Replies over HTTP: a JSON body, server-sent events, or spaces before a JSON body.
 
-An answer that is long in coming sends its headers early, then a space again and again, which JSON allows before a value
-(RFC 8259, section 2). So neither a proxy nor a client gives up. A fault can then be no status any more: it ends the
-connection before the answer is complete. The client sees that, and sends its message again with the id it has.
+A late answer sends its headers early, and then a space again and again, which JSON allows before a value (RFC 8259,
+section 2), so that neither a proxy nor a client gives up. After the headers a fault cannot have a status. It ends the
+connection before the answer is complete, and the client, which sees that, sends its message again with the same id.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from a2a import sse
 from a2a.documents import Encoded, Pieces
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.call import Call, Reply
-from tasks_app.transports.compression import compressed
+from tasks_app.transports.compression import compress
 from tasks_app.transports.http import add_headers, answer, headers_of
 from tasks_app.transports.receiving import Batch
 from tasks_app.transports.streams import End as StreamEnd
@@ -28,14 +28,14 @@ from tasks_app.transports.waiting import Unfinished
 
 SPACE = b" "
 LAST_WORDS = {StreamEnd.REVOKED: sse.REVOCATION, StreamEnd.TOO_LONG: sse.TOO_LONG, StreamEnd.DRAINING: sse.DRAINING}
-"""The comments that say why a stream ends, where its events do not."""
+"""The comments for the reason of a stream's end, if its events do not show it."""
 
 
 async def response_to(request: HttpRequest, call: Call, reply: Reply | Batch) -> HttpResponseBase:
     """Return the HTTP answer to a call, or to a batch."""
     if isinstance(reply, Batch):
-        return await compressed(request, await _batch(reply))
-    return await compressed(request, _single(request, call, reply), reply.holding)
+        return await compress(request, await _batch(reply))
+    return await compress(request, _single(request, call, reply), reply.holding)
 
 
 def _single(request: HttpRequest, call: Call, reply: Reply) -> HttpResponseBase:
@@ -45,7 +45,7 @@ def _single(request: HttpRequest, call: Call, reply: Reply) -> HttpResponseBase:
             frames(reply.stream), content_type="text/event-stream", headers=_stream_headers(reply)
         )
     if reply.late is not None:
-        return _late(spaced(partial(reply.late.payload, started=True)), request_id, media, headers)
+        return _late(with_spaces(partial(reply.late.payload, early=True)), request_id, media, headers)
     if reply.payload is None:
         return HttpResponse(status=204, headers={"X-Request-ID": request_id} | headers)
     if _is_expected_as_stream(request, call, reply):
@@ -60,34 +60,34 @@ def _single(request: HttpRequest, call: Call, reply: Reply) -> HttpResponseBase:
 
 
 def _is_expected_as_stream(request: HttpRequest, call: Call, reply: Reply) -> bool:
-    """Return whether the client reads nothing but a stream here: it is older than A2A-Version
-    (docs/protocol.md#envelope). An error that has an HTTP status is told by that."""
-    is_for_older = reply.error_as_stream and call.version is None and reply.status == 200
-    return is_for_older and request.headers.get("Accept") == "text/event-stream"
+    """Return whether the client can read only a stream here, because it is older than A2A-Version
+    (docs/protocol.md#envelope). An error with an HTTP status of its own is not a stream for it."""
+    is_old_client = reply.error_as_stream and call.version is None and reply.status == 200
+    return is_old_client and request.headers.get("Accept") == "text/event-stream"
 
 
 async def _batch(batch: Batch) -> HttpResponseBase:
-    """Return the answer to a batch; 204 when all are notifications."""
+    """Return the answer to a batch: 204 if all its members are notifications."""
     if batch.silent:
         await batch.work
         return HttpResponse(status=204, headers={"X-Request-ID": batch.request_id} | batch.headers)
     done, _ = await asyncio.wait({batch.work}, timeout=settings.A2A_PING_SECONDS)
     if not done:
-        # Its status is 200 whatever the members are answered.
-        return _late(spaced(batch.payload), batch.request_id, batch.media, batch.headers)
+        # The status of a batch is 200, whatever its members are answered.
+        return _late(with_spaces(batch.payload), batch.request_id, batch.media, batch.headers)
     response = answer(await batch.payload(), batch.request_id, media=batch.media, headers=batch.headers)
     _release_after(response, batch)
     return response
 
 
 def _late(pieces: AsyncIterator[bytes], request_id: str, media: str, headers: dict[str, str]) -> StreamingHttpResponse:
-    """Return an answer whose headers go out now. A proxy must pass each space on at once, so it compresses nothing."""
+    """Return an answer whose headers are sent now. A proxy must pass each space on at once, without compression."""
     early = headers_of(request_id, headers) | {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
     return StreamingHttpResponse(pieces, content_type=media, headers=early)
 
 
 def _release_after(response: HttpResponseBase, reply: Reply | Batch) -> None:
-    """Take a large answer out of its caller's account when the response is closed."""
+    """Take a large answer out of the account when the response is closed."""
     response._resource_closers.append(reply.release)  # type: ignore[attr-defined]  # Django has it
 
 
@@ -97,7 +97,7 @@ def _stream_headers(reply: Reply) -> dict[str, str]:
 
 
 async def frames(stream: Stream) -> AsyncIterator[bytes]:
-    """Yield a stream as server-sent events: comments when it is quiet, and a fault as the last event."""
+    """Yield a stream as server-sent events, with a comment in each silence, and a fault as the last event."""
     start = sse.RETRY
     async with aclosing(stream.pages()) as pages:
         async for page in pages:
@@ -106,9 +106,9 @@ async def frames(stream: Stream) -> AsyncIterator[bytes]:
                 continue
             large = sum(len(data) for _, data in page) > LARGE
             numbered = page[0][0] is not None
-            chunk = await off_loop(_framed, page) if large else _framed(page)
-            del page  # It may be large, and the next one long in coming.
-            stream.sent(len(chunk))
+            chunk = await off_loop(_frame, page) if large else _frame(page)
+            del page  # It may be large, and the wait for the next one long.
+            stream.count_bytes(len(chunk))
             if start and numbered:
                 chunk, start = start + chunk, b""
             yield chunk
@@ -119,21 +119,21 @@ async def frames(stream: Stream) -> AsyncIterator[bytes]:
         yield words
 
 
-def _framed(page: Page) -> bytes:
+def _frame(page: Page) -> bytes:
     if len(page) == 1:
         return sse.frame(page[0][1], page[0][0])
     return b"".join([sse.frame(data, seq) for seq, data in page])
 
 
-async def spaced(begin: Callable[[], Awaitable[Encoded]]) -> AsyncIterator[bytes]:
-    """Yield a space, another after each silence, and what comes of the work. The work ends with the iteration."""
+async def with_spaces(begin: Callable[[], Awaitable[Encoded]]) -> AsyncIterator[bytes]:
+    """Yield a space at once and another after each silence, and then the payload. The work ends with the iteration."""
     work = asyncio.ensure_future(begin())
     try:
         yield SPACE
         while not (await asyncio.wait({work}, timeout=settings.A2A_PING_SECONDS))[0]:
             yield SPACE
-        result = work.result()
-        for part in result.parts if isinstance(result, Pieces) else (result,):
+        payload = work.result()
+        for part in payload.parts if isinstance(payload, Pieces) else (payload,):
             yield part
     finally:
         work.cancel()

@@ -1,4 +1,4 @@
-"""The callers of calls: whose API key it is, remembered for a moment."""
+"""Callers by their API keys, cached for a moment."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -8,7 +8,7 @@ from tasks_app.callers.access import Caller, FindCaller, digests
 from tasks_app.database.bridge import bridge
 
 TRUSTED_SECONDS = 1.0
-"""How long a key that was looked up is trusted: a revoked one works no longer than this."""
+"""Seconds for which a caller is cached. A revoked key works no longer than this."""
 KEY_SECONDS = 15.0
 """Seconds between two checks of the key of an open stream, of a call that waits, or of a connection that stays."""
 LONGEST_KEY = 512
@@ -18,15 +18,15 @@ _cache: dict[str, tuple[float, Caller]] = {}
 
 
 async def authenticate(key: str, left: Callable[[], Awaitable[None]] | None = None) -> Caller:
-    """Return the caller behind an API key. Raises Unauthenticated and InvalidKey, and Left."""
+    """Return the caller of an API key. Raises Unauthenticated, InvalidKey and Left."""
     if not key:
         raise Unauthenticated
     if len(key) > LONGEST_KEY:
         raise InvalidKey
     now = time.monotonic()
-    cached = _cache.get(key)
-    if cached is not None and cached[0] > now:
-        return cached[1]
+    entry = _cache.get(key)
+    if entry is not None and entry[0] > now:
+        return entry[1]
     caller: Caller | None = await bridge.ask(FindCaller(digests(key)), left=left)
     if caller is None:
         raise InvalidKey

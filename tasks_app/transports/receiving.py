@@ -1,4 +1,5 @@
-"""A body in an envelope: read, its caller identified, its members handled, within the bounds of a batch."""
+"""Bodies in an envelope: receive() reads one, identifies its caller, and handles its members within the limits of a
+batch."""
 
 import asyncio
 from collections.abc import Iterable
@@ -19,14 +20,14 @@ from a2a.requests import ListTasks
 from tasks_app.ids import uuid7
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.call import SMALL, Call, Reply
-from tasks_app.transports.handling import Understood, handle, unidentified, unreadable
+from tasks_app.transports.handling import Selection, handle, refuse_stranger, refuse_unreadable
 
 BATCH_BYTES = 4_000_000
-"""Members whose turn comes after so much has been answered are refused, undone."""
+"""The limit of all answers of a batch. Members that come after it are refused without being performed."""
 AT_ONCE = 16
-"""Members of a batch that are worked on at the same time."""
+"""Members of a batch that are handled at the same time."""
 Choice = tuple[Language, Method] | CallError
-"""The language of a member and its method, or why there is none."""
+"""The language of a member and its method, or the refusal."""
 
 
 class Batch:
@@ -34,39 +35,41 @@ class Batch:
 
     def __init__(self, call: Call, members: list[AnyMember]) -> None:
         self.request_id = call.request_id or uuid7()
-        """The id that all members share."""
+        """The request id of all members."""
         self.silent = all(member.id is UNSET for member in members)
-        """All are notifications: nothing is answered."""
+        """Whether all members are notifications, so that there is no answer."""
         self.media = call.endpoint.envelope.media(call.endpoint.neutral)
-        self.echoes: list[dict[str, str]] = []
-        """Headers that the members add, as far as they were begun."""
-        self.work = asyncio.ensure_future(self._all(replace(call, batch=True, request_id=self.request_id), members))
-        """The replies. The places of large ones in the account are held by it."""
+        self.member_headers: list[dict[str, str]] = []
+        """The headers of members that have a reply, or a late answer under way."""
+        self.work = asyncio.ensure_future(
+            self._handle_all(replace(call, batch=True, request_id=self.request_id), members)
+        )
+        """The replies. Large ones are in the account of the caller."""
 
     async def payload(self) -> Encoded:
-        """Return the replies as one, when all are there."""
+        """Return the answer to the batch when all replies are there."""
         payloads = [reply.payload for reply in await self.work if reply.payload is not None]
         return await off_loop(_array, payloads) if sum(map(len, payloads)) > LARGE else _array(payloads)
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of the members in one: what any of them names, once."""
-        return _joined([reply.headers for reply in self.work.result()] if self.work.done() else self.echoes)
+        """The headers of all members, joined, with each value once."""
+        return _join([reply.headers for reply in self.work.result()] if self.work.done() else self.member_headers)
 
     def release(self) -> None:
-        """Take large replies out of the account of their caller, as a Reply does."""
+        """Take large replies out of the account, as a Reply does."""
         for reply in self.work.result():
             reply.release()
 
-    async def _all(self, call: Call, members: list[AnyMember]) -> list[Reply]:
-        """Answer the members, some at a time, in their order."""
+    async def _handle_all(self, call: Call, members: list[AnyMember]) -> list[Reply]:
+        """Handle the members, AT_ONCE at a time, and return the replies in the order of the members."""
         slots, lists = asyncio.Semaphore(AT_ONCE), asyncio.Lock()
         size = 0
 
         async def one(member: AnyMember) -> Reply:
             nonlocal size
             choice = _choose(call, member)
-            # Lists come one after another: what they have in flight is as large as a page each.
+            # Lists are handled one after another, because each has a page of tasks in memory.
             async with slots, lists if _is_list(choice) else nullcontext():
                 if size > BATCH_BYTES:
                     error = InvalidRequest(
@@ -75,11 +78,11 @@ class Batch:
                     member = BadMember(id=member.id, error=error, source=member.source)
                     choice = CallError(error)
                 reply = await _reply(call, member, orjson.dumps(member.source), choice)
-                self.echoes.append(reply.headers)
+                self.member_headers.append(reply.headers)
                 if reply.late:
-                    del member  # A wait may be long, and the message large.
-                    reply = replace(reply, payload=await reply.late.payload(started=False), late=None)
-                # A refusal waits for nothing: a thousand of them would be one step of the loop.
+                    del member  # The wait may be long, and the message large.
+                    reply = replace(reply, payload=await reply.late.payload(early=False), late=None)
+                # A refusal awaits nothing. Without this, a thousand of them would be a single step of the loop.
                 await asyncio.sleep(0)
                 size += len(reply.payload or b"")
                 return reply
@@ -90,57 +93,57 @@ class Batch:
 
 
 async def receive(call: Call, body: bytes) -> Reply | Batch:
-    """Read a body in the envelope of the endpoint, and handle what it holds."""
+    """Read a body in the envelope of the endpoint, and handle its members. Raises nothing but CancelledError."""
     if len(body) > SMALL:
-        # What a stranger sends is not worth reading. A small body is, for its id: it comes back with the refusal.
+        # A large body of a stranger is not read. A small one is, because its id goes into the refusal.
         try:
             await call.identify()
         except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
-            return unidentified(call.open(None, body), call.wrap(None), error)
+            return refuse_stranger(call.open(None, body), call.wrap(None), error)
     try:
-        members = await _parsed(call.endpoint.envelope, body)
+        members = await _parse(call.endpoint.envelope, body)
     except (ParseError, InvalidRequest) as error:
-        return await _unreadable(call, body, error)
+        return await _refuse_unreadable(call, body, error)
     single = None if isinstance(members, list) else members
     if isinstance(single, BadMember):
-        return await _unreadable(call, body, single.error, single.id)
+        return await _refuse_unreadable(call, body, single.error, single.id)
     try:
         await call.identify()
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         rpc_id = None if single is None or single.id is UNSET else single.id
-        return unidentified(call.open(rpc_id, body), call.wrap(rpc_id), error)
+        return refuse_stranger(call.open(rpc_id, body), call.wrap(rpc_id), error)
     return Batch(call, members) if isinstance(members, list) else await _reply(call, members, body)
 
 
-async def _parsed(envelope: Envelope, body: bytes) -> AnyMember | list[AnyMember]:
+async def _parse(envelope: Envelope, body: bytes) -> AnyMember | list[AnyMember]:
     return await off_loop(envelope.parse, body) if len(body) > LARGE else envelope.parse(body)
 
 
 async def _reply(call: Call, member: AnyMember, body: bytes, choice: Choice | None = None) -> Reply:
-    """Handle one member. Never raises."""
+    """Handle one member. Raises nothing but CancelledError."""
     exchange = call.open(member.id, body)
 
-    def understand() -> Understood:
+    def select() -> Selection:
         if isinstance(member, BadMember):
             raise CallError(member.error)
         exchange.row.method = member.method[:64]
-        chosen = _choose(call, member) if choice is None else choice
-        if isinstance(chosen, CallError):
-            raise chosen
-        language, method = chosen
+        language_and_method = _choose(call, member) if choice is None else choice
+        if isinstance(language_and_method, CallError):
+            raise language_and_method
+        language, method = language_and_method
         if member.nul and (error := nul_in(member.params)):
             raise CallError(error, language)
         return language, method, member.params
 
-    return await handle(call, exchange, call.wrap(member.id), understand)
+    return await handle(call, exchange, call.wrap(member.id), select)
 
 
-async def _unreadable(call: Call, body: bytes, error: Error, rpc_id: Any = None) -> Reply:
-    """Refuse an envelope that cannot be read."""
+async def _refuse_unreadable(call: Call, body: bytes, error: Error, rpc_id: Any = None) -> Reply:
+    """Refuse a body whose envelope cannot be read."""
     exchange = call.open(rpc_id, body)
     if rpc_id is None:
         exchange.row.rpc_id_type = "absent"
-    return await unreadable(call, exchange, call.wrap(rpc_id), error)
+    return await refuse_unreadable(call, exchange, call.wrap(rpc_id), error)
 
 
 def _choose(call: Call, member: AnyMember) -> Choice:
@@ -148,8 +151,8 @@ def _choose(call: Call, member: AnyMember) -> Choice:
         return CallError(member.error)
     try:
         return call.endpoint.choose(member, call.version, call.caller.language)
-    except CallError as refused:
-        return refused
+    except CallError as error:
+        return error
 
 
 def _is_list(choice: Choice) -> bool:
@@ -161,9 +164,9 @@ def _array(payloads: list[Encoded]) -> Encoded:
     return join_pieces([b"[", *members[1:], b"]"])
 
 
-def _joined(echoes: Iterable[dict[str, str]]) -> dict[str, str]:
+def _join(headers: Iterable[dict[str, str]]) -> dict[str, str]:
     names: dict[str, dict[str, None]] = {}
-    for echo in echoes:
-        for name, value in echo.items():
+    for one in headers:
+        for name, value in one.items():
             names.setdefault(name, {}).update(dict.fromkeys(value.split(", ")))
     return {name: ", ".join(values) for name, values in names.items()}

@@ -1,6 +1,6 @@
-"""The door for REST (HTTP+JSON): the same calls without an envelope, named by verb and path.
+"""The door for REST (HTTP+JSON): calls without an envelope, whose verb and path name the method.
 
-What a path means is data of the languages (a2a/envelopes/bare.py); here the parts of an HTTP call are brought together.
+The routes are data of the languages (a2a/envelopes/bare.py). This module puts the parts of an HTTP call together.
 """
 
 import contextlib
@@ -23,17 +23,19 @@ from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS
 from tasks_app.transports.call import SMALL, Call
 from tasks_app.transports.enveloped import View
-from tasks_app.transports.handling import Understood, handle, unidentified, unreadable
+from tasks_app.transports.handling import Selection, handle, refuse_stranger, refuse_unreadable
 from tasks_app.transports.http import Refusal, call_of, read, refuse, wrong_type
 from tasks_app.transports.http_replies import response_to
 
 KINDS = frozenset({"application/json", "application/a2a+json"})
-"""Types of a request's body (docs/protocol.md#media-types)."""
+"""Media types of a request's body (docs/protocol.md#media-types)."""
 
 
 def rest(name: str) -> View:
-    """Return the view of everything under a prefix. The path is what comes after it; CSRF does not apply, as no cookie
-    is looked at."""
+    """Return the view of an endpoint's routes. Its `path` is the part behind the prefix.
+
+    CSRF does not apply, because no cookie is read.
+    """
 
     async def view(
         request: HttpRequest, path: str, agent: str | None = None, tenant: str | None = None
@@ -50,28 +52,28 @@ def rest(name: str) -> View:
         try:
             if len(body) > SMALL:
                 await call.identify()
-            parsed = await _parsed(body)
+            parsed = await _parse(body)
             await call.identify()
         except (ParseError, InvalidRequest) as error:
-            return await response_to(request, call, await unreadable(call, exchange, wrapping, error))
+            return await response_to(request, call, await refuse_unreadable(call, exchange, wrapping, error))
         except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
-            return await response_to(request, call, unidentified(exchange, wrapping, error))
-        given = {} if tenant is None else {"tenant": tenant}
+            return await response_to(request, call, refuse_stranger(exchange, wrapping, error))
+        prefix = {} if tenant is None else {"tenant": tenant}
 
-        def understand() -> Understood:
+        def select() -> Selection:
             if holds_nul(body) and (where := path_of_nul(parsed)) is not None:
                 raise InvalidParams((where or "body", "must not hold the character U+0000"))
-            return _understood(request, call, exchange, place, given, parsed)
+            return _select(request, call, exchange, place, prefix, parsed)
 
-        return await response_to(request, call, await handle(call, exchange, wrapping, understand))
+        return await response_to(request, call, await handle(call, exchange, wrapping, select))
 
     view.csrf_exempt = True  # type: ignore[attr-defined]  # as Django's decorator does it
     view.endpoint = name  # type: ignore[attr-defined]  # for the handler, which refuses before the view is called
     return view
 
 
-async def _parsed(body: bytes) -> Any:
-    """Raises ParseError and InvalidRequest."""
+async def _parse(body: bytes) -> Any:
+    """Return the JSON of a body, and an empty object for an empty body. Raises ParseError and InvalidRequest."""
     if len(body) > LARGE:
         return await off_loop(read_json, body)
     return read_json(body) if body else {}
@@ -88,7 +90,7 @@ def _place(endpoint: Endpoint, request: HttpRequest, path: str) -> Place:
 
 
 def _body_of(request: HttpRequest) -> bytes:
-    """Raises Refusal: 400, 413, 415."""
+    """Return the body, which may be empty. Raises Refusal: 400, 413, 415."""
     body = read(request)
     if not body:
         return body
@@ -100,46 +102,46 @@ def _body_of(request: HttpRequest) -> bytes:
     return body
 
 
-def _understood(
-    request: HttpRequest, call: Call, exchange: OpenExchange, place: Place, given: dict[str, str], parsed: Any
-) -> Understood:
-    """Raises CallError, in the language of the body."""
+def _select(
+    request: HttpRequest, call: Call, exchange: OpenExchange, place: Place, prefix: dict[str, str], parsed: Any
+) -> Selection:
+    """Return the language, the method and the params of a call. Raises CallError."""
     member = Member(id=None, method=place.route.method, params=parsed, source=parsed)
     try:
         language, method = call.endpoint.choose(member, call.version, call.caller.language)
-    except CallError as refused:
-        if refused.language:
-            exchange.row.dialect = refused.language.name
-        _record_params(request, exchange, place, given, parsed)
+    except CallError as error:
+        if error.language:
+            exchange.row.dialect = error.language.name
+        _record_params(request, exchange, place, prefix, parsed)
         raise
     exchange.row.dialect = language.name
     try:
         # Only the scope: without it a caller must not learn what is wrong with the params. handle() does the rest of
         # authorize() behind them, so that a capability that is switched off is told in the words of the language.
         check_scope(call.caller, OPERATIONS[method.request].scope)
-        params = params_of(place, given, _query_of(request), parsed)
+        params = params_of(place, prefix, _query_of(request), parsed)
         if params is not parsed:
-            # An operator sees all that was asked, not only what stood in the body.
+            # Operators see all params, not only the members of the body.
             exchange.set_request(orjson.dumps(params))
     except Error as error:
-        _record_params(request, exchange, place, given, parsed)
+        _record_params(request, exchange, place, prefix, parsed)
         raise CallError(error, language) from None
     return language, method, params
 
 
 def _record_params(
-    request: HttpRequest, exchange: OpenExchange, place: Place, given: dict[str, str], parsed: Any
+    request: HttpRequest, exchange: OpenExchange, place: Place, prefix: dict[str, str], parsed: Any
 ) -> None:
-    """Record path and query with the body: they are all that a GET asks with, and tell an operator why it failed."""
-    asked = parsed if isinstance(parsed, dict) else {"body": parsed}
+    """Record the path and the query with the body. A GET has no other params, and operators see why it failed."""
+    params = parsed if isinstance(parsed, dict) else {"body": parsed}
     with contextlib.suppress(TooManyFieldsSent):
-        # By name, so that what is secret is taken out.
-        asked = asked | {"query": dict(request.GET.lists())}
-    exchange.set_request(orjson.dumps(asked | given | place.variables))
+        # Each value under its name, so that secrets are redacted.
+        params = params | {"query": dict(request.GET.lists())}
+    exchange.set_request(orjson.dumps(params | prefix | place.variables))
 
 
 def _query_of(request: HttpRequest) -> list[tuple[str, str]]:
-    """Names and values in their order."""
+    """Return the names and values of the query in their order. Raises InvalidParams."""
     if not request.META.get("QUERY_STRING"):
         return []
     try:

@@ -1,4 +1,4 @@
-"""A stream is a reader of the log: the task as of the cursor, then its events, each a number and bytes for a door."""
+"""Streams read the log: first the task as of the cursor, then its events. A door sends each in a frame of its own."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -26,26 +26,26 @@ from tasks_app.transports.keys import KEY_SECONDS, is_valid
 
 
 def size_of_task(task: TaskDocument) -> int:
-    """Return about how many bytes a task has."""
+    """Return the bytes of a task, roughly."""
     return len(task.artifacts or "") + len(task.history or "") + len(task.long_history or b"")
 
 
 class End(Enum):
-    """Why a stream has ended."""
+    """The reason why a stream ended."""
 
-    DONE = "nothing more comes"
+    DONE = "the task sends no more events"
     REVOKED = "the key is not valid any more"
-    TOO_LONG = "it was open for as long as a stream may be"
+    TOO_LONG = "the stream was open for as long as a stream may be"
     DRAINING = "the server goes down"
-    FAULT = "a fault of ours"
+    FAULT = "a fault of the server"
 
 
 Page = list[tuple[int | None, bytes]]
-"""Events that are there at once, each with its sequence number. An empty page means that it is quiet."""
+"""Events that are there at once: the sequence number and the bytes of each. An empty page marks a silence."""
 
 
 class Stream:
-    """One answer that is a stream. It owns no work: when it drops, the task goes on."""
+    """The answer to one call, as a stream. The task goes on when the stream drops."""
 
     def __init__(
         self,
@@ -55,37 +55,37 @@ class Stream:
         exchange: OpenExchange,
         key: tuple[str, ...],
         base: str,
-        held: Holding | None = None,
-        weighed: Holding | None = None,
+        holding: Holding | None = None,
+        weight: Holding | None = None,
     ) -> None:
         self.first: Frame | None = follow.first
-        """The start of the stream: dropped once it was sent, for a task may be large and a stream is open for long."""
+        """The first frame. It is dropped once it is sent, because a task may be large and a stream open for long."""
         self.history_length, self.stays = follow.history_length, follow.stays
         self.language = language
         self.wrapping = wrapping
         self.exchange = exchange
         self.key = key
-        """The digests of the caller's key: a stream ends when it is revoked (docs/protocol.md#streams)."""
+        """The digests of the caller's key. A stream ends when the key is revoked (docs/protocol.md#streams)."""
         self.base = base
         """The base URL of links to files."""
-        self.held = held
-        """Its place in the account."""
-        self.weighed = weighed
-        """The bytes of a large beginning, in the account until it was sent."""
+        self.holding = holding
+        """The stream in the account of its caller."""
+        self.weight = weight
+        """The bytes of a large first frame, in the account until the frame is sent."""
         self.end = End.DONE
-        """Why it has ended, once it has."""
+        """The reason of the end, after the end."""
         self.failure = b""
-        """The error of a stream that ended by a fault, in its envelope."""
+        """The error in its envelope, after an end by a fault."""
 
     async def pages(self) -> AsyncGenerator[Page, None]:
-        """Yield the events. A page is sent before the next is asked for."""
+        """Yield the events. A door asks for a page when it has sent the page before."""
         row = self.exchange.row
         try:
             first, self.first = self.first, None
             if isinstance(first, Message):
-                # A reply is recorded with it, and to look for secrets in a long text takes its time.
+                # The reply is recorded as well. The search for secrets in a long text takes its time.
                 short = all(part.text is not None and len(part.text) <= LARGE for part in first.parts)
-                yield self._encoded(first, None) if short else await off_loop(self._encoded, first, None)
+                yield self._encode(first, None) if short else await off_loop(self._encode, first, None)
                 return
             if not isinstance(first, TaskDocument):
                 raise TypeError("a stream begins with a message or a task")
@@ -93,26 +93,26 @@ class Stream:
             state, size = first.state, size_of_task(first)
             self.exchange.about(first.id, first.context_id)
             async with readers.reader(first.id, first.context_id, first.seq) as reader:
-                encode = partial(self._encoded, first, first.seq)
+                encode = partial(self._encode, first, first.seq)
                 del first
                 yield await off_loop(encode) if size > LARGE else encode()
                 del encode
-                self._release(self.weighed)
+                self._release(self.weight)
                 if not self._ends(state):
                     async for page in self._tail(reader):
                         yield page
         except Exception as error:  # noqa: BLE001  # logged with its reference
-            # A database that is away may be back soon: the client may come again with the last event it has seen.
+            # A database that is away may be back soon. The client may come back with the last event that it has seen.
             failure = self.wrapping.failure(fault(self.exchange, error), self.language)
             row.code, self.end, self.failure = failure.code, End.FAULT, failure.payload
         finally:
             self.exchange.end("stream", code=row.code)
             recorder.close(self.exchange)
-            self._release(self.held)
-            self._release(self.weighed)
+            self._release(self.holding)
+            self._release(self.weight)
 
-    def sent(self, size: int) -> None:
-        """Count bytes that the door has sent for events."""
+    def count_bytes(self, size: int) -> None:
+        """Count bytes that the door sends for events."""
         self.exchange.row.response_bytes += size
 
     @staticmethod
@@ -121,7 +121,7 @@ class Stream:
             holding.release()
 
     async def _tail(self, reader: Reader) -> AsyncIterator[Page]:
-        """Yield the events after the cursor, as they come."""
+        """Yield the events after the cursor when they are written."""
         clock = asyncio.get_running_loop().time
         oldest, due = clock() + settings.A2A_STREAM_SECONDS, clock() + KEY_SECONDS
         while True:
@@ -133,10 +133,10 @@ class Stream:
             events = await reader.page()
             if events:
                 last = next((place for place, event in enumerate(events) if self._ends(event.state)), None)
-                shown = events if last is None else events[: last + 1]
-                if page := [item for event in shown for item in self._encoded(event, event.seq)]:
+                events = events if last is None else events[: last + 1]
+                if page := [item for event in events for item in self._encode(event, event.seq)]:
                     yield page
-                self.exchange.row.last_seq = shown[-1].seq
+                self.exchange.row.last_seq = events[-1].seq
                 if last is not None:
                     return
                 continue
@@ -149,20 +149,23 @@ class Stream:
             if not await reader.news(settings.A2A_PING_SECONDS) and not readers.draining:
                 yield []
 
-    def _encoded(self, frame: Frame, seq: int | None) -> Page:
-        """Return one event; nothing for an event that the language hides."""
+    def _encode(self, frame: Frame, seq: int | None) -> Page:
+        """Return a page with one event; an empty list for an event that the language hides."""
         wire = self.language.encode_frame(frame, self.history_length)
         if wire is None:
             return []
-        whole = self.wrapping.head + wire + self.wrapping.tail
+        payload = self.wrapping.head + wire + self.wrapping.tail
         self.exchange.row.frames += 1
         if isinstance(frame, Message):
-            self.exchange.keep(whole)
-        return [(seq, with_links(whole, self.base) if MARK in whole else whole)]
+            self.exchange.keep(payload)
+        return [(seq, with_links(payload, self.base) if MARK in payload else payload)]
 
     def _ends(self, state: str | None) -> bool:
-        """Return whether a stream ends with the state. Terminal states end every stream; a question ends that of a
-        send, while missing credentials come out of band and leave it open (docs/protocol.md#streams)."""
+        """Return whether a stream ends with the state (docs/protocol.md#streams).
+
+        Terminal states end every stream, and a question ends the stream of a send. While credentials are missing, which
+        come by another way, the stream stays open.
+        """
         if state is None:
             return False
         return state in TERMINAL or (state == TaskState.INPUT_REQUIRED and not self.stays)

@@ -1,4 +1,4 @@
-"""An answer that is long in coming: a door may begin it early, and give it the payload at last."""
+"""A late answer: a call waits for its task, and a door may begin the answer before the payload is there."""
 
 import asyncio
 import contextlib
@@ -30,59 +30,70 @@ class LateAnswer:
     """The answer to a call that waits for its task."""
 
     def __init__(
-        self, wait: Wait, context: Context, exchange: OpenExchange, language: Language, wrapping: Wrapping,
-        key: tuple[str, ...], base: str, held: Holding,
-    ) -> None:  # fmt: skip
+        self,
+        wait: Wait,
+        context: Context,
+        exchange: OpenExchange,
+        language: Language,
+        wrapping: Wrapping,
+        key: tuple[str, ...],
+        base: str,
+        holding: Holding,
+    ) -> None:
         self.wait, self.context, self.exchange = wait, context, exchange
         self.language, self.wrapping = language, wrapping
         self.key = key
-        """The digests of the caller's key: the wait ends when it is revoked."""
+        """The digests of the caller's key. The wait ends when the key is revoked."""
         self.base = base
         """The base URL of links to files."""
-        self.held = held
-        """Its place in the account."""
+        self.holding = holding
+        """The wait in the account of its caller."""
 
-    async def payload(self, *, started: bool) -> Encoded:
-        """Wait, and return the answer, recorded. An error is an answer too; but where the answer has begun, with the
-        status 200, an error of another status raises Unfinished."""
+    async def payload(self, *, early: bool) -> Encoded:
+        """Wait for the task, record the answer, and return it; an error is an answer too.
+
+        `early` says that the answer has begun, with the status 200. Then an error of another status raises
+        Unfinished.
+        """
         exchange = self.exchange
         try:
             result = await self._result()
             encode = exchange.encode
             if encode is None:
-                raise TypeError("a call that waits has a door, which encodes")
+                raise TypeError("the exchange of a call that waits needs its encode, which handle() sets")
             size = size_of_task(result.task) if isinstance(result, Answer) and result.task else 0
             payload = await off_loop(encode, result) if size > LARGE else encode(result)
             exchange.end("result", payload)
         except asyncio.CancelledError:
-            exchange.end("left", status=200 if started else None)
+            exchange.end("left", status=200 if early else None)
             raise
         except Exception as error:  # noqa: BLE001  # the one catch of calls that wait
-            payload = self._failed(error, started=started)
+            payload = self._fail(error, early=early)
         finally:
-            self.held.release()
+            self.holding.release()
             recorder.close(exchange)
         large = len(payload) > LARGE
         return await off_loop(with_links, payload, self.base) if large else with_links(payload, self.base)
 
     async def _result(self) -> Result:
-        """Raises the errors of wait_on(), and Unauthenticated once the key is revoked."""
+        """Wait for the result. Raises the errors of wait_on(), and Unauthenticated when the key is revoked."""
         while True:
             self.context.patience = perf_counter() + KEY_SECONDS
             result = await wait_on(self.wait, self.context)
-            # Also before the answer: the key was good seconds ago. While the database is away this look is left out.
+            # The key is checked before an answer too, because the last check was seconds ago. While the database is
+            # away the check is left out.
             with contextlib.suppress(OperationalError, InterfaceError):
                 if not await is_valid(self.key):
                     raise Unauthenticated
             if not isinstance(result, Wait):
                 return result
 
-    def _failed(self, cause: Exception, *, started: bool) -> bytes:
-        """Return the error as an answer, or raise Unfinished; either is recorded."""
+    def _fail(self, cause: Exception, *, early: bool) -> bytes:
+        """Record an error, and return it as an answer or raise Unfinished."""
         error = cause if isinstance(cause, Error) else fault(self.exchange, cause)
         failure = self.wrapping.failure(self.language.words(error), self.language)
-        # The status is out, and it was 200. A fault of ours must not be taken for the outcome of the task.
-        broken = started and (failure.status != 200 or error is not cause)
+        # The client has the status 200 already. It must not take a fault of the server for the outcome of the task.
+        broken = early and (failure.status != 200 or error is not cause)
         self.exchange.end("broken" if broken else "error", b"" if broken else failure.payload, code=failure.code)
         self.exchange.keep(failure.payload)
         if broken:

@@ -8,7 +8,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
 
 from tasks_app.callers.accounts import Account
-from tasks_app.transports.compression import LEAST, compressed, takes_gzip
+from tasks_app.transports.compression import LEAST, compress, takes_gzip
 
 REQUESTS = RequestFactory()
 TEXT = b"a text that says the same over and over again. "
@@ -18,7 +18,7 @@ TEXT = b"a text that says the same over and over again. "
 def test_the_place_of_an_answer_in_the_account_shrinks_with_it(size: int) -> None:
     account, body = Account(), (TEXT * size)[:size]
     held, response = account.hold(1, "bodies", size), HttpResponse(body)
-    asyncio.run(compressed(REQUESTS.get("/", headers={"Accept-Encoding": "gzip"}), response, held))
+    asyncio.run(compress(REQUESTS.get("/", headers={"Accept-Encoding": "gzip"}), response, held))
     assert gzip.decompress(response.content) == body
     assert account.amounts["bodies", 1] == account.totals["bodies"] == len(response.content) < size / 10
     held.release()
@@ -28,7 +28,7 @@ def test_the_place_of_an_answer_in_the_account_shrinks_with_it(size: int) -> Non
 def test_an_answer_that_stays_as_it_is_keeps_its_place() -> None:
     account, body = Account(), TEXT * 1_000
     held, response = account.hold(1, "bodies", len(body)), HttpResponse(body, headers={"Vary": "Authorization"})
-    asyncio.run(compressed(REQUESTS.get("/"), response, held))
+    asyncio.run(compress(REQUESTS.get("/"), response, held))
     assert (response.content, response["Vary"]) == (body, "Authorization, Accept-Encoding")
     assert account.amounts["bodies", 1] == len(body)
 
@@ -36,7 +36,7 @@ def test_an_answer_that_stays_as_it_is_keeps_its_place() -> None:
 def test_small_answers_and_streams_are_not_touched() -> None:
     request = REQUESTS.get("/", headers={"Accept-Encoding": "gzip"})
     for response in (HttpResponse(b"x" * (LEAST - 1)), StreamingHttpResponse([b"x" * LEAST])):
-        assert asyncio.run(compressed(request, response)) is response
+        assert asyncio.run(compress(request, response)) is response
         assert {"Content-Encoding", "Vary"}.isdisjoint(response.headers)
 
 

@@ -230,7 +230,7 @@ def test_large_answers_are_put_together_and_searched_off_the_loop(
         batch: Any = SimpleNamespace(work=work)
         await receiving.Batch.payload(batch)
         call: Any = None
-        await handling._linked(b"x" * (size + 1), call)
+        await handling._link_files(b"x" * (size + 1), call)
 
     monkeypatch.setattr(receiving, "_array", noted)
     monkeypatch.setattr(handling, "_with_links", noted)

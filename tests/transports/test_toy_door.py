@@ -75,7 +75,7 @@ async def answer(parcel: Parcel) -> None:
         return
     media = reply.wrapping.media
     if reply.stream is None:
-        payload = await reply.late.payload(started=False) if reply.late else reply.payload
+        payload = await reply.late.payload(early=False) if reply.late else reply.payload
         await parcel.back.put((reply.status, media, reply.headers, payload))
         if reply.holding:
             reply.holding.release()

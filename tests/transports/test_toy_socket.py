@@ -65,7 +65,7 @@ async def answer(call: Call, body: bytes, send: Any) -> None:
                     await frame(b'{"after":%d,"event":%b}' % (seq or 0, event))
         await frame(orjson.dumps({"end": reply.stream.end.name, "id": reply.wrapping.id}))
     else:
-        payload = await reply.late.payload(started=False) if reply.late else reply.payload
+        payload = await reply.late.payload(early=False) if reply.late else reply.payload
         await frame(payload or b"null")
     reply.release()
 
