@@ -25,6 +25,7 @@ from a2a.client.discovery import Trust
 from a2a.client.errors import ClientError, ServerError
 from a2a.client.patience import Retries, Timeouts
 from a2a.client.stream import Stream
+from a2a.client.synchronous import SyncClient
 from a2a.client.updates import Update, text_of
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Retries",
     "ServerError",
     "Stream",
+    "SyncClient",
     "TaskPage",
     "Timeouts",
     "Trust",

@@ -42,7 +42,6 @@ from a2a.types import Card, Interface, Json, Message, Part, PushConfig, Role, Ta
 
 LARGEST = 100_000_000
 """Bytes of an answer, and of one event of a stream, unless the caller says otherwise."""
-EVERY_BINDING = tuple(dict.fromkeys(way.binding for way in WAYS))
 
 
 class Client:
@@ -266,9 +265,8 @@ class Client:
         """Return the interface in use. The first time, the card is read and the interface chosen."""
         if not self._links:
             found = await self.found_card()
-            bindings = self._bindings or tuple(dict.fromkeys(one.binding for one in found.card.interfaces))
             spoken = {(way.binding, way.language.version) for way in WAYS}
-            usable = choose(found.card, found.url, self._versions, bindings, spoken)
+            usable = choose(found.card, found.url, self._versions, self._bindings, spoken)
             self._links = [Link(self._http, interface, self._extensions) for interface in usable]
         return self._links[0]
 

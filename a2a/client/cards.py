@@ -103,21 +103,22 @@ def choose(
 ) -> list[Interface]:
     """Return the interfaces that may be used, the preferred first: by version, by binding, then as the card lists them.
 
-    A card that came over TLS leads to no address without it. Raises NoInterface.
+    Without bindings the card decides. A card that came over TLS leads to no address without it. Raises NoInterface.
     """
     usable = [
         interface
         for interface in card.interfaces
         if (interface.binding, interface.version) in spoken
         and interface.version in versions
-        and interface.binding in bindings
+        and (not bindings or interface.binding in bindings)
         and _as_safe(interface.url, source)
     ]
     if not usable:
         offers = ", ".join(f"{one.binding} {one.version} at {one.url}" for one in card.interfaces) or "nothing"
-        wanted = f"{' or '.join(bindings)} of {' or '.join(versions)}"
+        wanted = f"{' or '.join(bindings) or 'any binding'} of {' or '.join(versions)}"
         raise NoInterface(f"the card of {card.name} offers {offers}; wanted is {wanted}", where=source)
-    return sorted(usable, key=lambda one: (versions.index(one.version), bindings.index(one.binding)))
+    order = {binding: place for place, binding in enumerate(bindings)}
+    return sorted(usable, key=lambda one: (versions.index(one.version), order.get(one.binding, 0)))
 
 
 def _as_safe(url: str, source: str) -> bool:

@@ -1,0 +1,137 @@
+"""The client without `async`, for scripts: each call runs an event loop of its own until it has its result."""
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from a2a.client.answers import ConfigPage, TaskPage
+from a2a.client.asynchronous import Client
+from a2a.client.stream import Stream
+from a2a.client.updates import Update
+from a2a.requests import Request
+from a2a.types import Card, Message, PushConfig, Task
+
+Value = TypeVar("Value")
+
+
+class SyncStream:
+    """The updates of a task, as an iterator. Use it with `with` if you leave it before its end."""
+
+    def __init__(self, runner: asyncio.Runner, stream: Stream) -> None:
+        self._runner = runner
+        self._stream = stream
+
+    @property
+    def task(self) -> Task | None:
+        """The task as of the last update; None before the first, and for a bare reply."""
+        return self._stream.task
+
+    @property
+    def last_id(self) -> str | None:
+        """The id of the last event, by which the stream can be taken up again later."""
+        return self._stream.last_id
+
+    def __iter__(self) -> Iterator[Update]:
+        return self
+
+    def __next__(self) -> Update:
+        try:
+            return self._runner.run(self._next())
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+    async def _next(self) -> Update:
+        return await anext(aiter(self._stream))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the stream. The task goes on."""
+        self._runner.run(self._stream.close())
+
+
+class SyncClient:
+    """A client whose methods wait. It takes what `Client` takes, and cannot be used where an event loop runs."""
+
+    def __init__(self, url: str, **options: Any) -> None:
+        self._runner = asyncio.Runner()
+        self._client = self._run(_made(url, options))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._run(self._client.close())
+        self._runner.close()
+
+    def _run(self, asking: Coroutine[Any, Any, Value]) -> Value:
+        return self._runner.run(asking)
+
+    def send(self, message: str | Message, **options: Any) -> Task | Message:
+        """Send a message; see `Client.send`."""
+        return self._run(self._client.send(message, **options))
+
+    def stream(self, message: str | Message, **options: Any) -> SyncStream:
+        """Send a message and follow its task live."""
+        return SyncStream(self._runner, self._client.stream(message, **options))
+
+    def subscribe(self, task_id: str, *, after: int | None = None) -> SyncStream:
+        """Follow a task that exists."""
+        return SyncStream(self._runner, self._client.subscribe(task_id, after=after))
+
+    def get_task(self, task_id: str, *, history_length: int | None = None) -> Task:
+        """Return a task as it is now."""
+        return self._run(self._client.get_task(task_id, history_length=history_length))
+
+    def list_tasks(self, **filters: Any) -> TaskPage:
+        """Return one page of the caller's tasks; see `Client.list_tasks`."""
+        return self._run(self._client.list_tasks(**filters))
+
+    def cancel_task(self, task_id: str) -> Task:
+        """End a task. Return it as it is then."""
+        return self._run(self._client.cancel_task(task_id))
+
+    def create_push_config(self, task_id: str, config: str | PushConfig) -> PushConfig:
+        """Register a webhook of a task by its URL, or replace the one of that id."""
+        return self._run(self._client.create_push_config(task_id, config))
+
+    def get_push_config(self, task_id: str, config_id: str | None = None) -> PushConfig:
+        """Return a webhook of a task."""
+        return self._run(self._client.get_push_config(task_id, config_id))
+
+    def list_push_configs(self, task_id: str) -> ConfigPage:
+        """Return the webhooks of a task."""
+        return self._run(self._client.list_push_configs(task_id))
+
+    def delete_push_config(self, task_id: str, config_id: str) -> None:
+        """Remove a webhook of a task."""
+        self._run(self._client.delete_push_config(task_id, config_id))
+
+    def card(self) -> Card:
+        """Return the public card of the agent."""
+        return self._run(self._client.card())
+
+    def extended_card(self) -> Card:
+        """Return the card with all that the caller's credentials allow."""
+        return self._run(self._client.extended_card())
+
+    def perform(self, request: Request) -> Any:
+        """Return the result of a request of a2a/requests.py."""
+        return self._run(self._client.perform(request))
+
+
+async def _made(url: str, options: dict[str, Any]) -> Client:
+    return Client(url, **options)

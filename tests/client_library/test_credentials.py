@@ -1,0 +1,112 @@
+"""Credentials: sent with each call, renewed early, and asked for once however many calls wait."""
+
+import asyncio
+from typing import Any
+from urllib.parse import parse_qs
+
+import orjson
+import pytest
+
+from a2a.client import ApiKey, ClientCredentials, errors
+from tests.client_library.faulty import Asked, FakeClock, Faulty, faulty, plain, result, rpc, task
+
+
+def grants(seconds: float | None) -> Any:
+    """Answer with a new token each time."""
+    count = 0
+
+    async def act(asked: Asked, writer: Any) -> None:
+        nonlocal count
+        count += 1
+        lifetime = {} if seconds is None else {"expires_in": seconds}
+        grant = {"access_token": f"token-{count}", "token_type": "bearer"} | lifetime
+        await plain(200, orjson.dumps(grant))(asked, writer)
+
+    return act
+
+
+def provider(server: Faulty, fake: FakeClock) -> ClientCredentials:
+    return ClientCredentials(server.url + "/token", "me", "s3cret", scopes=("a", "b"), clock=fake.clock)
+
+
+async def test_a_token_is_renewed_300_seconds_before_its_end() -> None:
+    fake = FakeClock()
+    async with (
+        faulty(grants(3600)) as tokens,
+        faulty(result(task())) as server,
+        rpc(server, fake, credentials=provider(tokens, fake)) as client,
+    ):
+        for moment in (0, 10, 3299, 3300, 3301, 6599, 6600):
+            fake.now = moment
+            await client.get_task("t")
+    sent = [asked.headers["authorization"] for asked in server.asked]
+    assert sent == [f"Bearer token-{number}" for number in (1, 1, 1, 2, 2, 2, 3)]
+    form = parse_qs(tokens.asked[0].body.decode())
+    assert form == {"grant_type": ["client_credentials"], "scope": ["a b"]}
+    assert tokens.asked[0].headers["authorization"].startswith("Basic ")
+
+
+@pytest.mark.parametrize(("seconds", "moments"), [(100.0, [0, 49, 50]), (None, [0, 3299, 3300])])
+async def test_a_token_that_lives_shortly_or_has_no_end_is_renewed_in_time(
+    seconds: float, moments: list[float]
+) -> None:
+    fake = FakeClock()
+    async with faulty(grants(seconds)) as tokens:
+        credentials, found = provider(tokens, fake), []
+        for fake.now in moments:
+            found.append((await credentials.headers())["Authorization"])
+    assert found == ["Bearer token-1", "Bearer token-1", "Bearer token-2"]
+
+
+async def test_calls_that_need_a_token_at_once_wait_for_one_request() -> None:
+    fake = FakeClock()
+    async with (
+        faulty(grants(3600)) as tokens,
+        faulty(result(task())) as server,
+        rpc(server, fake, credentials=provider(tokens, fake)) as client,
+    ):
+        await asyncio.gather(*(client.get_task("t") for _ in range(20)))
+    assert len(tokens.asked) == 1
+
+
+async def test_a_token_that_was_refused_is_not_used_again() -> None:
+    fake = FakeClock()
+    async with (
+        faulty(grants(3600)) as tokens,
+        faulty(plain(401), result(task())) as server,
+        rpc(server, fake, credentials=provider(tokens, fake)) as client,
+    ):
+        with pytest.raises(errors.Unauthenticated):
+            await client.get_task("t")
+        await client.get_task("t")
+    assert [asked.headers["authorization"] for asked in server.asked] == ["Bearer token-1", "Bearer token-2"]
+
+
+async def test_a_token_endpoint_that_refuses_is_told_without_the_secret() -> None:
+    fake = FakeClock()
+    async with (
+        faulty(plain(400, b'{"error":"invalid_client"}')) as tokens,
+        faulty(result(task())) as server,
+        rpc(server, fake, credentials=provider(tokens, fake)) as client,
+    ):
+        with pytest.raises(errors.NoToken, match="status 400") as caught:
+            await client.get_task("t")
+    assert "s3cret" not in str(caught.value)
+    assert (len(tokens.asked), server.asked, caught.value.retryable) == (1, [], False)
+
+
+async def test_a_token_endpoint_that_is_busy_is_asked_again() -> None:
+    fake = FakeClock()
+    async with (
+        faulty(plain(503), grants(3600)) as tokens,
+        faulty(result(task())) as server,
+        rpc(server, fake, credentials=provider(tokens, fake)) as client,
+    ):
+        await client.get_task("t")
+    assert (fake.pauses, len(tokens.asked), len(server.asked)) == ([0.1], 2, 1)
+
+
+async def test_a_key_goes_in_its_header() -> None:
+    async with faulty(result(task())) as server, rpc(server, FakeClock(), credentials=ApiKey("k")) as client:
+        await client.get_task("t")
+    assert server.asked[0].headers["x-api-key"] == "k"

@@ -1,0 +1,192 @@
+"""Cards: where they are found, which interface is chosen, and which cards are believed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pytest
+
+from a2a.client import REST, RPC, Client, Trust, errors
+from a2a.client.cards import choose, decode_card
+from a2a.client.link import WAYS
+from a2a.dialects import v0_2, v0_3, v1_0
+from a2a.signatures import key_set, new_key, read_keys, sign
+from a2a.types import Json
+from tests.client_library.faulty import Act, Asked, FakeClock, Faulty, error, faulty, plain, result, task
+from tests.wire.values import CARD
+
+SPOKEN = {(way.binding, way.language.version) for way in WAYS}
+
+
+def card(*interfaces: tuple[str, str, str], **more: Any) -> Json:
+    """Return a card of 1.0 with interfaces: binding, version, address."""
+    listed = [
+        {"url": url, "protocolBinding": binding, "protocolVersion": version} for binding, version, url in interfaces
+    ]
+    return {"name": "n", "description": "d", "version": "1", "supportedInterfaces": listed, "capabilities": {}, **more}
+
+
+def serving(wires: dict[str, Json]) -> Act:
+    """Answer with the JSON of a path, and calls with a task."""
+
+    async def act(asked: Asked, writer: Any) -> None:
+        if asked.verb == "GET":
+            found = asked.path in wires
+            await plain(200 if found else 404, orjson.dumps(wires.get(asked.path, {})))(asked, writer)
+        else:
+            await result(task())(asked, writer)
+
+    return act
+
+
+def client_of(server: Faulty, fake: FakeClock | None = None, **options: Any) -> Client:
+    return Client(server.url, clock=(fake or FakeClock()).clock, **options)
+
+
+def test_cards_of_every_version_are_decoded() -> None:
+    for encode in (v1_0.encode_card, v0_3.encode_card, v0_2.encode_card):
+        decoded = decode_card(orjson.loads(orjson.dumps(encode(CARD))))
+        assert (decoded.name, decoded.version, decoded.skills[0].id) == (CARD.name, CARD.version, CARD.skills[0].id)
+        assert (decoded.streaming, decoded.push_notifications) == (CARD.streaming, CARD.push_notifications)
+        assert {name: scheme.http_scheme for name, scheme in decoded.security_schemes.items()} == {
+            name: scheme.http_scheme for name, scheme in CARD.security_schemes.items()
+        }
+    assert decode_card(orjson.loads(orjson.dumps(v1_0.encode_card(CARD)))).interfaces == CARD.interfaces
+
+
+BOTH = ((RPC, "0.3", "https://a/old"), (REST, "1.0.1", "https://a/rest"), (RPC, "1.0", "https://a/rpc"))
+
+
+@pytest.mark.parametrize(
+    ("offers", "versions", "bindings", "url"),
+    [
+        pytest.param(BOTH, ("1.0", "0.3"), (), "https://a/rest", id="the newest, then as the card lists"),
+        pytest.param(BOTH, ("1.0", "0.3"), (RPC, REST), "https://a/rpc", id="the preferred binding"),
+        pytest.param(BOTH, ("0.3", "1.0"), (), "https://a/old", id="the preferred version"),
+        pytest.param(BOTH, ("1.0", "0.3"), (RPC,), "https://a/rpc", id="one binding only"),
+        pytest.param((("GRPC", "1.0", "a:1"), *BOTH), ("1.0",), (), "https://a/rest", id="none that is not spoken"),
+        pytest.param((("WEBSOCKET", "1.0", "wss://a/ws"), *BOTH), ("1.0",), (), "https://a/rest", id="a bare word"),
+        pytest.param(((RPC, "1.0", "http://a/"), BOTH[0]), ("1.0", "0.3"), (), "https://a/old", id="never without TLS"),
+    ],
+)
+def test_an_interface_is_chosen(offers: Sequence[Any], versions: Any, bindings: Any, url: str) -> None:
+    found = decode_card(card(*offers))
+    assert choose(found, "https://a/card", versions, bindings, SPOKEN)[0].url == url
+
+
+def test_a_card_without_a_fitting_interface_is_told_with_all_it_offers() -> None:
+    found = decode_card(card(("GRPC", "1.0", "a:1")))
+    with pytest.raises(errors.NoInterface, match=r"GRPC 1\.0 at a:1.*JSONRPC of 1\.0"):
+        choose(found, "https://a/card", ("1.0",), (RPC,), SPOKEN)
+
+
+async def test_the_card_of_0_2_is_found_where_that_of_0_3_is_missing() -> None:
+    old = {"name": "n", "description": "d", "version": "1", "capabilities": {}, "protocolVersion": "0.2.9"}
+    async with faulty(plain(500)) as server:
+        wires = {"/.well-known/agent.json": old | {"url": server.url + "/rpc"}}
+        server.script[:] = [serving(wires)]
+        async with client_of(server) as client:
+            assert (await client.card()).interfaces[0].version == "0.2"
+            link = await client.link()
+    assert (link.language.name, link.interface.url) == ("a2a-0.2", server.url + "/rpc")
+    assert [asked.path for asked in server.asked] == ["/.well-known/agent-card.json", "/.well-known/agent.json"]
+    assert "authorization" not in server.asked[0].headers
+
+
+async def test_the_card_is_read_once_and_its_tenant_named_in_each_call() -> None:
+    async with faulty(plain(500)) as server:
+        wire = card((RPC, "1.0", server.url))
+        wire["supportedInterfaces"][0]["tenant"] = "acme"
+        server.script[:] = [serving({"/.well-known/agent-card.json": wire})]
+        async with client_of(server, token="secret") as client:
+            for _ in range(2):
+                await client.get_task("t")
+    assert [asked.verb for asked in server.asked] == ["GET", "POST", "POST"]
+    assert [asked.wire["params"] for asked in server.asked[1:]] == [{"id": "t", "tenant": "acme"}] * 2
+    assert {asked.headers["authorization"] for asked in server.asked} == {"Bearer secret"}
+
+
+async def test_an_older_version_is_used_only_if_that_is_allowed() -> None:
+    refusal = error(-32009, "Version not supported", [{"reason": "VERSION_NOT_SUPPORTED"}])
+    for allowed in (True, False):
+        async with faulty(plain(500)) as server:
+            wire = card((RPC, "1.0", server.url), (RPC, "0.3", server.url))
+            old = task() | {"status": {"state": "completed"}}
+            server.script[:] = [serving({"/.well-known/agent-card.json": wire}), refusal, result(old)]
+            async with client_of(server, downgrade=allowed) as client:
+                if not allowed:
+                    with pytest.raises(errors.VersionNotSupported, match="downgrade"):
+                        await client.get_task("t")
+                    continue
+                assert (await client.get_task("t")).id == "t"
+        assert [asked.headers["a2a-version"] for asked in server.asked[1:]] == ["1.0", "0.3"]
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"name": 1, "url": "https://a/"}'])
+async def test_what_is_no_card_is_told(body: bytes) -> None:
+    async with faulty(plain(200, body)) as server, client_of(server) as client:
+        with pytest.raises(errors.InvalidResponse, match=r"agent-card\.json"):
+            await client.card()
+
+
+async def test_a_card_is_asked_for_again_after_a_fault() -> None:
+    fake = FakeClock()
+    async with faulty(plain(503), plain(200, orjson.dumps(card()))) as server, client_of(server, fake) as client:
+        assert (await client.card()).name == "n"
+    assert fake.pauses == [0.1]
+
+
+# -------------------------------------------------------------- signatures
+
+(KEY,) = read_keys(new_key())
+(OTHER,) = read_keys(new_key())
+
+
+async def believed(trust: Trust, key: Any = KEY, jku: str = "", change: Json | None = None) -> list[str]:
+    """Fetch a card that was signed with a key; return the paths that were asked for. Raises ClientError."""
+    async with faulty(plain(500)) as server:
+        host = server.url.removeprefix("http://")
+        signed = sign(card((RPC, "1.0", server.url)), key, jku.replace("HOST", host)) | (change or {})
+        wires = {"/.well-known/agent-card.json": signed, "/keys": key_set((KEY,))}
+        server.script[:] = [serving(wires)]
+        hosts = tuple(name.replace("HOST", host) for name in trust.hosts)
+        believing = Trust(keys=trust.keys, hosts=hosts, algorithms=trust.algorithms)
+        async with client_of(server, trust=believing, token="secret") as client:
+            await client.get_task("t")
+        assert all("authorization" not in asked.headers for asked in server.asked if asked.path == "/keys")
+        return [asked.path for asked in server.asked]
+
+
+async def test_a_card_with_a_trusted_signature_is_believed() -> None:
+    keys = key_set((KEY,))
+    assert await believed(Trust(keys=keys), jku="http://evil.example/keys") == ["/.well-known/agent-card.json", "/"]
+    assert "/keys" in await believed(Trust(hosts=("HOST",)), jku="http://HOST/keys")
+
+
+@pytest.mark.parametrize(
+    ("trust", "options"),
+    [
+        pytest.param(Trust(keys=key_set((OTHER,))), {}, id="another key"),
+        pytest.param(Trust(keys=key_set((KEY,))), {"change": {"name": "else"}}, id="another content"),
+        pytest.param(Trust(keys=key_set((KEY,))), {"change": {"signatures": []}}, id="no signature"),
+        pytest.param(Trust(keys=key_set((KEY,)), algorithms=("RS256",)), {}, id="another algorithm"),
+        pytest.param(Trust(hosts=("HOST",)), {"jku": "http://HOST@evil.example/keys"}, id="another host"),
+        pytest.param(Trust(hosts=("evil.example",)), {"jku": "http://evil.example/keys"}, id="keys without TLS"),
+        pytest.param(Trust(hosts=("HOST",)), {"jku": "http://HOST/nothing"}, id="no keys there"),
+        pytest.param(Trust(), {}, id="nothing to trust"),
+    ],
+)
+async def test_a_card_without_a_trusted_signature_is_refused_and_not_called(trust: Trust, options: Any) -> None:
+    with pytest.raises(errors.UntrustedCard, match="Do not call this agent"):
+        await believed(trust, **options)
+
+
+async def test_members_that_no_signature_covers_are_not_used() -> None:
+    async with faulty(plain(500)) as server:
+        # 0.x would find its address here, and signatures of 1.0 do not cover it.
+        signed = sign(card(), KEY, "")
+        signed["capabilities"] = signed["capabilities"] | {"unknown": True}
+        server.script[:] = [serving({"/.well-known/agent-card.json": signed})]
+        async with client_of(server, trust=Trust(keys=key_set((KEY,)))) as client:
+            found = await client.found_card()
+    assert found.wire["capabilities"] == {}
