@@ -65,7 +65,7 @@ class Languages:
         own_pushes = [language for language in languages if language in dialects or not language.pushes_as]
         self.pushing = {language.name: language for language in own_pushes if language.push}
         """The languages of deliveries, by name."""
-        self._spoken = tuple(languages)
+        self._languages = tuple(languages)
 
     def reason(self, code: int, name: str = "") -> str:
         """Return the reason of an error code in a language, or else in the first language that has the code.
@@ -73,7 +73,7 @@ class Languages:
         It is empty if none has. Of several errors with one code the first in the language's table counts.
         """
         own = [self.by_name[name]] if name in self.by_name else []
-        for language in (*own, *self._spoken):
+        for language in (*own, *self._languages):
             for error, number in language.codes.items():
                 if number == code:
                     return error.reason

@@ -140,9 +140,9 @@ def mask_values(text: str) -> str:
     """Mask the parts of a text that are secrets anywhere: keys and tokens, and the user and secret query values of
     URLs."""
     parts, place = [], 0
-    for found in _matches(_BY_VALUE, text):
-        parts += [text[place : found.start()], MASK]
-        place = found.end()
+    for match in _matches(_BY_VALUE, text):
+        parts += [text[place : match.start()], MASK]
+        place = match.end()
     return _mask_query("".join(parts) + text[place:] if parts else text)
 
 
@@ -154,19 +154,19 @@ def _matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     place = 0
     while place < len(text):
         end = place + WINDOW
-        found = pattern.search(text, place, end)
-        if found is not None and found.end() > end - OVERLAP:
+        match = pattern.search(text, place, end)
+        if match is not None and match.end() > end - OVERLAP:
             # The end of the window may have cut it, or made it one.
-            place = found.start()
-            found = pattern.match(text, place)
-            if found is None:
+            place = match.start()
+            match = pattern.match(text, place)
+            if match is None:
                 place += 1
                 continue
-        if found is None:
+        if match is None:
             place = end - OVERLAP if end < len(text) else len(text)
         else:
-            yield found
-            place = max(found.end(), place + 1)
+            yield match
+            place = max(match.end(), place + 1)
 
 
 _ORDINARY_ID = re.compile(r"(?:ctx-)?[0-9a-f]{8}-[0-9a-f-]{27}")

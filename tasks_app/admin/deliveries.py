@@ -161,7 +161,7 @@ def build_facts(row: Delivery) -> list[Fact]:
         Fact("Event", str(row.seq)),
         Fact("Webhook", row.config_id, link("pushconfig", row.config_id)),
         Fact("Version", row.version),
-        Fact("Language", row.spoken),
+        Fact("Language", row.language_name),
         Fact("Attempts", str(row.attempt)),
         Fact("Last answer", "" if row.status is None else f"HTTP {row.status}"),
         Fact("Error", reveal(row.error)),

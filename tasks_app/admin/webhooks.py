@@ -93,7 +93,7 @@ def build_facts(row: PushConfig) -> list[Fact]:
         Fact("Id chosen by its owner", reveal(row.config_id)),
         Fact("Task", row.task_id, link("task", row.task_id)),
         Fact("Version", row.version),
-        Fact("Language", row.spoken),
+        Fact("Language", row.language_name),
         Fact("Authentication", reveal(row.schemes)),
         Fact("Token", "stored encrypted" if row.token else ""),
         Fact("Next try due (UTC)", format_time(row.due_at)),

@@ -109,18 +109,18 @@ async def answer(messages: list[Json]) -> AsyncGenerator[str, None]:
     """
     if find_problem():
         raise Failure("The language model is not configured properly on this server.")
-    begun = False
+    has_text = False
     try:
         async with _client() as client, client.stream("POST", _url(), **_question(messages)) as response:
             if response.status_code != httpx.codes.OK:
                 raise _refusal(response)
             async with aclosing(_texts(response)) as texts:
                 async for text in texts:
-                    begun = begun or bool(text.strip())
+                    has_text = has_text or bool(text.strip())
                     yield text
     except httpx.HTTPError as error:
         raise Retry(_breakdown(error)) from error
-    if not begun:
+    if not has_text:
         raise Failure("The language model gave an empty answer.")
 
 

@@ -102,8 +102,8 @@ class FindCaller(Work[Caller | None], Struct, frozen=True):
 
 def find_callers(items: Sequence[FindCaller]) -> list[Caller | None]:
     """Return the callers; None for a key that is unknown, revoked or expired."""
-    wanted = {digest for item in items for digest in item.digests}
-    keys = ApiKey.objects.select_related("principal__tenant").filter(digest__in=wanted)
+    all_digests = {digest for item in items for digest in item.digests}
+    keys = ApiKey.objects.select_related("principal__tenant").filter(digest__in=all_digests)
     rows = {key.digest: key for key in keys}
     return [_caller_of([rows[digest] for digest in item.digests if digest in rows]) for item in items]
 

@@ -93,7 +93,7 @@ class Account:
         """The amount of each kind that each owner has."""
         self.totals: Counter[str] = Counter()
         """The amount of each kind that all owners have."""
-        self.wanted = threading.Event()
+        self.count_due = threading.Event()
         """Set when the census should count: a task was sent since the last count, or that count reached a limit."""
         self.rates = Rates()
         self.counted: Counter[str] = Counter()
@@ -152,8 +152,8 @@ class Account:
     def new_work(self, owner_id: int, agent: str) -> Iterator[None]:
         """Admit one more task, which the block stores. Raises RateLimited and Unavailable."""
         groups = groups_of(owner_id, agent)
-        if not self.wanted.is_set():
-            self.wanted.set()
+        if not self.count_due.is_set():
+            self.count_due.set()
         with self.lock:
             if monotonic() - self.counted_at < FRESH:
                 self._check(groups)
@@ -184,10 +184,10 @@ class Account:
     def begin_count(self) -> Counter[str]:
         """Prepare for a count of unfinished tasks. Pass the result to end_count()."""
         with self.lock:
-            self.wanted.clear()
+            self.count_due.clear()
             return self.since.copy()
 
-    def end_count(self, begun: Counter[str], counts: Mapping[tuple[int, str], Count]) -> None:
+    def end_count(self, baseline: Counter[str], counts: Mapping[tuple[int, str], Count]) -> None:
         """Take in a count of unfinished tasks by owner and agent."""
         unfinished: Counter[str] = Counter()
         older: Counter[str] = Counter()
@@ -201,12 +201,12 @@ class Account:
         with self.lock:
             self.rates.learn(older, before, now - self.counted_at)
             self.counted, self.counted_at = unfinished, now
-            self.since.subtract(begun)
+            self.since.subtract(baseline)
             self.since, self.pending = +self.since, +self.pending
             self.refused.clear()
             if any(number >= limit_of(group) for group, number in unfinished.items()):
                 # At a limit count again: a caller who returns after Retry-After must not be refused by an old count.
-                self.wanted.set()
+                self.count_due.set()
 
 
 class Holding:
@@ -214,19 +214,19 @@ class Holding:
 
     def __init__(self, account: Account, owner_id: int | None, kind: str, amount: int) -> None:
         self.account = account
-        self.taken: tuple[int | None, str, int] | None = (owner_id, kind, amount)
+        self.entry: tuple[int | None, str, int] | None = (owner_id, kind, amount)
 
     def release(self) -> None:
         """Give the amount back. A second call does nothing."""
-        if (taken := self.taken) is not None:
-            self.taken = None
-            self.account.give(*taken)
+        if (entry := self.entry) is not None:
+            self.entry = None
+            self.account.give(*entry)
 
     def shrink(self, amount: int) -> None:
         """Give back all but this amount."""
-        if self.taken is not None and (more := self.taken[2] - amount) > 0:
-            self.taken = (*self.taken[:2], amount)
-            self.account.give(*self.taken[:2], more)
+        if self.entry is not None and (more := self.entry[2] - amount) > 0:
+            self.entry = (*self.entry[:2], amount)
+            self.account.give(*self.entry[:2], more)
 
     def __del__(self) -> None:
         self.release()

@@ -80,7 +80,7 @@ class Bridge:
 
     def _waits_of(self, loop: asyncio.AbstractEventLoop) -> Waits:
         # Of loops that have ended, as those of tests do, nothing is kept.
-        self.waits = {known: waits for known, waits in self.waits.items() if not known.is_closed()}
+        self.waits = {other: waits for other, waits in self.waits.items() if not other.is_closed()}
         waits = self.waits[loop] = Waits(loop)
         return waits
 
@@ -122,20 +122,20 @@ class Bridge:
     def troubles(self, seconds: float) -> list[str]:
         """Return sentences about lanes that have died, and about work that waits for longer than so many seconds in
         the lanes that every call needs."""
-        found = [
+        sentences = [
             f"lane {lane.name}: a thread of it has ended; restart the process"
             for lane in list(self.lanes.values())
             if lane.dead
         ]
-        return found + self._waits(seconds, lambda name: name in VITAL)
+        return sentences + self._waits(seconds, lambda name: name in VITAL)
 
     def lags(self, seconds: float) -> list[str]:
         """Return sentences about work that waits for longer than so many seconds in any other lane. Callers fill those
         lanes by what they ask for, so that their queues keep no process from its work."""
         return self._waits(seconds, lambda name: name not in VITAL)
 
-    def _waits(self, seconds: float, chosen: Callable[[str], bool]) -> list[str]:
-        waits = [(lane.name, lane.wait()) for lane in list(self.lanes.values()) if chosen(lane.name)]
+    def _waits(self, seconds: float, includes: Callable[[str], bool]) -> list[str]:
+        waits = [(lane.name, lane.wait()) for lane in list(self.lanes.values()) if includes(lane.name)]
         return [f"lane {name}: the oldest work in it waits for {wait:.0f} s" for name, wait in waits if wait > seconds]
 
     def stop(self) -> None:

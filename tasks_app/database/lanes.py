@@ -120,10 +120,10 @@ class Lane:
         return True
 
     def _do(self, kind: Kind, tickets: list[Ticket]) -> None:
-        if wanted := begun(tickets, time.monotonic()):
+        if live := begin(tickets, time.monotonic()):
             keep_connection_usable()
             begin_statements()
-            settle(wanted, self.do_group(kind, [ticket.item for ticket in wanted]))
+            settle(live, self.do_group(kind, [ticket.item for ticket in live]))
 
     def _next(self, me: int) -> Group | None:
         with self.ready:
@@ -238,14 +238,14 @@ def owner_of(ticket: Ticket) -> Hashable:
     return id(ticket) if owner is None else ("owner", owner)
 
 
-def begun(tickets: Sequence[Ticket], now: float) -> list[Ticket]:
+def begin(tickets: Sequence[Ticket], now: float) -> list[Ticket]:
     """Return the tickets that somebody still waits for; the callers of those whose deadline has passed are told."""
-    wanted = [ticket for ticket in tickets if not ticket.over]
-    late = [ticket for ticket in wanted if now >= ticket.ends]
+    live = [ticket for ticket in tickets if not ticket.over]
+    late = [ticket for ticket in live if now >= ticket.ends]
     if late:
         settle(late, [ticket.late(now) for ticket in late])
-        wanted = [ticket for ticket in wanted if now < ticket.ends]
-    return wanted
+        live = [ticket for ticket in live if now < ticket.ends]
+    return live
 
 
 def take(queue: deque[Ticket], unique: Callable[[Any], Hashable] | None) -> list[Ticket]:
@@ -254,12 +254,12 @@ def take(queue: deque[Ticket], unique: Callable[[Any], Hashable] | None) -> list
         return [queue.popleft() for _ in range(min(GROUP, len(queue)))]
     group: list[Ticket] = []
     left: list[Ticket] = []
-    seen: set[Hashable] = set()
+    keys: set[Hashable] = set()
     while queue and len(group) < GROUP:
         ticket = queue.popleft()
         key = unique(ticket.item)
-        (left if key in seen else group).append(ticket)
-        seen.add(key)
+        (left if key in keys else group).append(ticket)
+        keys.add(key)
     queue.extendleft(reversed(left))
     return group
 

@@ -13,11 +13,11 @@ from django.db.migrations.recorder import MigrationRecorder
 
 def lacking() -> int:
     """Return how many of our migrations the database has not had."""
-    return len(_wanted() - MigrationRecorder(connection).applied_migrations().keys())
+    return len(_all_migrations() - MigrationRecorder(connection).applied_migrations().keys())
 
 
 @cache
-def _wanted() -> frozenset[tuple[str, str]]:
+def _all_migrations() -> frozenset[tuple[str, str]]:
     """Return the migrations of all apps by their file names: to import them takes longer than a command's work."""
     return frozenset((app.label, name) for app in apps.get_app_configs() for name in _names(app.label))
 

@@ -89,14 +89,14 @@ class Orphans:
             return None
         names = storage().listdir(day)[1]
         batches = (names[start : start + BATCH] for start in range(0, len(names), BATCH))
-        found = [name for batch in batches for name in _find_orphans(day, batch)]
-        for name in found:
+        orphans = [name for batch in batches for name in _find_orphans(day, batch)]
+        for name in orphans:
             storage().delete(f"{day}/{name}")
         self.examined.add(day)
-        if len(found) == len(names):
+        if len(orphans) == len(names):
             with suppress(OSError):  # Some storages have no folders to delete.
                 storage().delete(day)
-        return len(found)
+        return len(orphans)
 
 
 orphans = Orphans()

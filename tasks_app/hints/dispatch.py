@@ -44,7 +44,7 @@ class LocalDispatcher:
     """Runs the job in a thread of this process through .apply(), without a broker."""
 
     def __init__(self) -> None:
-        self.wanted = threading.Event()
+        self.signal = threading.Event()
         self.stopping = False
         self.thread: threading.Thread | None = None
 
@@ -56,16 +56,16 @@ class LocalDispatcher:
         self.thread = threading.Thread(target=self._run, name="dispatch", daemon=True)
         self.thread.start()
         hints.on_offer(self._on_offer)
-        self.wanted.set()
+        self.signal.set()
 
     def _on_offer(self, queues: frozenset[str]) -> None:
-        self.wanted.set()
+        self.signal.set()
 
     def _run(self) -> None:
         wake = celery_app().tasks[WAKE]
         while not self.stopping:
-            self.wanted.wait()
-            self.wanted.clear()
+            self.signal.wait()
+            self.signal.clear()
             if not self.stopping and (result := wake.apply()).failed():
                 log.error("looking for work failed; the next sweep offers again: %s", result.traceback)
 
@@ -73,7 +73,7 @@ class LocalDispatcher:
         """Accept no more offers."""
         hints.forget_offer(self._on_offer)
         self.stopping = True
-        self.wanted.set()
+        self.signal.set()
         if self.thread is not None:
             self.thread.join(5)
             self.thread = None
@@ -83,7 +83,7 @@ class CeleryDispatcher:
     """Wakes workers through the broker, from a thread of its own, so that no commit waits for the broker."""
 
     def __init__(self) -> None:
-        self.wanted = threading.Event()
+        self.signal = threading.Event()
         self.lock = threading.Lock()
         self.queues: set[str] = set()
         self.stopping = threading.Event()
@@ -103,13 +103,13 @@ class CeleryDispatcher:
     def _on_offer(self, queues: frozenset[str]) -> None:
         with self.lock:
             self.queues |= queues or queues_of_agents()
-        self.wanted.set()
+        self.signal.set()
 
     def stop(self) -> None:
         """Pass on the last offers, if the broker answers, and end."""
         hints.forget_offer(self._on_offer)
         self.stopping.set()
-        self.wanted.set()
+        self.signal.set()
         if self.thread is not None:
             self.thread.join(2 * PATIENCE)
             self.thread = None
@@ -127,18 +127,18 @@ class CeleryDispatcher:
     def _publish_all(self, app: "Celery", connection: "Connection") -> None:
         """Publish offers until stop() is called. Raises if the broker cannot be reached."""
         producer = app.amqp.Producer(connection)
-        sent = dict.fromkeys(queues_of_agents(), 0)
+        counts = dict.fromkeys(queues_of_agents(), 0)
         while True:
             if not self.stopping.is_set():
-                self.wanted.wait()
-            self.wanted.clear()
+                self.signal.wait()
+            self.signal.clear()
             with self.lock:
                 queues, self.queues = self.queues, set()
             for queue in queues:
-                if sent[queue] % ENOUGH == 0 and waiting(app, producer, queue) >= ENOUGH:
+                if counts[queue] % ENOUGH == 0 and waiting(app, producer, queue) >= ENOUGH:
                     continue
                 publish(app, producer, queue)
-                sent[queue] += 1
+                counts[queue] += 1
             if queues and self.trouble:
                 log.warning("the broker answers again: workers are woken")
                 self.trouble = ""

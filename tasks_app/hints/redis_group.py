@@ -52,10 +52,10 @@ def news_of(received: dict[str, Any], me: str) -> list[Reached]:
     return [] if received["from"] == me else _news.decode(received["news"])
 
 
-def encode_message(layer: Any, sent: dict[str, Any]) -> tuple[str, bytes]:
-    """Return the Redis channel and the bytes that `layer.group_send(GROUP, sent)` would publish."""
+def encode_message(layer: Any, message: dict[str, Any]) -> tuple[str, bytes]:
+    """Return the Redis channel and the bytes that `layer.group_send(GROUP, message)` would publish."""
     prefix = settings.CHANNEL_LAYERS["default"]["CONFIG"]["prefix"]
-    return f"{prefix}__group__{GROUP}", layer.serialize(sent)
+    return f"{prefix}__group__{GROUP}", layer.serialize(message)
 
 
 class Broadcast:
@@ -64,7 +64,7 @@ class Broadcast:
     def __init__(self) -> None:
         self.me = secrets.token_hex(6)
         self.waiting: deque[Reached] = deque(maxlen=WAITING)
-        self.wanted = threading.Event()
+        self.signal = threading.Event()
         self.urgent = threading.Event()
         self.stopping = threading.Event()
         self.trouble = ""
@@ -97,7 +97,7 @@ class Broadcast:
         hints.forget_relay(self.put)
         self.stopping.set()
         self.urgent.set()
-        self.wanted.set()
+        self.signal.set()
         deadline = time.monotonic() + 2 * PATIENCE
         while any(thread.is_alive() for thread in self.threads) and time.monotonic() < deadline:
             # Cancel repeatedly, because the code that connects to Redis may swallow a cancellation.
@@ -114,7 +114,7 @@ class Broadcast:
         self.waiting.extend(news)
         if any(item.message or item.state not in ACTIVE for item in news):
             self.urgent.set()
-        self.wanted.set()
+        self.signal.set()
 
     def _publish_all(self) -> None:
         layer = get_channel_layer()
@@ -122,8 +122,8 @@ class Broadcast:
             settings.REDIS_URL, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE, socket_keepalive=True
         )
         while not self.stopping.is_set() or self.waiting:
-            has_news = self.wanted.wait(PROBE_SECONDS)
-            self.wanted.clear()
+            has_news = self.signal.wait(PROBE_SECONDS)
+            self.signal.clear()
             # "Working" is often followed soon by the result. A short pause makes one message of the two.
             self.urgent.wait(PAUSE if self.waiting else 0)
             self.urgent.clear()

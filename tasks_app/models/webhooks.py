@@ -81,7 +81,7 @@ class PushConfig(models.Model):
         return f"{self.config_id} of {self.task_id}"
 
     @property
-    def spoken(self) -> str:
+    def language_name(self) -> str:
         """The name of the language."""
         return language_of(self.version, self.language)
 
@@ -131,7 +131,7 @@ class Delivery(models.Model):
         return self.id
 
     @property
-    def spoken(self) -> str:
+    def language_name(self) -> str:
         """The name of the language."""
         return language_of(self.version, self.language)
 

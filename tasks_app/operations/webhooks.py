@@ -139,5 +139,5 @@ def _config_of(row: Row) -> PushConfig:
     except Unreadable:
         url = row.url
     return PushConfig(
-        id=row.config_id, task_id=row.task_id, url=url, schemes=tuple(row.schemes.split()), language=row.spoken
+        id=row.config_id, task_id=row.task_id, url=url, schemes=tuple(row.schemes.split()), language=row.language_name
     )

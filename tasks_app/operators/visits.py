@@ -22,8 +22,8 @@ class Visits(MiddlewareMixin):
         if SESSION_KEY not in session:
             return
         now, idle = clock.now().timestamp(), settings.A2A_SESSION_IDLE_MINUTES * 60
-        began, seen = float(session.get("began", now)), float(session.get("seen", now))
-        if now - began > settings.A2A_SESSION_HOURS * 3600 or now - seen > idle:
+        began, last = float(session.get("began", now)), float(session.get("seen", now))
+        if now - began > settings.A2A_SESSION_HOURS * 3600 or now - last > idle:
             session.flush()
-        elif "began" not in session or now - seen >= min(VISIT_SECONDS, idle / 10):
+        elif "began" not in session or now - last >= min(VISIT_SECONDS, idle / 10):
             session["began"], session["seen"] = began, now

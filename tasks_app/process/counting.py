@@ -32,20 +32,20 @@ class Census:
         if self.thread is not None:
             return
         self.stopping.clear()
-        account.wanted.set()
+        account.count_due.set()
         self.thread = threading.Thread(target=self._run, name="census", daemon=True)
         self.thread.start()
 
     def stop(self) -> None:
         self.stopping.set()
-        account.wanted.set()
+        account.count_due.set()
         if self.thread is not None:
             self.thread.join(10)
             self.thread = None
 
     def _run(self) -> None:
         while not self.stopping.is_set():
-            account.wanted.wait()
+            account.count_due.wait()
             if self.stopping.is_set():
                 return
             try:
@@ -56,9 +56,9 @@ class Census:
 
     def count(self) -> None:
         """Count now."""
-        begun, now = account.begin_count(), clock.now()
+        baseline, now = account.begin_count(), clock.now()
         before, self.last = self.last or now, now
-        account.end_count(begun, bridge.do(DoApart(lambda: count_unfinished(now, before))))
+        account.end_count(baseline, bridge.do(DoApart(lambda: count_unfinished(now, before))))
 
 
 census = Census()

@@ -79,7 +79,7 @@ def readable_body(row: Delivery, base: str | None = None) -> str:
     if row.body is not None:
         return with_files(row.body, base)
     try:
-        body = body_of(MakeBody(task_id=row.task_id, seq=row.seq, language=row.spoken))
+        body = body_of(MakeBody(task_id=row.task_id, seq=row.seq, language=row.language_name))
     except (DatabaseError, InterfaceError):
         raise
     except Exception:

@@ -75,14 +75,14 @@ def _bounds(configs: Sequence[str]) -> list[_Bounds]:
 
 
 def _target(config: PushConfig, bounds: _Bounds) -> int | None:
-    if not whole(config.spoken) or step_by_step(config):
+    if not whole(config.language_name) or step_by_step(config):
         return bounds.first
     return bounds.newest if bounds.firm is None else bounds.firm
 
 
 def supersede(deliveries: Sequence[Delivery], now: datetime) -> None:
     """End the interim deliveries that come before these, the heads of their webhooks, in one statement."""
-    before = [Q(config_id=head.config_id, seq__lt=head.seq) for head in deliveries if whole(head.spoken)]
+    before = [Q(config_id=head.config_id, seq__lt=head.seq) for head in deliveries if whole(head.language_name)]
     if not before:
         return
     waiting = Delivery.objects.filter(state=DeliveryState.WAITING, interim=True, attempt=0)
@@ -92,7 +92,7 @@ def supersede(deliveries: Sequence[Delivery], now: datetime) -> None:
 def count_body(config: PushConfig, size: int, now: datetime, *, is_delivered: bool) -> None:
     """Count the bytes of a body in the webhook's columns. After a whole body, interim deliveries rest."""
     config.sent_bytes += size
-    if is_delivered and whole(config.spoken):
+    if is_delivered and whole(config.language_name):
         config.body_bytes = size
         config.rests_until = None if step_by_step(config) else now + timedelta(seconds=size / REST_RATE)
 
@@ -101,7 +101,7 @@ def due_after(
     config: PushConfig, waiting: QuerySet[Delivery], again: datetime, *, is_delivered: bool
 ) -> datetime | None:
     """Return the time of the next try, not before `again`; None if no delivery waits."""
-    if not whole(config.spoken):
+    if not whole(config.language_name):
         return again if waiting.exists() else None
     # False sorts first, so this is false if any waiting delivery is not interim.
     interim = waiting.order_by("interim").values_list("interim", flat=True).first()

@@ -106,11 +106,11 @@ def take(worker: str, limit: int, busy: Busy) -> list[DeliveryLease]:
         deliveries = heads(configs)
         leases: list[DeliveryLease] = []
         later: dict[str, datetime] = {}
-        elsewhere = [pk for pk, head in deliveries.items() if head.spoken not in languages.ALL.pushing]
+        elsewhere = [pk for pk, head in deliveries.items() if head.language_name not in languages.ALL.pushing]
         for config in configs:
             if config.pk not in deliveries or config.pk in elsewhere:
                 continue
-            if seconds := busy.sent.wait(config.owner_id, clock.now()) if busy.sent else 0.0:
+            if seconds := busy.volumes.wait(config.owner_id, clock.now()) if busy.volumes else 0.0:
                 later[config.pk] = now + timedelta(seconds=seconds)
             elif busy.has_room(config.owner_id, config.host):
                 leases.append(_lease_of(config, config.owner_id, deliveries[config.pk], holder, until))
@@ -154,7 +154,7 @@ def _lease_of(config: PushConfig, owner_id: int, head: Delivery, holder: str, un
         delivery=head.pk,
         task_id=head.task_id,
         seq=head.seq,
-        language=head.spoken,
+        language=head.language_name,
         body=head.body,
         attempt=head.attempt,
         url=config.url,

@@ -49,11 +49,11 @@ def max_tries() -> int:
 class Busy:
     """The tries that are under way, by owner, host and address."""
 
-    def __init__(self, running: Iterable[Try] = (), sent: Buckets | None = None) -> None:
+    def __init__(self, running: Iterable[Try] = (), volumes: Buckets | None = None) -> None:
         self.pairs: Counter[tuple[int, str]] = Counter()
         self.hosts: Counter[str] = Counter()
         self.owners: Counter[int] = Counter()
-        self.sent = sent
+        self.volumes = volumes
         """The bytes sent for each owner; None: not counted."""
         for lease in running:
             self.add(lease)

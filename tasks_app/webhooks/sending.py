@@ -57,7 +57,7 @@ class Sender:
         self.places = Places()
         self.last_tidy = 0.0
         """The time of the last _tidy(), on the monotonic clock."""
-        self.sent = Buckets(lambda: settings.A2A_OWNER_DELIVERY_BYTES)
+        self.volumes = Buckets(lambda: settings.A2A_OWNER_DELIVERY_BYTES)
 
     @property
     def alive(self) -> bool:
@@ -130,7 +130,7 @@ class Sender:
         free = settings.A2A_DELIVERY_SLOTS - len(self.running)
         if free <= 0:
             return False  # The end of a try wakes this loop.
-        busy = Busy(self.running.values(), self.sent)
+        busy = Busy(self.running.values(), self.volumes)
         # Most looks find nothing, so the first statement is a read, outside the lane of the writers.
         if not await bridge.ask(DoApart(lambda: leases.due(clock.shared(), busy).exists())):
             return False
@@ -177,15 +177,15 @@ class Sender:
         except NoBody as error:
             return TryResult(error=str(error), hopeless=True)
         size = len(body.encode())
-        if not self.sent.use(lease.owner_id, size, began):
-            raise Postponement(self.sent.wait(lease.owner_id, began), leases.byte_limit_reason())
+        if not self.volumes.use(lease.owner_id, size, began):
+            raise Postponement(self.volumes.wait(lease.owner_id, began), leases.byte_limit_reason())
         self.client = self.client or outbound.client(seconds=TRY_SECONDS)
         # Each asyncio task has its own context variables, so this applies to this try only.
         outbound.arrival.set(partial(self.places.enter, lease))
         try:
             return await post(self.client, lease, body, began)
         except outbound.Crowded:
-            self.sent.give_back(lease.owner_id, size, began)
+            self.volumes.give_back(lease.owner_id, size, began)
             seconds = CROWDED_SECONDS * (0.5 + random.random())  # noqa: S311  # spreads load, protects nothing
             raise Postponement(seconds, "held back: too many tries are under way at its address") from None
 

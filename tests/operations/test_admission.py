@@ -109,10 +109,10 @@ def test_what_is_counted_is_what_is_in_the_database(account: Account, owner: Per
 def test_counting_goes_on_as_long_as_a_cap_is_reached(account: Account, owner: Person) -> None:
     tasks = queued(owner, 3)
     census.count()
-    assert account.wanted.is_set(), "else a caller who waits as it was told is refused by this old count"
+    assert account.count_due.is_set(), "else a caller who waits as it was told is refused by this old count"
     ask(owner, CancelTask(id=tasks[0]))
     census.count()
-    assert not account.wanted.is_set()
+    assert not account.count_due.is_set()
     queued(owner)
 
 
@@ -232,7 +232,7 @@ def test_the_census_follows_what_is_made_and_ended(owner: Person) -> None:
     ask(owner, CancelTask(id=task.id))
     sent(owner, "hello", ASYNC)
     # A count in the midst of the last task stands until the next task is made.
-    until(lambda: known() == 0 or account.wanted.set(), "it is known that nothing is under way")
+    until(lambda: known() == 0 or account.count_due.set(), "it is known that nothing is under way")
 
 
 def test_operators_see_who_waits_for_what(account: Account, owner: Person, stranger: Person) -> None:

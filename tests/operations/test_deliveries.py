@@ -346,6 +346,6 @@ def test_a_webhook_that_the_version_before_registered_gets_its_deliveries(
     PushConfig.objects.update(language=None)
     ask(owner, CancelTask(id=task_id))
     (delivery,) = Delivery.objects.filter(state="waiting")
-    assert (delivery.spoken, delivery.version) == (f"a2a-{version}", version)
+    assert (delivery.language_name, delivery.version) == (f"a2a-{version}", version)
     Delivery.objects.update(language=None)
-    assert Delivery.objects.get(pk=delivery.pk).spoken == f"a2a-{version}"
+    assert Delivery.objects.get(pk=delivery.pk).language_name == f"a2a-{version}"

@@ -113,7 +113,7 @@ urlpatterns = [*endpoint_urls([ENDPOINT]), *doors]
 
 
 @pytest.fixture(autouse=True)
-def spoken(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+def language_name(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     monkeypatch.setattr(languages, "ALL", Languages(rows=(ROW,), endpoints=(ENDPOINT,)))
     settings.ROOT_URLCONF = __name__
 

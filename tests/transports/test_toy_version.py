@@ -29,7 +29,7 @@ DIALECT = replace(v1_0.DIALECT, name="a2a-1.1", version="1.1")
 
 
 @pytest.fixture(autouse=True)
-def spoken(monkeypatch: pytest.MonkeyPatch) -> None:
+def language_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(languages, "ALL", Languages((DIALECT, *DIALECTS)))
     forget_cards()
 
