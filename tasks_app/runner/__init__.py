@@ -1,3 +1,3 @@
-"""Lets agents work on tasks, under leases. One runner a process: the runs of an async agent share an event loop, those
-of any other have a thread each. `claim_all` claims what is runnable until nothing is left or the slots are full; a
-freed slot asks for more."""
+"""Lets agents work on tasks, under leases. A process has one runner. The runs of an async agent share an event loop.
+Runs of other agents have a thread each. `claim_all` claims runnable tasks until there are none or the slots are full. A
+slot that becomes free has more claimed."""

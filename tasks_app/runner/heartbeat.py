@@ -1,5 +1,5 @@
-"""The heartbeat of a process: it renews the leases of its runs from a thread of its own, so that no agent can keep it
-from beating. A frozen or dead process beats no more, and its tasks are taken up elsewhere."""
+"""The heartbeat of a process. It renews the leases of the process's runs from a thread of its own, so that no agent can
+delay it. A frozen or dead process renews no lease, and other processes claim its tasks."""
 
 import logging
 import threading
@@ -14,24 +14,24 @@ from tasks_app.runner.execution import Execution
 
 log = logging.getLogger(__name__)
 AGAIN = 10.0
-"""A beat that failed is repeated after this fraction of a lease."""
+"""A failed beat is repeated after one in AGAIN of a lease."""
 
 
 class Heartbeat:
-    """The thread, and beats out of turn from others."""
+    """The thread of the heartbeat. Other threads may have it beat out of turn."""
 
     def __init__(self, worker: str, runs: dict[str, Execution]) -> None:
         self.worker = worker
         self.runs = runs
-        """The runner's own table, by task id."""
-        self.renewed = clock.now()
-        """When the last beat began."""
+        """The runner's table of runs, by task id."""
+        self.last_beat = clock.now()
+        """The time when the last beat began."""
         self.beating = threading.Lock()
         self.stopping = threading.Event()
         self.thread: threading.Thread | None = None
 
     def start(self) -> None:
-        self.renewed = clock.now()
+        self.last_beat = clock.now()
         self.stopping.clear()
         self.thread = threading.Thread(target=self._live, name="heartbeat", daemon=True)
         self.thread.start()
@@ -45,44 +45,44 @@ class Heartbeat:
             wait = settings.A2A_LEASE_SECONDS / (3 if self.beat() else AGAIN)
 
     def beat(self) -> bool:
-        """Renew all leases with one statement, and stop the runs that lost theirs; False if that failed."""
+        """Renew all leases with one statement, and stop the runs that lost theirs. Return False if that failed."""
         with self.beating:
             now = clock.now()
-            runs = self.runs.copy()  # in one step: claims are made on another thread
+            runs = self.runs.copy()  # in one step, because another thread claims tasks
             try:
-                kept = self._kept(runs)
+                own = self._renew(runs)
             except Exception:
                 log.exception("%d leases could not be renewed; trying again", len(runs))
                 return False
-            self.renewed = now
+            self.last_beat = now
         for task_id, run in runs.items():
             if self.runs.get(task_id) is not run:
                 continue
-            if task_id in kept:
-                # Messages that came about in another process, or whose hint was lost.
+            if task_id in own:
+                # For messages to another process, or whose hint was lost.
                 run.look()
             else:
                 run.lose()
         return True
 
     def beat_if_late(self) -> None:
-        """Beat out of turn when one is late, as after the machine has slept or its clock was set."""
-        late = clock.now() - self.renewed > timedelta(seconds=settings.A2A_LEASE_SECONDS / 2)
+        """Beat at once if a beat is late: the machine has slept, or its clock was set."""
+        late = clock.now() - self.last_beat > timedelta(seconds=settings.A2A_LEASE_SECONDS / 2)
         if late and self.runs:
             self.beat()
 
-    def _kept(self, runs: dict[str, Execution]) -> set[str]:
+    def _renew(self, runs: dict[str, Execution]) -> set[str]:
         if not runs:
             return set()
         fences = tuple((task_id, run.read.fence) for task_id, run in runs.items())
         return bridge.do(Renew(worker=self.worker, pairs=fences))
 
     async def check(self, run: Execution) -> None:
-        """Stop the run if its task is not its own any more: a hint says so, and only the row knows."""
+        """Stop the run if its task is not its own any more, as a hint says. The task's row decides."""
         try:
-            kept = await bridge.ask(Renew(worker=self.worker, pairs=((run.task_id, run.read.fence),)))
+            own = await bridge.ask(Renew(worker=self.worker, pairs=((run.task_id, run.read.fence),)))
         except Exception:
-            log.exception("task %s: whether it has ended is not known; the heartbeat asks again", run.task_id)
+            log.exception("task %s: its lease could not be checked; the next beat checks it", run.task_id)
             return
-        if run.task_id not in kept:
+        if run.task_id not in own:
             run.lose()

@@ -1,28 +1,28 @@
-"""Event loops in threads of their own: one for each async agent by name, so that an agent that blocks its loop delays
-runs of its own only. The runner's own loop, on which no agent ever runs, is one more."""
+"""Event loops in threads of their own, one for each async agent by name, so that an agent that blocks its loop delays
+no runs but its own. The runner has one more, on which no agent ever runs."""
 
 import asyncio
 import threading
 import time
 from collections.abc import Callable
 
-LOST = 8
-"""Loops of a process that may be stuck at the same time. Beyond it no agent gets another loop: its tasks are left to
-other processes."""
+MAX_STUCK = 8
+"""Stuck loops that a process replaces, at most. After that an agent with a stuck loop gets no other: its tasks are left
+to other processes."""
 LATE = 0.75
 """Seconds without a pulse after which a loop counts as stuck."""
 
 
 class Pulse:
-    """A loop's proof that it goes on: a callback that it is asked to run."""
+    """A proof that a loop goes on: a callback that the loop runs."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.asked: float | None = None
-        """When the pulse that has not come yet was asked for; None if none is due."""
+        self.due_since: float | None = None
+        """The time when a pulse was requested that has not come yet; None if none is due."""
 
     def call(self, function: Callable[..., object], *arguments: object) -> None:
-        """Run the function on the loop, from any thread; never when the loop has ended."""
+        """Have the loop call the function, from any thread. Nothing is called once the loop has ended."""
         try:
             self.loop.call_soon_threadsafe(function, *arguments)
         except RuntimeError:
@@ -30,19 +30,19 @@ class Pulse:
                 raise
 
     def ask(self) -> None:
-        """Ask for a pulse, unless one is due."""
-        if self.asked is None:
-            self.asked = time.monotonic()
+        """Request a pulse unless one is due."""
+        if self.due_since is None:
+            self.due_since = time.monotonic()
             self.call(self._answer)
 
     def _answer(self) -> None:
-        self.asked = None
+        self.due_since = None
 
     @property
     def silence(self) -> float:
-        """Seconds for which a pulse has been due."""
-        asked = self.asked
-        return 0.0 if asked is None else time.monotonic() - asked
+        """The seconds since a pulse became due."""
+        since = self.due_since
+        return 0.0 if since is None else time.monotonic() - since
 
 
 class RunLoop(Pulse):
@@ -64,19 +64,19 @@ class RunLoop(Pulse):
         self.loop.close()
 
     def stop(self) -> None:
-        """End the loop once what it is doing lets it."""
+        """Stop the loop after its current callback."""
         self.call(self.loop.stop)
 
 
 class Loops:
-    """The loops of the async agents, each started by the agent's first run."""
+    """The loops of the async agents. The first run of an agent starts its loop."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.current: dict[str, RunLoop] = {}
-        """By the agent's name."""
-        self.replaced: list[RunLoop] = []
-        """Stuck loops whose agents got another one."""
+        """The loop of each agent, by its name."""
+        self.stuck: list[RunLoop] = []
+        """Loops that were stuck, and whose agents got another."""
 
     def of(self, agent: str) -> RunLoop:
         """Return the loop for new runs of the agent."""
@@ -88,30 +88,30 @@ class Loops:
 
     def all(self) -> list[RunLoop]:
         with self.lock:
-            return [*self.current.values(), *self.replaced]
+            return [*self.current.values(), *self.stuck]
 
     def is_shut(self, agent: str) -> bool:
-        """Whether the agent's loop is stuck, and there are too many such loops for another."""
+        """Return whether the agent's loop is stuck and cannot be replaced."""
         place = self.current.get(agent)
-        return place is not None and len(self.replaced) >= LOST and place.silence > LATE
+        return place is not None and len(self.stuck) >= MAX_STUCK and place.silence > LATE
 
-    def replace(self, stuck: RunLoop) -> None:
-        """Give the agent a fresh loop beside its stuck one, unless it has one or too many are stuck."""
+    def replace(self, place: RunLoop) -> None:
+        """Give the agent another loop beside its stuck one, unless it has one or too many are stuck."""
         with self.lock:
-            if self.current.get(stuck.name) is stuck and len(self.replaced) < LOST:
-                self.replaced.append(stuck)
-                self.current[stuck.name] = RunLoop(stuck.name).start()
+            if self.current.get(place.name) is place and len(self.stuck) < MAX_STUCK:
+                self.stuck.append(place)
+                self.current[place.name] = RunLoop(place.name).start()
 
     def forget(self, place: RunLoop) -> None:
-        """End a loop that was replaced: it goes on again, and no run is left on it."""
+        """Stop a loop that was replaced, once it goes on again and has no run."""
         with self.lock:
-            if place not in self.replaced:
+            if place not in self.stuck:
                 return
-            self.replaced.remove(place)
+            self.stuck.remove(place)
         place.stop()
 
     def stop(self) -> None:
         for place in self.all():
             place.stop()
         with self.lock:
-            self.current, self.replaced = {}, []
+            self.current, self.stuck = {}, []

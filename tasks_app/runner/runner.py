@@ -1,7 +1,7 @@
-"""The slots of a process: what is claimed for them, and who is at work.
+"""The slots of a process: claims for free slots, and the runs that take slots.
 
 A run of an async agent lives on the loop of its agent, any other on the runner's own, with a thread of its own for the
-agent. A thread cannot be stopped, so a slot is free when the thread has come back, however its run has ended.
+agent. A thread cannot be stopped, so a slot becomes free when the thread returns, however its run has ended.
 """
 
 import asyncio
@@ -32,11 +32,9 @@ from tasks_app.runner.watchdog import Watchdog
 
 log = logging.getLogger(__name__)
 FAREWELL = 1.0
-"""Seconds that runs have to end when they are stopped, and their leases to be given back."""
-
-
-UNWRITTEN = 10_000
-"""Runs that are remembered because their end could not be written; their leases run out."""
+"""Seconds for runs that were stopped to end, and for their tasks to be released."""
+MAX_UNWRITTEN = 10_000
+"""Runs without a written end that are remembered until their leases run out, at most."""
 
 
 def _new_name() -> str:
@@ -48,64 +46,64 @@ class Runner:
 
     def __init__(self) -> None:
         self.worker = _new_name()
-        """Unlike any other's, also after a restart, and in a forked child."""
+        """The name of this process as the owner of leases. It is new after a restart, and in a forked child."""
         self.running: dict[str, Execution] = {}
-        self.former: set[Execution] = set()
-        """Runs that lost their tasks to others of this process, and have not ended yet."""
+        self.predecessors: set[Execution] = set()
+        """Runs that are still stopping after another run of this process claimed their task."""
         self.hanging: set[Execution] = set()
         """Runs that are over, and whose threads are still at work."""
-        self.changed = threading.Condition()
-        """Guards the three above, and tells of runs that end."""
+        self.change = threading.Condition()
+        """Guards the three above. It is notified when a run ends."""
         self.claiming = threading.Lock()
-        self.doubtful = False
-        """Whether the last claim ended without an answer, so that it may have taken tasks."""
-        self.unwritten: deque[tuple[str, int]] = deque(maxlen=UNWRITTEN)
-        """Tasks and fences whose end could not be written: theirs is no claim that was lost."""
+        self.is_claim_doubtful = False
+        """True if the last claim ended without a result, so that it may have claimed tasks."""
+        self.without_end: deque[tuple[str, int]] = deque(maxlen=MAX_UNWRITTEN)
+        """Tasks and fences of runs whose end could not be written. No lost claim accounts for their leases."""
         self.control: RunLoop | None = None
         """The loop on which no agent runs."""
         self.loops = Loops()
         self.threads = ThreadPoolExecutor(1)
         self.heartbeat = Heartbeat(self.worker, self.running)
-        self.watchdog = Watchdog(self.loops, self.hanging, self._at_work, self._ended)
+        self.watchdog = Watchdog(self.loops, self.hanging, self._at_work, self._on_end)
         self.stopping = False
         self.hungry = False
-        """The last claim left tasks behind, because there were too few slots."""
+        """True if the last claim had too few slots, so that the next slot that becomes free must have more claimed."""
         self.quiet = threading.Event()
-        """Nothing runs."""
+        """Set while there are no runs."""
         self.turns = Turns()
         self.queues: frozenset[str] = ANY
-        """Claims from these queues only; none of them: from all."""
+        """The queues from which the process claims; all queues if empty."""
         self.alone = False
-        """One run at a time: the process was forked to have a core for it."""
+        """True for one run at a time, in a process that was forked to give it a core."""
 
     def start(self) -> None:
-        """Starts the runner's own loop and the heartbeat; agents get theirs with their first runs."""
+        """Start the runner's own loop and the heartbeat. The loop of an agent starts with its first run."""
         if self.control is not None:
             return
         self.stopping = False
-        # The tasks of a parent, or of other children, are none of this process's.
+        # The leases of a parent, or of other children, must not count as leases of this process.
         self.worker = self.heartbeat.worker = _new_name()
         slots = slots_of(is_async=False)
         self.threads = ThreadPoolExecutor(slots + spare_of(slots), thread_name_prefix="agent")
         self.control = RunLoop("runner").start()
         self.heartbeat.start()
         self.watchdog.start(self.control, 1 if self.alone else slots + spare_of(slots))
-        hints.listen(self._heard)
+        hints.listen(self._receive)
         if any(agent.isolation for agent in self._agents()):
             threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
 
     def _agents(self) -> list[Agent]:
-        """The agents of the queues of this process."""
+        """Return the agents of the queues of this process."""
         return [agent for agent in registry if not self.queues or agent.queue in self.queues]
 
     @property
     def alive(self) -> bool:
-        """Whether the threads that keep the runs going are alive."""
-        control, beating = self.control, self.heartbeat.thread
-        return control is None or (control.thread.is_alive() and beating is not None and beating.is_alive())
+        """True while the threads that keep the runs going are alive."""
+        control, heartbeat = self.control, self.heartbeat.thread
+        return control is None or (control.thread.is_alive() and heartbeat is not None and heartbeat.is_alive())
 
     def troubles(self) -> list[str]:
-        """Return a sentence if the process is beyond help, and one for each agent that hangs."""
+        """Return a sentence if the process is helpless, and one for each agent that hangs."""
         return [*filter(None, [self.helpless]), *self.watchdog.troubles()]
 
     @property
@@ -115,78 +113,78 @@ class Runner:
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the process: 1 if it ended itself, for it was beyond help."""
-        return int(self.watchdog.ended)
+        """The exit code of the process: 1 if it ended itself because it was helpless."""
+        return int(self.watchdog.has_given_up)
 
     # ---------------------------------------------------------------- claims
 
     def claim_all(self) -> int:
-        """Claims and starts runnable tasks until there are none or the slots are full; how many it started."""
+        """Claim and begin runnable tasks until there are none or the slots are full; return how many were begun."""
         total = 0
         with self.claiming:
             more = True
             while more and not self.stopping and self.control is not None:
-                if self.doubtful:
-                    total += self._begin(self._recovered(), self.control)
-                claimed, more = self._claim()
-                total += self._begin(claimed, self.control)
+                if self.is_claim_doubtful:
+                    total += self._begin(self._recover(), self.control)
+                runs, more = self._claim()
+                total += self._begin(runs, self.control)
         return total
 
     def _begin(self, runs: Sequence[Execution], control: RunLoop) -> int:
-        """Start the runs; return how many they are."""
+        """Begin the runs; return how many they are."""
         by_place: dict[RunLoop, list[Execution]] = {}
         for run in runs:
             by_place.setdefault(self.loops.of(run.read.agent) if run.is_async else control, []).append(run)
         for place, group in by_place.items():
-            start_together(group, place, self._ended)
+            start_together(group, place, self._on_end)
         return len(runs)
 
     def _claim(self) -> tuple[list[Execution], bool]:
-        """The runs that it got, and whether there may be more for the free slots."""
+        """Claim once; return the runs, and whether there may be more tasks for the free slots."""
         demands = self._demands()
         if not demands:
             return [], False
-        self.doubtful = True
-        claimed = bridge.do(Claim(worker=self.worker, demands=tuple(demands)))
-        self.doubtful = False
-        more = [self.turns.served(demand, claimed) for demand in demands]
-        return self._runs_of(claimed), any(more)
+        self.is_claim_doubtful = True
+        reads = bridge.do(Claim(worker=self.worker, demands=tuple(demands)))
+        self.is_claim_doubtful = False
+        more = [self.turns.note(demand, reads) for demand in demands]
+        return self._runs_of(reads), any(more)
 
     def _runs_of(self, reads: Sequence[TaskRead]) -> list[Execution]:
-        """The runs of tasks that are this process's: counted at once, or the next claim would overfill the slots."""
-        return [self._counted(Execution(read, self.worker, self.threads)) for read in reads]
+        """Return runs for claimed tasks. They take slots at once, or the next claim would overfill the slots."""
+        return [self._add(Execution(read, self.worker, self.threads)) for read in reads]
 
-    def _recovered(self) -> list[Execution]:
-        """Runs of tasks that became this process's by a claim whose answer was lost with its connection."""
-        # Those at work first: one that ends meanwhile is not taken for a task without a run.
-        known = {(run.task_id, run.read.fence) for run in self._at_work()} | set(self.unwritten)
-        reads = bridge.do(Do(partial(recover, self.worker, known)))
-        self.doubtful = False
+    def _recover(self) -> list[Execution]:
+        """Return runs for tasks of a claim whose result was lost with its connection."""
+        # The runs at work are read before the leases, or a run that ends in between would pass for a lost claim.
+        pairs = {(run.task_id, run.read.fence) for run in self._at_work()} | set(self.without_end)
+        reads = bridge.do(Do(partial(recover, self.worker, pairs)))
+        self.is_claim_doubtful = False
         if reads:
-            log.info("%d tasks were claimed by a call that was not answered: they are begun now", len(reads))
+            log.info("%d tasks of a claim without a result are begun now", len(reads))
         return self._runs_of(reads)
 
-    def _counted(self, run: Execution) -> Execution:
-        with self.changed:
+    def _add(self, run: Execution) -> Execution:
+        with self.change:
             self.quiet.clear()
-            former = self.running.get(run.task_id)
-            if former is not None and former.place is not None and not (former.task and former.task.done()):
-                # Its lease ended, and no heartbeat will speak of it: they are about the new run.
-                self.former.add(former)
-                former.lose()
+            other = self.running.get(run.task_id)
+            if other is not None and other.place is not None and not (other.task and other.task.done()):
+                # The lease of the other run has ended. Heartbeats ask about the new run, so none will stop the other.
+                self.predecessors.add(other)
+                other.lose()
             self.running[run.task_id] = run
         return run
 
     def _demands(self) -> list[Demand]:
-        """The tasks of each kind that there are slots for; a process that is alone has one for both."""
-        mine = [agent for agent in self._agents() if self._can_begin(agent)]
-        # Before the slots are counted: one that is freed in the meantime offers, or nobody would.
+        """Return the demand for each kind of agents; a process with `alone` has one demand for both kinds."""
+        own = [agent for agent in self._agents() if self._can_begin(agent)]
+        # Set before the slots are counted, or a slot that becomes free in between would cause no claim.
         self.hungry, full = True, False
         if self.alone:
-            kinds = [(mine, 1, 1 - len(self._at_work()), self._busy(None))]
+            kinds = [(own, 1, 1 - len(self._at_work()), self._busy(None))]
         else:
             kinds = [
-                ([a for a in mine if a.is_async is kind], slots_of(kind), self._free(kind), self._busy(kind))
+                ([a for a in own if a.is_async is kind], slots_of(kind), self._free(kind), self._busy(kind))
                 for kind in (True, False)
             ]
         demands = []
@@ -205,38 +203,38 @@ class Runner:
         return slots_of(is_async) - sum(run.is_async is is_async for run in self._at_work())
 
     def _busy(self, is_async: bool | None) -> Counter[int]:
-        """How many runs of a kind, or of both, each owner has."""
+        """Return how many runs of a kind, or of both, each owner has."""
         return Counter(run.read.owner_id for run in self._at_work() if is_async in (run.is_async, None))
 
     def _at_work(self) -> list[Execution]:
-        """Everything that takes a slot; on any thread."""
-        with self.changed:
-            return [*self.running.values(), *self.former, *self.hanging]
+        """Return all runs that take a slot. Any thread may call it."""
+        with self.change:
+            return [*self.running.values(), *self.predecessors, *self.hanging]
 
-    def _ended(self, run: Execution) -> None:
-        """On the loop of the run."""
-        with self.changed:
+    def _on_end(self, run: Execution) -> None:
+        """Remove a run at its end. Called on its loop."""
+        with self.change:
             if self.running.get(run.task_id) is run:
                 del self.running[run.task_id]
-            self.former.discard(run)
+            self.predecessors.discard(run)
             if run.is_unwritten:
-                self.unwritten.append((run.task_id, run.read.fence))
+                self.without_end.append((run.task_id, run.read.fence))
             if (work := run.seat.work) is not None and run.seat.is_busy:
                 self.hanging.add(run)
-                work.add_done_callback(lambda _: self._left(run))
-            self.changed.notify_all()
-        self._freed(run)
+                work.add_done_callback(lambda _: self._on_return(run))
+            self.change.notify_all()
+        self._free_slot(run)
 
-    def _left(self, run: Execution) -> None:
-        """The thread of a run that was over has come back."""
-        with self.changed:
+    def _on_return(self, run: Execution) -> None:
+        """Remove a run whose thread has returned after its end."""
+        with self.change:
             self.hanging.discard(run)
-            self.changed.notify_all()
-        self._freed(run)
+            self.change.notify_all()
+        self._free_slot(run)
 
-    def _freed(self, run: Execution) -> None:
-        with self.changed:
-            if not (self.running or self.former or self.hanging):
+    def _free_slot(self, run: Execution) -> None:
+        with self.change:
+            if not (self.running or self.predecessors or self.hanging):
                 self.quiet.set()
         agent = registry.get(run.read.agent)
         if (self.hungry or (agent and agent.concurrency)) and not self.stopping:
@@ -246,15 +244,15 @@ class Runner:
     # ---------------------------------------------------------------- leases
 
     def renew(self) -> None:
-        """From any thread: a beat out of turn if one is late."""
+        """Have the heartbeat beat at once if it is late. Any thread may call it."""
         if self.control is not None:
             self.heartbeat.beat_if_late()
 
-    def _heard(self, news: list[Reached]) -> None:
-        """On the thread that committed."""
-        mine = [item for item in news if item.task_id in self.running and (item.message or item.state in QUIET)]
-        if mine and self.control is not None:
-            self.control.call(self._act, mine)
+    def _receive(self, news: list[Reached]) -> None:
+        """Take in news, on the thread that committed."""
+        own = [item for item in news if item.task_id in self.running and (item.message or item.state in QUIET)]
+        if own and self.control is not None:
+            self.control.call(self._act, own)
 
     def _act(self, news: list[Reached]) -> None:
         for item in news:
@@ -269,21 +267,21 @@ class Runner:
     # -------------------------------------------------------------- shutdown
 
     def close(self) -> None:
-        """No more claims; what runs goes on. Safe in a signal handler."""
+        """Stop claiming. Runs go on. Safe in a signal handler."""
         self.stopping = True
 
     def stop(self) -> None:
-        """No more claims; runs get a grace, then those that may be tried again are given back, and the others fail."""
+        """Stop claiming and give the runs a grace. Then tasks with attempts left are released, and the others fail."""
         control, self.stopping = self.control, True
         if control is None:
             return
-        hints.forget(self._heard)
-        # Who is claiming puts all claims into `running` first, unless the database hangs.
+        hints.forget(self._receive)
+        # A thread that is claiming puts its runs into `running` first, unless the database hangs.
         if self.claiming.acquire(timeout=settings.A2A_GRACE_SECONDS):
             self.claiming.release()
         self._wind_down(control)
-        with self.changed:
-            self.changed.wait_for(lambda: not any(run.is_isolated for run in self.hanging), settings.A2A_KILL_SECONDS)
+        with self.change:
+            self.change.wait_for(lambda: not any(run.is_isolated for run in self.hanging), settings.A2A_KILL_SECONDS)
         self.heartbeat.stop()
         self.watchdog.stop()
         self.control = None
@@ -300,16 +298,16 @@ class Runner:
             run.release()
         if self._ends_within(FAREWELL):
             return
-        # Their loops are blocked; what they write later is refused.
-        left = [asyncio.run_coroutine_threadsafe(run.give_back(), control.loop) for run in self.running.values()]
-        _, late = wait(left, timeout=FAREWELL)
+        # The loops of these runs are blocked. Their later writes are refused.
+        futures = [asyncio.run_coroutine_threadsafe(run.give_back(), control.loop) for run in self.running.values()]
+        _, late = wait(futures, timeout=FAREWELL)
         if late:
-            log.warning("%d runs could not be given back in time; their leases run out", len(late))
+            log.warning("%d tasks could not be released in time; their leases run out", len(late))
 
     def _ends_within(self, seconds: float) -> bool:
-        """Whether all runs end in that time, leaving aside threads that do not."""
-        with self.changed:
-            return self.changed.wait_for(lambda: not self.running and not self.former, seconds)
+        """Return whether all runs end within the seconds. Threads that hang do not count."""
+        with self.change:
+            return self.change.wait_for(lambda: not self.running and not self.predecessors, seconds)
 
 
 runner = Runner()

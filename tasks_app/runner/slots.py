@@ -1,7 +1,7 @@
-"""A process's demand on the queue: as many tasks as it has slots free, in turns by owner.
+"""A process's demand on the queue: as many tasks as it has free slots, with owners in turn.
 
-An owner may have half of the slots while others wait, and all of them while none does. So that the others find a slot
-even then, there are some beyond that number which only owners take who have no run of the kind here.
+An owner may have half of the slots while others wait, and all of them while no other does. So that another owner finds
+a slot even then, there are spare slots for newcomers: owners who have no run of the kind in this process.
 """
 
 from collections import Counter
@@ -13,31 +13,31 @@ from a2a.agents import Agent
 from tasks_app.event_log import Demand, TaskRead, next_after
 
 BATCH = 64
-"""Tasks claimed at once."""
+"""Tasks of one claim, at most."""
 SPARE = 8
-"""A slot for newcomers for so many others."""
+"""The number of slots for each spare slot."""
 
 
 def slots_of(is_async: bool) -> int:
-    """Runs of a kind that a process has, without those for newcomers."""
+    """Return the number of slots of a kind in a process, without spare slots."""
     slots: int = settings.A2A_ASYNC_SLOTS if is_async else settings.A2A_SYNC_SLOTS
     return slots
 
 
 def spare_of(slots: int) -> int:
-    """Slots for newcomers beside so many others."""
+    """Return the number of spare slots beside these slots."""
     return slots // SPARE
 
 
 class Turns:
-    """Whose turn it is, for each kind of agents."""
+    """The owner whose turn it is, for each kind of agents."""
 
     def __init__(self) -> None:
         self.after: dict[tuple[str, ...], int] = {}
-        """The owner served last, by the names of the agents."""
+        """The owner who got the last task, by the names of the agents."""
 
     def demand(self, agents: Sequence[Agent], slots: int, free: int, busy: Counter[int]) -> Demand | None:
-        """Return what may be claimed for these agents, given the runs that owners have already; None if nothing may."""
+        """Return the demand for these agents, given the runs that owners have already; None if there is no slot."""
         limit = free if free > 0 else free + spare_of(slots)
         if not agents or limit <= 0:
             return None
@@ -53,12 +53,12 @@ class Turns:
             concurrency={agent.name: agent.concurrency for agent in agents if agent.concurrency},
         )
 
-    def served(self, demand: Demand, reads: Sequence[TaskRead]) -> bool:
-        """Notes what was claimed for a demand; whether there may be more for it."""
+    def note(self, demand: Demand, reads: Sequence[TaskRead]) -> bool:
+        """Note which tasks were claimed for a demand. Return whether there may be more for it."""
         owners = [read.owner_id for read in reads if read.agent in demand.agents]
         if not owners:
             return False
         self.after[demand.agents] = next_after(owners, demand.after)
-        # Less than was wanted is all that there is, unless a share of somebody was held back.
-        held_back = len(set(owners)) > 1 or any(runs >= demand.most for runs in demand.busy.values())
-        return len(owners) >= demand.limit or held_back
+        # Fewer tasks than in demand are all that there are, unless the share of an owner was limited.
+        has_limited = len(set(owners)) > 1 or any(runs >= demand.most for runs in demand.busy.values())
+        return len(owners) >= demand.limit or has_limited

@@ -90,7 +90,7 @@ def test_a_claim_whose_answer_is_lost_costs_no_attempt(
 
     monkeypatch.setattr(Claim, "do_many", perform)
     task = sent(owner, "hello", "form-coroutine", return_immediately=True)
-    until(lambda: runner.doubtful, "the claim is in doubt")
+    until(lambda: runner.is_claim_doubtful, "the claim is in doubt")
     hints.offer()
     until(lambda: Task.objects.get().state == "completed", "the end")
     assert text_of(shown(ask(owner, GetTask(id=task.id)))) == "hello"
@@ -113,7 +113,7 @@ def test_tasks_of_a_lost_claim_are_begun_though_the_next_claim_fails(
 
     monkeypatch.setattr(Claim, "do_many", perform)
     sent(owner, "hello", "form-coroutine", return_immediately=True)
-    until(lambda: runner.doubtful, "the claim is in doubt")
+    until(lambda: runner.is_claim_doubtful, "the claim is in doubt")
     hints.offer()
     until(lambda: len(lost) == 2, "the next claim has failed")
     until(lambda: Task.objects.get().state == "completed", "the end")
@@ -126,11 +126,11 @@ def test_a_run_whose_write_was_refused_is_not_begun_again_as_a_claim_that_was_lo
 
     away(refuses, {1})
     task = sent(owner, "hello", "waits", return_immediately=True)
-    until(lambda: runner.unwritten, "the run is given up")
-    assert (task.id, 1) in runner.unwritten
+    until(lambda: runner.without_end, "the run is given up")
+    assert (task.id, 1) in runner.without_end
     until(lambda: task.id not in runner.running, "it has left")
     assert Task.objects.get().lease_owner == runner.worker
-    runner.doubtful = True
+    runner.is_claim_doubtful = True
     assert runner.claim_all() == 0
 
 

@@ -346,7 +346,7 @@ def test_a_run_whose_task_the_same_process_has_taken_up_again_is_stopped(owner: 
     assert list(Task.objects.values_list("fence", "state")) == [(2, "working")]
     ask(owner, CancelTask(id=second.task_id))
     until(second.task.done, "the second run is stopped")
-    until(lambda: not runner.former, "nothing is at work")
+    until(lambda: not runner.predecessors, "nothing is at work")
 
 
 def test_a_run_that_has_lost_its_task_and_does_not_end_keeps_its_slot(owner: Person, settings: Any) -> None:
@@ -370,7 +370,7 @@ def test_a_slot_that_is_freed_while_the_slots_are_counted_is_offered(
 
     def counted(is_async: bool) -> int:
         free = count(is_async)
-        full._ended(run)  # on the loop of the runs, just after this thread has looked
+        full._on_end(run)  # on the loop of the runs, just after this thread has looked
         return free
 
     monkeypatch.setattr(full, "_free", counted)
