@@ -249,7 +249,7 @@ class Story(Callers):
         task.lapsed = True
         if looks:
             now = clock.now()
-            self.sights += [(row, row.fence, now) for row in leases._find_expired(now)]
+            self.sights += [(row, row.fence, now) for row in leases._find_overdue(now)]
 
     @precondition(lambda self: any(run.task.lapsed for run in self.live()))
     @rule()
