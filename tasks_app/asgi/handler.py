@@ -80,7 +80,7 @@ class LeanHandler(ASGIHandler):
             body = await intake.read()
             request: Any = ASGIRequest(scope, BytesIO(body))
             request._body = body  # Where Django keeps a body that it has read. This one is within the limit.
-            request.left = partial(_wait_for_disconnect, receive)  # For views that wait.
+            request.departure = partial(_wait_for_disconnect, receive)  # For views that wait.
             response = await self._middleware_chain(request)
         except Gone:
             return

@@ -50,12 +50,12 @@ class Bridge:
             return self.lanes[name]
 
     async def ask(
-        self, item: Work[R], patience: float | None = None, left: Callable[[], Awaitable[None]] | None = None
+        self, item: Work[R], patience: float | None = None, departure: Callable[[], Awaitable[None]] | None = None
     ) -> R:
         """Return the result of the item, without blocking the loop.
 
         Raises the item's own errors. Raises LockRefused when another transaction keeps a row locked for longer than the
-        patience, Busy when the lane is full or no result comes in time, and Left when `left` ends before. A
+        patience, Busy when the lane is full or no result comes in time, and CallerLeft when `departure` ends before. A
         patience is given for work of our own: a full lane takes it in, and its result is awaited for at least as long.
         """
         loop, now = asyncio.get_running_loop(), time.monotonic()
@@ -64,7 +64,7 @@ class Bridge:
         pauses: Iterator[float] | None = None
         while True:
             future: asyncio.Future[Any] = loop.create_future()
-            ticket = Ticket(item, future, loop, since=now, ends=ends, patient=patience is not None, left=left)
+            ticket = Ticket(item, future, loop, since=now, ends=ends, patient=patience is not None, departure=departure)
             waits.add(ticket)
             try:
                 self._collect(ticket, loop)

@@ -20,7 +20,7 @@ UNLIMITED = float("inf")
 """The patience of work whose result must not be lost: a claim that nobody hears of is a task without a worker."""
 
 
-class Left(Exception):
+class CallerLeft(Exception):
     """The caller has left before the answer was due."""
 
 
@@ -37,7 +37,7 @@ class Ticket(Struct, eq=False):
     ends: float = UNLIMITED
     patient: bool = False
     """Put in whatever waits already: there is only so much of it, and its work is done otherwise."""
-    left: Callable[[], Awaitable[None]] | None = None
+    departure: Callable[[], Awaitable[None]] | None = None
     """Ends when the caller has left."""
     leaving: "asyncio.Future[None] | None" = None
 
@@ -95,11 +95,11 @@ class Waits:
                 continue
             if now >= ticket.ends:
                 future.set_exception(ticket.late(now))
-            elif ticket.left is not None and ticket.leaving is None and now - ticket.since >= UNWATCHED:
-                ticket.leaving = asyncio.ensure_future(_watch(ticket.left, future))
+            elif ticket.departure is not None and ticket.leaving is None and now - ticket.since >= UNWATCHED:
+                ticket.leaving = asyncio.ensure_future(_watch(ticket.departure, future))
 
 
-async def _watch(left: Callable[[], Awaitable[None]], future: AnyFuture) -> None:
-    await left()
+async def _watch(departure: Callable[[], Awaitable[None]], future: AnyFuture) -> None:
+    await departure()
     if not future.done():
-        future.set_exception(Left())
+        future.set_exception(CallerLeft())

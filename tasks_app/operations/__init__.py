@@ -6,14 +6,14 @@ Follow. So it is written once, and runs on a loop (`perform`) or on a thread (`p
 """
 
 from tasks_app.operations.dispatcher import OPERATIONS, authorize, cancel_for_operator, perform, perform_now
-from tasks_app.operations.operation import Context, Follow, Left, Wait
+from tasks_app.operations.operation import CallerLeft, Context, Follow, Wait
 from tasks_app.operations.waiting import wait_on
 
 __all__ = [
     "OPERATIONS",
+    "CallerLeft",
     "Context",
     "Follow",
-    "Left",
     "Wait",
     "authorize",
     "cancel_for_operator",

@@ -29,7 +29,7 @@ from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
 from tasks_app.operations import cards, tasks, webhooks
 from tasks_app.operations.capabilities import EXTENDED_CARD, PUSH, STREAMING
-from tasks_app.operations.operation import Await, Context, Done, Follow, Grant, Left, Operation, RunQuick, Wait
+from tasks_app.operations.operation import Await, CallerLeft, Context, Done, Follow, Grant, Operation, RunQuick, Wait
 from tasks_app.operations.send import send
 from tasks_app.operations.waiting import RETRY_SECONDS, wait_on
 from tasks_app.operators.audit import Change, Operator, record_acts
@@ -64,7 +64,7 @@ def authorize(kind: type[Request], caller: Caller) -> None:
 async def perform(request: Request, context: Context) -> Result | Follow | Wait:
     """Perform a request. A wait that lasts longer than the context's patience is returned as a Wait.
 
-    Raises the errors of a2a/errors.py, and Left.
+    Raises the errors of a2a/errors.py, and CallerLeft.
     """
     kind = type(request)
     authorize(kind, context.caller)
@@ -85,13 +85,13 @@ async def perform(request: Request, context: Context) -> Result | Follow | Wait:
 
 
 async def _drive(operation: Coroutine[object, object, Grant], context: Context) -> Grant:
-    """Run an operation on a loop. Exceptions of a step, apart from Left, are raised at its await."""
+    """Run an operation on a loop. Exceptions of a step, apart from CallerLeft, are raised at its await."""
     try:
         step = operation.send(None)
         while True:
             try:
                 value = await _value_of(step, context)
-            except Left:
+            except CallerLeft:
                 raise
             except Exception as error:  # noqa: BLE001  # the operation decides
                 step = operation.throw(error)
@@ -109,7 +109,7 @@ def _value_of(step: object, context: Context) -> Awaitable[object]:
     """Return an awaitable of the value that the operation waits for. Raises TypeError for any other await."""
     match step:
         case Work():
-            return bridge.ask(step, left=context.left)
+            return bridge.ask(step, departure=context.departure)
         case RunQuick(run):
             return play_quickly(run)
         case Await(start):

@@ -11,14 +11,14 @@ from a2a.documents import TaskDocument
 from a2a.run import Run
 from a2a.types import Message
 from tasks_app.callers.access import Caller
-from tasks_app.database.waits import Left
+from tasks_app.database.waits import CallerLeft
 from tasks_app.database.work import R, Step
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.none import NO_EXCHANGE, NoExchange
 from tasks_app.operations.capabilities import Capability
 from tasks_app.runner.quick import Played
 
-__all__ = ["Await", "Context", "Done", "Follow", "Grant", "Left", "Operation", "RunQuick", "Wait"]
+__all__ = ["Await", "CallerLeft", "Context", "Done", "Follow", "Grant", "Operation", "RunQuick", "Wait"]
 
 
 class Context(Struct, kw_only=True):
@@ -32,7 +32,7 @@ class Context(Struct, kw_only=True):
     extensions: tuple[str, ...] = ()
     """The agent's extensions that the message activated. The operation sets them, and the door names them in a
     header."""
-    left: Callable[[], Awaitable[None]] | None = None
+    departure: Callable[[], Awaitable[None]] | None = None
     """Returns when the caller has left; None if the door cannot notice it."""
     patience: float = float("inf")
     """The time on perf_counter() at which a wait goes back to the door."""

@@ -12,7 +12,7 @@ from tasks_app.callers import access
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log import ReadTask
 from tasks_app.event_log.readers import Reader, readers
-from tasks_app.operations.operation import Context, Left, Wait
+from tasks_app.operations.operation import CallerLeft, Context, Wait
 
 UNWATCHED = 1.0
 """Seconds of a wait in which the connection is not watched. Most waits end before."""
@@ -23,7 +23,7 @@ RETRY_SECONDS = 2
 async def wait_on(wait: Wait, context: Context) -> Result | Wait:
     """Return the task when no agent works on it, or as it is at the operator's limit, which is never an error.
 
-    If the context's patience ends before that, return the wait itself; another call goes on with it. Raises Left;
+    If the context's patience ends before that, return the wait itself; another call goes on with it. Raises CallerLeft;
     TaskNotFound if the task was deleted meanwhile; Unavailable if the process goes down first.
     """
     now = perf_counter()
@@ -35,7 +35,7 @@ async def wait_on(wait: Wait, context: Context) -> Result | Wait:
         # A reader also knows the events from just before it was opened, and its poll finds those without a hint.
         is_quiet = await _wait_until_quiet(reader, context, min(limit, patience))
     if reader.is_over:
-        raise Left
+        raise CallerLeft
     if readers.draining and reader.state not in QUIET:
         raise Unavailable(retry_after=RETRY_SECONDS)
     if not is_quiet and patience < limit:
@@ -49,7 +49,7 @@ async def _wait_until_quiet(reader: Reader, context: Context, seconds: float) ->
         return True
     if seconds <= UNWATCHED:
         return False
-    leaving = asyncio.ensure_future(context.left()) if context.left else None
+    leaving = asyncio.ensure_future(context.departure()) if context.departure else None
     try:
         if leaving:
             leaving.add_done_callback(lambda _: reader.leave())
@@ -67,7 +67,7 @@ async def _answer(wait: Wait, context: Context) -> Answer:
         history=wait.history_length != 0,
         is_owed=True,
     )
-    read = await bridge.ask(look, left=context.left)
+    read = await bridge.ask(look, departure=context.departure)
     if read is None:
         raise TaskNotFound(taskId=wait.task_id)
     context.exchange.about(wait.task_id, wait.context_id, read.document.seq)

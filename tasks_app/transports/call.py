@@ -46,7 +46,7 @@ class Call(Struct, kw_only=True):
     """The agent in the address of the call."""
     after: int | None = None
     """The sequence number of the last event that the caller has seen."""
-    left: Callable[[], Awaitable[None]] | None = None
+    departure: Callable[[], Awaitable[None]] | None = None
     """Ends when the caller leaves. It is None if the door cannot notice that."""
     has_status: bool = False
     """Whether each call of the door is answered with an HTTP status."""
@@ -69,9 +69,9 @@ class Call(Struct, kw_only=True):
         return self.identity
 
     async def identify(self) -> None:
-        """Find the caller of the key. Raises Unauthenticated, InvalidKey and Left, and errors of the database."""
+        """Find the caller of the key. Raises Unauthenticated, InvalidKey and CallerLeft, and errors of the database."""
         if self.identity is None:
-            self.identity = await authenticate(self.key, self.left)
+            self.identity = await authenticate(self.key, self.departure)
 
     def wrap(self, rpc_id: Id | UnsetType) -> Wrapping:
         """Return the envelope of the call, or of one of its members."""

@@ -24,7 +24,7 @@ from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
-from tasks_app.operations import Context, Follow, Left, Wait, authorize, perform, wait_on
+from tasks_app.operations import CallerLeft, Context, Follow, Wait, authorize, perform, wait_on
 from tasks_app.transports.call import Call, Reply, fault
 from tasks_app.transports.streams import Stream, size_of_task
 from tasks_app.transports.waiting import LateAnswer
@@ -53,7 +53,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
     `select` returns the language, the method and the params. It may raise errors, and CallError.
     """
     meaning = Meaning()
-    context = Context(caller=call.caller, exchange=exchange, agent=call.agent, left=call.left, patience=0.0)
+    context = Context(caller=call.caller, exchange=exchange, agent=call.agent, departure=call.departure, patience=0.0)
     try:
         read = partial(_read, call, exchange, select, meaning)
         language, method, request = await off_loop(read) if exchange.row.request_bytes > LARGE else read()
@@ -71,7 +71,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
             return _defer(call, exchange, wrapping, result, language, context)
         counts = not method.request.changes and not wrapping.silent
         payload, weight = await _encode(call, exchange, result, counts=counts)
-    except Left:
+    except CallerLeft:
         return _leave(exchange, wrapping)
     except asyncio.CancelledError:
         _leave(exchange, wrapping)
@@ -249,7 +249,7 @@ def _defer(
         recorder.open(exchange)
     exchange.lighten()
     # From here on the door that sends the answer notices when the client leaves, and cancels the wait.
-    context.left = None
+    context.departure = None
     late = LateAnswer(wait, context, exchange, language, wrapping, digests(call.key), call.address(), holding)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, late=late, headers=headers)
 
@@ -280,7 +280,7 @@ async def refuse_unreadable(call: Call, exchange: OpenExchange, wrapping: Wrappi
     """Refuse a body that cannot be read. A caller without a valid key is refused for the key instead."""
     try:
         await call.identify()
-    except (Unauthenticated, Left) as cause:
+    except (Unauthenticated, CallerLeft) as cause:
         return refuse_stranger(exchange, wrapping, cause)
     except (DatabaseError, InterfaceError):
         pass  # The error in the body can be reported without the database.
@@ -296,7 +296,7 @@ async def refuse_unreadable(call: Call, exchange: OpenExchange, wrapping: Wrappi
 
 def refuse_stranger(exchange: OpenExchange, wrapping: Wrapping, cause: Exception) -> Reply:
     """Refuse a call without a caller, or whose caller could not be looked up. It is recorded without its content."""
-    if isinstance(cause, Left):
+    if isinstance(cause, CallerLeft):
         exchange.end("left", status=None)
         recorder.close(exchange)
         return Reply(request_id=exchange.request_id, wrapping=wrapping)

@@ -17,8 +17,8 @@ MAX_CACHED = 10_000
 _cache: dict[str, tuple[float, Caller]] = {}
 
 
-async def authenticate(key: str, left: Callable[[], Awaitable[None]] | None = None) -> Caller:
-    """Return the caller of an API key. Raises Unauthenticated, InvalidKey and Left."""
+async def authenticate(key: str, departure: Callable[[], Awaitable[None]] | None = None) -> Caller:
+    """Return the caller of an API key. Raises Unauthenticated, InvalidKey and CallerLeft."""
     if not key:
         raise Unauthenticated
     if len(key) > LONGEST_KEY:
@@ -27,7 +27,7 @@ async def authenticate(key: str, left: Callable[[], Awaitable[None]] | None = No
     entry = _cache.get(key)
     if entry is not None and entry[0] > now:
         return entry[1]
-    caller: Caller | None = await bridge.ask(FindCaller(digests(key)), left=left)
+    caller: Caller | None = await bridge.ask(FindCaller(digests(key)), departure=departure)
     if caller is None:
         raise InvalidKey
     if len(_cache) >= MAX_CACHED:

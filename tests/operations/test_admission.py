@@ -18,7 +18,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.models import IdempotencyKey, Task
 from tasks_app.operations.dispatcher import _drive
-from tasks_app.operations.operation import Await, Context, Grant, Left, Wait
+from tasks_app.operations.operation import Await, CallerLeft, Context, Grant, Wait
 from tasks_app.process.counting import census
 from tasks_app.transports.enveloped import jsonrpc
 from tests.conftest import PATIENCE, Person, until
@@ -69,14 +69,14 @@ def test_beyond_the_cap_an_owner_is_refused_and_others_are_not(
 
 def test_of_a_caller_who_left_nothing_counts_as_in_flight(account: Account, owner: Person) -> None:
     async def leave() -> None:
-        raise Left
+        raise CallerLeft
 
     async def operation() -> Grant:
         with account.new_work(owner.caller.owner_id, "gate"):
             await Await(leave)
         return Wait(task_id="", context_id="", after=0, history_length=None)
 
-    with pytest.raises(Left) as error:  # which is kept, and with it all that it passed
+    with pytest.raises(CallerLeft) as error:  # which is kept, and with it all that it passed
         asyncio.run(_drive(operation(), Context(caller=owner.caller, actor="caller")))
     assert error.value.__traceback__
     assert not any(account.pending.values())

@@ -18,7 +18,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.errors import Busy
 from tasks_app.database.groups import do_group
 from tasks_app.database.sessions import overloaded, spent
-from tasks_app.database.waits import Left, Ticket
+from tasks_app.database.waits import CallerLeft, Ticket
 from tasks_app.database.work import LOCKED, Do, DoApart, DoSlowly, Work
 from tasks_app.event_log import create_many
 from tasks_app.models import Task
@@ -52,7 +52,7 @@ def busy(kind: Callable[..., Do[None]], lanes: int = 1, **more: Any) -> Iterator
 async def outcome(item: Any, **more: Any) -> Any:
     try:
         return await bridge.ask(item, **more)
-    except (Busy, Left, RateLimited) as error:
+    except (Busy, CallerLeft, RateLimited) as error:
         return error
 
 
@@ -135,7 +135,7 @@ def test_what_a_caller_who_left_has_asked_for_is_not_begun(settings: Any, how: s
 
     async def leave() -> Any:
         gone = asyncio.Event()
-        asking = asyncio.ensure_future(outcome(Do(lambda: done.append("for nobody")), left=gone.wait))
+        asking = asyncio.ensure_future(outcome(Do(lambda: done.append("for nobody")), departure=gone.wait))
         await asyncio.sleep(0)
         if how == "cancelled":
             asking.cancel()
@@ -145,7 +145,7 @@ def test_what_a_caller_who_left_has_asked_for_is_not_begun(settings: Any, how: s
     with busy(Do):
         since = time.monotonic()
         found = asyncio.run(leave())
-    assert isinstance(found, asyncio.CancelledError if how == "cancelled" else Left)
+    assert isinstance(found, asyncio.CancelledError if how == "cancelled" else CallerLeft)
     assert time.monotonic() - since < settings.A2A_CALL_SECONDS, "it has waited as one who stays"
     assert bridge.do(Do(lambda: done)) == []
 
@@ -153,7 +153,7 @@ def test_what_a_caller_who_left_has_asked_for_is_not_begun(settings: Any, how: s
 def test_nothing_is_kept_of_what_was_answered() -> None:
     async def some() -> None:
         await asyncio.gather(*(bridge.ask(Do(lambda: 1)) for _ in range(20)))
-        await outcome(Do(lambda: 1), left=asyncio.Event().wait)
+        await outcome(Do(lambda: 1), departure=asyncio.Event().wait)
         assert bridge.waits[asyncio.get_running_loop()].tickets == {}
 
     asyncio.run(some())

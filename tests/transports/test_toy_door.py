@@ -56,7 +56,7 @@ def call_of(parcel: Parcel) -> Call:
         address=lambda: "http://testserver",
         version=metadata.get("a2a-version") or None,
         after=last_seen(metadata.get("last-event-id")),
-        left=left(parcel),
+        departure=left(parcel),
     )
 
 
