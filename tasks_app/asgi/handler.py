@@ -100,12 +100,12 @@ class LeanHandler(ASGIHandler):
                 _release(response)
 
 
-async def _owner_of(scope: dict[str, Any], must_be_known: bool) -> int:
+async def _owner_of(scope: dict[str, Any], required: bool) -> int:
     """Authenticate a request by its head, and return its owner. Raises Refusal."""
     try:
         return (await authenticate(key_of(ASGIRequest(scope, BytesIO())))).owner_id
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
-        if must_be_known:
+        if required:
             raise fault_of_key(error) from None
         return STRANGERS
 

@@ -1,4 +1,4 @@
-"""Bodies of requests while they arrive: counted in bytes and seconds, and kept for callers who have a key."""
+"""The arrival of request bodies, with limits of bytes and seconds. Only callers with a key may send large bodies."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,45 +13,52 @@ from tasks_app.transports.http import Refusal, too_large
 Message = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 STRANGERS = -1
-"""The owner of bodies whose sender is not known: all strangers have one share."""
+"""The owner of bodies whose caller is not known. All strangers count as one owner."""
 
 
 class Gone(Exception):
-    """The client has left before its request was whole."""
+    """The client left before its request had arrived."""
 
 
 class Intake:
-    """One body. What does not come at once counts in the account of its owner until it is released."""
+    """One body. If it does not arrive at once, it counts in the account of its owner until release()."""
 
     def __init__(
-        self, scope: Mapping[str, Any], receive: Receive, limit: int, seconds: float,
+        self,
+        scope: Mapping[str, Any],
+        receive: Receive,
+        limit: int,
+        seconds: float,
         owner_of: Callable[[bool], Awaitable[int]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.scope, self.receive, self.limit, self.seconds = scope, receive, limit, seconds
         self.owner_of = owner_of
-        """Who sends it; raises Refusal for a stranger if it must be known."""
+        """Returns the owner. If the argument is true, it raises Refusal for a stranger."""
         self.owner: int | None = None
-        self.noted = 0
-        """Bytes that are in the account."""
+        self.weight = 0
+        """Bytes in the account."""
 
     async def read(self) -> bytes:
-        """Return the whole body. Raises Refusal: 413 as soon as it is too large, 408 when it does not arrive, 401 for
-        a large one without a key, 429 and 503 when too much is arriving; Gone."""
+        """Return the whole body. Raises Gone and Refusal.
+
+        The status of a refusal is 413 as soon as the body is too large, 408 if it does not arrive in time, 401 for a
+        large body without a key, and 429 or 503 if too much arrives at the same time.
+        """
         if COMPLETE in self.scope.get("extensions", ()):
             return await self._complete()
-        declared = self._declared()
-        if declared > self.limit:
+        length = self._content_length()
+        if length > self.limit:
             raise too_large()
         try:
             async with asyncio.timeout(self.seconds):
-                if declared > SMALL:
-                    await self._note(declared)
+                if length > SMALL:
+                    await self._weigh(length)
                 return await self._pieces()
         except TimeoutError:
             raise Refusal(408, f"the body did not arrive within {self.seconds:g} s") from None
 
     async def _complete(self) -> bytes:
-        """Return a body that is there already: nothing is waited for, and most bodies are too small to count."""
+        """Return a body that has arrived already. Most of these are too small to count."""
         message = await self.receive()
         if message["type"] == "http.disconnect":
             raise Gone
@@ -59,7 +66,7 @@ class Intake:
         if len(body) > self.limit:
             raise too_large()
         if len(body) > SMALL:
-            await self._note(len(body))
+            await self._weigh(len(body))
         return body
 
     async def _pieces(self) -> bytes:
@@ -74,35 +81,35 @@ class Intake:
             if size > self.limit:
                 raise too_large()
             more = message.get("more_body", False)
-            if size > self.noted and (more or size > SMALL):
-                await self._note(size)
+            if size > self.weight and (more or size > SMALL):
+                await self._weigh(size)
         return b"".join(pieces)
 
-    def _declared(self) -> int:
+    def _content_length(self) -> int:
         for name, value in self.scope["headers"]:
             if name == b"content-length" and value.isdigit():
                 return int(value[:18])
         return 0
 
-    async def _note(self, size: int) -> None:
-        """Enter so many bytes in all into the account. Raises Refusal."""
+    async def _weigh(self, size: int) -> None:
+        """Set the bytes in the account. Raises Refusal."""
         if self.owner is None or (self.owner == STRANGERS and size > SMALL):
             self.owner = await self.owner_of(size > SMALL)
         try:
-            account.take(self.owner, "bodies", size - self.noted)
+            account.take(self.owner, "bodies", size - self.weight)
         except RateLimited as error:
             raise Refusal(429, "", error=error) from None
         except Unavailable as error:
             raise Refusal(503, "", error=error) from None
-        self.noted = size
+        self.weight = size
 
     def release(self) -> None:
-        """Take the body out of the account again."""
-        if self.noted and self.owner is not None:
-            account.give(self.owner, "bodies", self.noted)
-            self.noted = 0
+        """Take the body out of the account."""
+        if self.weight and self.owner is not None:
+            account.give(self.owner, "bodies", self.weight)
+            self.weight = 0
 
 
-async def strangers(must_be_known: bool) -> int:
-    """Return the owner of bodies that nobody needs a key for."""
+async def strangers(required: bool) -> int:
+    """Return the owner of bodies for which no key is required."""
     return STRANGERS

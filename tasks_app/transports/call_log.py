@@ -1,4 +1,4 @@
-"""A line in the log for each call, for whoever develops an agent: method, path, what was asked, status, duration."""
+"""A log line for each call, for developers of agents: verb, path, method, status, duration."""
 
 import logging
 import re
@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 log = logging.getLogger("tasks_app.calls")
-refused = logging.getLogger("tasks_app.calls.refused")
+refusals = logging.getLogger("tasks_app.calls.refused")
 """The logger of refused calls. Strangers can cause any number of them, so tasks_app.process.log_throttle limits it."""
 _METHOD = re.compile(rb'"method"\s*:\s*"([A-Za-z0-9_./]{1,64})"')
 _CONTROL = re.compile(r"[^\x21-\x7e]")
-PATH = 200
+MAX_PATH = 200
+"""Characters of a path that are logged."""
 
 App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
@@ -23,40 +24,45 @@ class CallLog:
         self.app = app
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        began, call = time.perf_counter(), _Call()
+        start, call = time.perf_counter(), _Call()
 
-        async def received() -> Any:
+        async def receive_and_look() -> Any:
             message = await receive()
             call.look(message)
             return message
 
-        async def sent(message: Any) -> None:
+        async def look_and_send(message: Any) -> None:
             if message["type"] == "http.response.start":
                 call.status = message["status"]
             await send(message)
 
         try:
-            await self.app(scope, received, sent)
+            await self.app(scope, receive_and_look, look_and_send)
         finally:
-            path = _CONTROL.sub("?", scope["path"])[:PATH]
-            (refused if 400 <= call.status < 500 else log).info(
-                "%s %s%s %s %.3f s", scope["method"], path, call.asked, call.status or "no answer",
-                time.perf_counter() - began, extra={"status_code": call.status},
-            )  # fmt: skip
+            path = _CONTROL.sub("?", scope["path"])[:MAX_PATH]
+            (refusals if 400 <= call.status < 500 else log).info(
+                "%s %s%s %s %.3f s",
+                scope["method"],
+                path,
+                call.method,
+                call.status or "no answer",
+                time.perf_counter() - start,
+                extra={"status_code": call.status},
+            )
 
 
 class _Call:
-    """The facts of a call, gathered while it passes."""
+    """The facts of a call, collected while its messages pass."""
 
     status = 0
-    asked = ""
-    """The method of JSON-RPC, with a space before it."""
-    _read = False
+    method = ""
+    """The method of JSON-RPC, after a space."""
+    _has_body = False
 
     def look(self, message: Any) -> None:
-        """Find the method in the first piece of the body: calls of a developer fit in one."""
-        if self._read or message["type"] != "http.request":
+        """Find the method in the first piece of the body, which is the whole body of most calls in development."""
+        if self._has_body or message["type"] != "http.request":
             return
-        self._read = True
-        found = _METHOD.search(message.get("body", b""))
-        self.asked = f" {found[1].decode()}" if found else ""
+        self._has_body = True
+        match = _METHOD.search(message.get("body", b""))
+        self.method = f" {match[1].decode()}" if match else ""

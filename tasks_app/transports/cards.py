@@ -1,4 +1,4 @@
-"""Cards, the catalogue and the public keys: cached bytes for anybody; and the extended card of 0.2, by GET."""
+"""The door for cards, the catalogue and the public keys, which need no API key, and for the extended card of 0.2."""
 
 import orjson
 from django.conf import settings
@@ -30,13 +30,13 @@ from tasks_app.transports.call import fault
 from tasks_app.transports.http import add_headers, call_of, version_of
 
 MAX_AGE = 60
-"""Seconds for which a card may be used without asking again."""
+"""Seconds for which a client may cache a card."""
 PUBLIC = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Expose-Headers": "ETag, A2A-Version",
     "X-Content-Type-Options": "nosniff",
 }
-"""Pages in browsers may read what everybody may: no cookie and no key is looked at here."""
+"""Headers of public answers. Pages in browsers may read them, because neither a cookie nor a key is read here."""
 PREFLIGHT = PUBLIC | {
     "Access-Control-Allow-Methods": "GET, HEAD",
     "Access-Control-Allow-Headers": "A2A-Version, If-None-Match",
@@ -61,14 +61,14 @@ async def card(request: HttpRequest, file: WellKnown, agent: str | None = None) 
     page = cards.public_card(name, address, encode, whole=agent is None)
     if page is None:
         return _problem(404, f"there is no agent {name[:64]}")
-    response = _shown(request, page, VERSION_HEADER, varying(), public=address in own())
+    response = _respond(request, page, VERSION_HEADER, varying(), public=address in own())
     response[VERSION_HEADER] = ", ".join(versions)
     return response
 
 
 @csrf_exempt
 async def catalogue(request: HttpRequest) -> HttpResponse:
-    """The agents of this server. No call can be made here, as no agent is named."""
+    """Return the agents of this server. No call is possible here, because the path names no agent."""
     if request.method == "POST":
         return _problem(404, "name an agent: /agents/{name}/jsonrpc; GET /agents/ lists them")
     if (refusal := _refusal(request)) is not None:
@@ -76,12 +76,12 @@ async def catalogue(request: HttpRequest) -> HttpResponse:
     address = address_of(request)
     if not address:
         return _problem(400, UNKNOWN_NAME)
-    return _shown(request, cards.catalogue(address), varying(), public=address in own())
+    return _respond(request, cards.catalogue(address), varying(), public=address in own())
 
 
 async def key_set(request: HttpRequest) -> HttpResponse:
-    """The keys that verify cards."""
-    return _refusal(request) or _shown(request, cards.key_set())
+    """Return the public keys that verify cards."""
+    return _refusal(request) or _respond(request, cards.key_set())
 
 
 def _refusal(request: HttpRequest) -> HttpResponse | None:
@@ -100,7 +100,7 @@ def _problem(status: int, sentence: str) -> HttpResponse:
     return HttpResponse(body, status=status, content_type="application/json", headers=headers)
 
 
-def _shown(request: HttpRequest, page: Page, *vary: str, public: bool = True) -> HttpResponse:
+def _respond(request: HttpRequest, page: Page, *vary: str, public: bool = True) -> HttpResponse:
     headers = PUBLIC | {
         "ETag": page.etag,
         "Last-Modified": LAST_MODIFIED,
@@ -108,17 +108,17 @@ def _shown(request: HttpRequest, page: Page, *vary: str, public: bool = True) ->
     }
     if varies := ", ".join(filter(None, vary)):
         headers["Vary"] = varies
-    if _is_known(request, page):
+    if _is_current(request, page):
         return HttpResponse(status=304, headers=headers)
     return HttpResponse(page.body, content_type="application/json", headers=headers)
 
 
-def _is_known(request: HttpRequest, page: Page) -> bool:
-    """Whether the caller has it already. A date counts only without a tag (RFC 9110, 13.1.3)."""
+def _is_current(request: HttpRequest, page: Page) -> bool:
+    """Return whether the client has the page already. A date counts only without a tag (RFC 9110, 13.1.3)."""
     tags = request.META.get("HTTP_IF_NONE_MATCH")
     if tags is not None:
-        bare = page.etag.removeprefix("W/")
-        return tags.strip() == "*" or bare in {tag.strip().removeprefix("W/") for tag in tags.split(",")}
+        tag_of_page = page.etag.removeprefix("W/")
+        return tags.strip() == "*" or tag_of_page in {tag.strip().removeprefix("W/") for tag in tags.split(",")}
     since = request.META.get("HTTP_IF_MODIFIED_SINCE")
     seconds = parse_http_date_safe(since) if since else None
     return seconds is not None and seconds >= STARTED_SECONDS
@@ -129,7 +129,7 @@ def _is_known(request: HttpRequest, page: Page) -> bool:
 
 @csrf_exempt
 async def extended_card(request: HttpRequest, agent: str | None = None) -> HttpResponse:
-    """The extended card as 0.2 asks for it: GET, with a key (docs/protocol.md#extended-card)."""
+    """Return the extended card of 0.2, by GET with a key (docs/protocol.md#extended-card)."""
     call = call_of(request, languages.ALL.endpoints["rpc"], agent)
     exchange = call.open(UNSET, b"")
     exchange.row.dialect, exchange.row.method = v0_2.DIALECT.name, "agent/authenticatedExtendedCard"
@@ -139,12 +139,13 @@ async def extended_card(request: HttpRequest, agent: str | None = None) -> HttpR
         await call.identify()
         exchange.set_caller(call.caller)
         authorize(GetExtendedCard, call.caller)
-        wish = GetExtendedCard(address=call.address())
-        answer = await perform(wish, Context(caller=call.caller, exchange=exchange, agent=agent))
+        answer = await perform(
+            GetExtendedCard(address=call.address()), Context(caller=call.caller, exchange=exchange, agent=agent)
+        )
     except Error as error:
-        return _refused(exchange, v0_2.DIALECT.words(error))
+        return _refuse(exchange, v0_2.DIALECT.words(error))
     except Exception as error:  # noqa: BLE001  # the door's one catch; logged with its reference
-        return _refused(exchange, fault(exchange, error))
+        return _refuse(exchange, fault(exchange, error))
     if not isinstance(answer, CardAnswer):
         raise TypeError("an extended card is a card")
     body = orjson.dumps(v0_2.encode_card(answer.card))
@@ -154,7 +155,7 @@ async def extended_card(request: HttpRequest, agent: str | None = None) -> HttpR
     return _private(exchange, body, 200)
 
 
-def _refused(exchange: OpenExchange, error: Error) -> HttpResponse:
+def _refuse(exchange: OpenExchange, error: Error) -> HttpResponse:
     wire = v0_2.DIALECT.error(error)
     body = orjson.dumps({"error": wire})
     status = 405 if isinstance(error, InvalidRequest) else EXTENDED_STATUSES.get(type(error), 500)
@@ -169,7 +170,7 @@ def _refused(exchange: OpenExchange, error: Error) -> HttpResponse:
 
 
 def _private(exchange: OpenExchange, body: bytes, status: int) -> HttpResponse:
-    """For one caller alone, whatever lies in between."""
+    """Return a response that no shared cache may store."""
     headers = {
         "Cache-Control": "private, no-cache" if status == 200 else "no-store",
         "Vary": "Authorization, X-API-Key",

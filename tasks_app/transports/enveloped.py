@@ -15,7 +15,7 @@ View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 
 def enveloped(name: str) -> View:
-    """Return the view of an endpoint. CSRF does not apply: no cookie is looked at, a key is demanded."""
+    """Return the view of an endpoint. CSRF does not apply, because a key is required and no cookie is read."""
 
     async def view(request: HttpRequest, agent: str | None = None) -> HttpResponseBase:
         endpoint = languages.ALL.endpoints[name]

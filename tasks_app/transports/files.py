@@ -1,4 +1,4 @@
-"""Downloads. A link carries its own permission, for a while; what is behind it is saved by browsers, never shown."""
+"""Downloads of files by signed links, which expire. Browsers save the files and never show them."""
 
 import asyncio
 import logging
@@ -18,11 +18,11 @@ from tasks_app.models import File
 
 log = logging.getLogger(__name__)
 CHUNK = 262_144
-"""Bytes read at once; more is never in memory for one download."""
+"""Bytes that are read at once, which is all that one download has in memory."""
 THREADS = ThreadPoolExecutor(8, thread_name_prefix="download")
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
-    # Whatever a browser makes of it, it may do nothing (a script in a stranger's file).
+    # If a browser shows the file after all, a script in it can do nothing.
     "Content-Security-Policy": "sandbox; default-src 'none'",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "private, no-store",
@@ -33,21 +33,21 @@ _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
 async def download(request: HttpRequest, file: str, name: str = "") -> HttpResponseBase:
-    """The bytes of a file, all or one range of them, as an attachment of the name that was stored."""
+    """Return a file or one range of it, as an attachment with the name that is stored."""
     if request.method not in {"GET", "HEAD"}:
         return HttpResponse(status=405, headers={"Allow": "GET, HEAD"})
     until, signature = request.GET.get("until", ""), request.GET.get("signature", "")
     if sentence := find_problem(file, until, signature):
-        return _refused(403, sentence)
+        return _refuse(403, sentence)
     row: File | None = await bridge.ask(FindFile(file)) if _ID.fullmatch(file) else None
     if row is None:
-        return _refused(404, "there is no such file: its task may have been deleted")
-    # Only of GET a range may be asked (RFC 9110, 14.2).
-    asked = request.META.get("HTTP_RANGE", "") if request.method == "GET" else ""
+        return _refuse(404, "there is no such file: its task may have been deleted")
+    # A range counts only for GET (RFC 9110, 14.2).
+    header = request.META.get("HTTP_RANGE", "") if request.method == "GET" else ""
     try:
-        start, end = _range(asked, row.size)
+        start, end = _range(header, row.size)
     except ValueError:
-        response = _refused(416, f"the file has {row.size} bytes")
+        response = _refuse(416, f"the file has {row.size} bytes")
         response["Content-Range"] = f"bytes */{row.size}"
         return response
     headers = _headers(row, start, end)
@@ -55,14 +55,14 @@ async def download(request: HttpRequest, file: str, name: str = "") -> HttpRespo
     if request.method == "HEAD":
         return HttpResponse(status=status, headers=headers)
     try:
-        opened = await _in_thread(storage().open, path_of(row.id))
-    except Exception:  # a storage of anybody's may raise anything
+        content = await _in_thread(storage().open, path_of(row.id))
+    except Exception:  # a custom storage may raise any exception
         log.exception("the bytes of file %s cannot be read", row.id)
-        return _refused(503, "the file cannot be read now, try again")
-    return StreamingHttpResponse(_chunks(opened, start, end), status=status, headers=headers)
+        return _refuse(503, "the file cannot be read now, try again")
+    return StreamingHttpResponse(_chunks(content, start, end), status=status, headers=headers)
 
 
-def _refused(status: int, sentence: str) -> HttpResponse:
+def _refuse(status: int, sentence: str) -> HttpResponse:
     return JsonResponse({"error": sentence}, status=status, headers={"Cache-Control": "no-store"})
 
 
@@ -78,11 +78,14 @@ def _headers(row: File, start: int, end: int) -> dict[str, str]:
 
 
 def _range(header: str, size: int) -> tuple[int, int]:
-    """From where to where; everything if no single range is asked for. Raises ValueError if it is not in the file."""
-    found = _RANGE.fullmatch(header)
-    if found is None or found.group(0) == "bytes=-":
+    """Return the first byte and the end of a range; the whole file for a header that names no single range.
+
+    Raises ValueError for a range outside the file.
+    """
+    match = _RANGE.fullmatch(header)
+    if match is None or match.group(0) == "bytes=-":
         return 0, size
-    first, last = found.groups()
+    first, last = match.groups()
     if not first:
         start, end = max(size - int(last), 0), size
     else:
@@ -92,19 +95,19 @@ def _range(header: str, size: int) -> tuple[int, int]:
     return start, end
 
 
-async def _chunks(opened: Any, start: int, end: int) -> AsyncGenerator[bytes, None]:
-    """Piece by piece, each read in a thread when the one before has been sent."""
+async def _chunks(content: Any, start: int, end: int) -> AsyncGenerator[bytes, None]:
+    """Yield the bytes in chunks. Each is read in a thread after the one before was sent."""
     try:
         if start:
-            await _in_thread(opened.seek, start)
+            await _in_thread(content.seek, start)
         while start < end:
-            piece: bytes = await _in_thread(opened.read, min(CHUNK, end - start))
+            piece: bytes = await _in_thread(content.read, min(CHUNK, end - start))
             if not piece:
                 raise OSError("the file is shorter than its row says")
             start += len(piece)
             yield piece
     finally:
-        THREADS.submit(opened.close)
+        THREADS.submit(content.close)
 
 
 async def _in_thread(function: Any, *arguments: Any) -> Any:

@@ -1,7 +1,7 @@
-"""The page at `/` for people: what runs here, and how to call it. Programs get what they get at every other door.
+"""The page at `/` for people: the agents of this server, and how to call them. Programs get the JSON-RPC door there.
 
-In development, for a browser on this machine, it has a box to try an agent. The key is typed there, or comes behind the
-`#` of the address that `run` prints, which a browser never sends: no page holds a key.
+In development the page has a box to try an agent, for browsers on this machine. The key is typed into it, or comes
+behind the `#` of the address that `run` prints. Browsers never send that part, and no page contains a key.
 """
 
 from functools import lru_cache
@@ -22,12 +22,12 @@ from tasks_app.cards.addresses import address_of
 from tasks_app.transports.enveloped import jsonrpc
 
 PAGES = 64
-"""Pages kept: callers may make up names that a pattern allows."""
+"""Pages in the cache. Callers can make up host names that a pattern in ALLOWED_HOSTS matches."""
 
 
 @csrf_exempt
 async def front(request: HttpRequest) -> HttpResponseBase:
-    """Show the page to a browser; give all else to the door for JSON-RPC."""
+    """Return the page to a browser, and pass all other requests to the door for JSON-RPC."""
     if request.method not in {"GET", "HEAD"} or not settings.A2A_FRONT_PAGE or not _wants_page(request):
         return await jsonrpc(request)
     address = address_of(request)
@@ -35,12 +35,12 @@ async def front(request: HttpRequest) -> HttpResponseBase:
         sentence = "This server has no such name: its operator lists names in ALLOWED_HOSTS.\n"
         return HttpResponse(sentence, status=400, content_type="text/plain; charset=utf-8")
     body = page(address, may_try(request), settings.A2A_DEFAULT_AGENT)
-    # The same address answers programs in JSON, and other machines without the box.
+    # Under the same address programs get JSON, and other machines get the page without the box.
     return HttpResponse(body, headers={"Vary": "Accept, Host", "Cache-Control": "private, no-cache"})
 
 
 def may_try(request: HttpRequest) -> bool:
-    """Return whether the page has the box: on a development server, for this machine alone."""
+    """Return whether the page has the box, which needs a development server and a browser on this machine."""
     try:
         return bool(settings.DEVELOPMENT and ip_address(peer_of(request) or "").is_loopback)
     except ValueError:
@@ -49,8 +49,8 @@ def may_try(request: HttpRequest) -> bool:
 
 @lru_cache(maxsize=PAGES)
 def page(address: str, box: bool, default: str) -> str:
-    """Return the page. Agents do not change while the process lives."""
-    agents = [_shown(agent, address) for agent in sorted(registry, key=lambda agent: agent.name) if agent.listed]
+    """Return the page, cached for each address. Agents do not change while the process runs."""
+    agents = [_describe(agent, address) for agent in sorted(registry, key=lambda agent: agent.name) if agent.listed]
     return render_to_string(
         "desk/front.html",
         {
@@ -66,8 +66,8 @@ def page(address: str, box: bool, default: str) -> str:
     )
 
 
-def _shown(agent: Any, address: str) -> dict[str, Any]:
-    """Return what the public card says of an agent, and its addresses."""
+def _describe(agent: Any, address: str) -> dict[str, Any]:
+    """Return an agent as on its public card, with its addresses."""
     skills = [skill for skill in agent.skills if skill.listed]
     examples = [example for skill in skills for example in skill.examples]
     return {
@@ -83,7 +83,7 @@ def _shown(agent: Any, address: str) -> dict[str, Any]:
 
 
 def _wants_page(request: HttpRequest) -> bool:
-    """Return whether a page is asked for by name, and liked no less than JSON."""
+    """Return whether Accept names HTML, with at least the weight of JSON."""
     if "text/html" not in request.META.get("HTTP_ACCEPT", "").lower():
         return False
     return request.get_preferred_type(["text/html", "application/json"]) == "text/html"

@@ -1,4 +1,4 @@
-"""Headers of pages that a browser shows: what a page may load, and who may frame it."""
+"""Security headers of pages: what a page may load, and whether another page may frame it."""
 
 from asgiref.sync import iscoroutinefunction
 from django.http import HttpRequest
@@ -16,7 +16,7 @@ HEADERS = {
 
 
 def protect(response: HttpResponseBase) -> None:
-    """Add the headers of a page to an answer that is one, where the view has not set them itself."""
+    """Add the headers to a response with HTML, except those that its view has set."""
     if str(response.headers.get("Content-Type", "")).startswith("text/html"):
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
@@ -24,7 +24,7 @@ def protect(response: HttpResponseBase) -> None:
 
 @sync_and_async_middleware
 def pages(get_response):  # type: ignore[no-untyped-def]  # Django gives a function of either kind
-    """Protect every page of Django's own handler, its error pages too."""
+    """Return the middleware that protects every page of Django's own handler, error pages included."""
     if iscoroutinefunction(get_response):
 
         async def answer(request: HttpRequest) -> HttpResponseBase:

@@ -1,4 +1,4 @@
-"""The HTTP doors: the call that a request is, refusals before the RPC layer, and the headers of answers."""
+"""The shared part of the HTTP doors: calls from requests, refusals before the envelope is read, headers of answers."""
 
 import contextlib
 import re
@@ -23,27 +23,30 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.transports.call import Call, fault_with
 
 CHALLENGE = 'Bearer realm="taskdesk"'
+"""The challenge to a request without a key, which names no error (RFC 6750, 3.1)."""
 INVALID = f'{CHALLENGE}, error="invalid_token"'
-"""The challenge to a request with a key; one without any is told of no error (RFC 6750, 3.1)."""
+"""The challenge to a request with a key that is not valid."""
 MIN_LIMIT = 1_000
+"""The smallest value that A2A_BODY_BYTES may have."""
 FIRST_LINE = 256
+"""Characters of a request's verb and path that are recorded with a refusal."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class Refusal(Exception):
-    """The call does not reach the RPC layer."""
+    """A refusal of a request before its envelope is read."""
 
     def __init__(self, status: int, detail: str, *, allow: str = "POST", error: Error | None = None) -> None:
         super().__init__(detail or str(error))
         self.status = status
         self.allow = allow
-        """The verbs that may be used, for a 405."""
+        """The verbs of the path, for a 405."""
         self.error = error or InvalidRequest(detail=detail)
 
 
 def body_of(request: HttpRequest) -> bytes:
-    """The body of a POST of JSON within the limit. Raises Refusal: 405, 415, 413."""
+    """Return the body of a POST of JSON within the limit. Raises Refusal: 405, 415, 413."""
     if request.method != "POST":
         raise Refusal(405, f"use POST, not {request.method}")
     kind = (request.content_type or "").lower()
@@ -53,29 +56,31 @@ def body_of(request: HttpRequest) -> bytes:
 
 
 def wrong_type(kind: str) -> Refusal:
+    """Return the refusal of a media type."""
     return Refusal(415, f"the Content-Type must be application/json, not {kind[:64] or 'absent'}")
 
 
 def read(request: HttpRequest) -> bytes:
-    """The body as it is, within the limit. Raises Refusal: 415, 413."""
+    """Return the body within the limit, whatever its media type. Raises Refusal: 415, 413."""
     if request.META.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
         raise Refusal(415, "the body must not be compressed")
     try:
         body = request.body
     except RequestDataTooBig:
         raise too_large() from None
-    # The smallest limit that can be set spares most calls the look at the settings.
+    # Reading a setting takes time. A body below MIN_LIMIT is within the limit, whatever it is.
     if len(body) > MIN_LIMIT and len(body) > settings.A2A_BODY_BYTES:
         raise too_large()
     return body
 
 
 def too_large() -> Refusal:
+    """Return the refusal of a body beyond the limit."""
     return Refusal(413, f"the body must have {settings.A2A_BODY_BYTES} bytes at most")
 
 
 def key_of(request: HttpRequest) -> str:
-    """The API key of `Authorization: Bearer` or `X-API-Key`."""
+    """Return the API key of `Authorization: Bearer` or `X-API-Key`; empty without one."""
     scheme, _, value = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     if scheme.lower() == "bearer":
         return str(value.strip())
@@ -83,22 +88,22 @@ def key_of(request: HttpRequest) -> str:
 
 
 def request_id_of(request: HttpRequest) -> str:
-    """The caller's own X-Request-ID, if it is harmless."""
-    given: str = request.META.get("HTTP_X_REQUEST_ID", "")
-    return given if given and _REQUEST_ID.fullmatch(given) else ""
+    """Return the caller's own X-Request-ID, if it consists of harmless characters."""
+    value: str = request.META.get("HTTP_X_REQUEST_ID", "")
+    return value if value and _REQUEST_ID.fullmatch(value) else ""
 
 
 def trace_of(request: HttpRequest) -> str:
-    """The trace id of a traceparent header (W3C Trace Context)."""
-    found = _TRACE.fullmatch(request.META.get("HTTP_TRACEPARENT", ""))
-    return found[1] if found else ""
+    """Return the trace id of a traceparent header (W3C Trace Context); empty without one."""
+    match = _TRACE.fullmatch(request.META.get("HTTP_TRACEPARENT", ""))
+    return match[1] if match else ""
 
 
 def version_of(request: HttpRequest) -> str | None:
-    """A2A-Version: the header, else the query parameter, in any case (A2A 1.0.1, 3.2.6; 3.6.1)."""
+    """Return the A2A-Version: the header, or else the query parameter, in any case (A2A 1.0.1, 3.2.6; 3.6.1)."""
     version = request.META.get("HTTP_A2A_VERSION")
     if not version and request.META.get("QUERY_STRING"):
-        # A query of a thousand members names no version.
+        # A query with too many members counts as one without a version.
         with contextlib.suppress(TooManyFieldsSent):
             version = next((value for name, value in request.GET.items() if name.lower() == "a2a-version"), None)
     return version or None
@@ -111,7 +116,7 @@ def header_of(meta: Mapping[str, Any], name: str) -> str | None:
 
 
 def call_of(request: HttpRequest, endpoint: Endpoint, agent: str | None = None) -> Call:
-    """Return the call that a request is."""
+    """Return the call of a request."""
     meta = request.META
     return Call(
         endpoint=endpoint,
@@ -122,7 +127,7 @@ def call_of(request: HttpRequest, endpoint: Endpoint, agent: str | None = None) 
         version=version_of(request),
         agent=agent,
         after=last_seen(meta.get("HTTP_LAST_EVENT_ID")),
-        departure=getattr(request, "departure", None),  # The lean handler knows; Django's own does not.
+        departure=getattr(request, "departure", None),  # Set by the lean handler. Django's own cannot notice it.
         has_status=True,
         peer=peer_of(request),
         request_id=request_id_of(request),
@@ -131,12 +136,12 @@ def call_of(request: HttpRequest, endpoint: Endpoint, agent: str | None = None) 
 
 
 def door_of(endpoint: Endpoint) -> str:
-    """Return the name of the HTTP door to an endpoint: calls without an envelope have one of their own."""
+    """Return the name of the HTTP door of an endpoint. Calls without an envelope have a door of their own."""
     return BARE if endpoint.envelope.name == bare.ENVELOPE.name else "http"
 
 
 class LargeResponse(HttpResponse):
-    """A response whose body is in pieces, to be sent one after the other."""
+    """A response whose body is in pieces, which are sent one after the other."""
 
     parts: Sequence[bytes] = ()
 
@@ -158,31 +163,34 @@ class LargeResponse(HttpResponse):
 
 
 def answer(
-    payload: Encoded, request_id: str, status: int = 200, media: str = "application/json",
+    payload: Encoded,
+    request_id: str,
+    status: int = 200,
+    media: str = "application/json",
     headers: dict[str, str] | None = None,
-) -> HttpResponse:  # fmt: skip
-    """An answer to a call, with what further headers it has."""
+) -> HttpResponse:
+    """Return the response with an answer and its further headers."""
     if isinstance(payload, Pieces):
         response: HttpResponse = LargeResponse(payload, status=status, content_type=media)
     else:
         response = HttpResponse(payload, status=status, content_type=media)
-    # Django looks at each character of each header. These are our own, and the server refuses a line break in any.
+    # Django would check each character of each header. These headers are ours, and the server refuses line breaks.
     store = response.headers._store
     for name, value in headers_of(request_id, headers).items():
         store[name.lower()] = (name, value)
     return response
 
 
-def headers_of(request_id: str, more: dict[str, str] | None) -> dict[str, str]:
-    """Return the headers of an answer that is JSON, early or whole."""
+def headers_of(request_id: str, further: dict[str, str] | None) -> dict[str, str]:
+    """Return the headers of an answer in JSON."""
     own = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Request-ID": request_id}
-    if more:
-        own |= more
+    if further:
+        own |= further
     return own
 
 
 def add_headers(response: HttpResponse, error: Error) -> None:
-    """Add the headers that HTTP has for an error."""
+    """Add the headers for an error: WWW-Authenticate and Retry-After."""
     if isinstance(error, Unauthenticated):
         response["WWW-Authenticate"] = INVALID if isinstance(error, InvalidKey) else CHALLENGE
     if isinstance(error, RateLimited | Unavailable):
@@ -190,7 +198,7 @@ def add_headers(response: HttpResponse, error: Error) -> None:
 
 
 def fault_of_key(cause: Exception) -> Refusal:
-    """Return how a call is refused whose caller cannot be found out: it has no good key, or the database is away."""
+    """Return the refusal of a request whose caller is not known: its key is not valid, or the database is away."""
     if isinstance(cause, Unauthenticated):
         return Refusal(401, "a body of this size needs a key", error=cause)
     error = fault_with("the key of a request could not be looked up", cause, secrets.token_hex(6))
@@ -198,13 +206,13 @@ def fault_of_key(cause: Exception) -> Refusal:
 
 
 def refuse(request: HttpRequest, refusal: Refusal, endpoint: Endpoint) -> HttpResponse:
-    """Answer a call that does not reach the RPC layer; recorded without its content, but for its first line."""
+    """Answer a request that is refused before its envelope is read. Only its verb and path are recorded."""
     call = call_of(request, endpoint)
     wrapping, exchange = call.wrap(None), call.open(None, b"")
     failure = wrapping.failure(refusal.error, None, refusal.status)
     exchange.set_request(f"{request.method} {request.path}"[:FIRST_LINE].encode("utf-8", "replace"))
     exchange.row.rpc_id_type = "absent"
-    exchange.row.request_bytes = _declared(request)
+    exchange.row.request_bytes = _length_of(request)
     exchange.keep(failure.payload)
     exchange.end("refused", failure.payload, code=failure.code, status=failure.status)
     recorder.close(exchange)
@@ -215,6 +223,7 @@ def refuse(request: HttpRequest, refusal: Refusal, endpoint: Endpoint) -> HttpRe
     return response
 
 
-def _declared(request: HttpRequest) -> int:
+def _length_of(request: HttpRequest) -> int:
+    """Return the Content-Length; 0 if it is absent or no number."""
     length: str = request.META.get("CONTENT_LENGTH", "")
     return min(int(length), 2**31 - 1) if length.isascii() and length.isdigit() and len(length) < 12 else 0

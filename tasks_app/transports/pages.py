@@ -1,4 +1,4 @@
-"""Health, which anybody may ask for, and the answer where there is nothing."""
+"""The pages for health, which need no key, and the answer at paths without a view."""
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.defaults import page_not_found
@@ -9,20 +9,20 @@ from tasks_app.process.health import reports
 
 
 async def healthz(request: HttpRequest) -> HttpResponse:
-    """The process answers."""
+    """Return 200: the process answers."""
     return JsonResponse({"status": "ok"})
 
 
 async def readyz(request: HttpRequest) -> HttpResponse:
-    """The process can do its work, if not always in time; else 503 and why not."""
+    """Return 200 if the process can do its work, even with delays, or else 503; with the reasons."""
     report = await reports.latest()
     status = "unavailable" if report.problems else "degraded" if report.lags else "ok"
-    said = {"status": status, "reasons": [*report.problems, *report.lags]}
-    return JsonResponse(said, status=503 if report.problems else 200)
+    body = {"status": status, "reasons": [*report.problems, *report.lags]}
+    return JsonResponse(body, status=503 if report.problems else 200)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer a path at which there is nothing: a page for browsers, an error in the form of REST for all others."""
+    """Answer at a path without a view: a page for browsers, and an error in the form of REST for all others."""
     if "text/html" in request.META.get("HTTP_ACCEPT", ""):
         return page_not_found(request, exception)
     error = MethodNotFound(detail="there is nothing at this path; docs/clients.md lists the paths")
