@@ -24,13 +24,13 @@ quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
 help:
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
 
-run: $(RUN_STAMP) ## start the platform on this machine
+run: $(RUN_STAMP) ## start Taskdesk on this machine
 	@exec $(PY) manage.py run
 
-dev: $(RUN_STAMP) ## the same for whoever writes agents: it reloads what is edited
+dev: $(RUN_STAMP) ## start it for writing agents: it reloads edited code
 	@exec $(PY) manage.py runserver
 
-install: $(RUN_STAMP) ## install what a production needs into .venv
+install: $(RUN_STAMP) ## install what production needs in .venv
 	@echo "Installed in .venv: now manage.py migrate, and the rest of docs/operations.md, Production"
 
 # The kits send different messages under one id, and look for a task that is open.
@@ -41,13 +41,13 @@ conformance: $(RUN_STAMP) ## start it with the agent and the settings that the p
 test: $(DEV_STAMP) ## run the tests, on SQLite and on PostgreSQL (PYTEST_ARGS="-k name")
 	@$(PY) -m tests $(PYTEST_ARGS)
 
-faults: $(DEV_STAMP) ## hurt real processes, the long tests too, and print what was measured (PYTEST_ARGS="-k name")
+faults: $(DEV_STAMP) ## test killed, frozen and starved processes, with the long tests, and print the measurements (PYTEST_ARGS="-k name")
 	@exec $(PY) -m pytest -m fault --capture=no --durations=0 --durations-min=5 $(PYTEST_ARGS)
 
-browser: $(DEV_STAMP) ## look at every page in Chromium, at three widths (CHROMIUM=/usr/bin/chromium)
+browser: $(DEV_STAMP) ## check every page in Chromium, at three widths (CHROMIUM=/usr/bin/chromium)
 	@exec $(PY) -m pytest -m browser $(PYTEST_ARGS)
 
-bench: $(DEV_STAMP) ## measure it, alone and in its production shape (BENCH_ARGS="--only send --rounds 5")
+bench: $(DEV_STAMP) ## measure the speed, of one process and of the processes of production (BENCH_ARGS="--only send --rounds 5")
 	@exec $(PY) -m tests.bench $(BENCH_ARGS)
 
 check: $(DEV_STAMP) ## lint, format, types, layers, migrations

@@ -35,200 +35,205 @@ PROJECT = ROOT if (ROOT / "manage.py").exists() else Path.cwd()
 # ---------------------------------------------------------------- The process
 
 A2A_ENV_FILE = path("A2A_ENV_FILE", str(PROJECT / ".env"))
-"""A file with settings of a development server. Empty: none. With `SECRET_KEY` no file is read."""
+"""A file with settings for a development server. Empty for none. With `SECRET_KEY` no file is read."""
 if A2A_ENV_FILE:
     read_env_file(Path(A2A_ENV_FILE))
 DEVELOPMENT = not text("SECRET_KEY")
-"""Whether this is a development server: one without a SECRET_KEY, on loopback only."""
+"""True for a development server: a server without a SECRET_KEY, on loopback only."""
 HOST = address("HOST", "127.0.0.1")
 """The address at which the server listens."""
 PORT = whole("PORT", 8000, 1, 65_535)
 """The port at which the server listens."""
 DATA_DIR = Path(text("DATA_DIR", str(PROJECT / ".data"))).absolute()
-"""The folder of the SQLite file, of stored files and of secrets that a development server makes."""
+"""The folder of the SQLite file, of stored files, and of the secrets of a development server."""
 DEBUG = flag("DEBUG")
 """Django's debug pages. Refused in production."""
 LOG_LEVEL = level("LOG_LEVEL", "INFO")
 """The level of the log: DEBUG, INFO, WARNING, ERROR or CRITICAL."""
 A2A_LOG_CALLS = flag("A2A_LOG_CALLS", DEVELOPMENT)
-"""A line in the log for each call, with its method, status and duration."""
+"""Log a line for each call, with its method, status and duration."""
 A2A_GRACE_SECONDS = number("A2A_GRACE_SECONDS", 2 if DEVELOPMENT else 25)
-"""How long agents at work may go on after the order to stop."""
+"""The time that working agents have to finish when the process is told to stop."""
 A2A_HELPLESS_SECONDS = number("A2A_HELPLESS_SECONDS", 0 if DEVELOPMENT else 60)
-"""How long a process may be beyond help (all its threads, or eight of its event loops, hang) before it ends with exit
-code 1 and the usual grace, so that a supervisor starts it again. 0: it only says so."""
+"""The time after which a process that cannot recover (all its threads, or eight of its event loops, hang) ends with
+exit code 1 and the usual grace, so that a supervisor restarts it. 0: it reports the fault and does not end."""
 
 # ------------------------------------------------------- Secrets and addresses
 
 SECRET_KEY = long_secret("SECRET_KEY") or read_or_make_secret(make_folder(DATA_DIR) / "secret.key")
-"""The secret that signs sessions and links, seals stored secrets and digests API keys, of 32 characters at least.
-With it the server is a production; without it, a development server with a secret made up in `DATA_DIR`, on loopback
-only."""
+"""The secret that signs sessions and links, seals stored secrets, and digests API keys; 32 characters at least. A
+server with this setting is a production server. Without it, the server is a development server on loopback only, with a
+random secret in `DATA_DIR`."""
 SECRET_KEY_FALLBACKS = names("SECRET_KEY_FALLBACKS")
-"""Former values of `SECRET_KEY`. What they sealed can still be read, and API keys of that time work."""
+"""Former values of `SECRET_KEY`. They still open what they have sealed, and API keys of that time still work."""
 ALLOWED_HOSTS = names("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver" if DEVELOPMENT else "")
-"""Names by which the server is reached, for cards and the admin."""
+"""Host names of the server, for cards and the admin."""
 DEV_KEY = text("DEV_KEY")
-"""An API key that a development server accepts besides its own, as long as it is set; 20 characters at least."""
+"""A further API key of a development server, valid while it is set; 20 characters at least."""
 A2A_PUBLIC_URL = text("A2A_PUBLIC_URL").rstrip("/")
-"""The address that cards give out. Empty: the request's, if its name is in `ALLOWED_HOSTS`."""
+"""The base URL on cards. Empty: the URL of the request, if its host is in `ALLOWED_HOSTS`."""
 A2A_TRUST_FORWARDED = text("A2A_TRUST_FORWARDED").lower()
-"""Headers of a proxy that are believed for that address: `x-forwarded` (`X-Forwarded-Proto`, `X-Forwarded-Host`) or
-`forwarded` (RFC 7239). When a header has several values, the last one counts."""
+"""The headers of a proxy that give the base URL: `x-forwarded` (`X-Forwarded-Proto`, `X-Forwarded-Host`) or `forwarded`
+(RFC 7239). If a header has several values, the last one counts."""
 if A2A_TRUST_FORWARDED not in {"", "x-forwarded", "forwarded"}:
     raise ImproperlyConfigured(f"A2A_TRUST_FORWARDED must be x-forwarded or forwarded, not {A2A_TRUST_FORWARDED!r}")
 A2A_TRUSTED_PROXIES = networks("A2A_TRUSTED_PROXIES")
-"""Addresses and networks of proxies (`10.1.0.0/16`) that are believed about where a call came from: by
-`X-Forwarded-For`, or by `Forwarded` with `A2A_TRUST_FORWARDED=forwarded`. Empty: those headers count for nothing."""
+"""Addresses and networks (`10.1.0.0/16`) of proxies whose `X-Forwarded-For` gives the address of a caller, or whose
+`Forwarded`, with `A2A_TRUST_FORWARDED=forwarded`. Empty: these headers are ignored."""
 
 # ---------------------------------------------------------- Cards and what is on
 
 A2A_CARD_KEY = text("A2A_CARD_KEY").replace("\\n", "\n")
-"""PEM, often as `A2A_CARD_KEY_FILE`: the first key signs cards, all keys are published. `\\n` stands for a line end."""
+"""Keys in PEM, often as `A2A_CARD_KEY_FILE`. The first key signs cards, and all keys are published. `\\n` is a line
+end."""
 A2A_PROVIDER = text("A2A_PROVIDER")
-"""The organisation that runs the agents, as written on every card; needs `A2A_PROVIDER_URL`."""
+"""The organisation that runs the agents, for every card. It needs `A2A_PROVIDER_URL`."""
 A2A_PROVIDER_URL = text("A2A_PROVIDER_URL")
-"""The address of that organisation, as written on every card."""
+"""The address of that organisation, for every card."""
 A2A_DOCUMENTATION_URL = text("A2A_DOCUMENTATION_URL")
-"""The address of documentation, as written on every card."""
+"""The address of the documentation, for every card."""
 A2A_ICON_URL = text("A2A_ICON_URL")
-"""The address of an icon, as written on every card."""
+"""The address of an icon, for every card."""
 A2A_PUSH = flag("A2A_PUSH", True)
-"""Webhooks. When off, registering is refused with -32003, cards say so, and existing webhooks still get deliveries."""
+"""Webhooks. Switched off, registrations are refused with -32003, cards say so, and existing webhooks still get
+deliveries."""
 A2A_STREAMING = flag("A2A_STREAMING", True)
-"""Streams and subscriptions. When off, they are refused with -32004, and cards say so."""
+"""Streams and subscriptions. Switched off, they are refused with -32004, and cards say so."""
 A2A_EXTENDED_CARD = flag("A2A_EXTENDED_CARD", True)
-"""The extended card. When off, it is refused with -32004 (0.x: -32007), and cards say so."""
+"""The extended card. Switched off, it is refused with -32004 (0.3: -32007, 0.2: 404), and cards say so."""
 A2A_FRONT_PAGE = flag("A2A_FRONT_PAGE", True)
-"""A page at `/` for browsers: the public agents, and how to call them."""
+"""A page at `/` for browsers, with the public agents and how to call them."""
 
 # --------------------------------------------------------------------- Agents
 
 A2A_DEFAULT_AGENT = text("A2A_DEFAULT_AGENT", "echo")
 """The agent that answers at `/jsonrpc`."""
 A2A_AGENT_MODULES = names("A2A_AGENT_MODULES")
-"""Further modules with agents. Each defines one or imports one."""
+"""Further modules with agents. Each module defines or imports an agent."""
 A2A_AGENTS_DIR = text("A2A_AGENTS_DIR")
-"""A folder whose modules are all imported for their agents."""
+"""A folder of modules with agents. All its modules are imported."""
 A2A_LEASE_SECONDS = number("A2A_LEASE_SECONDS", 30, 0.5)
-"""How long a worker may be silent before it loses its task."""
+"""The time of silence after which a worker loses its tasks."""
 A2A_SWEEP_SECONDS = number("A2A_SWEEP_SECONDS", 5, 0.1)
-"""How often a process looks for leases that ended and for other work that time alone brings."""
+"""The time between two sweeps of a process, which look for expired leases and other work that is due."""
 A2A_ASYNC_SLOTS = whole("A2A_ASYNC_SLOTS", 1000, 1)
-"""Runs of async agents at the same time in a process."""
+"""Simultaneous runs of async agents in a process."""
 A2A_SYNC_SLOTS = whole("A2A_SYNC_SLOTS", 8, 1)
-"""Runs at the same time in a process that take a thread each: agents that are not async, or have their own process."""
+"""Simultaneous runs in a process that need a thread each: those of sync agents and of isolated agents."""
 A2A_KILL_SECONDS = number("A2A_KILL_SECONDS", 5)
-"""How long an agent in a process of its own may tidy up when it is stopped, before the process is killed."""
+"""The time between SIGTERM and SIGKILL for the process of an isolated agent."""
 LLM_BASE_URL = text("LLM_BASE_URL").rstrip("/")
-"""A chat endpoint that speaks the OpenAI wire format, such as `https://host/v1`. With `LLM_MODEL` it makes the `llm`
-agent."""
+"""An OpenAI-compatible chat endpoint, such as `https://host/v1`. With `LLM_MODEL` it adds the agent `llm`."""
 LLM_MODEL = text("LLM_MODEL")
-"""The model that the `llm` agent asks."""
+"""The model of the agent `llm`."""
 LLM_API_KEY = text("LLM_API_KEY")
-"""The key for that endpoint, if it wants one."""
+"""The API key for that endpoint, if it needs one."""
 
 # ---------------------------------------------------------------- Fair shares
 
 A2A_OWNER_SLOTS = number("A2A_OWNER_SLOTS", 0.5, 0, 1)
 """The share of a process's slots that one owner may have while others wait."""
 A2A_OWNER_TASKS = whole("A2A_OWNER_TASKS", 5_000, 1)
-"""Unfinished tasks, queued and running, of one owner. A send beyond them is refused with `Retry-After`. An owner may
-also have this many calls in a process that wait for longer than `A2A_PING_SECONDS`."""
+"""Unfinished tasks, queued and running, of one owner. Further ones are refused with `Retry-After`. In a process, an
+owner may also have this many calls that wait for longer than `A2A_PING_SECONDS`."""
 A2A_AGENT_TASKS = whole("A2A_AGENT_TASKS", 10_000, 1)
-"""Unfinished tasks of one agent. A send beyond them is refused with `Retry-After`."""
+"""Unfinished tasks of one agent. Further ones are refused with `Retry-After`."""
 A2A_TASKS = whole("A2A_TASKS", 20_000, 1)
-"""Unfinished tasks in all. A send beyond them is refused with `Retry-After`."""
+"""Unfinished tasks in total. Further ones are refused with `Retry-After`."""
 A2A_TASK_CHARACTERS = whole("A2A_TASK_CHARACTERS", 10_000_000, 10_000)
 """Characters of a task's events in JSON. A message beyond them is refused with -32004, and a run that writes more fails
-with a sentence that names the limit. Files stored apart have limits of their own."""
+with a sentence that names the limit. Stored files have limits of their own."""
 A2A_TASK_EVENTS = whole("A2A_TASK_EVENTS", 100_000, 10)
-"""Events of a task. Beyond them messages and runs end as with `A2A_TASK_CHARACTERS`."""
+"""Events of a task, with the same effects as `A2A_TASK_CHARACTERS`."""
 A2A_TASK_MESSAGES = whole("A2A_TASK_MESSAGES", 1_000, 1)
-"""Messages that a caller may send to one task. One more is refused with -32004."""
+"""Messages of the caller to one task. Further ones are refused with -32004."""
 A2A_OWNER_STREAMS = whole("A2A_OWNER_STREAMS", 2_000, 1)
-"""Streams that one owner may have open in a process."""
+"""Open streams of one owner in a process."""
 A2A_STREAMS = whole("A2A_STREAMS", 10_000, 1)
-"""Streams that may be open in a process."""
+"""Open streams in a process."""
 A2A_OWNER_READS = whole("A2A_OWNER_READS", 64, 1)
-"""Long reads (lists) of one owner that may wait in a process."""
+"""Waiting long reads (lists) of one owner in a process."""
 
 # ---------------------------------------------------------------------- Calls
 
 A2A_BODY_BYTES = whole("A2A_BODY_BYTES", 1_000_000, 1_000)
 """Bytes of a request's body."""
 A2A_OWNER_BODY_BYTES = whole("A2A_OWNER_BODY_BYTES", max(16_000_000, A2A_BODY_BYTES), A2A_BODY_BYTES)
-"""Bytes of large or slow requests and answers of one owner that a process holds; all strangers count as one owner. A
-call beyond them is refused with `Retry-After`."""
+"""Bytes of large or slow requests and answers of one owner in a process. All callers without a key count as one owner.
+A call beyond them is refused with `Retry-After`."""
 A2A_BODIES_BYTES = whole("A2A_BODIES_BYTES", 4 * A2A_OWNER_BODY_BYTES, A2A_OWNER_BODY_BYTES)
-"""Bytes of such requests and answers of all owners together."""
+"""Bytes of large or slow requests and answers of all owners in a process."""
 A2A_BODY_SECONDS = number("A2A_BODY_SECONDS", 15, 0.1)
-"""How long a request's body may take to arrive."""
+"""The longest time for a request's body to arrive."""
 A2A_HEADER_SECONDS = number("A2A_HEADER_SECONDS", 15, 0.1)
-"""How long a request's head may take to arrive."""
+"""The longest time for a request's head to arrive."""
 A2A_WRITE_SECONDS = number("A2A_WRITE_SECONDS", 30, 0.1)
-"""How long a client may read less than 16 kB of its answer, while more waits, before its connection is cut."""
+"""The time after which a connection is closed if its client has read less than 16 kB of an answer and more is
+waiting."""
 A2A_KEEP_ALIVE_SECONDS = whole("A2A_KEEP_ALIVE_SECONDS", 75, 1)
-"""How long a connection stays open between two requests. A proxy in front should close its own before that: nginx and
-most others do so after 60 s."""
+"""The longest time between two requests on a connection. A proxy in front should close its connections earlier, as
+nginx and most others do, after 60 s."""
 A2A_CONNECTIONS = whole("A2A_CONNECTIONS", 10_000, 1)
-"""Connections of a process, and never more than 80 % of its file descriptors. At the limit the connection that has
-waited longest without a request is closed; while all are busy, new ones get 503."""
+"""Connections of a process, never more than 80 % of its file descriptors. At the limit the connection that has waited
+longest for a request is closed; if all are busy, a new one gets 503."""
 A2A_WAIT_SECONDS = number("A2A_WAIT_SECONDS", 0)
-"""How long a waiting send waits before it answers with the task as it is. 0: until the task ends or asks back."""
+"""The longest wait of a send, after which it answers with the task as it is. 0: it waits until the task ends or is
+interrupted."""
 A2A_PING_SECONDS = number("A2A_PING_SECONDS", 4, 0.1, 15)
-"""The longest silence: after it a stream sends a comment, and an answer that is waited for sends a space. The official
-Python client gives up after 5 s. A longer silence than 15 s would let a revoked key go on for as long."""
+"""The longest silence of an answer. After it a stream sends a comment, and a waiting call sends a space. The official
+Python client gives up after 5 s. The key of a waiting call is checked as often, hence at most 15."""
 A2A_STREAM_SECONDS = number("A2A_STREAM_SECONDS", 900, 1)
-"""The longest that a stream stays open. Its client resumes with `Last-Event-ID`."""
+"""The longest time that a stream stays open. Its client resumes with `Last-Event-ID`."""
 A2A_POLL_SECONDS = number("A2A_POLL_SECONDS", 2, 0.05)
-"""How late a stream may be when a hint was lost."""
+"""The longest delay of a stream when a hint is lost."""
 A2A_CALL_SECONDS = number("A2A_CALL_SECONDS", 10, 0.1)
-"""How long a call waits for the database before it is told to come again (-38013, `Retry-After`). Work that had not
-begun is not done."""
+"""The longest wait of a call for the database. Then it gets -38013 with `Retry-After`, and work that has not begun is
+not done."""
 A2A_LANE_CALLS = whole("A2A_LANE_CALLS", 2000, 1)
-"""Calls of one kind (writes, reads, long reads) that may wait for the database in a process. One more gets -38013."""
+"""Calls of one kind (writes, reads, long reads) that may wait for the database in a process. A further call gets
+-38013."""
 A2A_READ_CONNECTIONS = whole("A2A_READ_CONNECTIONS", 3, 2)
 """Database connections of a process for lists and other long reads. Owners take turns, and none has all of them."""
 A2A_READ_SECONDS = number("A2A_READ_SECONDS", 5, 0.1)
-"""How long one statement may take on such a connection."""
+"""The longest time of one statement on such a connection."""
 
 # ------------------------------------------------------------------ Retention
 
 A2A_KEY_HOURS = number("A2A_KEY_HOURS", 24)
-"""How long a message id is remembered. 0: not at all, so a message that is sent twice makes two tasks."""
+"""The time for which message ids are stored. 0: not at all, so a message that is sent twice makes two tasks."""
 A2A_EXCHANGE_DAYS = number("A2A_EXCHANGE_DAYS", 7)
-"""How long exchanges are kept."""
+"""The time for which exchanges are stored."""
 A2A_TASK_DAYS = number("A2A_TASK_DAYS", 30)
-"""How long tasks are kept after their end."""
+"""The time for which tasks are stored after their end."""
 A2A_QUEUE_HOURS = number("A2A_QUEUE_HOURS", 72)
-"""How long a task may wait for a worker before it fails, naming its agent and queue. 0: for ever."""
+"""The longest wait of a task for a worker. Then the task fails, naming its agent and queue. 0: no limit."""
 A2A_ANSWER_DAYS = number("A2A_ANSWER_DAYS", 30)
-"""How long an agent's question may wait for an answer before its task is canceled. 0: for ever."""
+"""The longest wait of a question for its answer. Then the task is canceled. 0: no limit."""
 
 # --------------------------------------------------------- Logins of operators
 
 A2A_LOGIN_TRIES = whole("A2A_LOGIN_TRIES", 5, 1)
-"""Wrong logins as one user of the admin after which the next has to wait: 30 s, then twice as long each time, 15
-minutes at most. An address has four times as many tries."""
+"""Wrong logins as one user of the admin before a lock: 30 s, then twice as long each time, 15 minutes at most. An
+address has four times as many."""
 A2A_SESSION_HOURS = number("A2A_SESSION_HOURS", 12, 0.01)
-"""How long a login to the admin holds."""
+"""The longest time of a login to the admin."""
 A2A_SESSION_IDLE_MINUTES = number("A2A_SESSION_IDLE_MINUTES", 60, 0.1)
-"""How long a login holds when nothing is done."""
+"""The time without a request after which a login to the admin ends."""
 
 # ---------------------------------------------------------------------- Files
 
 A2A_INLINE_BYTES = whole("A2A_INLINE_BYTES", 16_384)
-"""Bytes of a part that stay in rows and answers. Larger parts are stored apart and answered as a link."""
+"""The largest size of a part inside rows and answers. Larger parts are stored as files, and answers have links to
+them."""
 A2A_FILE_BYTES = whole("A2A_FILE_BYTES", 25_000_000, 1)
-"""Bytes of one file. What callers send is bounded by `A2A_BODY_BYTES` first."""
+"""Bytes of one file. `A2A_BODY_BYTES` limits the parts of callers before."""
 A2A_TASK_FILE_BYTES = whole("A2A_TASK_FILE_BYTES", 100_000_000, 1)
-"""Bytes of all files of a task that are stored apart."""
+"""Bytes of all files of a task."""
 A2A_FILE_URL_SECONDS = number("A2A_FILE_URL_SECONDS", 3600, 2)
-"""The longest that a link to a file holds; it holds for half of it at least."""
+"""The longest time that a link to a file is valid. It is valid for half of it at least."""
 A2A_FILE_STORAGE = text("A2A_FILE_STORAGE", "django.core.files.storage.FileSystemStorage")
-"""A Django storage by its dotted path; without one, the folder `files` in `DATA_DIR`. Several processes need a storage
-that all of them reach, and which keeps the names that it is given."""
+"""The dotted path of a Django storage. By default it is the folder `files` in `DATA_DIR`. Several processes need a
+storage that all of them reach, and that stores a file under exactly the name it gets."""
 A2A_FILE_STORAGE_OPTIONS = members("A2A_FILE_STORAGE_OPTIONS")
 """Options of that storage."""
 _FOLDER = {"location": str(DATA_DIR / "files"), "file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
@@ -244,28 +249,32 @@ STORAGES = {
 # ------------------------------------------------------------------- Webhooks
 
 A2A_OUTBOUND_HOSTS = hosts("A2A_OUTBOUND_HOSTS")
-"""Names, addresses and networks (`10.1.0.0/16`) that callers may have called although they are not public."""
+"""Names, addresses and networks (`10.1.0.0/16`) that webhooks may have although they are not public."""
 A2A_OUTBOUND_LOOPBACK = flag("A2A_OUTBOUND_LOOPBACK", DEVELOPMENT)
-"""Callers may have this machine called, and plain http."""
+"""Webhooks may have addresses of this machine, and plain http."""
 A2A_DELIVERY_SLOTS = whole("A2A_DELIVERY_SLOTS", 64, 1)
-"""Deliveries at the same time in a process: half of them for one owner, one host or one address, and 8 for one owner to
-one host or one address."""
+"""Simultaneous deliveries in a process: half of them for one owner, one host or one address, and 8 for one owner to one
+host or one address."""
 A2A_DELIVERY_HOURS = number("A2A_DELIVERY_HOURS", 72)
-"""How long a delivery that fails is tried again."""
+"""The time for which a failed delivery is tried again."""
 A2A_OWNER_DELIVERY_BYTES = whole("A2A_OWNER_DELIVERY_BYTES", 67_108_864, 1)
-"""Bytes of deliveries that a process sends for one owner in a minute. Further ones wait."""
+"""Bytes of deliveries that a process sends for one owner in a minute. Further deliveries wait."""
 A2A_OWNER_WEBHOOKS = whole("A2A_OWNER_WEBHOOKS", 300, 1)
-"""Webhooks that one owner may register in a minute in a process, each with a call of its own. One more is refused."""
+"""Webhooks that one owner may register in a minute in a process, each with a call of its own. Further ones are
+refused."""
 
 # ---------------------------------------------------- Database and other processes
 
 _DATABASE = database("DATABASE_URL", f"sqlite:///{quote(str(DATA_DIR / 'taskdesk.sqlite3'))}")
-"""`postgres://user:password@host/name`; without it, SQLite in `DATA_DIR`. A query sets options of the connection,
-such as `?sslmode=require` or `?options=-c%20lock_timeout%3D5s`, and wins over ours."""
+"""The address of the database, `postgres://user:password@host/name`. Without it, SQLite in `DATA_DIR`. A query sets
+options of the connection, such as `?sslmode=require` or `?options=-c%20lock_timeout%3D5s`, and takes precedence over
+the defaults."""
 CELERY_BROKER_URL = text("CELERY_BROKER_URL")
-"""`redis://…` or `amqp://…`: workers run the queued agents and are woken through it; web processes run none."""
+"""The address of a broker, `redis://…` or `amqp://…`. With a broker, workers run the queued agents, and web processes
+run none."""
 REDIS_URL = text("REDIS_URL")
-"""`redis://…`: carries hints between processes, so that streams hear at once of what other processes write."""
+"""The address of Redis, `redis://…`, for hints between processes. With it, streams get the events of other processes at
+once."""
 if not text("DATABASE_URL") or DATA_DIR.is_dir():
     make_folder(DATA_DIR)
 DATABASES: dict[str, Any] = {"default": _DATABASE}
