@@ -31,6 +31,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.event_log import ReadTask, read_many
 from tasks_app.event_log.readers import readers
 from tasks_app.models import Event, Principal, Task, Tenant
+from tasks_app.operations import list_totals
 from tasks_app.process import services
 from tasks_app.transports import keys
 from tests.support import databases, static_files
@@ -131,6 +132,12 @@ def olga(db: None) -> Principal:
 def open_doors() -> None:
     """The end of a service in an earlier test is not the end of the process."""
     readers.draining = False
+
+
+@pytest.fixture(autouse=True)
+def no_estimates() -> None:
+    """Forget estimated totals of lists: a later test may give the number of an owner to another."""
+    list_totals._estimates.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,9 @@ import pytest
 
 from tests.client_library.speaking import ClientSpeaker
 from tests.conftest import Server
-from tests.support.chapters import CHAPTERS, Chapter
-from tests.support.story import Cast, LiveDoor
+from tests.support.chapters import CHAPTERS
+from tests.support.doors import LiveDoor
+from tests.support.story import Cast, Chapter
 
 ABOUT_THE_WIRE = {
     "a_last_event_that_is_no_number_is_as_good_as_none",

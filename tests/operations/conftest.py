@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tasks_app import clock
-from tasks_app.operations import list_totals
 from tests.operations.webhooks import Hand
 from tests.support.receiver import Receiver, receiver
 
@@ -36,9 +35,3 @@ def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
     monkeypatch.setattr(clock, "now", moved)
     monkeypatch.setattr(clock, "shared", moved)
     return moved
-
-
-@pytest.fixture(autouse=True)
-def _without_estimates() -> None:
-    """Forget the estimates: a later test gives the number of an owner to another."""
-    list_totals._estimates.clear()

@@ -12,7 +12,7 @@ from a2a.events import Event, MessageAdded, StatusChanged, TaskCreated, fold
 from a2a.files import reference
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role
-from tests.protocol.test_events import NEW, chunk, message, status
+from tests.protocol.events import NEW, chunk, message, status
 
 LONG = "\N{SNOWMAN}\"\\ ,'" * PIECE
 FILE = Part(url=reference("20260101", "0" * 32, "a.txt"))
