@@ -1,4 +1,4 @@
-"""The inside of a child process: it makes the run, lets the agent act in its main thread, and sends what it says."""
+"""The inside of a child process: it makes the run, lets the agent act in its main thread, and sends its actions."""
 
 import contextlib
 import ctypes
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, assert_never
 
 from msgspec.structs import replace
 
@@ -24,50 +24,51 @@ from a2a.run import Action, Failure, Retry, Run
 from a2a.scribe import ends_run
 from tasks_app.files import run_files
 from tasks_app.runner.pipe import (
+    Cancel,
     Done,
     FromChild,
-    Heard,
+    NewMessage,
     Order,
     Raised,
     RaisedKind,
     decode_order,
     decode_to_child,
     encode,
-    given,
+    pack,
 )
 
 PR_SET_PDEATHSIG = 1
 RESERVE = 16_000_000
-"""Bytes beyond its limit for a process to say what went wrong."""
+"""Bytes beyond the limit of a process, with which it can report its error."""
 STOPPED = 128 + signal.SIGTERM
-"""The exit code of a child that was told to stop."""
+"""The exit code of a child after SIGTERM."""
 
 
 def run_alone(connection: Connection, errors: Connection, order: bytes) -> NoReturn:
     """Run the agent of the order, and end the process."""
-    os.dup2(errors.fileno(), 2)  # what it says there last is kept if it crashes
+    os.dup2(errors.fileno(), 2)  # its end is kept for the case of a crash
     errors.close()
     faulthandler.enable()
     _die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal reaches it too; its parent says when it ends
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal reaches it too; its parent ends it
     signal.signal(signal.SIGTERM, _stop)
-    told = decode_order(order)
+    values = decode_order(order)
     run: Run | None = None
 
     def send(value: FromChild) -> None:
-        connection.send_bytes(encode(replace(value, heard=run.inbox.cursor) if run else value))
+        connection.send_bytes(encode(replace(value, cursor=run.inbox.cursor) if run else value))
 
     code = 0
     try:
-        run = _run_of(told)
+        run = _run_of(values)
         threading.Thread(target=_listen, args=(connection, run), name="listen", daemon=True).start()
-        _limit_memory(told.memory)
+        _limit_memory(values.memory)
         _act(run, send)
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
-    except BaseException as error:  # noqa: BLE001  # whatever an agent raises, its parent is told
-        found = registry.get(told.agent)
-        _report(error, found.retry_on if found else (), send)
+    except BaseException as error:  # noqa: BLE001  # the parent gets any error of an agent
+        agent = registry.get(values.agent)
+        _report(error, agent.retry_on if agent else (), send)
     with contextlib.suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -93,13 +94,13 @@ def _report(error: BaseException, retry_on: tuple[type[Exception], ...], send: C
 
 
 def _stop(*_: Any) -> NoReturn:
-    """Unwind whatever the agent is at, so that its `finally` blocks run."""
+    """Unwind the stack of the agent, so that its `finally` blocks run."""
     raise SystemExit(STOPPED)
 
 
 def _die_with_parent() -> None:
-    """Have the kernel kill this process when the one that forked it dies, which dies with the worker; where the kernel
-    cannot, the end of the pipe says so."""
+    """Have the kernel kill this process when the server that forked it dies, which dies with the worker. On systems
+    without such a signal the process ends at the end of its pipe."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == 1:
@@ -107,7 +108,7 @@ def _die_with_parent() -> None:
 
 
 def _limit_memory(limit: int | None) -> None:
-    """Let the process take so many bytes beyond what it has now: its own data, not libraries and mapped files."""
+    """Limit the process to `limit` bytes of data beyond what it has now. Libraries and mapped files do not count."""
     if limit is None:
         return
     status = Path("/proc/self/status")
@@ -118,10 +119,17 @@ def _limit_memory(limit: int | None) -> None:
 
 def _run_of(order: Order) -> Run:
     return Run(
-        _agent_of(order), task_id=order.task_id, context_id=order.context_id, message=order.message,
-        attempt=order.attempt, history=order.history, conversation=order.conversation, metadata=order.metadata,
-        preferences=order.preferences, files=run_files,
-    )  # fmt: skip
+        _agent_of(order),
+        task_id=order.task_id,
+        context_id=order.context_id,
+        message=order.message,
+        attempt=order.attempt,
+        history=order.history,
+        conversation=order.conversation,
+        metadata=order.metadata,
+        preferences=order.preferences,
+        files=run_files,
+    )
 
 
 def _agent_of(order: Order) -> Agent:
@@ -129,28 +137,31 @@ def _agent_of(order: Order) -> Agent:
         import_module(order.module)
     agent = registry.get(order.agent)
     if agent is None:
-        raise LookupError(f"no agent {order.agent} in the child process")
+        raise LookupError(f"the child process has no agent {order.agent}")
     return agent
 
 
 def _listen(connection: Connection, run: Run) -> None:
-    """Take messages for the run; without its parent the process ends at once."""
+    """Take in messages for the run. End the process at once when its parent is gone."""
     while True:
         try:
-            told = decode_to_child(connection.recv_bytes())
+            value = decode_to_child(connection.recv_bytes())
         except (EOFError, OSError):
             os._exit(1)
-        if isinstance(told, Heard):
-            run.inbox.show(told.message, told.seq)
-        else:
-            run.cancelled = True
+        match value:
+            case NewMessage():
+                run.inbox.show(value.message, value.seq)
+            case Cancel():
+                run.cancelled = True
+            case _:
+                assert_never(value)
 
 
 def _act(run: Run, send: Callable[[FromChild], None]) -> None:
     def give(action: Action) -> bool:
         last = ends_run(action)
-        send(given(action, run.drafts.warnings(run.agent.name) if last else ()))
+        send(pack(action, run.drafts.warnings(run.agent.name) if last else ()))
         return last
 
     act_here(run, give)
-    send(Done(forgotten=run.drafts.warnings(run.agent.name)))
+    send(Done(warnings=run.drafts.warnings(run.agent.name)))

@@ -1,5 +1,5 @@
-"""The entry of child processes that run one agent each. Whoever imports it first loads Django and every agent: the
-server that forks the children does so before the first of them, so that a child starts in milliseconds."""
+"""The entry of child processes that run one agent each. Importing this module loads Django and all agents. The server
+that forks the children imports it before the first of them, so that a child starts in milliseconds."""
 
 from multiprocessing.connection import Connection
 

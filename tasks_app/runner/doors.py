@@ -1,5 +1,5 @@
-"""The event loop of the doors, on which async quick agents run inside the call. One that blocks it holds up every
-caller of the process. It can be neither moved nor ended, so it is named: in the log, and in /readyz afterwards."""
+"""Watches the event loop of the doors, on which async quick agents run inside the call. An agent that blocks it delays
+all callers of the process. It can be neither moved nor ended, so the log names it, and /readyz afterwards."""
 
 import asyncio
 import logging
@@ -9,15 +9,15 @@ import time
 from a2a.run import Run
 from tasks_app.runner.loops import LATE, Pulse
 from tasks_app.runner.quick import play_quickly
-from tasks_app.runner.stacks import Spot, called_with, spot_of
+from tasks_app.runner.stacks import Spot, find_local, spot_of
 
 log = logging.getLogger(__name__)
 LOOK = 0.25
 """Seconds between two looks."""
 LONG = 5.0
-"""Seconds after which any call that blocks the loop is worth a line."""
-SAID = 60.0
-"""Seconds for which a sentence about it stands, and after which it is logged again."""
+"""Seconds after which the log names any call that blocks the loop."""
+REPEAT = 60.0
+"""Seconds for which /readyz has the sentence, and after which it is logged again."""
 
 
 class Doors:
@@ -26,11 +26,11 @@ class Doors:
     def __init__(self) -> None:
         self.stopping = threading.Event()
         self.sentence = ""
-        self.said = float("-inf")
-        """When that was."""
+        self.log_time = float("-inf")
+        """The time when the sentence was logged."""
 
     def start(self) -> None:
-        """Watch the loop that runs now; where there is none, there are no doors."""
+        """Watch the running loop. A process without one has no doors."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -46,16 +46,18 @@ class Doors:
         before = ""
         while not stopping.wait(LOOK) and pulse.loop.is_running():
             now = self._blocker(thread, pulse.silence) if pulse.silence > LATE else ""
-            if now and now == before and time.monotonic() - self.said > SAID:
-                self.sentence, self.said = f"doors: {now} has blocked the event loop of all callers", time.monotonic()
+            if now and now == before and time.monotonic() - self.log_time > REPEAT:
+                self.sentence, self.log_time = (
+                    f"doors: {now} has blocked the event loop of all callers",
+                    time.monotonic(),
+                )
                 log.error("%s. Call what blocks through asyncio.to_thread, or define the agent without async", now)
             before = now
             pulse.ask()
 
     def _blocker(self, thread: int, silence: float) -> str:
-        """Return what the loop is at, the same words as long as it stays there; empty for work of our own that is only
-        slow."""
-        run: Run | None = called_with(thread, play_quickly, "run")
+        """Return the name and place of the call that the loop is at; empty for a short delay without an agent."""
+        run: Run | None = find_local(thread, play_quickly, "run")
         spot: Spot | None = spot_of(thread, run.agent.function if run else None)
         if run is None and silence < LONG:
             return ""
@@ -63,8 +65,8 @@ class Doors:
         return f"{name} at {spot.short}" if spot else ""
 
     def troubles(self) -> list[str]:
-        """Return the sentence about what blocked the loop in the last minute, if anything did."""
-        return [self.sentence] if time.monotonic() - self.said < SAID else []
+        """Return the sentence about a call that blocked the loop in the last minute, if one did."""
+        return [self.sentence] if time.monotonic() - self.log_time < REPEAT else []
 
 
 doors = Doors()

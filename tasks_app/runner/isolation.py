@@ -1,5 +1,5 @@
-"""Agents in processes of their own: `@agent(isolation="process")`. A child runs one agent once. It is forked by a
-server that has Django and all agents loaded, can be ended whatever it is at, and takes nobody along when it crashes."""
+"""Agents in processes of their own: `@agent(isolation="process")`. A child process runs one agent once. A server that
+has loaded Django and all agents forks it. It can be ended at any point, and its crash harms no other run."""
 
 import contextlib
 import logging
@@ -12,6 +12,7 @@ from collections.abc import Generator
 from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from queue import SimpleQueue
+from typing import assert_never
 
 import msgspec
 from django.conf import settings
@@ -20,11 +21,11 @@ from a2a.mistakes import AgentMistake
 from a2a.run import Action, Failure, Retry, Run
 from tasks_app.hints import hints
 from tasks_app.runner.pipe import (
-    Cancelled,
+    ActionData,
+    Cancel,
     Done,
     FromChild,
-    Given,
-    Heard,
+    NewMessage,
     Raised,
     ToChild,
     action_of,
@@ -36,46 +37,46 @@ from tasks_app.runner.stopped import AgentCrashed
 
 log = logging.getLogger(__name__)
 LOOK = 0.1
-"""Seconds after which a child that says nothing is told what is new."""
+"""Seconds between two looks for messages to a silent child."""
 WORDS = 4096
-"""Bytes of a child's standard error that are kept for the case that it crashes."""
+"""Bytes of a child's standard error that are kept for the error of a crash, at most."""
 KILLED = 5.0
-"""Seconds for a killed process to be gone."""
+"""Seconds for a killed process to end."""
 _CONTEXT = multiprocessing.get_context("forkserver")
 _warming = threading.Lock()
 warm = threading.Event()
-"""A child is there within milliseconds. Until then no such run is claimed: loading would use up its time."""
+"""Set once a child starts within milliseconds. Before that no such task is claimed: loading would use its timeout."""
 
 
 class AgentRaised(Exception):
-    """An exception of an agent in a process of its own, with the traceback from there."""
+    """An exception of an agent in a child process, with its traceback."""
 
     def __init__(self, trace: str, *, transient: bool = False) -> None:
         super().__init__(trace)
         self.transient = transient
-        """The agent says that this is worth another attempt."""
+        """True if another attempt may succeed, by the options of the agent."""
 
 
 def is_transient_there(error: Exception) -> bool:
-    """Return whether the error was worth another attempt in the process in which it was raised."""
+    """Return whether the child process judged that another attempt may succeed."""
     return isinstance(error, AgentRaised) and error.transient
 
 
 class ProcessCrashed(AgentCrashed):
-    """The process of an agent ended without a word of the agent: by a signal, or by itself."""
+    """The process of an agent ended before the agent did: by a signal, or by an exit."""
 
 
 def warm_up() -> None:
-    """Start the server that forks the children, wait until it has loaded Django and all agents, and say so."""
+    """Start the server that forks the children, wait until it has loaded Django and all agents, and set `warm`."""
     try:
         _start_server()
         with _warming:
-            # A fork is answered when everything is loaded.
+            # The server forks only when everything is loaded.
             first = _CONTEXT.Process(target=os.getpid, name="warm-up")
             first.start()
             first.join()
     except Exception:
-        log.exception("the server that forks processes for agents did not start; each run tries again")
+        log.exception("the server that forks processes for agents did not start; each run tries to start it")
     warm.set()
     hints.offer()
 
@@ -87,8 +88,10 @@ def _start_server() -> None:
 
 
 def actions_of(run: Run) -> Generator[Action, None, None]:
-    """Run the agent in a process of its own, and yield its actions. Raises Failure, AgentRaised and ProcessCrashed. The
-    process is ended when this is closed, or when the run is cancelled."""
+    """Run the agent in a child process, and yield its actions. Raises Failure, AgentRaised and ProcessCrashed.
+
+    The process is ended when the generator is closed, or when the run is cancelled.
+    """
     child = Child(run)
     try:
         yield from child.actions()
@@ -97,24 +100,25 @@ def actions_of(run: Run) -> Generator[Action, None, None]:
 
 
 class Child:
-    """The process of one run."""
+    """The child process of one run."""
 
     def __init__(self, run: Run) -> None:
-        from tasks_app.runner.children import main  # loads Django where it is not loaded
+        from tasks_app.runner.children import main  # loads Django if it is not loaded
 
         _start_server()
         self.run = run
-        self.heard = 0
-        """Messages of the inbox that it was told of."""
+        self.sent_messages = 0
+        """The number of messages of the inbox that were sent to it."""
         self.outbox: SimpleQueue[ToChild | None] = SimpleQueue()
         self.post: threading.Thread | None = None
-        """Sends what is in the outbox: a child that takes nothing in holds up nobody else."""
+        """The thread that sends the outbox: a child that reads nothing must not block the run."""
         self.over = False
-        """It has said its last, and ends by itself."""
+        """True once it has sent its last message, so that it ends by itself."""
         self.mute = False
-        """It has closed its standard error."""
+        """True once it has closed its standard error."""
         self.words = b""
-        self.mine, theirs = _CONTEXT.Pipe()
+        """The end of its standard error."""
+        self.pipe, theirs = _CONTEXT.Pipe()
         self.errors, their_errors = _CONTEXT.Pipe(duplex=False)
         self.process = _CONTEXT.Process(
             target=main, args=(theirs, their_errors, encode(order_of(run))), name=f"agent-{run.agent.name}"
@@ -128,24 +132,24 @@ class Child:
             their_errors.close()
 
     def actions(self) -> Generator[Action, None, None]:
-        """Yield what the agent says until it ends."""
+        """Yield the agent's actions until it ends."""
         while not self.run.cancelled:
-            self._tell()
+            self._send_messages()
             errors = [] if self.mute else [self.errors]
-            ready = wait([self.mine, self.process.sentinel, *errors], LOOK)
+            ready = wait([self.pipe, self.process.sentinel, *errors], LOOK)
             if self.errors in ready:
                 self._read_errors()
-            if self.mine in ready:
-                if (action := self._received()) is None:
+            if self.pipe in ready:
+                if (action := self._receive()) is None:
                     return
                 yield action
             elif self.process.sentinel in ready:
                 raise self._crash()
 
-    def _tell(self) -> None:
-        for seq, message in self.run.inbox.entries[self.heard :]:
-            self._send(Heard(message, seq))
-            self.heard += 1
+    def _send_messages(self) -> None:
+        for seq, message in self.run.inbox.entries[self.sent_messages :]:
+            self._send(NewMessage(message, seq))
+            self.sent_messages += 1
 
     def _send(self, value: ToChild) -> None:
         if self.post is None:
@@ -154,18 +158,18 @@ class Child:
         self.outbox.put(value)
 
     def _send_all(self) -> None:
-        with contextlib.suppress(OSError):  # It has ended; what it said last is read next.
+        with contextlib.suppress(OSError):  # It has ended. Its last message is read next.
             while (value := self.outbox.get()) is not None:
-                self.mine.send_bytes(encode(value))
+                self.pipe.send_bytes(encode(value))
 
-    def _received(self) -> Action | None:
-        """Return the next action; None at the end. Raises what the agent raised."""
+    def _receive(self) -> Action | None:
+        """Return the next action; None at the end. Raises the error of the agent."""
         try:
-            value: FromChild = decode_from_child(self.mine.recv_bytes())
-            self.run.inbox.cursor = max(self.run.inbox.cursor, value.heard)
+            value: FromChild = decode_from_child(self.pipe.recv_bytes())
+            self.run.inbox.cursor = max(self.run.inbox.cursor, value.cursor)
             if not isinstance(value, Raised):
-                self.run.drafts.elsewhere = value.forgotten
-            if isinstance(value, Given):
+                self.run.drafts.elsewhere = value.warnings
+            if isinstance(value, ActionData):
                 return action_of(value)
         except (EOFError, OSError, msgspec.DecodeError) as error:
             raise self._crash() from error
@@ -186,9 +190,11 @@ class Child:
                 )
             case Raised():
                 raise AgentRaised(value.trace, transient=value.transient)
+            case _:
+                assert_never(value)
 
     def _read_errors(self) -> None:
-        """Pass on what the child writes to its standard error, and keep the end of it."""
+        """Pass on the child's standard error, and keep its end."""
         chunk = os.read(self.errors.fileno(), 65_536)
         if chunk:
             os.write(2, chunk)
@@ -196,16 +202,16 @@ class Child:
         self.mute = not chunk
 
     def _crash(self) -> ProcessCrashed:
-        """Return how the process ended, with its last words."""
+        """Return an error with the end of the process and the end of its standard error."""
         self._ends_within(KILLED)
         words = self.words.decode("utf-8", "replace").strip()
-        return ProcessCrashed(f"{how(self.process.exitcode)} Its last words:\n{words or '(none)'}")
+        return ProcessCrashed(f"{describe_exit(self.process.exitcode)} Its last words:\n{words or '(none)'}")
 
     def _ends_within(self, seconds: float) -> bool:
-        """Return whether the process ends in that time. Its standard error is read meanwhile: the pipe may be full."""
+        """Return whether the process ends in this time. Reads its standard error: a full pipe would block it."""
         deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            ready = wait([self.process.sentinel, *([] if self.mute else [self.errors])], left)
+        while (rest := deadline - time.monotonic()) > 0:
+            ready = wait([self.process.sentinel, *([] if self.mute else [self.errors])], rest)
             if self.errors in ready:
                 self._read_errors()
             elif ready:
@@ -213,9 +219,9 @@ class Child:
         return self.process.exitcode is not None
 
     def end(self) -> None:
-        """End the process: by itself if it has said its last, else by SIGTERM, and after a grace by SIGKILL."""
+        """Wait for the process to end after its last message; else end it by SIGTERM, and after a grace by SIGKILL."""
         if not self.over:
-            self._send(Cancelled())
+            self._send(Cancel())
             self.process.terminate()
         if not self._ends_within(settings.A2A_KILL_SECONDS):
             log.warning("agent %s: its process %d does not end, killing it", self.run.agent.name, self.process.pid)
@@ -224,12 +230,12 @@ class Child:
         if self.post is not None:
             self.outbox.put(None)
             self.post.join(KILLED)
-        self.mine.close()
+        self.pipe.close()
         self.errors.close()
 
 
-def how(code: int | None) -> str:
-    """Return a sentence about how a process ended."""
+def describe_exit(code: int | None) -> str:
+    """Return a sentence about the end of a process."""
     if code is None:
         return "The process of the agent closed its pipe and goes on."
     if code >= 0:

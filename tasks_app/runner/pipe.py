@@ -1,6 +1,6 @@
-"""Messages between a process and the child that runs an agent for it, as MessagePack: values, never code."""
+"""Messages between a process and a child that runs an agent for it, as MessagePack: values, never code."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -10,16 +10,16 @@ from a2a.run import Action, Ask, Chunk, Preferences, Reject, Reply, Run, Say
 from a2a.types import Json, Message
 
 RaisedKind = Literal["failure", "retry", "mistake", "memory", "error"]
-"""The agent's words for the caller, those of a Retry, a sentence for its author, no memory left, or anything else."""
-_ACTIONS: dict[str, Any] = {kind.__name__: kind for kind in (Say, Ask, Chunk, Reply, Reject)}
+"""The kind of an error: Failure, Retry, a mistake of the agent's author, no memory, or any other."""
+_ACTIONS: dict[str, type[Action]] = {kind.__name__: kind for kind in (Say, Ask, Chunk, Reply, Reject)}
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """Everything that a run is given."""
+    """All values of a run."""
 
     agent: str
     module: str
-    """Where the agent is defined, should the child not have it."""
+    """The module that defines the agent, for a child that has not imported it."""
     memory: int | None
     task_id: str
     context_id: str
@@ -31,50 +31,50 @@ class Order(Struct, frozen=True, kw_only=True):
     preferences: Preferences
 
 
-class Heard(Struct, frozen=True, tag=True):
-    """To the child: a message for the inbox, and the number of its event."""
+class NewMessage(Struct, frozen=True, tag=True):
+    """To the child: a message for the inbox, with the number of its event."""
 
     message: Message
     seq: int
 
 
-class Cancelled(Struct, frozen=True, tag=True):
-    """To the child: nobody wants the result any more."""
+class Cancel(Struct, frozen=True, tag=True):
+    """To the child: the run was stopped."""
 
 
-class Given(Struct, frozen=True, tag=True):
+class ActionData(Struct, frozen=True, tag=True):
     """From the child: an action of the agent."""
 
     kind: str
     action: msgspec.Raw
-    heard: int = 0
-    """The number of the newest message that the agent has looked at, as in the next two."""
-    forgotten: tuple[str, ...] = ()
-    """With the last action: sentences about those that were made and never given, as in the next."""
+    cursor: int = 0
+    """The event of the newest message that the agent has read."""
+    warnings: tuple[str, ...] = ()
+    """Sentences about actions that the agent made and never gave, with its last action."""
 
 
 class Done(Struct, frozen=True, tag=True):
     """From the child: the agent has ended."""
 
-    heard: int = 0
-    forgotten: tuple[str, ...] = ()
+    cursor: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 class Raised(Struct, frozen=True, tag=True):
-    """From the child: the agent raised something."""
+    """From the child: the agent raised an error."""
 
     kind: RaisedKind
     text: str
     trace: str
     transient: bool
-    """The agent says that this is worth another attempt."""
+    """True if another attempt may succeed, by the options of the agent."""
     after: float | None
-    """Seconds before it, if the agent says how many."""
-    heard: int = 0
+    """The seconds before it, if the agent asked for some."""
+    cursor: int = 0
 
 
-ToChild = Heard | Cancelled
-FromChild = Given | Done | Raised
+ToChild = NewMessage | Cancel
+FromChild = ActionData | Done | Raised
 
 
 def encode(value: Order | ToChild | FromChild) -> bytes:
@@ -87,26 +87,34 @@ decode_from_child = msgspec.msgpack.Decoder(FromChild).decode
 
 
 def order_of(run: Run) -> Order:
-    """Return what the child needs to make the same run."""
+    """Return the values of a run for the child."""
     return Order(
-        agent=run.agent.name, module=run.agent.function.__module__, memory=run.agent.memory, task_id=run.task_id,
-        context_id=run.context_id, message=run.message, attempt=run.attempt, history=run.history,
-        conversation=run.conversation, metadata=run.metadata, preferences=run.preferences,
-    )  # fmt: skip
+        agent=run.agent.name,
+        module=run.agent.function.__module__,
+        memory=run.agent.memory,
+        task_id=run.task_id,
+        context_id=run.context_id,
+        message=run.message,
+        attempt=run.attempt,
+        history=run.history,
+        conversation=run.conversation,
+        metadata=run.metadata,
+        preferences=run.preferences,
+    )
 
 
-def given(action: Action, forgotten: tuple[str, ...] = ()) -> Given:
-    """Return the action as it is sent. Raises WrongValue for content that no message can hold."""
+def pack(action: Action, warnings: tuple[str, ...] = ()) -> ActionData:
+    """Return the message with an action. Raises WrongValue for content that JSON cannot express."""
     try:
-        packed = msgspec.msgpack.encode(action)
+        data = msgspec.msgpack.encode(action)
     except (TypeError, OverflowError, UnicodeEncodeError) as error:
         raise not_json(error) from None
-    return Given(type(action).__name__, msgspec.Raw(packed), forgotten=forgotten)
+    return ActionData(type(action).__name__, msgspec.Raw(data), warnings=warnings)
 
 
-def action_of(given: Given) -> Action:
-    """Return the action that was sent. Raises msgspec.ValidationError."""
-    if given.kind not in _ACTIONS:
-        raise msgspec.ValidationError(f"an action of an unknown kind: {given.kind[:40]!r}")
-    action: Action = msgspec.msgpack.decode(given.action, type=_ACTIONS[given.kind])
+def action_of(message: ActionData) -> Action:
+    """Return the action in a message. Raises msgspec.ValidationError."""
+    if message.kind not in _ACTIONS:
+        raise msgspec.ValidationError(f"an action of an unknown kind: {message.kind[:40]!r}")
+    action: Action = msgspec.msgpack.decode(message.action, type=_ACTIONS[message.kind])
     return action

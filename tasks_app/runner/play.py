@@ -1,4 +1,4 @@
-"""Let a function of any form act: async or not, generator or not. What it yields goes to `accept`, one by one."""
+"""Plays an agent of any form: async or not, generator or not. Each action that it yields goes to `accept`."""
 
 import asyncio
 import contextlib
@@ -18,15 +18,17 @@ Leave = Callable[["Future[None]"], object]
 
 
 class Threads(Protocol):
-    """Where the thread of an agent that is not async comes from."""
+    """The source of threads for agents that are not async."""
 
     def submit(self, function: Callable[..., None], /, *arguments: Any) -> "Future[None]": ...
 
 
 async def play(run: Run, accept: Accept, threads: Threads, leave: Leave | None = None) -> None:
-    """Runs the agent to its end, or to the action that ends it. Raises what the agent raises, but as AgentCrashed what
-    is no Exception, unless it was we who stopped it. A thread cannot be stopped: it is told, nobody waits for it, and
-    `leave` learns of it."""
+    """Run the agent to its end, or to the action that ends it.
+
+    Raises the exceptions of the agent. A BaseException becomes AgentCrashed, unless it is our own cancellation. A
+    thread cannot be stopped: on cancellation the run is flagged, the thread stays behind, and `leave` gets its future.
+    """
     try:
         await _play(run, accept, threads, leave)
     except (Exception, Stopped):
@@ -59,8 +61,8 @@ async def _in_thread_of(threads: Threads, run: Run, accept: Accept, leave: Leave
         raise
 
 
-async def _accepted_in_time(run: Run, action: Action, accept: Accept) -> bool:
-    """Hands the action of a thread over, unless the run ended while it was on its way; whether it was the last."""
+async def _accept_in_time(run: Run, action: Action, accept: Accept) -> bool:
+    """Accept an action of a thread unless the run ended in between. Return whether it was the last."""
     if run.cancelled:
         return True
     await accept(action)
@@ -68,10 +70,10 @@ async def _accepted_in_time(run: Run, action: Action, accept: Accept) -> bool:
 
 
 def _in_thread(run: Run, accept: Accept, loop: asyncio.AbstractEventLoop) -> None:
-    """The whole of a sync agent, in one thread, so that its thread-locals and transactions hold."""
+    """Run a sync agent as a whole in one thread, so that its thread-locals and transactions hold."""
 
     def give(action: Action) -> bool:
-        return asyncio.run_coroutine_threadsafe(_accepted_in_time(run, action, accept), loop).result()
+        return asyncio.run_coroutine_threadsafe(_accept_in_time(run, action, accept), loop).result()
 
     try:
         if run.agent.isolation:
@@ -85,8 +87,8 @@ def _in_thread(run: Run, accept: Accept, loop: asyncio.AbstractEventLoop) -> Non
 
 
 def _watch(run: Run, give: GiveNow) -> None:
-    """Give on what the process of an agent says."""
-    arguments(run)  # Those that do not fit need no process.
+    """Pass on the actions of an agent's process."""
+    arguments(run)  # Wrong arguments need no process.
     with contextlib.closing(actions_of(run)) as actions:
         for action in actions:
             try:

@@ -1,4 +1,4 @@
-"""Quick agents: run inside the call, before anything is stored; at most two seconds, repeatable, unseen until done."""
+"""Quick agents run inside the call, for two seconds at most, before a row is stored: no caller sees them at work."""
 
 import asyncio
 import logging
@@ -27,30 +27,31 @@ from tasks_app.runner.play import Accept, play
 
 log = logging.getLogger(__name__)
 LIMIT = 2.0
-"""Seconds."""
+"""Seconds that a quick agent may take."""
 RETRY_SECONDS = 2
+"""Seconds after which a caller that found no thread may come again."""
 SLOTS = 32
-"""Threads of a sync one; never a lane, which would hold up everybody."""
+"""Threads of a sync quick agent. It never runs on a lane, where it would delay all callers."""
 
 
 class OutOfTime(Exception):
-    """The agent took longer than it may."""
+    """The agent took longer than LIMIT."""
 
 
 class NoThread(Exception):
-    """All threads of the agent are taken by other calls, or by work whose time is over."""
+    """All threads of the agent are at work: for other calls, or beyond their time."""
 
 
 class Threads(ThreadPoolExecutor):
-    """The threads of one sync agent: an agent that hangs takes none of another's."""
+    """The threads of one sync agent. An agent that hangs takes no thread of another."""
 
     def __init__(self) -> None:
         super().__init__(SLOTS, thread_name_prefix="quick")
         self.late: set[Future[None]] = set()
-        """Work whose time is over. It cannot be stopped, and keeps its thread until it ends."""
+        """Work beyond its time. It cannot be stopped, and keeps its thread until it ends."""
 
     def leave(self, work: Future[None]) -> bool:
-        """Nobody waits for it any more; False if it had not begun, and never will."""
+        """Abandon a timed-out call. Return False if it was still queued, and is now cancelled."""
         if work.cancel():
             return False
         self.late.add(work)
@@ -59,7 +60,7 @@ class Threads(ThreadPoolExecutor):
 
 
 THREADS: defaultdict[str, Threads] = defaultdict(Threads)
-"""By the agent's name."""
+"""The threads of each agent, by its name."""
 
 
 class Played(Struct, kw_only=True):
@@ -69,14 +70,14 @@ class Played(Struct, kw_only=True):
     reply: Message | None = None
     files: list[FileRow] = []
     failure: RunRow | None = None
-    """For operators: the run of an agent that raised, with its traceback."""
+    """The run of an agent that raised an error, with the traceback for operators."""
 
 
 async def play_quickly(run: Run) -> Played:
-    """Lets the agent act, and collects what it says. Raises Unavailable when there is no thread for it."""
+    """Run the agent and return its events. Raises Unavailable when there is no thread for it."""
     scribe = Scribe(run.task_id, run.context_id, uuid7)
-    started = clock.now()
-    played = Played(events=[scribe.status(TaskState.WORKING, started)])
+    since = clock.now()
+    played = Played(events=[scribe.status(TaskState.WORKING, since)])
     events = played.events
     replies: list[Reply] = []
     limit = asyncio.timeout(LIMIT)
@@ -86,7 +87,7 @@ async def play_quickly(run: Run) -> Played:
             action, rows = await store_action(action, "", played.files)
             played.files += rows
         if limit.expired():
-            return  # A thread that says more than anybody waited for.
+            return  # An action of a thread after its time is dropped.
         if isinstance(action, Reply):
             replies.append(action)
         event = scribe.event(action, clock.now())
@@ -106,61 +107,67 @@ async def play_quickly(run: Run) -> Played:
     except Exception as error:  # noqa: BLE001  # an agent may raise anything; logged with its reference
         sentence, reference = explain(f"quick agent: task {run.task_id}", error)
         events.append(scribe.explain(TaskState.FAILED, clock.now(), sentence))
-        played.failure = failed_row(run.task_id, 0, "in the call", started, reference, error)
+        played.failure = failed_row(run.task_id, 0, "in the call", since, reference, error)
         return played
     warn_of(run)
     if replies and len(events) == 2:
-        # Nothing but the reply was said: the answer is a message, and there is no task (A2A 1.0, 3.1.1).
+        # The reply is the only action, so the answer is a message, and there is no task (A2A 1.0, 3.1.1).
         played.reply = scribe.message(replies[0], bare=True)
-    elif not _ended(events[-1]):
+    elif not _is_end(events[-1]):
         events.append(scribe.status(TaskState.COMPLETED, clock.now()))
     return played
 
 
 async def _play_in_time(run: Run, accept: Accept, limit: asyncio.Timeout) -> None:
-    """Raises what the agent raises, OutOfTime and NoThread."""
-    threads, begun = THREADS[run.agent.name], True
+    """Play the agent within the limit. Raises its errors, OutOfTime and NoThread."""
+    threads, has_begun = THREADS[run.agent.name], True
     if len(threads.late) >= SLOTS:
         raise NoThread
 
     def leave(work: Future[None]) -> None:
-        nonlocal begun
-        begun = threads.leave(work)
+        nonlocal has_begun
+        has_begun = threads.leave(work)
 
     try:
         async with limit:
             await play(run, accept, threads, leave)
     except TimeoutError:
         if limit.expired():
-            raise (OutOfTime if begun else NoThread) from None
+            raise (OutOfTime if has_begun else NoThread) from None
         raise
 
 
-def _ended(event: Event) -> bool:
+def _is_end(event: Event) -> bool:
     status = status_of(event)
     return status is not None and status.state is not TaskState.WORKING
 
 
 def warn_of(run: Run) -> str:
-    """Log a sentence for each action that the agent of a run made and never gave; return them, a line each."""
-    forgotten = run.drafts.warnings(run.agent.name)
-    for sentence in forgotten:
+    """Log a sentence for each action that the agent made and never gave; return the sentences, a line each."""
+    warnings = run.drafts.warnings(run.agent.name)
+    for sentence in warnings:
         log.warning("%s", sentence)
-    return "\n".join(forgotten)
+    return "\n".join(warnings)
 
 
-def failed_row(task_id: str, fence: int, worker: str, started: datetime, reference: str, error: Exception) -> RunRow:
-    """The run of an agent that raised; the only place where its traceback is kept."""
+def failed_row(task_id: str, fence: int, worker: str, since: datetime, reference: str, error: Exception) -> RunRow:
+    """Return the row of a run whose agent raised an error. No other row has the traceback."""
     lines = [str(error)] if isinstance(error, AgentMistake) else traceback.format_exception(error)
     trace = "".join(lines).replace("\0", "\N{REPLACEMENT CHARACTER}")
     return RunRow(
-        task_id=task_id, fence=fence, worker=worker, started_at=started, ended_at=clock.now(), outcome="failed",
-        reference=reference, traceback=trace.encode("utf-8", "replace").decode(),
-    )  # fmt: skip
+        task_id=task_id,
+        fence=fence,
+        worker=worker,
+        started_at=since,
+        ended_at=clock.now(),
+        outcome="failed",
+        reference=reference,
+        traceback=trace.encode("utf-8", "replace").decode(),
+    )
 
 
 def explain(who: str, error: Exception) -> tuple[str, str]:
-    """Return the text for callers of an agent that raised, and the reference to the log where the text is no more."""
+    """Log an error of an agent. Return the text for its caller, and the reference to the log; empty for a Failure."""
     if isinstance(error, Failure):
         log.warning("%s failed in its own words", who)
         return error.text, ""

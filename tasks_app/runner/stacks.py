@@ -1,4 +1,4 @@
-"""Where another thread is at work just now: which run, and which line of its agent's file."""
+"""Finds the place where another thread is at work: the run, and the line of its agent's file."""
 
 import inspect
 import sys
@@ -14,12 +14,12 @@ from tasks_app.runner.execution import CURRENT, Execution
 
 
 class Spot(Struct, frozen=True):
-    """A line of source that a thread is in."""
+    """A line of source in the stack of a thread."""
 
     file: str
     line: int
     stack: str
-    """All of the thread's stack, the innermost call last."""
+    """The whole stack of the thread, the innermost call last."""
 
     @property
     def short(self) -> str:
@@ -31,8 +31,8 @@ class Spot(Struct, frozen=True):
 
 
 def spot_of(thread: int | None, function: Callable[..., Any] | None) -> Spot | None:
-    """Return the innermost line of the function's own file that the thread is in, else its innermost line; None if the
-    thread has ended."""
+    """Return the innermost line of the thread in the file of the function, else its innermost line; None if the thread
+    has ended."""
     frames = list(_frames(thread))
     if not frames:
         return None
@@ -43,7 +43,7 @@ def spot_of(thread: int | None, function: Callable[..., Any] | None) -> Spot | N
 
 
 def run_on(thread: int | None) -> Execution | None:
-    """Return the run whose agent the thread of an event loop is at, also in a task or callback that the agent made."""
+    """Return the run that the thread of an event loop is at, also within a task or callback that its agent made."""
     for frame in _frames(thread):
         if frame.f_code is Handle._run.__code__:
             # asyncio runs each step in the context of its task, which no public function gives before Python 3.12.
@@ -53,8 +53,8 @@ def run_on(thread: int | None) -> Execution | None:
     return None
 
 
-def called_with(thread: int | None, function: Callable[..., Any], name: str) -> Any:
-    """Return the value of a variable in a call of the function that the thread is in; None if it is in none."""
+def find_local(thread: int | None, function: Callable[..., Any], name: str) -> Any:
+    """Return the value of a local variable of the function in the stack of the thread; None if it is not there."""
     for frame in _frames(thread):
         if frame.f_code is function.__code__:
             return frame.f_locals.get(name)
@@ -62,7 +62,7 @@ def called_with(thread: int | None, function: Callable[..., Any], name: str) -> 
 
 
 def _frames(thread: int | None) -> Iterator[FrameType]:
-    """The thread's frames, innermost first."""
+    """Yield the frames of the thread, innermost first."""
     frame = sys._current_frames().get(thread or 0)
     while frame is not None:
         yield frame
