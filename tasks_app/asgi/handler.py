@@ -120,10 +120,10 @@ async def send_refusal(response: HttpResponse, receive: Receive, send: Send) -> 
     await send({"type": "http.response.body", "body": response.content, "more_body": True})
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LINGER_SECONDS):
-            left = LINGER_BYTES
-            while left > 0:
+            remaining = LINGER_BYTES
+            while remaining > 0:
                 message = await receive()
-                left -= len(message.get("body", b"")) or 1
+                remaining -= len(message.get("body", b"")) or 1
                 if message["type"] == "http.disconnect" or not message.get("more_body"):
                     break
                 await asyncio.sleep(LINGER_PAUSE)

@@ -42,11 +42,11 @@ class Progress:
             if self.transport.is_closing():
                 self.pause(now)
             return False
-        began, left = self.in_buffer
-        if now - began < settings.A2A_WRITE_SECONDS:
+        since, remaining = self.in_buffer
+        if now - since < settings.A2A_WRITE_SECONDS:
             return False
         self.pause(now)
-        return left - self.in_buffer[1] < MIN_PROGRESS
+        return remaining - self.in_buffer[1] < MIN_PROGRESS
 
     def is_unacknowledged(self, now: float, *, idle: bool) -> bool:
         """Return whether the reader took less than MIN_PROGRESS bytes of an answer that is wholly in the kernel.
@@ -60,11 +60,11 @@ class Progress:
         if self.in_kernel is None:
             self.in_kernel = now, queued
             return False
-        began, left = self.in_kernel
-        if now - began < settings.A2A_WRITE_SECONDS:
+        since, remaining = self.in_kernel
+        if now - since < settings.A2A_WRITE_SECONDS:
             return False
         self.in_kernel = now, queued
-        return left - queued < MIN_PROGRESS
+        return remaining - queued < MIN_PROGRESS
 
 
 def _count_unacknowledged(transport: Any) -> int:

@@ -71,8 +71,8 @@ async def _batch(batch: Batch) -> HttpResponseBase:
     if batch.silent:
         await batch.work
         return HttpResponse(status=204, headers={"X-Request-ID": batch.request_id} | batch.headers)
-    done, _ = await asyncio.wait({batch.work}, timeout=settings.A2A_PING_SECONDS)
-    if not done:
+    ready, _ = await asyncio.wait({batch.work}, timeout=settings.A2A_PING_SECONDS)
+    if not ready:
         # The status of a batch is 200, whatever its members are answered.
         return _late(with_spaces(batch.payload), batch.request_id, batch.media, batch.headers)
     response = answer(await batch.payload(), batch.request_id, media=batch.media, headers=batch.headers)

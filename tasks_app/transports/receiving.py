@@ -63,29 +63,30 @@ class Batch:
 
     async def _handle_all(self, call: Call, members: list[AnyMember]) -> list[Reply]:
         """Handle the members, AT_ONCE at a time, and return the replies in the order of the members."""
-        slots, lists = asyncio.Semaphore(AT_ONCE), asyncio.Lock()
+        places, lists = asyncio.Semaphore(AT_ONCE), asyncio.Lock()
         size = 0
 
         async def one(member: AnyMember) -> Reply:
             nonlocal size
-            choice = _choose(call, member)
-            # Lists are handled one after another, because each has a page of tasks in memory.
-            async with slots, lists if _is_list(choice) else nullcontext():
-                if size > BATCH_BYTES:
-                    error = InvalidRequest(
-                        detail=f"the answers of a batch may have {BATCH_BYTES} bytes in all; send the rest anew"
-                    )
-                    member = BadMember(id=member.id, error=error, source=member.source)
-                    choice = CallError(error)
-                reply = await _reply(call, member, orjson.dumps(member.source), choice)
-                self.member_headers.append(reply.headers)
-                if reply.late:
-                    del member  # The wait may be long, and the message large.
-                    reply = replace(reply, payload=await reply.late.payload(early=False), late=None)
-                # A refusal awaits nothing. Without this, a thousand of them would be a single step of the loop.
-                await asyncio.sleep(0)
-                size += len(reply.payload or b"")
-                return reply
+            async with places:
+                choice = _choose(call, member)
+                # Lists are handled one after another, because each has a page of tasks in memory.
+                async with lists if _is_list(choice) else nullcontext():
+                    if size > BATCH_BYTES:
+                        error = InvalidRequest(
+                            detail=f"the answers of a batch may have {BATCH_BYTES} bytes in all; send the rest anew"
+                        )
+                        member = BadMember(id=member.id, error=error, source=member.source)
+                        choice = CallError(error)
+                    reply = await _reply(call, member, orjson.dumps(member.source), choice)
+                    self.member_headers.append(reply.headers)
+                    if reply.late:
+                        del member  # The wait may be long, and the message large.
+                        reply = replace(reply, payload=await reply.late.payload(early=False), late=None)
+                    # A refusal awaits nothing. Without this, a thousand of them would be a single step of the loop.
+                    await asyncio.sleep(0)
+                    size += len(reply.payload or b"")
+                    return reply
 
         replies = asyncio.gather(*map(one, members))
         del members
@@ -127,10 +128,10 @@ async def _reply(call: Call, member: AnyMember, body: bytes, choice: Choice | No
         if isinstance(member, BadMember):
             raise CallError(member.error)
         exchange.row.method = member.method[:64]
-        language_and_method = _choose(call, member) if choice is None else choice
-        if isinstance(language_and_method, CallError):
-            raise language_and_method
-        language, method = language_and_method
+        selection = _choose(call, member) if choice is None else choice
+        if isinstance(selection, CallError):
+            raise selection
+        language, method = selection
         if member.nul and (error := nul_in(member.params)):
             raise CallError(error, language)
         return language, method, member.params

@@ -52,7 +52,7 @@ def rest(name: str) -> View:
         try:
             if len(body) > SMALL:
                 await call.identify()
-            parsed = await _parse(body)
+            value = await _parse(body)
             await call.identify()
         except (ParseError, InvalidRequest) as error:
             return await response_to(request, call, await refuse_unreadable(call, exchange, wrapping, error))
@@ -61,9 +61,9 @@ def rest(name: str) -> View:
         prefix = {} if tenant is None else {"tenant": tenant}
 
         def select() -> Selection:
-            if holds_nul(body) and (where := path_of_nul(parsed)) is not None:
+            if holds_nul(body) and (where := path_of_nul(value)) is not None:
                 raise InvalidParams((where or "body", "must not hold the character U+0000"))
-            return _select(request, call, exchange, place, prefix, parsed)
+            return _select(request, call, exchange, place, prefix, value)
 
         return await response_to(request, call, await handle(call, exchange, wrapping, select))
 
@@ -103,37 +103,37 @@ def _body_of(request: HttpRequest) -> bytes:
 
 
 def _select(
-    request: HttpRequest, call: Call, exchange: OpenExchange, place: Place, prefix: dict[str, str], parsed: Any
+    request: HttpRequest, call: Call, exchange: OpenExchange, place: Place, prefix: dict[str, str], value: Any
 ) -> Selection:
     """Return the language, the method and the params of a call. Raises CallError."""
-    member = Member(id=None, method=place.route.method, params=parsed, source=parsed)
+    member = Member(id=None, method=place.route.method, params=value, source=value)
     try:
         language, method = call.endpoint.choose(member, call.version, call.caller.language)
     except CallError as error:
         if error.language:
             exchange.row.dialect = error.language.name
-        _record_params(request, exchange, place, prefix, parsed)
+        _record_params(request, exchange, place, prefix, value)
         raise
     exchange.row.dialect = language.name
     try:
         # Only the scope: without it a caller must not learn what is wrong with the params. handle() does the rest of
         # authorize() behind them, so that a capability that is switched off is told in the words of the language.
         check_scope(call.caller, OPERATIONS[method.request].scope)
-        params = params_of(place, prefix, _query_of(request), parsed)
-        if params is not parsed:
+        params = params_of(place, prefix, _query_of(request), value)
+        if params is not value:
             # Operators see all params, not only the members of the body.
             exchange.set_request(orjson.dumps(params))
     except Error as error:
-        _record_params(request, exchange, place, prefix, parsed)
+        _record_params(request, exchange, place, prefix, value)
         raise CallError(error, language) from None
     return language, method, params
 
 
 def _record_params(
-    request: HttpRequest, exchange: OpenExchange, place: Place, prefix: dict[str, str], parsed: Any
+    request: HttpRequest, exchange: OpenExchange, place: Place, prefix: dict[str, str], value: Any
 ) -> None:
     """Record the path and the query with the body. A GET has no other params, and operators see why it failed."""
-    params = parsed if isinstance(parsed, dict) else {"body": parsed}
+    params = value if isinstance(value, dict) else {"body": value}
     with contextlib.suppress(TooManyFieldsSent):
         # Each value under its name, so that secrets are redacted.
         params = params | {"query": dict(request.GET.lists())}
