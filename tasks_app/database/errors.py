@@ -1,23 +1,23 @@
-"""Errors of the database in the words of its callers."""
+"""Errors of the database as callers get them."""
 
 from django.conf import settings
 from django.db import OperationalError
 
 from a2a.errors import Unavailable
-from tasks_app.database.sessions import overloaded, spent, too_slow
+from tasks_app.database.sessions import is_overloaded, is_spent, is_too_slow
 
 
 class Busy(Unavailable, OperationalError):
-    """The database did not do it in time. Callers are asked to come again; to work of our own it is a database that
-    does not answer."""
+    """The database did not do the work in time. Callers may come again. For work of our own it is an OperationalError,
+    as of a database that is away."""
 
 
 def error_for_callers(error: Exception) -> Exception:
-    """Return the error that callers get: Busy for an error of the database that passes."""
-    if too_slow(error):
-        busy = Busy(detail=f"it was given up after {settings.A2A_READ_SECONDS:g} s: ask for less at once")
-    elif spent(error) or overloaded(error):
-        busy = Busy(detail="the database refuses it at the moment")
+    """Return the error for callers: Busy in place of an error of the database that may pass."""
+    if is_too_slow(error):
+        busy = Busy(detail=f"the read was stopped after {settings.A2A_READ_SECONDS:g} s: ask for less at once")
+    elif is_spent(error) or is_overloaded(error):
+        busy = Busy(detail="the database refuses the call at the moment")
     else:
         return error
     busy.__cause__ = error

@@ -1,6 +1,6 @@
-"""Row locks. A lane never blocks on one: the item comes back as LOCKED, and its caller retries with growing pauses.
+"""Row locks. A lane never blocks on one: the item returns LOCKED, and its caller retries with growing pauses.
 
-A lane that waited would hold up every other caller, for as long as a process that is frozen in a transaction.
+A lane that waited for a process that is frozen in a transaction would delay all other callers.
 """
 
 import time
@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator
 from django.db import OperationalError
 
 SHORTEST, LONGEST = 0.005, 0.25
-"""Seconds between two asks: most rows are held for a few milliseconds, some until the database ends a session."""
+"""Seconds between two retries: most locks last a few milliseconds, some until the database ends a session."""
 _LOCK_NOT_AVAILABLE = "55P03"
 
 
 class LockRefused(OperationalError):
-    """A lock on rows of these tasks was refused; or, at the end, was refused for longer than one may ask again."""
+    """The refusal of a lock on rows of these tasks, once or for the whole patience of the caller."""
 
     def __init__(self, sentence: str, tasks: Iterable[str] = ()) -> None:
         super().__init__(sentence)
@@ -22,15 +22,15 @@ class LockRefused(OperationalError):
 
 
 def is_lock_refusal(error: BaseException) -> bool:
-    """Tell whether the database did not wait (nowait), or no longer (lock_timeout), for a lock: the transaction is
-    undone."""
+    """Return whether the database refused a lock, at once (nowait) or after a time (lock_timeout). The transaction is
+    rolled back."""
     return isinstance(error, LockRefused) or getattr(error.__cause__, "sqlstate", None) == _LOCK_NOT_AVAILABLE
 
 
 def pauses(seconds: float) -> Iterator[float]:
-    """Yield how long to wait before each further ask. Raises LockRefused when the time is up."""
+    """Yield the seconds to wait before each retry. Raises LockRefused when the time is up."""
     ends, pause = time.monotonic() + seconds, SHORTEST
-    while (left := ends - time.monotonic()) > 0:
-        yield min(pause, left)
+    while (rest := ends - time.monotonic()) > 0:
+        yield min(pause, rest)
         pause = min(pause * 2, LONGEST)
-    raise LockRefused(f"another transaction has held what this needs for {seconds:g} s")
+    raise LockRefused(f"another transaction has locked the rows for {seconds:g} s")

@@ -1,8 +1,8 @@
-"""Cursors for the statements of every call: on PostgreSQL they are planned once, not each time, and on SQLite the
-statements are translated once.
+"""Cursors for the statements of every call. On PostgreSQL each statement is planned once, and on SQLite translated
+once.
 
-To plan one of the large ones takes as long as to run it for one task (0.5 of 1.7 ms). Django's own cursors put
-the values into the text, so that no two statements are alike; these leave the binding of values to the server.
+To plan a large statement takes as long as to run it for one task (0.5 of 1.7 ms). Django's own cursors put the values
+into the text, so that no two statements are alike. These cursors have the server bind the values.
 """
 
 import re
@@ -21,16 +21,16 @@ from tasks_app.database.sessions import drop_if_spent
 
 _MARK = re.compile("(?<!%)%s")
 FRESH = 1.0
-"""Seconds that a plan is kept: one that was made for an almost empty table reads all of it when it has grown."""
+"""Seconds for which a plan is kept. A plan for an almost empty table reads the whole table once it has grown."""
 
-_planned = threading.local()
+_plans = threading.local()
 
 
 @contextmanager
 def prepared() -> Iterator[Any]:
-    """A cursor of this thread's connection. Raises the errors of Django's cursors."""
+    """Give a cursor of this thread's connection. Raises the errors of Django's cursors."""
     if connection.force_debug_cursor and not on_postgres():
-        # Statements are being recorded, which only Django's cursors do.
+        # Statements are recorded for debugging, which only Django's cursors do.
         with connection.cursor() as cursor:
             yield cursor
         return
@@ -38,43 +38,43 @@ def prepared() -> Iterator[Any]:
     if on_postgres():
         _keep_plans_fresh()
     try:
-        with connection.wrap_database_errors, closing(_bound()) as bound:
-            yield bound
+        with connection.wrap_database_errors, closing(_cursor()) as cursor:
+            yield cursor
     except DatabaseError as error:
         drop_if_spent(error)
         raise
 
 
-def _bound() -> Any:
+def _cursor() -> Any:
     database: Any = connection  # on PostgreSQL its module is psycopg
-    return (database.Database.Cursor if on_postgres() else Marked)(database.connection)
+    return (database.Database.Cursor if on_postgres() else QmarkCursor)(database.connection)
 
 
-class Marked(sqlite3.Cursor):
-    """A cursor of SQLite that takes the marks of Django's cursors. Those translate the marks of each statement each
-    time, and look at what else might be around it, which takes as long as SQLite takes to run it."""
+class QmarkCursor(sqlite3.Cursor):
+    """A cursor of SQLite that takes the placeholders of Django's cursors. Those translate a statement at each
+    execution, which takes as long as SQLite takes to run it."""
 
-    def execute(self, sql: str, values: Any = None, /) -> "Marked":
+    def execute(self, sql: str, values: Any = None, /) -> "QmarkCursor":
         if values is None:
             super().execute(sql)
         else:
-            super().execute(_marked(sql), values)
+            super().execute(_with_qmarks(sql), values)
         return self
 
-    def executemany(self, sql: str, rows: Any, /) -> "Marked":
-        super().executemany(_marked(sql), rows)
+    def executemany(self, sql: str, rows: Any, /) -> "QmarkCursor":
+        super().executemany(_with_qmarks(sql), rows)
         return self
 
 
 @lru_cache(maxsize=512)
-def _marked(sql: str) -> str:
+def _with_qmarks(sql: str) -> str:
     return _MARK.sub("?", sql).replace("%%", "%")
 
 
 def _keep_plans_fresh() -> None:
     now = time.monotonic()
-    if now - getattr(_planned, "at", 0.0) < FRESH or connection.in_atomic_block:
+    if now - getattr(_plans, "at", 0.0) < FRESH or connection.in_atomic_block:
         return
-    _planned.at = now
+    _plans.at = now
     with connection.cursor() as cursor:
         cursor.execute("discard plans")

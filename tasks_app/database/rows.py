@@ -1,4 +1,4 @@
-"""Rows that are written in groups, and the one way to write them on each database.
+"""Rows that are written in groups, and how each database writes them.
 
 PostgreSQL takes a whole table's rows as one JSON parameter, so that several tables fit into one statement; SQLite,
 which is in the process, takes them one by one.
@@ -78,7 +78,7 @@ class TaskRow(Row, kw_only=True, gc=False, rename={"fence": "attempt", "attempt"
 class EventRow(Row, kw_only=True, gc=False, rename={"fence": "attempt"}):
     task_id: str
     seq: int
-    """In an append: the distance from the last one, counted from 1."""
+    """Before an append numbers it: the place among the events of its change, counted from 1."""
     kind: EventKind
     payload: str
     state: str | None
@@ -112,7 +112,7 @@ class RunRow(Row, kw_only=True, gc=False, rename={"fence": "number"}):
     traceback: str = ""
 
     def __post_init__(self) -> None:
-        # The one place that every traceback passes on its way to the database.
+        # Every traceback passes here on its way to the database.
         if self.traceback:
             self.traceback = mask_trace(self.traceback)
 
@@ -202,7 +202,7 @@ SQL_TYPES = {str: "text", int: "bigint", bool: "boolean", float: "double precisi
 
 
 class Table:
-    """How the rows of one kind are written."""
+    """The statements that write the rows of one kind."""
 
     def __init__(self, model: type[models.Model], row: type[Row], conflict: str = "") -> None:
         hints = get_type_hints(row)
@@ -220,17 +220,17 @@ class Table:
         self._sqlite = f"insert into {self.name} ({self.list}) values ({marks}) {conflict}"
         self._postgres = self.insert("", conflict)
 
-    def insert(self, joined: str, conflict: str = "") -> str:
-        """PostgreSQL's insert of the rows in one JSON parameter, joined with (or ordered by) something else."""
+    def insert(self, join: str, conflict: str = "") -> str:
+        """Return PostgreSQL's insert of the rows in one JSON parameter. `join` is SQL that joins or orders them."""
         rows = f"jsonb_to_recordset(%s::jsonb) as x({self.record})"
-        return f"insert into {self.name} ({self.list}) select {self._prefixed} from {rows} {joined} {conflict}"
+        return f"insert into {self.name} ({self.list}) select {self._prefixed} from {rows} {join} {conflict}"
 
     @property
     def _prefixed(self) -> str:
         return ", ".join(f"x.{name}" for name in self.columns)
 
     def values(self, row: Row) -> tuple[Any, ...]:
-        """The row as SQLite takes it."""
+        """Return the values of a row for SQLite."""
         values = [getattr(row, name) for name in self.fields]
         for place in self._times:
             if values[place] is not None:
@@ -238,7 +238,7 @@ class Table:
         return tuple(values)
 
     def write(self, cursor: CursorWrapper, rows: Sequence[Row]) -> None:
-        """Inserts the rows, on either database."""
+        """Insert the rows, on either database."""
         if not rows:
             return
         if on_postgres():
@@ -247,13 +247,13 @@ class Table:
             cursor.executemany(self._sqlite, [self.values(row) for row in rows])
 
     def write_one(self, cursor: CursorWrapper, row: Row) -> bool:
-        """Inserts the row on SQLite; False if the conflict clause left it out."""
+        """Insert the row on SQLite. Return False if the conflict clause left it out."""
         cursor.execute(self._sqlite, self.values(row))
         return bool(cursor.rowcount)
 
 
 def snapshot_seq(table: str = "t.") -> str:
-    """Return the SQL of SNAPSHOT_SEQ, for a statement that names the table so."""
+    """Return the SQL of SNAPSHOT_SEQ for a name of the task's table."""
     return (
         f"case when {table}joined_seq = {table}snapshot_seq or {table}artifacts not like '%%,_\"text\":%%' "
         f"then {table}snapshot_seq else 0 end"
@@ -261,26 +261,29 @@ def snapshot_seq(table: str = "t.") -> str:
 
 
 SNAPSHOT_SEQ = snapshot_seq()
-"""The SQL of the event up to which the snapshot of task t is what the log folds to; 0 if the snapshot is not to be
-used. A process of an earlier version leaves each appended text a part of its own: what it stored is folded anew from
-the log, unless no text stands behind another part."""
+"""SQL for the event up to which the snapshot of task t equals the fold of the log; 0 if the snapshot must not be used.
+
+A process of an earlier version stores each text that was appended as a part of its own. Such a snapshot is not used:
+the log is folded instead, unless no text follows another part.
+"""
 VISIBLE = "(t.id || ':' || t.tenant_id || ':' || t.owner_id)"
-"""The SQL of what `sight_of` gives: a row of task t is visible to a caller when the two are equal."""
+"""SQL for the result of `sight_of`: task t is visible to a caller if the two are equal."""
 
 
 def among(states: Iterable[str]) -> str:
-    """Return the SQL that compares a column with some states. They are written out: an index that holds only rows of
-    these states is used for nothing else."""
+    """Return the SQL that compares a column with some states. The states are part of the text: otherwise PostgreSQL
+    would not use an index with a condition on them."""
     first, *others = sorted(f"'{state}'" for state in states)
     return f"in ({', '.join((first, *others))})" if others else f"= {first}"
 
 
 def sight_of(task_id: str, tenant_id: int, owner_id: int) -> str:
+    """Return the text that stands for the right of an owner to see a task."""
     return f"{task_id}:{tenant_id}:{owner_id}"
 
 
 def _plain(hint: Any) -> type:
-    """The type of a column without its None; a column of a few words is text."""
+    """Return the type of a column without None. A column of literals is text."""
     if get_origin(hint) is Literal:
         return str
     kinds = [kind for kind in get_args(hint) if kind is not type(None)]
@@ -289,7 +292,7 @@ def _plain(hint: Any) -> type:
 
 
 def as_json(rows: Sequence[Row]) -> str:
-    """Rows as PostgreSQL's jsonb_to_recordset takes them."""
+    """Return the rows as PostgreSQL's jsonb_to_recordset takes them."""
     return msgspec.json.encode(rows).decode()
 
 
@@ -309,7 +312,7 @@ def on_postgres() -> bool:
 
 KEYS = Table(IdempotencyKey, KeyRow)
 NEW_KEYS = Table(IdempotencyKey, KeyRow, "on conflict do nothing")
-"""For a group in which the rows of a key that is known are left out, instead of the whole group being refused."""
+"""Keys of new messages. An existing key leaves its row out, and does not refuse the whole group."""
 TASKS = Table(Task, TaskRow)
 EVENTS = Table(Event, EventRow)
 FILES = Table(File, FileRow)
@@ -317,9 +320,9 @@ DIRECT_REPLIES = Table(DirectReply, DirectReplyRow)
 RUNS = Table(Run, RunRow)
 WEBHOOKS = Table(PushConfig, WebhookRow)
 DELIVERIES = Table(Delivery, DeliveryRow)
-# A response half may arrive for a request half that is there already: see exchanges.py.
+# A response may be stored after its request: see the room exchanges.
 EXCHANGES = Table(Exchange, ExchangeRow)
 BODIES = Table(ExchangeBody, BodyRow)
-# Those that may be there already, for all that is known.
+# Rows that may exist already.
 DOUBTFUL_EXCHANGES = Table(Exchange, ExchangeRow, "on conflict do nothing")
 DOUBTFUL_BODIES = Table(ExchangeBody, BodyRow, "on conflict do nothing")

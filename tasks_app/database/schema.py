@@ -1,4 +1,4 @@
-"""Whether the database has the tables that this version works on."""
+"""Compares the tables of the database with those of this version."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -12,13 +12,13 @@ from django.db.migrations.recorder import MigrationRecorder
 
 
 def lacking() -> int:
-    """Return how many of our migrations the database has not had."""
+    """Return how many migrations of this version were not applied to the database."""
     return len(_all_migrations() - MigrationRecorder(connection).applied_migrations().keys())
 
 
 @cache
 def _all_migrations() -> frozenset[tuple[str, str]]:
-    """Return the migrations of all apps by their file names: to import them takes longer than a command's work."""
+    """Return the migrations of all apps by their file names. Importing them takes longer than the work of a command."""
     return frozenset((app.label, name) for app in apps.get_app_configs() for name in _names(app.label))
 
 

@@ -17,7 +17,7 @@ from tasks_app.database import lanes
 from tasks_app.database.bridge import bridge
 from tasks_app.database.errors import Busy
 from tasks_app.database.groups import do_group
-from tasks_app.database.sessions import overloaded, spent
+from tasks_app.database.sessions import is_overloaded, is_spent
 from tasks_app.database.waits import CallerLeft, Ticket
 from tasks_app.database.work import LOCKED, Do, DoApart, DoSlowly, Work
 from tasks_app.event_log import create_many
@@ -327,10 +327,10 @@ def refused_with(sqlstate: str) -> Exception:
 
 def test_a_session_is_given_up_when_its_errors_say_so() -> None:
     for sqlstate in ("25006", "57P01", "57P02", "57P03", "57P04", "57P05", "53000", "53100", "53300", "08006"):
-        assert spent(refused_with(sqlstate)), sqlstate
+        assert is_spent(refused_with(sqlstate)), sqlstate
     for sqlstate in ("", "55P03", "23505", "57014", "25P02", "54000"):
-        assert not spent(refused_with(sqlstate)), sqlstate
-    assert overloaded(refused_with("54000"))
+        assert not is_spent(refused_with(sqlstate)), sqlstate
+    assert is_overloaded(refused_with("54000"))
 
 
 @on_a_server
