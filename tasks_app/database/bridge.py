@@ -1,10 +1,10 @@
-"""From async doors to synchronous, transactional work, in groups.
+"""The bridge from async doors to synchronous, transactional work in groups.
 
-Lanes (lanes.py), each with database connections of its own: write; read; slow for what is rare or long, and large for
-tasks of many bytes, where owners take turns; bodies for the deliveries to webhooks; files and retention for their
-rooms; health, so that whoever looks after the service waits for nobody else. While a lane is busy, items of one class
-collect and are then done together. Any thread may put work in: `await bridge.ask(item)` on a loop, `bridge.do(item)`
-elsewhere. The class of the item (work.py) says where and how it is done: nothing here knows a table.
+Each lane (lanes.py) has database connections of its own: `write`; `read`; `slow` for rare or long reads, and `large`
+for tasks of many bytes, where owners take turns; `bodies` for deliveries; `files` and `retention` for their rooms;
+`health`, so that checks of the service wait for no caller. While a lane is busy, items of one class collect, and are
+then done together. Any thread may use it: `await bridge.ask(item)` on a loop, `bridge.do(item)` elsewhere. The class of
+an item (work.py) says where and how it is done. This room knows no table's meaning.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ class Bridge:
         self.lanes: dict[str, Lane] = {}
         self.starting = threading.Lock()
         self.collected: dict[asyncio.AbstractEventLoop, list[Ticket]] = {}
-        """The items that a loop asked for in this turn: they go to the lanes at its end, in one group."""
+        """The items of each loop in its current turn. They go to the lanes at the end of the turn, in one group."""
         self.waits: dict[asyncio.AbstractEventLoop, Waits] = {}
 
     def put(self, item: Work[R], future: Future[R] | None = None) -> None:
-        """Have an item done that no caller waits for; the future, if there is one, gets its result."""
+        """Have an item done without waiting. A future gets its result."""
         self._put(Ticket(item, future, since=time.monotonic(), patient=True))
 
     def _put(self, ticket: Ticket) -> None:
@@ -79,7 +79,7 @@ class Bridge:
             await asyncio.sleep(_pause(result, pauses))
 
     def _waits_of(self, loop: asyncio.AbstractEventLoop) -> Waits:
-        # Of loops that have ended, as those of tests do, nothing is kept.
+        # Drop the waits of loops that have ended.
         self.waits = {other: waits for other, waits in self.waits.items() if not other.is_closed()}
         waits = self.waits[loop] = Waits(loop)
         return waits
@@ -100,7 +100,7 @@ class Bridge:
             _refuse(self._lane(name).put(tickets))
 
     def do(self, item: Work[R], patience: float | None = None) -> R:
-        """Do an item for a thread without a loop, and wait for it. All such threads are our own."""
+        """Return the result of the item, for a thread without a loop. All such threads are our own."""
         waits, now = _pauses(patience), time.monotonic()
         ends = _ends(item, now, patience)
         while True:
@@ -112,7 +112,7 @@ class Bridge:
             except TimeoutError:
                 if future.cancel():
                     raise ticket.late(time.monotonic()) from None
-                result = future.result()  # It came at that moment, or the timeout is the work's own.
+                result = future.result()  # The result came at that moment, or the TimeoutError is its own.
             if not isinstance(result, NotDone):
                 return result
             if isinstance(result, Elsewhere):
@@ -120,8 +120,7 @@ class Bridge:
             time.sleep(_pause(result, waits))
 
     def troubles(self, seconds: float) -> list[str]:
-        """Return sentences about lanes that have died, and about work that waits for longer than so many seconds in
-        the lanes that every call needs."""
+        """Return sentences about lanes with a dead thread, and about vital lanes with work older than the seconds."""
         sentences = [
             f"lane {lane.name}: a thread of it has ended; restart the process"
             for lane in list(self.lanes.values())
@@ -130,8 +129,8 @@ class Bridge:
         return sentences + self._waits(seconds, lambda name: name in VITAL)
 
     def lags(self, seconds: float) -> list[str]:
-        """Return sentences about work that waits for longer than so many seconds in any other lane. Callers fill those
-        lanes by what they ask for, so that their queues keep no process from its work."""
+        """Return sentences about other lanes with work older than the seconds. One caller's reads can fill those lanes,
+        so that their queues do not make the process unready."""
         return self._waits(seconds, lambda name: name not in VITAL)
 
     def _waits(self, seconds: float, includes: Callable[[str], bool]) -> list[str]:
@@ -139,7 +138,7 @@ class Bridge:
         return [f"lane {name}: the oldest work in it waits for {wait:.0f} s" for name, wait in waits if wait > seconds]
 
     def stop(self) -> None:
-        """Ends the lanes when their queues are empty."""
+        """End the lanes once their queues are empty."""
         with self.starting:
             lanes, self.lanes = list(self.lanes.values()), {}
         for lane in lanes:
@@ -154,7 +153,7 @@ def _refuse(refusals: Refusals) -> None:
 
 
 VITAL = frozenset({"write", "read", "health"})
-"""Lanes whose work is small and never one caller's alone: when it waits, the process is not at its work."""
+"""Lanes of small items of all callers. When they wait, the process does not do its work."""
 
 
 def open_lane(name: str) -> Lane:
@@ -173,12 +172,12 @@ def _pauses(patience: float | None) -> Iterator[float]:
 
 
 def _ends(item: Work[R], now: float, patience: float | None) -> float:
-    """Return until when the result is waited for."""
+    """Return the deadline of the result, on the monotonic clock."""
     return UNLIMITED if item.patient else now + max(settings.A2A_CALL_SECONDS, patience or 0.0)
 
 
 def _pause(result: NotDone, waits: Iterator[float]) -> float:
-    """Return the seconds until an item that was not done is asked for again. Raises LockRefused."""
+    """Return the seconds until an item that was not done is repeated. Raises LockRefused."""
     return next(waits) if result is LOCKED else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Lanes: what waits for the database, and the threads with a connection each that do it, in groups."""
+"""Lanes: queues of work items, and threads with a connection each that do the items in groups."""
 
 import asyncio
 import logging
@@ -19,12 +19,10 @@ from tasks_app.database.work import Work
 
 log = logging.getLogger(__name__)
 GROUP = 16
-"""The most items performed together. With more, the interpreter waits while the database works, and then the database
-while the interpreter does (measured at 32 callers: 64 is a tenth slower, 8 no faster)."""
+"""Items of a group, at most. With larger groups the interpreter waits for the database, and then the database for the
+interpreter (measured at 32 callers: 64 is a tenth slower, 8 no faster)."""
 RETRY_AFTER = 2
 """Seconds after which a caller who found the lane full may come again."""
-
-
 Kind = type[Work[Any]]
 """The class of the items of a group."""
 Group = tuple[Kind, list[Ticket]]
@@ -32,14 +30,14 @@ Refusals = list[tuple[Ticket, Exception]]
 
 
 class Lane:
-    """Items that wait, and the thread that does them."""
+    """A queue of items, and the threads that do them."""
 
     def __init__(self, name: str, do_group: Callable[[Kind, list[Any]], list[Any]], *, most: int) -> None:
         self.name = name
         self.most = most
-        """Items that may wait; what callers ask for beyond that is refused at once."""
+        """Items that may wait. An item of a caller beyond that is refused at once."""
         self.seconds = 0.0
-        """How long one statement may take; 0 is for ever."""
+        """The longest time of one statement; 0 sets no limit."""
         self.do_group = do_group
         self.ready = threading.Condition()
         self.waiting: dict[Kind, deque[Ticket]] = {}
@@ -47,7 +45,7 @@ class Lane:
         self.idle = 0
         self.stopping = False
         self.began: dict[int, float] = {}
-        """When each thread that is at work took its group, on the monotonic clock."""
+        """The time on the monotonic clock when each thread at work took its group."""
         self.threads: list[threading.Thread] = []
 
     def start(self, threads: int = 1) -> None:
@@ -58,23 +56,23 @@ class Lane:
             thread.start()
 
     def put(self, tickets: Sequence[Ticket]) -> Refusals:
-        """Take the tickets in; those for which there is no room come back, with the reason."""
-        refused: Refusals = []
+        """Take in the tickets. Return those for which there is no room, with the error."""
+        refusals: Refusals = []
         with self.ready:
             for ticket in tickets:
                 if self.size >= self.most and not (ticket.patient or ticket.item.patient):
                     detail = f"too much waits for the database already ({self.name})"
-                    refused.append((ticket, Busy(RETRY_AFTER, detail=detail)))
+                    refusals.append((ticket, Busy(RETRY_AFTER, detail=detail)))
                     continue
                 self._add(ticket)
                 self.size += 1
             if self.idle:
-                # A wake-up is a system call, and the lane takes the interpreter from whoever made it.
+                # A wake-up is a system call, and the lane's thread takes the interpreter from this one.
                 self.ready.notify(len(tickets))
-        return refused
+        return refusals
 
     def stop(self) -> None:
-        """End the threads once nothing waits any more."""
+        """End the threads once the queue is empty."""
         with self.ready:
             self.stopping = True
             self.ready.notify_all()
@@ -86,11 +84,11 @@ class Lane:
 
     @property
     def dead(self) -> bool:
-        """Whether a thread has ended by itself."""
+        """True if a thread has ended by itself."""
         return not self.stopping and not all(thread.is_alive() for thread in self.threads)
 
     def wait(self) -> float:
-        """Return for how many seconds the oldest work has waited, or been under way."""
+        """Return the seconds for which the oldest item has waited, or been under way."""
         now = time.monotonic()
         with self.ready:
             return now - min([*self.began.values(), *self._since()], default=now)
@@ -103,8 +101,8 @@ class Lane:
         connection.close()
 
     def _do_next(self, me: int) -> bool:
-        """Do the next group; return whether there may be another. A function of its own, because its names end with it:
-        a thread that waits must not keep what it did last, which may be a large task."""
+        """Do the next group; return whether there may be another. This is a function of its own so that its names end
+        with it: a waiting thread must not keep its last result in memory, which may be a large task."""
         group = self._next(me)
         if group is None:
             return False
@@ -112,8 +110,8 @@ class Lane:
         try:
             self._do(kind, tickets)
         except Exception as error:
-            # Whatever it is, the next group is another.
-            log.exception("lane %s: %d %s came to nothing", self.name, len(tickets), type(tickets[0].item).__name__)
+            # The lane goes on with the next group, whatever the error.
+            log.exception("lane %s: %d %s failed", self.name, len(tickets), type(tickets[0].item).__name__)
             settle(tickets, [error] * len(tickets))
         finally:
             self._done(me, tickets)
@@ -129,7 +127,7 @@ class Lane:
         with self.ready:
             while (group := self._take()) is None:
                 if self.stopping and not self.size:
-                    self.ready.notify_all()  # Others may wait for what was left to an owner who had threads enough.
+                    self.ready.notify_all()  # Other threads may wait because the owner of the rest had enough threads.
                     return None
                 self.idle += 1
                 self.ready.wait()
@@ -139,7 +137,7 @@ class Lane:
             return group
 
     def _done(self, me: int, tickets: list[Ticket]) -> None:
-        """Note that a thread has no work; on that thread."""
+        """Note that a thread has finished its group. Called on that thread."""
         self.began.pop(me, None)
 
     # ------------------------------------------------- the order, under `ready`
@@ -158,20 +156,20 @@ class Lane:
         queue = self.waiting.pop(kind)
         tickets = take(queue, None if kind.unique is Work.unique else kind.unique)
         if queue:
-            # Behind the other kinds, so that none of them starves.
+            # After the other kinds, so that none of them starves.
             self.waiting[kind] = queue
         return kind, tickets
 
     def _since(self) -> list[float]:
-        """Return since when the first of each queue waits."""
+        """Return the time since when the first item of each queue waits."""
         return [queue[0].since for queue in self.waiting.values()]
 
 
 class Turns(Lane):
     """A lane of several threads whose owners take turns, an item each.
 
-    While others wait, an owner has one thread; one thread is never an owner's second, so that others need not wait for
-    the end of what that owner asked for.
+    While others wait, an owner has one thread. One thread is never the second of an owner, so that other owners need
+    not wait for the end of a long read.
     """
 
     def __init__(self, *arguments: Any, most: int, most_of_owner: int) -> None:
@@ -181,18 +179,18 @@ class Turns(Lane):
         self.at_work: Counter[Hashable] = Counter()
 
     def put(self, tickets: Sequence[Ticket]) -> Refusals:
-        """Take the tickets in; those for which there is no room, or whose owner waits for too much, come back."""
+        """Take in the tickets. Return those for which there is no room, or whose owner has too many waiting."""
         error = RateLimited(RETRY_AFTER, limit="lists and other long reads that wait", most=str(self.most_of_owner))
         with self.ready:
             room: Counter[Hashable] = Counter()
             fits: list[Ticket] = []
-            refused: Refusals = []
+            refusals: Refusals = []
             for ticket in tickets:
                 owner = owner_of(ticket)
                 room[owner] += 1
                 full = len(self.owners.get(owner, ())) + room[owner] > self.most_of_owner
-                (refused.append((ticket, error)) if full and not ticket.patient else fits.append(ticket))
-        return refused + super().put(fits)
+                (refusals.append((ticket, error)) if full and not ticket.patient else fits.append(ticket))
+        return refusals + super().put(fits)
 
     def _add(self, ticket: Ticket) -> None:
         self.owners.setdefault(owner_of(ticket), deque()).append(ticket)
@@ -209,7 +207,8 @@ class Turns(Lane):
         return type(ticket.item), [ticket]
 
     def _turn(self) -> Hashable | None:
-        """Return whose turn it is: the first owner with nothing at work, else the first that may have more."""
+        """Return the owner whose turn it is: the first with no thread at work, else the first that may have a
+        second."""
         second = None
         for owner in self.owners:
             if not self.at_work[owner]:
@@ -233,13 +232,13 @@ class Turns(Lane):
 
 
 def owner_of(ticket: Ticket) -> Hashable:
-    """Return who takes turns with others; what has no owner is an owner of its own."""
+    """Return the owner who takes turns with others. An item without an owner is an owner of its own."""
     owner: Hashable = getattr(ticket.item, "owner", None)
     return id(ticket) if owner is None else ("owner", owner)
 
 
 def begin(tickets: Sequence[Ticket], now: float) -> list[Ticket]:
-    """Return the tickets that somebody still waits for; the callers of those whose deadline has passed are told."""
+    """Return the tickets that a caller still waits for. A ticket beyond its deadline gets its error."""
     live = [ticket for ticket in tickets if not ticket.over]
     late = [ticket for ticket in live if now >= ticket.ends]
     if late:
@@ -249,28 +248,28 @@ def begin(tickets: Sequence[Ticket], now: float) -> list[Ticket]:
 
 
 def take(queue: deque[Ticket], unique: Callable[[Any], Hashable] | None) -> list[Ticket]:
-    """The next group; what may not be in it stays, in its order."""
+    """Take the next group out of the queue. Items that may not go with it stay, in their order."""
     if unique is None:
         return [queue.popleft() for _ in range(min(GROUP, len(queue)))]
     group: list[Ticket] = []
-    left: list[Ticket] = []
+    rest: list[Ticket] = []
     keys: set[Hashable] = set()
     while queue and len(group) < GROUP:
         ticket = queue.popleft()
         key = unique(ticket.item)
-        (left if key in keys else group).append(ticket)
+        (rest if key in keys else group).append(ticket)
         keys.add(key)
-    queue.extendleft(reversed(left))
+    queue.extendleft(reversed(rest))
     return group
 
 
 def settle(tickets: Sequence[Ticket], results: Sequence[Any]) -> None:
-    """Hands the results over, with one wake-up a loop."""
+    """Give the results to their futures, with one wake-up for each loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[AnyFuture, Any]]] = {}
     for ticket, result in zip(tickets, results, strict=True):
         if ticket.future is None:
             if isinstance(result, Exception):
-                log.error("work that nobody waits for failed", exc_info=result)
+                log.error("a work item without a caller failed", exc_info=result)
         elif ticket.loop is not None:
             by_loop.setdefault(ticket.loop, []).append((ticket.future, result))
         else:
@@ -279,7 +278,7 @@ def settle(tickets: Sequence[Ticket], results: Sequence[Any]) -> None:
         try:
             loop.call_soon_threadsafe(_set_all, pairs)
         except RuntimeError:
-            log.info("%d results for a loop that has ended", len(pairs))
+            log.info("%d results were dropped, their loop has ended", len(pairs))
 
 
 def _set_all(pairs: Sequence[tuple[AnyFuture, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""How long is waited for the database: deadlines of what was asked for, and callers who leave."""
+"""Waits for the database: deadlines of work items, and callers who leave."""
 
 import asyncio
 import time
@@ -13,11 +13,11 @@ from tasks_app.database.errors import Busy
 from tasks_app.database.work import Work
 
 LOOK = 0.25
-"""Seconds between two looks at who waits."""
+"""Seconds between two looks at the waits."""
 UNWATCHED = 0.5
-"""Seconds before it is looked whether a caller is still there: by then most have their answer."""
+"""Seconds before the first check whether a caller has left. Most have their answer by then."""
 UNLIMITED = float("inf")
-"""The patience of work whose result must not be lost: a claim that nobody hears of is a task without a worker."""
+"""The patience of work whose result must not be lost: a claim without a result is a task without a worker."""
 
 
 class CallerLeft(Exception):
@@ -28,7 +28,7 @@ AnyFuture = Future[Any] | asyncio.Future[Any]
 
 
 class Ticket(Struct, eq=False):
-    """An item, who is to hear of its result, and until when it may be begun."""
+    """A work item with the future for its result, and its deadline."""
 
     item: Work[Any]
     future: AnyFuture | None = None
@@ -36,34 +36,35 @@ class Ticket(Struct, eq=False):
     since: float = 0.0
     ends: float = UNLIMITED
     patient: bool = False
-    """Put in whatever waits already: there is only so much of it, and its work is done otherwise."""
+    """True for work of our own, which a full lane takes in: its amount is bounded elsewhere."""
     departure: Callable[[], Awaitable[None]] | None = None
     """Ends when the caller has left."""
     leaving: "asyncio.Future[None] | None" = None
 
     @property
     def over(self) -> bool:
-        """Whether its caller waits no more."""
+        """True once its caller waits no more."""
         return self.future is not None and self.future.done()
 
     def late(self, now: float) -> Busy:
-        """Return the error that its caller is told after the deadline."""
+        """Return the error for its caller after the deadline."""
         return Busy(detail=f"no answer from the database within {now - self.since:.0f} s")
 
 
 class Waits:
-    """The waits of one event loop. One timer looks at all of them: a timer for each call would cost every call."""
+    """The waits of one event loop. One timer looks at all of them, because a timer for each call would cost every
+    call."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.tickets: dict[int, Ticket] = {}
         self.timer: asyncio.TimerHandle | None = None
         self.patience = settings.A2A_CALL_SECONDS
-        """The patience of callers, as of the last look: to read it from the settings costs a call more than the rest
-        of this."""
+        """The patience of callers as of the last look. Reading the setting would cost a call more than all else
+        here."""
 
     def seconds(self, patience: float | None) -> float:
-        """Return how long is waited by callers, or by work of our own with a patience of its own."""
+        """Return the longest wait of callers, or of work of our own with a patience."""
         if self.timer is None:
             self._look_later()
         return self.patience if patience is None else max(self.patience, patience)
@@ -74,7 +75,7 @@ class Waits:
             self._look_later()
 
     def remove(self, ticket: Ticket) -> None:
-        """Forget a ticket whose result is there. The timer goes on until it finds none: the next ask is near."""
+        """Remove a ticket with its result. The timer goes on until it finds none, because the next ticket is near."""
         self.tickets.pop(id(ticket), None)
         if ticket.leaving is not None:
             ticket.leaving.cancel()

@@ -1,6 +1,6 @@
-"""Work items: what is asked of the database. The class of an item says in which lane it is done, and how.
+"""Work items: pieces of database work. The class of an item says in which lane it is done, and how.
 
-An operation awaits an item and gets its result, typed; its driver (operations/) hands the item to the bridge.
+An operation awaits an item and gets its typed result. The dispatcher of operations hands the item to the bridge.
 """
 
 import logging
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class Step(Generic[R]):
-    """Anything that an operation awaits: the driver of the operation gets it, and sends the result."""
+    """Anything that an operation awaits. The dispatcher gets it, and sends back the result."""
 
     __slots__ = ()
 
@@ -27,41 +27,42 @@ class Step(Generic[R]):
 
 
 class NotDone(Struct, frozen=True):
-    """The result of an item of which nothing was done: it is asked for again, at once."""
+    """The result of an item that was not begun. The bridge repeats the item at once."""
 
 
 class Locked(NotDone, frozen=True):
-    """Another transaction holds a row that the item needs: it is asked for again after a pause."""
+    """The result of an item that needs a row which another transaction has locked. The bridge repeats it after a
+    pause."""
 
 
 LOCKED = Locked()
 
 
 class Elsewhere(NotDone, frozen=True):
-    """The item takes too long beside others: another is done instead of it, in another lane."""
+    """The result of an item that would delay others. The bridge does another item in its place, in another lane."""
 
     instead: "Work[Any]"
 
 
 GroupResult: TypeAlias = R | NotDone | Exception
-"""The result of an item in a group: an item that fails has its exception as its result."""
+"""The result of an item in a group. The result of a failed item is its exception."""
 
 
 class ItemRefused(Exception):
-    """An item is refused, for which its group is not to blame: the other items are tried without it."""
+    """An item is refused on its own account: the other items of its group are done without it."""
 
 
 class Work(Step[R], Generic[R]):
-    """A work item, mixed with Struct. Items of one class are done together, in the lane of the class."""
+    """A work item; subclasses are Structs too. Items of one class are done together, in the lane of the class."""
 
     __slots__ = ()
 
     lane: ClassVar[str]
     """The lane that does the items."""
     repeatable: ClassVar[bool] = False
-    """Doing it twice does no harm, should it not be known whether it was done."""
+    """True if doing it twice does no harm, so that it may be repeated after an uncertain result."""
     patient: ClassVar[bool] = False
-    """Its caller waits for as long as it takes: the result must be heard."""
+    """True if its caller must get the result, however long that takes."""
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> Sequence[GroupResult[R]]:
@@ -70,21 +71,21 @@ class Work(Step[R], Generic[R]):
 
     @classmethod
     def after_commit(cls, items: Sequence[Self], results: Sequence[GroupResult[R]]) -> None:
-        """Pass on what was done; called on the lane, after the commit."""
+        """Notify others of the results. Called on the lane, after the commit."""
 
     def unique(self) -> Hashable:
-        """Return what no other item of a group may return: a statement that changes a row twice loses one change.
-        Classes whose items go with any others do not define it."""
+        """Return a key that no two items of a group may share: a statement that changes a row twice loses one change.
+        Classes whose items go with any others do not define this."""
         return id(self)
 
     def lighten(self) -> bool:
-        """Take out of a refused item what is not its purpose, for another try; tell whether there was anything."""
+        """Drop the dispensable part of a refused item, so that it can be repeated. Return whether there was one."""
         return False
 
 
 class Do(Work[R], Struct, Generic[R], frozen=True):
-    """Any synchronous function. It has a connection, but no group. When a lock is refused to it, it is done again: it
-    is a transaction, or may be done twice."""
+    """A synchronous function as a work item. It has a connection, but shares no statement with others. It is repeated
+    after a refused lock, so it must be one transaction, or harmless to repeat."""
 
     lane = "write"
 
@@ -92,14 +93,14 @@ class Do(Work[R], Struct, Generic[R], frozen=True):
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[GroupResult[R]]:
-        """Do each for itself: what the others did is done, and is not to be done again."""
+        """Call each function for itself: an error of one must not repeat the others."""
         return [_result(item.function, cls) for item in items]
 
 
 def _result(function: Callable[[], R], kind: type[Do[Any]]) -> GroupResult[R]:
     try:
         return function()
-    except Exception as error:  # noqa: BLE001  # it is the answer to whoever asked for this one
+    except Exception as error:  # noqa: BLE001  # it is the result of this item
         if is_lock_refusal(error):
             return LOCKED
         if isinstance(error, DatabaseError | InterfaceError):
@@ -108,7 +109,7 @@ def _result(function: Callable[[], R], kind: type[Do[Any]]) -> GroupResult[R]:
 
 
 class DoSlowly(Do[R], Generic[R], frozen=True):
-    """A function that only reads and may take long. Owners take turns; a read without an owner waits for no turn."""
+    """A function that only reads, and may take long. Owners take turns. A read without an owner waits for no turn."""
 
     lane = "slow"
 
@@ -116,12 +117,12 @@ class DoSlowly(Do[R], Generic[R], frozen=True):
 
 
 class DoAlone(DoSlowly[R], Generic[R], frozen=True):
-    """A read of something large. There is one at a time, for each takes memory and the interpreter from all others."""
+    """A large read. There is one at a time, because each takes memory, and the interpreter from all other work."""
 
     lane = "large"
 
 
 class DoApart(Do[R], Generic[R], frozen=True):
-    """A function of the service itself, such as readiness: it waits for no caller's work."""
+    """A function of the service itself, such as a readiness check, which waits for no caller's work."""
 
     lane = "health"
