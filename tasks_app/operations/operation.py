@@ -64,7 +64,7 @@ class Wait(Struct, frozen=True, kw_only=True):
     after: int
     history_length: int | None
     began: float = field(default_factory=perf_counter)
-    """The begin of the operator's limit, on perf_counter()."""
+    """The start of the operator's limit, on perf_counter()."""
 
 
 class Follow(Struct, frozen=True, kw_only=True):

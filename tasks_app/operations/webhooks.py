@@ -88,7 +88,11 @@ async def get(request: GetPushConfig, context: Context) -> Grant:
 
 
 def _find(task_id: str, request: GetPushConfig) -> Row | None:
-    """Return the webhook with the id of the request; without an id, the task's default webhook or its oldest one."""
+    """Return the webhook with the id of the request.
+
+    If the request has no id, or a default stands in for an unknown one, return the task's default webhook, or else its
+    oldest one.
+    """
     rows = Row.objects.filter(task_id=task_id).exclude(state=WebhookState.REMOVED)
     # PostgreSQL raises an error for a text with U+0000.
     row = rows.filter(config_id=request.id).first() if request.id and "\0" not in request.id else None
