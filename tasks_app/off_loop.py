@@ -1,6 +1,7 @@
 """Python code that runs long enough to delay other callers, in threads of its own instead of the event loop."""
 
 import asyncio
+import os
 import sys
 import threading
 import time
@@ -21,7 +22,20 @@ An event loop gives up the lock with each system call, and waits this long to ge
 Python's 5 ms would delay all callers. Without large work so many switches would cost more than they gain."""
 LONGEST_REST = 0.01
 """Seconds of a rest in large work at most. A step that took longer waited for something else."""
-_threads = ThreadPoolExecutor(2, thread_name_prefix="large")
+NICE = 5
+"""The nice value of threads for large work."""
+
+
+def lower_priority() -> None:
+    """Let other threads and processes go first when there are fewer processors than threads at work.
+
+    On Linux each thread has a nice value. Elsewhere the thread stays as it is.
+    """
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+
+
+_threads = ThreadPoolExecutor(2, thread_name_prefix="large", initializer=lower_priority)
 """The threads. Those of asyncio's default executor would not do, because agents may block them."""
 
 

@@ -11,11 +11,16 @@ import pytest
 from django.apps import apps
 from django.db import connection, models
 from django.db.migrations import operations
+from django.db.migrations.state import ProjectState
 from django.db.models.fields import NOT_PROVIDED
 
 from tasks_app.database import rows
+from tasks_app.database.rows import on_postgres
 from tasks_app.migrations._online import AddIndexOnline, RemoveIndexOnline
+from tasks_app.migrations._texts_last import TEXTS, TextsLast
+from tasks_app.models import Task
 from tests.conftest import Person
+from tests.operations.asking import sent
 
 HERE = Path(__file__).parent
 FORMER: dict[str, list[str]] = json.loads((HERE / "support" / "former_columns.json").read_text(encoding="utf-8"))
@@ -113,6 +118,36 @@ def test_rows_and_models_name_the_same_columns_alike(table: rows.Table) -> None:
 
 
 @pytest.mark.storage
+@pytest.mark.storage
+@pytest.mark.skipif(on_postgres(), reason="PostgreSQL keeps large texts apart")
+@pytest.mark.django_db
+def test_the_texts_of_a_task_stand_behind_its_other_columns_on_sqlite() -> None:
+    """If this fails, the last migration that adds a column to tasks lacks TextsLast."""
+    with connection.cursor() as cursor:
+        names = [column.name for column in connection.introspection.get_table_description(cursor, Task._meta.db_table)]
+    assert tuple(names[-2:]) == TEXTS
+
+
+@pytest.mark.skipif(on_postgres(), reason="PostgreSQL keeps large texts apart")
+@pytest.mark.django_db(transaction=True)
+def test_moving_the_texts_keeps_rows_columns_and_indexes(owner: Person) -> None:
+    task = sent(owner, "hello", "echo")
+
+    def shape() -> tuple[Any, ...]:
+        with connection.cursor() as cursor:
+            cursor.execute(f"pragma table_info({Task._meta.db_table})")
+            columns = {row[1:] for row in cursor.fetchall()}
+            cursor.execute(
+                "select sql from sqlite_master where tbl_name = %s and type = 'index'", [Task._meta.db_table]
+            )
+            return columns, {row[0] for row in cursor.fetchall()}, Task.objects.values().get(pk=task.id)
+
+    before = shape()
+    with connection.schema_editor(atomic=True) as editor:
+        TextsLast().database_forwards("tasks_app", editor, ProjectState.from_apps(apps), ProjectState.from_apps(apps))
+    assert shape() == before
+
+
 @pytest.mark.django_db
 def test_the_inserts_of_the_version_before_are_taken(owner: Person) -> None:
     for name, columns in FORMER.items():

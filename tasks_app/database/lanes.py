@@ -16,6 +16,7 @@ from tasks_app.database.errors import Busy
 from tasks_app.database.sessions import begin_statements, keep_connection_usable, limit_statements
 from tasks_app.database.waits import AnyFuture, Ticket
 from tasks_app.database.work import Work
+from tasks_app.off_loop import lower_priority
 
 log = logging.getLogger(__name__)
 GROUP = 16
@@ -36,6 +37,8 @@ class Lane:
         self.name = name
         self.most = most
         """Items that may wait. An item of a caller beyond that is refused at once."""
+        self.gives_way = False
+        """Whether its threads have a lower priority than others."""
         self.seconds = 0.0
         """The longest time of one statement; 0 sets no limit."""
         self.do_group = do_group
@@ -94,6 +97,8 @@ class Lane:
             return now - min([*self.began.values(), *self._since()], default=now)
 
     def _run(self) -> None:
+        if self.gives_way:
+            lower_priority()
         limit_statements(self.seconds)
         me = threading.get_ident()
         while self._do_next(me):

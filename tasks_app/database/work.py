@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from tasks_app.database.errors import error_for_callers
 from tasks_app.database.locks import is_lock_refusal
+from tasks_app.off_loop import switches
 
 log = logging.getLogger(__name__)
 R = TypeVar("R")
@@ -120,6 +121,12 @@ class DoAlone(DoSlowly[R], Generic[R], frozen=True):
     """A large read. There is one at a time, because each takes memory, and the interpreter from all other work."""
 
     lane = "large"
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[GroupResult[R]]:
+        """Do the items while threads take turns often."""
+        with switches.often():
+            return super().do_many(items)
 
 
 class DoApart(Do[R], Generic[R], frozen=True):

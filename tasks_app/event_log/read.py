@@ -19,7 +19,6 @@ from tasks_app.event_log.columns import SMALL, TaskColumns, columns, task_column
 from tasks_app.event_log.long_history import with_long_history
 from tasks_app.hints import Reached
 from tasks_app.models import Event, Task
-from tasks_app.off_loop import switches
 
 PAGE = 100
 """Events read at once."""
@@ -137,9 +136,8 @@ def _alone(item: ReadTask, owner_id: int) -> Elsewhere:
 
 def _read_large(item: ReadTask) -> TaskRead | None:
     """Read a large task; its history is put together from the log."""
-    with switches.often():
-        read = read_many([replace(item, history=False)])[0]
-        return replace(read, document=with_long_history(read.document)) if read and item.history else read
+    read = read_many([replace(item, history=False)])[0]
+    return replace(read, document=with_long_history(read.document)) if read and item.history else read
 
 
 def read_many(items: Sequence[ReadTask], *, small: bool = False) -> list[TaskRead | None]:

@@ -15,14 +15,14 @@ from tasks_app.database.keyset import Keyset, Position
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import SNAPSHOT_SEQ, on_postgres
 from tasks_app.event_log.columns import columns
-from tasks_app.event_log.read import one_of
 from tasks_app.models import Task
+from tasks_app.off_loop import Pace
 from tasks_app.operations.list_filters import STATES, Filters
 
 PAGE_BYTES = 2_000_000
 """Bytes of artifacts and history after which a page ends."""
-SMALL_BYTES = 20_000
-"""Bytes of a small task. The largest page of small tasks has PAGE_BYTES."""
+SMALL = 20_000
+"""Characters of the events of a small task. The largest page of small tasks has about PAGE_BYTES."""
 NEWEST_FIRST = Keyset(
     time="status_at",
     newest_first=True,
@@ -38,7 +38,7 @@ _ORDER_OF_ROWS = "order by at desc, id limit %s"
 
 
 class Row(Struct, frozen=True):
-    """A task of a page; its members are columns. The texts of a large task are None until a second statement."""
+    """A task of a page; its members are columns. The texts of a large task are None until it is read by itself."""
 
     id: str
     context_id: str
@@ -50,13 +50,20 @@ class Row(Struct, frozen=True):
     snapshot_status: str
     at: int | str
     """The time of the status: microseconds on PostgreSQL, whose times are slow to decode, and text on SQLite."""
-    octets: int
+    size: int
+    """Characters of its events: its texts have no more."""
     history: str | None
     artifacts: str | None
 
     @property
     def is_large(self) -> bool:
-        return self.octets > SMALL_BYTES
+        return self.history is None or self.artifacts is None
+
+    @property
+    def octets(self) -> int:
+        """Bytes of the texts."""
+        texts = (self.history or "", self.artifacts or "")
+        return sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
 
     @property
     def position(self) -> Position:
@@ -65,27 +72,9 @@ class Row(Struct, frozen=True):
         return Position(moment, self.id)
 
 
-def read_page(request: ListTasks, filters: Filters, start: Position | None) -> tuple[list[Row], Position | None]:
-    """Return the rows of the page behind `start`, and the position of its last row if others follow.
-
-    A page ends at PAGE_BYTES, with at least one task. The first statement reads small tasks whole, and only the size of
-    a large one. A second statement reads the large tasks of the page, so that no page takes more memory than it shows.
-    """
-    rows = _read_rows(request, filters, start)
-    total, end = 0, 0
-    for row in rows[: request.page_size]:
-        total += row.octets
-        if end and total > PAGE_BYTES:
-            break
-        end += 1
-    page = rows[:end]
-    last = page[-1].position if len(rows) > end else None
-    return _read_texts(request, page) if any(row.is_large for row in page) else page, last
-
-
-def _read_rows(request: ListTasks, filters: Filters, start: Position | None) -> list[Row]:
-    """Return the rows of the page, and one more if there are more."""
-    column_list = _columns(request.history_length != 0, request.include_artifacts, SMALL_BYTES)
+def find_rows(request: ListTasks, filters: Filters, start: Position | None) -> list[Row]:
+    """Return the rows behind `start` that fit on the page, and one more if others follow. Large ones have no texts."""
+    column_list = _columns(request.history_length != 0, request.include_artifacts, SMALL)
     where, values = filters.conditions()
     if start is not None:
         condition, bounds = NEWEST_FIRST.sql_after(start, "t")
@@ -103,33 +92,53 @@ def _read_rows(request: ListTasks, filters: Filters, start: Position | None) -> 
         return [Row(*row) for row in cursor.fetchall()]
 
 
-def _read_texts(request: ListTasks, rows: list[Row]) -> list[Row]:
-    """Read the large rows again, with their texts. A row that was deleted since is left out."""
-    where, values = one_of("t.id", [row.id for row in rows if row.is_large])
+def read_page(request: ListTasks, rows: list[Row]) -> tuple[list[Row], Position | None]:
+    """Return the rows of the page with their texts, and the position of the last one if others follow.
+
+    A page ends at PAGE_BYTES, with at least one task. Large tasks are read one at a time, so that no page takes more
+    memory than it shows. A task that was deleted since is left out.
+    """
+    shows_all = request.history_length != 0 and request.include_artifacts
+    page: list[Row] = []
+    total, end = 0, 0
+    for row in rows[: request.page_size]:
+        if page and shows_all and total + row.size > PAGE_BYTES:
+            break
+        whole = _read_large(request, row) if row.is_large else row
+        total += whole.octets if whole else 0
+        if page and total > PAGE_BYTES:
+            break
+        end += 1
+        page += [whole] if whole else []
+    return page, rows[end - 1].position if len(rows) > end else None
+
+
+def _read_large(request: ListTasks, row: Row) -> Row | None:
+    """Read a row again, with its texts."""
+    pace = Pace()
     column_list = _columns(request.history_length != 0, request.include_artifacts, None)
     with prepared() as cursor:
-        cursor.execute(f"select {column_list} from {_TASK} t where {where}", values)
-        large = {row.id: row for row in (Row(*values) for values in cursor.fetchall())}
-    return [whole for row in rows if (whole := large.get(row.id) if row.is_large else row) is not None]
+        cursor.execute(f"select {column_list} from {_TASK} t where t.id = %s", [row.id])
+        found = cursor.fetchone()
+    pace.rest()
+    return Row(*found) if found else None
 
 
 @cache
 def _columns(history: bool, artifacts: bool, most: int | None) -> str:
-    """Return the list of columns of a Row, without texts of more bytes than `most`."""
+    """Return the list of columns of a Row, without the texts of tasks of more than `most` characters."""
+    small = f"t.size <= {most}" if most is not None else "true"
     texts = {"t.history": history, "t.artifacts": artifacts}
-    # Both databases find the length of a text without reading it.
-    octets = "octet_length({})" if on_postgres() else "length(cast({} as blob))"
-    size = " + ".join(octets.format(text) for text, is_shown in texts.items() if is_shown) or "0"
-    small = f"{size} <= {most}" if most is not None else "true"
     read = [f"case when {small} then {text} end" if is_shown else _EMPTY for text, is_shown in texts.items()]
     at = "(extract(epoch from t.status_at) * 1000000)::bigint" if on_postgres() else "t.status_at"
     return columns(
         Row.__struct_fields__,
-        snapshot_seq=SNAPSHOT_SEQ if artifacts else "t.snapshot_seq",
+        snapshot_seq=f"case when {small} then {SNAPSHOT_SEQ} else t.snapshot_seq end"
+        if artifacts
+        else "t.snapshot_seq",
         # The status of the snapshot matters only where the last events are not in the snapshot.
         snapshot_status="case when t.snapshot_seq < t.last_seq then t.snapshot_status else '' end",
         at=at,
-        octets=size,
         history=read[0],
         artifacts=read[1],
     )

@@ -1,5 +1,6 @@
 """Pages of tasks, newest status first, with signed page tokens and bounded totals (A2A 1.0, 3.1.4)."""
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from a2a.answers import TaskPage
@@ -8,12 +9,42 @@ from a2a.requests import ListTasks
 from tasks_app.callers.access import Caller
 from tasks_app.event_log import fold, read_tails
 from tasks_app.operations.list_filters import Filters
-from tasks_app.operations.list_rows import NEWEST_FIRST, Row, read_page
+from tasks_app.operations.list_rows import NEWEST_FIRST, Row, find_rows, read_page
 from tasks_app.operations.list_totals import count_tasks, find_leader
 
 
-def page_of(request: ListTasks, caller: Caller, agent: str | None) -> TaskPage:
-    """Return one page of the caller's tasks. Raises InvalidParams for a page token of another list."""
+class Draft(Struct, frozen=True):
+    """A page whose large tasks are not read yet."""
+
+    request: ListTasks
+    filters: Filters
+    binding: str
+    rows: list[Row]
+    """The rows that may be on the page, and one more if others follow."""
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a task is so large that it must not be read beside the lists of others."""
+        return any(row.is_large for row in self.rows)
+
+    def finish(self) -> TaskPage:
+        """Read the large tasks and return the page."""
+        rows, last = read_page(self.request, self.rows)
+        is_whole = not self.request.page_token and last is None
+        return TaskPage(
+            tasks=_documents(rows, self.request.include_artifacts),
+            next_page_token=NEWEST_FIRST.encode(last, self.binding) if last else "",
+            total_size=len(rows) if is_whole else count_tasks(self.filters, self.binding),
+            history_length=self.request.history_length,
+            include_artifacts=self.request.include_artifacts,
+        )
+
+
+def begin_page(request: ListTasks, caller: Caller, agent: str | None) -> Draft | TaskPage:
+    """Return one page of the caller's tasks; its draft if a task is large.
+
+    Raises InvalidParams for a page token of another list.
+    """
     filters = Filters(
         tenant_id=caller.tenant_id,
         owner_id=caller.owner_id,
@@ -25,15 +56,8 @@ def page_of(request: ListTasks, caller: Caller, agent: str | None) -> TaskPage:
     binding = filters.binding()
     filters = find_leader(filters)
     start = NEWEST_FIRST.decode(request.page_token, binding) if request.page_token else None
-    rows, last = read_page(request, filters, start)
-    is_whole = start is None and last is None
-    return TaskPage(
-        tasks=_documents(rows, request.include_artifacts),
-        next_page_token=NEWEST_FIRST.encode(last, binding) if last else "",
-        total_size=len(rows) if is_whole else count_tasks(filters, binding),
-        history_length=request.history_length,
-        include_artifacts=request.include_artifacts,
-    )
+    draft = Draft(request, filters, binding, find_rows(request, filters, start))
+    return draft if draft.is_large else draft.finish()
 
 
 def _documents(rows: list[Row], include_artifacts: bool) -> tuple[TaskDocument, ...]:

@@ -11,10 +11,10 @@ from a2a.states import TERMINAL, TaskState
 from a2a.types import Status
 from tasks_app import clock
 from tasks_app.callers.access import check_tenant, sight
-from tasks_app.database.work import DoSlowly
+from tasks_app.database.work import DoAlone, DoSlowly
 from tasks_app.event_log import Append, Appended, Head, Long, ReadAsOf, ReadHead, ReadTask, change, read_as_of, record
 from tasks_app.operations.operation import Context, Done, Follow, Grant
-from tasks_app.operations.pages import page_of
+from tasks_app.operations.pages import Draft, begin_page
 
 
 async def find(context: Context, task_id: str, tenant: str | None) -> Head:
@@ -93,8 +93,9 @@ async def get(request: GetTask, context: Context) -> Grant:
 async def list_tasks(request: ListTasks, context: Context) -> Grant:
     """Return a page of the caller's tasks (A2A 1.0, 3.1.4)."""
     check_tenant(context.caller, request.tenant)
-    page = await DoSlowly(lambda: page_of(request, context.caller, context.agent), context.caller.owner_id)
-    return Done(page)
+    owner = context.caller.owner_id
+    page = await DoSlowly(lambda: begin_page(request, context.caller, context.agent), owner)
+    return Done(await DoAlone(page.finish, owner) if isinstance(page, Draft) else page)
 
 
 async def cancel(request: CancelTask, context: Context) -> Grant:

@@ -12,7 +12,7 @@ from tasks_app.models import Event, Task
 from tests.conftest import Person
 from tests.operations.rows import addition, chunk, creation, status
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
 
 def made(owner: Person) -> str:

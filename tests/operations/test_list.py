@@ -7,10 +7,13 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from a2a.answers import TaskPage
 from a2a.errors import InvalidParams, TaskNotFound
 from a2a.requests import GetTask, ListTasks
 from a2a.states import TaskState
 from tasks_app.models import Task
+from tasks_app.operations.list_rows import SMALL
+from tasks_app.operations.pages import Draft, begin_page
 from tests.conftest import Person
 from tests.operations.asking import ask, message, page, sent
 
@@ -150,6 +153,24 @@ def test_large_and_small_tasks_of_a_page_are_whole(owner: Person) -> None:
     listed = ask(owner, ListTasks(include_artifacts=True))
     assert page(listed) == ids[::-1]
     assert list(listed.tasks) == [ask(owner, GetTask(id=id)).task for id in ids[::-1]]
+
+
+def test_large_tasks_are_not_read_beside_the_lists_of_others(owner: Person) -> None:
+    sent(owner, message("hello"), "echo", return_immediately=True)
+    assert isinstance(begin_page(ListTasks(), owner.caller, None), TaskPage)
+    large = sent(owner, message("x" * SMALL), "echo", return_immediately=True)
+    draft = begin_page(ListTasks(), owner.caller, None)
+    assert isinstance(draft, Draft)
+    assert draft.rows[0].history is None
+    assert draft.finish() == ask(owner, ListTasks())
+    Task.objects.filter(pk=large.id).delete()
+    assert page(draft.finish()) == page(ask(owner, ListTasks())), "a task that was deleted since is left out"
+
+
+def test_a_page_ends_at_bytes_whatever_the_characters(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [sent(owner, message("\N{SNOWMAN}" * 2_000), "echo", return_immediately=True).id for _ in range(3)][::-1]
+    monkeypatch.setattr("tasks_app.operations.list_rows.PAGE_BYTES", 14_000)
+    assert page(ask(owner, ListTasks())) == ids[:2]
 
 
 def test_a_history_that_is_not_shown_does_not_end_a_page(owner: Person) -> None:
