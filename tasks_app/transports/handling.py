@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from a2a.answers import Answer, Result, TaskPage
 from a2a.choice import CallError
-from a2a.documents import Encoded, Pieces, TaskDocument, enclose
+from a2a.documents import PIECE, Encoded, Pieces, TaskDocument, enclose
 from a2a.envelopes import Failure, Wrapping
 from a2a.errors import Error, InvalidRequest, Unauthenticated
 from a2a.files import MARK
@@ -117,6 +117,8 @@ async def _answer(
 
 async def _link_files(payload: Encoded, call: Call) -> Encoded:
     """Replace references to files in the payload by links."""
+    if isinstance(payload, bytes) and len(payload) <= PIECE and MARK not in payload:
+        return payload
     return await off_loop(_with_links, payload, call) if len(payload) > LARGE else _with_links(payload, call)
 
 
