@@ -25,6 +25,7 @@ import tests.support.agents  # noqa: F401  # registers them
 from a2a.dialects.json.json_1_0 import document, dumps, encode_status, event_of
 from a2a.documents import EventDocument
 from a2a.events import apply
+from tasks_app import clock
 from tasks_app.callers import access
 from tasks_app.callers.access import Caller, FindCaller
 from tasks_app.database.bridge import bridge
@@ -35,6 +36,7 @@ from tasks_app.operations import list_totals
 from tasks_app.process import services
 from tasks_app.transports import keys
 from tests.support import databases, static_files
+from tests.support.hand import Hand
 from tests.support.lanes import inline_lanes
 from tests.support.servers import free_port, postgres
 
@@ -125,6 +127,26 @@ def olga(db: None) -> Principal:
     return Principal.objects.create(tenant=Tenant.objects.get_or_create(name="acme")[0], name="olga")
 
 
+# -------------------------------------------------------------- singletons
+
+
+@pytest.fixture
+def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
+    """The hand of every clock. They stand still until the test moves it."""
+    hand = Hand()
+    monkeypatch.setattr(clock, "now", hand)
+    monkeypatch.setattr(clock, "shared", hand)
+    return hand
+
+
+@pytest.fixture
+def fresh_keys() -> Iterator[None]:
+    """Forget the callers of keys, which a process trusts for a second, before and after the test."""
+    keys._cache.clear()
+    yield
+    keys._cache.clear()
+
+
 # -------------------------------------------------------------- the service
 
 
@@ -192,15 +214,12 @@ def lanes(transactional_db: None, replay: None) -> Iterator[None]:
 
 
 @pytest.fixture
-def service(transactional_db: None, replay: None) -> Iterator[None]:
+def service(transactional_db: None, replay: None, fresh_keys: None) -> Iterator[None]:
     """Everything that a process of the service runs, apart from its doors."""
     readers.loop, readers.poller, readers.waiting = None, None, {}
-    readers.draining = False
-    keys._cache.clear()
     services.start()
     yield
     services.stop()
-    keys._cache.clear()
 
 
 # ----------------------------------------------------------- a real server

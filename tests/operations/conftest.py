@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from tasks_app import clock
-from tests.operations.webhooks import Hand
 from tests.support.receiver import Receiver, receiver
 
 
@@ -26,12 +24,3 @@ def there() -> Iterator[Receiver]:
     """A receiver of webhooks."""
     with receiver() as found:
         yield found
-
-
-@pytest.fixture
-def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
-    """The hand of every clock."""
-    moved = Hand()
-    monkeypatch.setattr(clock, "now", moved)
-    monkeypatch.setattr(clock, "shared", moved)
-    return moved

@@ -1,7 +1,6 @@
 """The sentences of /readyz about a database and a process that are there, but not as they should be."""
 
 import time
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from asgiref.sync import async_to_sync
 from django.db import OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from tasks_app import clock
 from tasks_app.database.schema import lacking
 from tasks_app.event_log import create_many
 from tasks_app.models import Process
@@ -18,6 +16,7 @@ from tasks_app.runner.watchdog import Watchdog
 from tasks_app.upkeep.processes import process_row
 from tests.conftest import Person
 from tests.operations.rows import creation
+from tests.support.hand import Hand
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 MISSING = "database: migrations are missing, run manage.py migrate"
@@ -50,11 +49,10 @@ def test_migrations_of_a_newer_release_do_no_harm() -> None:
     assert said() == []
 
 
-def test_a_task_that_nobody_runs_makes_things_late(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_nobody_runs_makes_things_late(owner: Person, hand: Hand) -> None:
     create_many([creation(owner, "k", agent="of-another-release")])
     assert async_to_sync(find_lags)() == []
-    later = clock.now() + timedelta(seconds=61)
-    monkeypatch.setattr(clock, "now", lambda: later)
+    hand.on(seconds=61)
     (sentence,) = async_to_sync(find_lags)()
     assert "agent of-another-release has waited to be run for more than 60 s" in sentence
     assert "queue default" in sentence

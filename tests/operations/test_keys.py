@@ -77,10 +77,11 @@ def test_a_key_that_is_stored_under_two_secrets_is_one_key(db: None, settings: A
     assert found(key)
 
 
-def test_a_revoked_key_is_trusted_for_one_second_and_no_longer(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_revoked_key_is_trusted_for_one_second_and_no_longer(
+    owner: Person, fresh_keys: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     time = SimpleNamespace(now=100.0, monotonic=lambda: time.now)
     monkeypatch.setattr(keys, "time", time)
-    monkeypatch.setattr(keys, "_cache", {})
     request = RequestFactory().post("/jsonrpc", headers={"Authorization": f"Bearer {owner.key}"})
 
     def caller() -> access.Caller:

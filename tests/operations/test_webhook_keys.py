@@ -27,7 +27,8 @@ from tasks_app.webhooks.keys import EXPIRED, REVOKED, UNSENT, end_webhooks_witho
 from tasks_app.webhooks.sending import Sender
 from tests.conftest import Person, person
 from tests.operations.asking import ask
-from tests.operations.webhooks import OPS, WORKS, Hand, happens, hook, hooked, pump, states
+from tests.operations.webhooks import OPS, WORKS, happens, hook, hooked, pump, states
+from tests.support.hand import Hand
 from tests.support.receiver import Receiver
 
 pytestmark = [

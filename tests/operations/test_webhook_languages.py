@@ -11,7 +11,8 @@ from tasks_app.webhooks import leases, send_again
 from tasks_app.webhooks.limits import Busy
 from tests.conftest import Person
 from tests.operations.asking import ask
-from tests.operations.webhooks import OPS, Hand, hooked
+from tests.operations.webhooks import OPS, hooked
+from tests.support.hand import Hand
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]
 ELSEWHERE = {"version": "", "language": "spoken elsewhere"}

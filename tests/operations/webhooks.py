@@ -1,7 +1,6 @@
 """Tasks with webhooks, a clock that is moved by hand, and a sender that is driven by hand."""
 
 import asyncio
-from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
@@ -9,7 +8,6 @@ from a2a.events import Event
 from a2a.requests import CreatePushConfig
 from a2a.states import TaskState
 from a2a.types import PushConfig
-from tasks_app import clock
 from tasks_app.database.bridge import bridge
 from tasks_app.models import Delivery
 from tasks_app.operators.audit import COMMAND, Operator
@@ -70,19 +68,6 @@ def pump(sender: Sender | None = None) -> None:
                 sender.client = None
 
     asyncio.run(go())
-
-
-class Hand:
-    """The hand of the clock: now() is what it says."""
-
-    def __init__(self) -> None:
-        self.time = clock.now()
-
-    def __call__(self) -> datetime:
-        return self.time
-
-    def on(self, **by: float) -> None:
-        self.time += timedelta(**by)
 
 
 def states() -> list[tuple[int, str, int]]:

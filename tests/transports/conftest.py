@@ -1,13 +1,15 @@
 """What tests of the doors share."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
 
+from a2a import languages
+from a2a.languages import Languages
 from tasks_app.exchanges.recording import recorder
-from tasks_app.transports import keys
 from tests.conftest import NO_TLS, PATIENCE, Server
+from tests.support.cached_cards import forget_cards
 
 
 @pytest.fixture
@@ -27,8 +29,18 @@ def caller(server: Server) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
-def written_behind(lanes: None) -> Iterator[None]:
-    keys._cache.clear()
+def written_behind(lanes: None, fresh_keys: None) -> Iterator[None]:
+    """Wait at the end until every exchange is stored."""
     yield
     assert recorder.drain(PATIENCE)
-    keys._cache.clear()
+
+
+@pytest.fixture
+def speak(monkeypatch: pytest.MonkeyPatch) -> Callable[[Languages], None]:
+    """Return a function that lets the service speak other languages than its own."""
+
+    def speak(others: Languages) -> None:
+        monkeypatch.setattr(languages, "ALL", others)
+        forget_cards()
+
+    return speak

@@ -5,6 +5,7 @@ It passes the story over HTTP and over another door.
 
 import asyncio
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from django.urls import resolve
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from a2a import errors, languages
+from a2a import errors
 from a2a.choice import Endpoint, Row, by_method
 from a2a.dialects import v1_0
 from a2a.envelopes import AnyMember, BadMember, Envelope, Failure, Id, Member, bare
@@ -113,8 +114,8 @@ urlpatterns = [*endpoint_urls([ENDPOINT]), *doors]
 
 
 @pytest.fixture(autouse=True)
-def language_name(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
-    monkeypatch.setattr(languages, "ALL", Languages(rows=(ROW,), endpoints=(ENDPOINT,)))
+def _spoken(speak: Callable[[Languages], None], settings: Any) -> None:
+    speak(Languages(rows=(ROW,), endpoints=(ENDPOINT,)))
     settings.ROOT_URLCONF = __name__
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +10,10 @@ import pytest
 from django.test import AsyncClient
 from msgspec.structs import replace
 
-from a2a import languages
 from a2a.dialects import v1_0
 from a2a.languages import DIALECTS, Languages
 from tasks_app.exchanges.responses import response_text
 from tests.conftest import Person
-from tests.support.cached_cards import forget_cards
 from tests.support.chapters import CHAPTERS
 from tests.support.doors import StockDoor
 from tests.support.exchanges import recorded
@@ -29,9 +28,8 @@ DIALECT = replace(v1_0.DIALECT, name="a2a-1.1", version="1.1")
 
 
 @pytest.fixture(autouse=True)
-def language_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(languages, "ALL", Languages((DIALECT, *DIALECTS)))
-    forget_cards()
+def _spoken(speak: Callable[[Languages], None]) -> None:
+    speak(Languages((DIALECT, *DIALECTS)))
 
 
 @dataclass(kw_only=True)

@@ -15,7 +15,8 @@ from tasks_app.webhooks import ActRefused, disable, enable, give_up, oldest_due,
 from tests.conftest import Person
 from tests.operations.asking import ask
 from tests.operations.rows import LONG_AGO, chunk, forget
-from tests.operations.webhooks import DONE, NOTHING, OPS, WORKS, Hand, happens, hook, hooked, pump, states, task
+from tests.operations.webhooks import DONE, NOTHING, OPS, WORKS, happens, hook, hooked, pump, states, task
+from tests.support.hand import Hand
 from tests.support.receiver import Receiver, Reply
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]

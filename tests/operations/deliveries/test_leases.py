@@ -16,12 +16,12 @@ from tests.operations.rows import chunk, together
 from tests.operations.webhooks import (
     DONE,
     WORKS,
-    Hand,
     happens,
     hooked,
     pump,
     states,
 )
+from tests.support.hand import Hand
 from tests.support.receiver import Receiver
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]

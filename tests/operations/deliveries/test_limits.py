@@ -22,7 +22,8 @@ from tasks_app.webhooks.sending import Sender
 from tests.conftest import Person
 from tests.operations.asking import ask
 from tests.operations.rows import chunk
-from tests.operations.webhooks import DONE, Hand, happens, hook, hooked, pump, states, task
+from tests.operations.webhooks import DONE, happens, hook, hooked, pump, states, task
+from tests.support.hand import Hand
 from tests.support.receiver import Receiver, Reply, receiver
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]

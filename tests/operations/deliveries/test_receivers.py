@@ -12,7 +12,6 @@ from tests.operations.webhooks import (
     DONE,
     NOTHING,
     WORKS,
-    Hand,
     happens,
     hook,
     hooked,
@@ -20,6 +19,7 @@ from tests.operations.webhooks import (
     seqs,
     states,
 )
+from tests.support.hand import Hand
 from tests.support.receiver import Receiver, Reply
 from tests.support.servers import free_port
 

@@ -15,7 +15,6 @@ from tests.operations.asking import ask
 from tests.operations.rows import chunk
 from tests.operations.webhooks import (
     WORKS,
-    Hand,
     happens,
     hook,
     hooked,
@@ -23,6 +22,7 @@ from tests.operations.webhooks import (
     seqs,
     states,
 )
+from tests.support.hand import Hand
 from tests.support.receiver import Receiver, Reply
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]

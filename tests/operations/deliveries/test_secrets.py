@@ -14,7 +14,8 @@ from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.posting import headers
 from tests.conftest import Person
 from tests.operations.asking import ask
-from tests.operations.webhooks import OPS, WORKS, Hand, happens, hook, hooked, pump, states
+from tests.operations.webhooks import OPS, WORKS, happens, hook, hooked, pump, states
+from tests.support.hand import Hand
 from tests.support.receiver import Receiver
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]

@@ -14,8 +14,9 @@ from tasks_app.webhooks import disable, send_again
 from tasks_app.webhooks.sending import Sender
 from tests.conftest import Person
 from tests.operations.rows import chunk
-from tests.operations.webhooks import NOTHING, OPS, WORKS, Hand, happens, hook, hooked, pump, seqs, states
+from tests.operations.webhooks import NOTHING, OPS, WORKS, happens, hook, hooked, pump, seqs, states
 from tests.support.commands import printed
+from tests.support.hand import Hand
 from tests.support.receiver import Receiver, Reply
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]

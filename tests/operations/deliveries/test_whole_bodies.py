@@ -25,7 +25,8 @@ from tasks_app.webhooks.heads import REST_RATE, STEPS_BYTES
 from tasks_app.webhooks.limits import Busy
 from tests.conftest import PATIENCE, Person
 from tests.operations.rows import addition, chunk, status
-from tests.operations.webhooks import DONE, OPS, WORKS, Hand, happens, hook, hooked, pump, seqs, task
+from tests.operations.webhooks import DONE, OPS, WORKS, happens, hook, hooked, pump, seqs, task
+from tests.support.hand import Hand
 from tests.support.receiver import Receiver, Reply
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("loopback")]

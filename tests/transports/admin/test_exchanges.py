@@ -2,13 +2,14 @@
 
 import json
 import re
+from collections.abc import Callable
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 from msgspec.structs import replace
 
-from a2a import errors, languages
+from a2a import errors
 from a2a.choice import Row, by_method
 from a2a.dialects import v1_0
 from a2a.events import StatusChanged
@@ -131,13 +132,12 @@ def test_the_envelope_of_a_call_is_shown(admin: Client, olga: Principal, answers
 
 
 def test_the_reason_of_a_code_is_that_of_the_calls_language(
-    admin: Client, olga: Principal, answers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    admin: Client, olga: Principal, answers: dict[str, str], speak: Callable[[Languages], None]
 ) -> None:
     """Languages that are not A2A have numbers of their own, which may be those of other errors in A2A."""
     codes = {errors.TaskNotFound: -32002, errors.UnknownAgent: 7}
     other = replace(v1_0.DIALECT, name="other", codes=codes)
-    spoken = Languages(rows=(Row(languages=(other,), choose=by_method, spelling=re.compile("x")),))
-    monkeypatch.setattr(languages, "ALL", spoken)
+    speak(Languages(rows=(Row(languages=(other,), choose=by_method, spelling=re.compile("x")),)))
 
     def verdict(code: int, dialect: str) -> str:
         row = exchange(olga, "{}", outcome="error", code=code, dialect=dialect, http_status=None)

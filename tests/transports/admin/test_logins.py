@@ -2,8 +2,6 @@
 
 import logging
 import threading
-from collections.abc import Callable
-from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,10 +14,10 @@ from django.db import connections
 from django.test import Client
 from django.urls import reverse
 
-from tasks_app import clock
 from tasks_app.models import Act, WrongLogins
 from tasks_app.operators import logins
 from tests.support.commands import printed
+from tests.support.hand import Hand
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 RIGHT = "correct horse battery staple"
@@ -32,22 +30,6 @@ def ada(settings: Any) -> User:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # the others are slow on purpose
     settings.A2A_LOGIN_TRIES = TRIES
     return User.objects.create_superuser("ada", password=RIGHT)
-
-
-@pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Lets seconds pass, which otherwise stand still."""
-    passed, start = [0.0], clock.now()
-
-    def moved() -> datetime:
-        return start + timedelta(seconds=passed[0])
-
-    monkeypatch.setattr(clock, "now", moved)
-
-    def wait(seconds: float) -> None:
-        passed[0] += seconds
-
-    return wait
 
 
 def login(password: str = WRONG, user: str = "ada", address: str = "203.0.113.7", **headers: str) -> str:
@@ -65,12 +47,12 @@ def logins_of(*words: str) -> list[dict[str, Any]]:
     return printed("a2a", "logins", *words)
 
 
-def test_after_some_wrong_logins_the_right_one_waits_and_then_is_let_in(later: Callable[[float], None]) -> None:
+def test_after_some_wrong_logins_the_right_one_waits_and_then_is_let_in(hand: Hand) -> None:
     for _ in range(TRIES - 1):
         assert "Please enter the correct username and password" in login()
     assert "wait 30 seconds" in login()
     assert "wait 30 seconds" in login(RIGHT)
-    later(31)
+    hand.on(seconds=31)
     assert login(RIGHT) == ""
     assert login(RIGHT) == ""
 
@@ -84,26 +66,26 @@ def test_no_password_is_looked_at_while_a_user_waits(monkeypatch: pytest.MonkeyP
     assert looked == [WRONG] * TRIES
 
 
-def test_the_wait_doubles_to_a_quarter_of_an_hour(later: Callable[[float], None]) -> None:
+def test_the_wait_doubles_to_a_quarter_of_an_hour(hand: Hand) -> None:
     assert [logins.lock_seconds("user", wrong) for wrong in (1, 4, 5, 6, 7, 10, 1_000)] == [0, 0, 30, 60, 120, 900, 900]
     assert [logins.lock_seconds("address", wrong) for wrong in (19, 20, 21)] == [0, 30, 60]
     for wait in (30, 60, 120):
         for _ in range(TRIES):
             login()
         assert f"wait {wait} seconds" in login(RIGHT)
-        later(wait + 1)
+        hand.on(seconds=wait + 1)
 
 
-def test_a_name_that_is_no_users_is_answered_alike(later: Callable[[float], None]) -> None:
+def test_a_name_that_is_no_users_is_answered_alike(hand: Hand) -> None:
     assert [login() for _ in range(TRIES + 1)] == [login(user="nobody") for _ in range(TRIES + 1)]
 
 
-def test_an_address_waits_whatever_names_it_tries_and_others_do_not(later: Callable[[float], None]) -> None:
+def test_an_address_waits_whatever_names_it_tries_and_others_do_not(hand: Hand) -> None:
     for number in range(4 * TRIES):
         login(user=f"name-{number}")
     assert "wait 30 seconds" in login(RIGHT)
     assert login(RIGHT, address="198.51.100.9") == ""
-    later(31)
+    hand.on(seconds=31)
     assert login(RIGHT) == ""
 
 
@@ -172,9 +154,9 @@ def test_an_operator_ends_a_wait_by_command_and_in_the_admin(client: Client, ada
     assert list(acts) == [("oscar", "command", "unlock", "user ada"), ("ada", "admin", "unlock", "user ada")]
 
 
-def test_rows_are_forgotten_after_a_month(later: Callable[[float], None]) -> None:
+def test_rows_are_forgotten_after_a_month(hand: Hand) -> None:
     login(user="old")
-    later(31 * 86_400)
+    hand.on(seconds=31 * 86_400)
     login(user="new")
     assert set(WrongLogins.objects.values_list("kind", "value")) == {("user", "new"), ("address", "203.0.113.7")}
 
@@ -198,18 +180,18 @@ def test_logins_that_come_at_once_are_no_more_than_one_after_the_other() -> None
 
 
 def test_a_session_ends_when_nothing_is_done_and_some_time_after_the_login(
-    client: Client, ada: User, later: Callable[[float], None], settings: Any
+    client: Client, ada: User, hand: Hand, settings: Any
 ) -> None:
     settings.A2A_SESSION_HOURS, settings.A2A_SESSION_IDLE_MINUTES = 12, 60
     page = reverse("admin:index")
     client.force_login(ada)
     for _ in range(14):
-        later(50 * 60)
+        hand.on(seconds=50 * 60)
         assert client.get(page).status_code == 200
-    later(50 * 60)  # 12 h and a half after the login
+    hand.on(seconds=50 * 60)  # 12 h and a half after the login
     assert client.get(page).status_code == 302
     client.force_login(ada)
-    later(61 * 60)
+    hand.on(seconds=61 * 60)
     assert client.get(page).status_code == 302
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.responses import response_text
 from tasks_app.models import Task
 from tests.conftest import Person
+from tests.support.draining import draining
 from tests.support.exchanges import recorded
 from tests.transports.exchanges.calls import Post, call, new, old, task_id
 
@@ -56,13 +56,10 @@ def test_what_the_call_brought_along_is_kept(post: Post, owner: Person) -> None:
 
 def test_a_process_that_goes_down_takes_no_new_work_and_says_when_to_ask_again(post: Post) -> None:
     _, content = post(new())
-    readers.draining = True
-    try:
+    with draining():
         status, refusal = post(new())
         assert (status, json.loads(refusal)["error"]["code"]) == (503, -38013)
         assert post(call("GetTask", {"id": task_id(content)}))[0] == 200
-    finally:
-        readers.draining = False
     found = recorded(3)
     assert [(exchange.http_status, exchange.code) for exchange in found] == [(200, None), (503, -38013), (200, None)]
     assert Task.objects.count() == 1

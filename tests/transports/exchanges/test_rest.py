@@ -10,10 +10,10 @@ import pytest
 from django.core.management import call_command
 from django.test import AsyncClient
 
-from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.responses import response_text
 from tasks_app.models import Event, Exchange, Task
 from tests.conftest import Person, person, until
+from tests.support.draining import draining
 from tests.support.exchanges import recorded
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
@@ -192,8 +192,7 @@ def test_a_call_is_found_by_the_command_and_the_ids_that_it_brought(
 
 def test_a_process_that_goes_down_takes_no_new_work_and_says_when_to_ask_again(ask: Ask, owner: Person) -> None:
     made = json.loads(ask("POST", SEND, new())[1])["task"]["id"]
-    readers.draining = True
-    try:
+    with draining():
         for path, wire in ((SEND, new()), (SEND_OLD, kind()), (SEND_OLD, proto()), (f"/tasks/{made}:cancel", {})):
             status, refusal = ask("POST", path, wire)
             assert (status, json.loads(refusal)["error"]["status"]) == (503, "UNAVAILABLE")
@@ -201,8 +200,6 @@ def test_a_process_that_goes_down_takes_no_new_work_and_says_when_to_ask_again(a
         answer = asyncio.run(AsyncClient().post(SEND, data=new(), content_type="application/json", headers=headers))
         assert answer["Retry-After"] == "2"
         assert ask("GET", f"/tasks/{made}")[0] == 200
-    finally:
-        readers.draining = False
     assert Task.objects.count() == 1
 
 

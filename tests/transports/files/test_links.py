@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote
@@ -11,10 +11,10 @@ import httpx
 import pytest
 from django.core.signing import Signer
 
-from tasks_app import clock
 from tasks_app.files import path_of
 from tests.conftest import Person, Server
 from tests.support.chapters.files import files_of
+from tests.support.hand import Hand
 from tests.transports.files.links import BIG, call, fetched, link, refused
 
 pytestmark = pytest.mark.storage
@@ -106,15 +106,14 @@ def test_a_host_that_is_not_ours_is_not_in_a_link(server: Server, client: httpx.
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("kind", ["memory", "folder"])
 def test_a_link_expires_and_a_new_answer_brings_a_new_one(
-    service: None, owner: Person, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
+    service: None, owner: Person, settings: Any, hand: Hand, tmp_path: Path, kind: str
 ) -> None:
     backend = {"memory": "InMemoryStorage", "folder": "FileSystemStorage"}[kind]
     options = {"location": str(tmp_path)} if kind == "folder" else {}
     settings.STORAGES |= {"files": {"BACKEND": f"django.core.files.storage.{backend}", "OPTIONS": options}}
     settings.A2A_PUBLIC_URL = "https://desk.example.org/a2a"
     settings.A2A_FILE_URL_SECONDS = 100
-    at = datetime(2026, 11, 21, 12, 0, 10, tzinfo=UTC)
-    monkeypatch.setattr(clock, "now", lambda: at)
+    hand.time = datetime(2026, 11, 21, 12, 0, 10, tzinfo=UTC)
 
     async def told() -> str:
         sent = call(BIG)
@@ -125,17 +124,13 @@ def test_a_link_expires_and_a_new_answer_brings_a_new_one(
         assert url.startswith("https://desk.example.org/a2a/files/20261121-")
         return str(url.removeprefix("https://desk.example.org/a2a"))
 
-    def after(seconds: float) -> None:
-        moment = at + timedelta(seconds=seconds)
-        monkeypatch.setattr(clock, "now", lambda: moment)
-
     path = asyncio.run(told())
     assert asyncio.run(fetched("GET", path)) == (200, BIG)
-    after(30)
+    hand.on(seconds=30)
     assert asyncio.run(told()) == path
-    after(50)
+    hand.on(seconds=20)
     assert asyncio.run(fetched("GET", path)) == (200, BIG)
-    after(100)
+    hand.on(seconds=50)
     status, body = asyncio.run(fetched("GET", path))
     assert (status, "expired" in json.loads(body)["error"]) == (403, True)
     fresh = asyncio.run(told())
