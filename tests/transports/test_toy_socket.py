@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 import pytest
-from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
 from msgspec.structs import replace
 from websockets import ClientConnection, ConnectionClosed, connect
@@ -122,18 +121,21 @@ async def next_frame(client: ClientConnection) -> Any:
     return orjson.loads(await client.recv())
 
 
-async def test_calls_and_streams_share_one_socket(owner: Person) -> None:
-    async with connected(owner) as (client, _):
-        await client.send(sending("stream", "SendStreamingMessage"))
-        assert (await next_frame(client))["event"]["id"] == "stream"
-        await client.send(sending("one"))
-        await client.send(sending("two"))
-        answers: set[str] = set()
-        while answers != {"one", "two"}:
-            frame = await next_frame(client)
-            answers |= {frame["id"]} if "id" in frame else set()
-    await sync_to_async(recorder.drain)(PATIENCE)
-    rows = [row async for row in Exchange.objects.all()]
+def test_calls_and_streams_share_one_socket(owner: Person) -> None:
+    async def story() -> None:
+        async with connected(owner) as (client, _):
+            await client.send(sending("stream", "SendStreamingMessage"))
+            assert (await next_frame(client))["event"]["id"] == "stream"
+            await client.send(sending("one"))
+            await client.send(sending("two"))
+            answers: set[str] = set()
+            while answers != {"one", "two"}:
+                frame = await next_frame(client)
+                answers |= {frame["id"]} if "id" in frame else set()
+
+    asyncio.run(story())
+    assert recorder.drain(PATIENCE)
+    rows = Exchange.objects.all()
     assert {row.door for row in rows} == {"socket"}
     assert {row.http_status for row in rows} == {None}
     assert sorted(row.outcome for row in rows) == ["result", "result", "stream"]
