@@ -29,7 +29,7 @@ class Bridge:
     def __init__(self) -> None:
         self.lanes: dict[str, Lane] = {}
         self.starting = threading.Lock()
-        self.collected: dict[asyncio.AbstractEventLoop, list[Ticket]] = {}
+        self.batches: dict[asyncio.AbstractEventLoop, list[Ticket]] = {}
         """The items of each loop in its current turn. They go to the lanes at the end of the turn, in one group."""
         self.waits: dict[asyncio.AbstractEventLoop, Waits] = {}
 
@@ -85,16 +85,16 @@ class Bridge:
         return waits
 
     def _collect(self, ticket: Ticket, loop: asyncio.AbstractEventLoop) -> None:
-        collected = self.collected.get(loop)
-        if collected is None:
-            collected = self.collected[loop] = []
+        batch = self.batches.get(loop)
+        if batch is None:
+            batch = self.batches[loop] = []
             loop.call_soon(self._hand_over, loop)
-        collected.append(ticket)
+        batch.append(ticket)
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        collected = self.collected.pop(loop)
+        batch = self.batches.pop(loop)
         by_lane: dict[str, list[Ticket]] = {}
-        for ticket in collected:
+        for ticket in batch:
             by_lane.setdefault(ticket.item.lane, []).append(ticket)
         for name, tickets in by_lane.items():
             _refuse(self._lane(name).put(tickets))

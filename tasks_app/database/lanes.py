@@ -119,7 +119,7 @@ class Lane:
             log.exception("lane %s: %d %s failed", self.name, len(tickets), type(tickets[0].item).__name__)
             settle(tickets, [error] * len(tickets))
         finally:
-            self._done(me, tickets)
+            self._finish(me, tickets)
         return True
 
     def _do(self, kind: Kind, tickets: list[Ticket]) -> None:
@@ -141,7 +141,7 @@ class Lane:
             self.began[me] = time.monotonic()
             return group
 
-    def _done(self, me: int, tickets: list[Ticket]) -> None:
+    def _finish(self, me: int, tickets: list[Ticket]) -> None:
         """Note that a thread has finished its group. Called on that thread."""
         self.began.pop(me, None)
 
@@ -222,8 +222,8 @@ class Turns(Lane):
                 second = owner
         return second
 
-    def _done(self, me: int, tickets: list[Ticket]) -> None:
-        super()._done(me, tickets)
+    def _finish(self, me: int, tickets: list[Ticket]) -> None:
+        super()._finish(me, tickets)
         with self.ready:
             owner = owner_of(tickets[0])
             self.at_work[owner] -= 1

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from django.conf import settings
 from django.db import InterfaceError, NotSupportedError, OperationalError, connection, transaction
@@ -258,7 +258,7 @@ def _run_claim(cursor: CursorWrapper, choices: Sequence[Choice], worker: str, st
     return [_Chosen(task_id, _row(task), more) for task_id, *task, more in cursor.fetchall()]
 
 
-def _row(task: Sequence[Any]) -> TaskColumns | None:
+def _row(task: Sequence[object]) -> TaskColumns | None:
     """Return the row of a claimed task. The columns are null for a task that was only chosen."""
     row = TaskColumns._make(task)
     return row if row.id is not None else None

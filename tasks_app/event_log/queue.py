@@ -277,7 +277,7 @@ def with_limit(demand: Demand, working: Mapping[str, int]) -> list[Demand]:
     ]
 
 
-def working_of(cursor: Any, agents: Sequence[str]) -> dict[str, int]:
+def working_of(cursor: CursorWrapper, agents: Sequence[str]) -> dict[str, int]:
     """Return the number of working tasks of each agent, in all processes."""
     where, values = one_of("agent", agents)
     cursor.execute(

@@ -16,18 +16,18 @@ class AppendOnly(models.QuerySet["Act"]):
 
 
 class Act(models.Model):
-    """One act of an operator on one row. It has the names of both as text, and so outlives them."""
+    """One act of an operator on one row. The names of both are text, so that the act outlives them."""
 
     at = models.DateTimeField()
     operator = models.CharField(max_length=150, help_text="The name, not the user: it stays when the user goes.")
     door = models.CharField(max_length=16, help_text="admin or command.")
     verb = models.CharField(max_length=64)
-    kind = models.CharField(max_length=32, help_text="What the act was on: task, delivery, webhook, API key, user.")
+    kind = models.CharField(max_length=32, help_text="The kind of the row: task, delivery, webhook, API key, user.")
     object_id = models.CharField(max_length=64)
-    name = models.CharField(max_length=255, help_text="The row as people call it.")
-    before = models.TextField(default="{}", db_default="{}", help_text="JSON: what was changed, as it was.")
-    after = models.TextField(default="{}", db_default="{}", help_text="JSON: what was changed, as it became.")
-    reason = models.CharField(max_length=255, default="", db_default="", help_text="As the operator gave it.")
+    name = models.CharField(max_length=255, help_text="The name of the row.")
+    before = models.TextField(default="{}", db_default="{}", help_text="JSON: the changed values before the act.")
+    after = models.TextField(default="{}", db_default="{}", help_text="JSON: the changed values after the act.")
+    reason = models.CharField(max_length=255, default="", db_default="", help_text="The operator's reason.")
 
     objects = AppendOnly.as_manager()
 

@@ -16,7 +16,7 @@ class Tenant(models.Model):
 
 
 class Principal(models.Model):
-    """An identity with API keys. It owns the tasks that are made with any of them."""
+    """An identity with API keys. It owns the tasks that any of them creates."""
 
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="principals")
     name = models.CharField(max_length=64)

@@ -17,15 +17,15 @@ class Exchange(models.Model):
     request_id = models.CharField(
         max_length=128,
         default="",
-        help_text="Of the HTTP call; the members of a batch share it. Empty when it is the exchange's own id.",
+        help_text="The id of the HTTP call, which the members of a batch share; empty if it is the exchange's own id.",
     )
     rpc_id = models.CharField(max_length=255, null=True)
     rpc_id_type = models.CharField(max_length=8, help_text="string, number, null, or absent.")
     dialect = models.CharField(max_length=16, default="")
-    version = models.CharField(max_length=32, default="", help_text="The A2A-Version asked for.")
+    version = models.CharField(max_length=32, default="", help_text="The value of A2A-Version in the call.")
     door = models.CharField(max_length=16)
     envelope = models.CharField(
-        max_length=16, null=True, help_text="Around the call and its answer; null: it follows from the door."
+        max_length=16, null=True, help_text="The envelope of the call and its answer; null: it follows from the door."
     )
     method = models.CharField(max_length=64, default="")
     caller = models.ForeignKey(
@@ -49,7 +49,7 @@ class Exchange(models.Model):
     response_bytes = models.PositiveIntegerField(default=0)
     frames = models.PositiveIntegerField(default=0, help_text="Events sent on a stream.")
     first_seq = models.PositiveIntegerField(null=True, help_text="The task's sequence number the answer began with.")
-    last_seq = models.PositiveIntegerField(null=True, help_text="And the one it ended with.")
+    last_seq = models.PositiveIntegerField(null=True, help_text="The task's sequence number the answer ended with.")
 
     class Meta:
         indexes: ClassVar = [

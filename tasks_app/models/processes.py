@@ -11,12 +11,12 @@ class Process(models.Model):
     version = models.CharField(max_length=32)
     started_at = models.DateTimeField()
     seen_at = models.DateTimeField(help_text="Its last sweep, by the database's clock.")
-    ended_at = models.DateTimeField(null=True, help_text="When it ended in order.")
+    ended_at = models.DateTimeField(null=True, help_text="The time when it ended in order.")
     steady_at = models.DateTimeField(null=True, help_text="The last sweep at which it trusted the clock to delete by.")
     clock_off = models.FloatField(
         default=0, db_default=0, help_text="Seconds by which its machine's clock is ahead of the database's."
     )
-    troubles = models.TextField(default="[]", db_default="[]", help_text="JSON: sentences, as /readyz says them.")
+    troubles = models.TextField(default="[]", db_default="[]", help_text="JSON: the sentences of /readyz.")
     lost = models.PositiveIntegerField(default=0, db_default=0, help_text="Exchanges that could not be recorded.")
     lag = models.FloatField(null=True, help_text="Seconds by which deleting is behind, as this process measured it.")
 

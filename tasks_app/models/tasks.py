@@ -25,7 +25,9 @@ class Task(models.Model):
     status_at = models.DateTimeField()
     last_seq = models.PositiveIntegerField()
     metadata = models.TextField(null=True)
-    wants = models.TextField(default="", db_default="", help_text="JSON: the newest message's caller and wishes.")
+    wants = models.TextField(
+        default="", db_default="", help_text="JSON: the caller and the preferences of the newest message."
+    )
     snapshot_seq = models.PositiveIntegerField()
     joined_seq = models.IntegerField(null=True, help_text="The snapshot_seq, if appended text is one part in it.")
     snapshot_status = models.TextField(help_text="The status as of snapshot_seq.")
@@ -97,10 +99,12 @@ class Event(models.Model):
     )
     kind = models.CharField(max_length=16, help_text="The member of a 1.0 StreamResponse.")
     state = models.CharField(max_length=16, null=True, choices=STATES, help_text="The state it sets, if any.")
-    size = models.PositiveIntegerField(default=0, help_text="Characters of the payload, known without reading it.")
+    size = models.PositiveIntegerField(default=0, help_text="Characters of the payload, so that it need not be read.")
     payload = models.TextField()
-    actor = models.CharField(max_length=64, help_text="Who did it: caller, agent, sweeper, or operator:NAME.")
-    exchange_id = models.CharField(max_length=36, null=True, help_text="The call that did it, if one did.")
+    actor = models.CharField(max_length=64, help_text="The actor: caller, agent, sweeper, runner, or operator:NAME.")
+    exchange_id = models.CharField(
+        max_length=36, null=True, help_text="The exchange of the call that caused it, if a call did."
+    )
     created_at = models.DateTimeField()
 
     def __str__(self) -> str:
@@ -138,7 +142,9 @@ class Run(models.Model):
     outcome = models.CharField(
         max_length=16, help_text="A state, or lost, interrupted, cut off, released, overdue, continued."
     )
-    reference = models.CharField(max_length=32, default="", help_text="What the caller was told instead of the cause.")
+    reference = models.CharField(
+        max_length=32, default="", help_text="The reference that the caller got in place of the cause."
+    )
     traceback = models.TextField(default="", help_text="For operators only.")
 
     class Meta:

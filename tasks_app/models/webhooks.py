@@ -30,7 +30,7 @@ class PushConfig(models.Model):
 
     id = models.CharField(max_length=36, primary_key=True)
     task = models.ForeignKey("Task", models.CASCADE, db_constraint=False, db_index=False, related_name="webhooks")
-    config_id = models.CharField(max_length=255, help_text="As its owner knows it; unique in the task.")
+    config_id = models.CharField(max_length=255, help_text="The id that its owner uses; unique in the task.")
     version = models.CharField(max_length=8, help_text="The A2A version of its deliveries; empty in another language.")
     language = models.CharField(
         max_length=32, null=True, help_text="The language of its deliveries; null: it follows from the version."
@@ -44,9 +44,9 @@ class PushConfig(models.Model):
         db_constraint=False,
         db_index=False,
         related_name="webhooks",
-        help_text="The key that registered it: without it nothing is sent.",
+        help_text="The key that registered it. Without this key no delivery is sent.",
     )
-    host = models.CharField(max_length=255, help_text="Of the address: a host has a bounded number of tries at once.")
+    host = models.CharField(max_length=255, help_text="The host of the address, for the limit of attempts at a host.")
     schemes = models.TextField(default="", help_text="Separated by spaces; the first is used.")
     token = models.TextField(default="", help_text="Sealed.")
     credentials = models.TextField(default="", help_text="Sealed.")
@@ -61,8 +61,10 @@ class PushConfig(models.Model):
         default=0, db_default=0, help_text="Bytes of the task's events since its last whole body."
     )
     body_bytes = models.BigIntegerField(default=0, db_default=0, help_text="The size of that body.")
-    sent_bytes = models.BigIntegerField(default=0, db_default=0, help_text="Of all bodies that were sent to it.")
-    lease_owner = models.CharField(max_length=64, null=True, help_text="The try that is under way.")
+    sent_bytes = models.BigIntegerField(
+        default=0, db_default=0, help_text="The size of all bodies that were sent to it."
+    )
+    lease_owner = models.CharField(max_length=64, null=True, help_text="The delivery attempt under way.")
     lease_until = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
@@ -91,18 +93,18 @@ class Delivery(models.Model):
 
     STATES: ClassVar = [(state.value, state.value) for state in DeliveryState]
 
-    id = models.CharField(max_length=36, primary_key=True, help_text="Sent as webhook-id, the same with every try.")
+    id = models.CharField(max_length=36, primary_key=True, help_text="Every attempt sends it as webhook-id.")
     config = models.ForeignKey(
         PushConfig, models.CASCADE, db_constraint=False, db_index=False, related_name="deliveries"
     )
     task = models.ForeignKey("Task", models.CASCADE, db_constraint=False, db_index=False, related_name="deliveries")
-    seq = models.PositiveIntegerField(help_text="Of the event.")
+    seq = models.PositiveIntegerField(help_text="The sequence number of the event.")
     version = models.CharField(max_length=8, help_text="The A2A version of the body; empty in another language.")
     language = models.CharField(
         max_length=32, null=True, help_text="The language of the body; null: it follows from the version."
     )
     body = models.TextField(
-        null=True, help_text="Of a row that was written before bodies were made from the log; else null."
+        null=True, help_text="The body of a row from before bodies were made from the log; else null."
     )
     interim = models.BooleanField(
         default=False, db_default=False, help_text="A later delivery of the webhook says all that it says."
@@ -110,7 +112,7 @@ class Delivery(models.Model):
     state = models.CharField(max_length=16, choices=STATES, default=DeliveryState.WAITING.value)
     attempt = models.PositiveIntegerField(default=0, db_column="tries", help_text="How many times it was tried.")
     status = models.PositiveSmallIntegerField(null=True, help_text="The HTTP status of the last answer.")
-    error = models.CharField(max_length=255, default="", help_text="What was wrong with the last try.")
+    error = models.CharField(max_length=255, default="", help_text="The error of the last attempt.")
     created_at = models.DateTimeField()
     done_at = models.DateTimeField(null=True)
 
@@ -147,8 +149,8 @@ class DeliveryTry(models.Model):
     duration_ms = models.PositiveIntegerField()
 
     class Meta:
-        verbose_name = "try"
-        verbose_name_plural = "tries"
+        verbose_name = "delivery attempt"
+        verbose_name_plural = "delivery attempts"
         indexes: ClassVar = [models.Index(fields=["delivery", "id"], name="delivery_tries")]
 
     def __str__(self) -> str:

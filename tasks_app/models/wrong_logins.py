@@ -12,16 +12,14 @@ class WrongLogins(models.Model):
 
     kind = models.CharField(max_length=8, choices=KINDS)
     value = models.CharField(max_length=150, help_text="The user's name, or the address; of IPv6 its network.")
-    running = models.PositiveIntegerField(default=0, help_text="Wrong ones since the last right one.")
-    total = models.PositiveIntegerField(default=0, help_text="Wrong ones in all.")
-    refused = models.PositiveIntegerField(
-        default=0, help_text="Tries while it was locked, whose password was not read."
-    )
+    running = models.PositiveIntegerField(default=0, help_text="Wrong logins since the last right login.")
+    total = models.PositiveIntegerField(default=0, help_text="Wrong logins in all.")
+    refused = models.PositiveIntegerField(default=0, help_text="Logins during a lock, whose password was not read.")
     locked_until = models.DateTimeField(null=True)
-    began_at = models.DateTimeField(help_text="The first wrong one.")
-    last_at = models.DateTimeField(help_text="The newest try.")
-    last_with = models.CharField(max_length=150, default="", help_text="Its address, or its user.")
-    right_at = models.DateTimeField(null=True, help_text="The newest right login after wrong ones.")
+    began_at = models.DateTimeField(help_text="The time of the first wrong login.")
+    last_at = models.DateTimeField(help_text="The time of the newest login.")
+    last_with = models.CharField(max_length=150, default="", help_text="The address of the newest login, or its user.")
+    right_at = models.DateTimeField(null=True, help_text="The time of the newest right login after wrong ones.")
 
     class Meta:
         verbose_name = "wrong logins"

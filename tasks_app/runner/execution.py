@@ -228,7 +228,7 @@ class Execution:
                 await play(run, writer.accept, self.seat)
         except InvalidParams as error:
             problem = "; ".join(f"{field}: {sentence}" for field, sentence in error.violations)
-            return Ending(scribe.explain(TaskState.REJECTED, clock.now(), problem), self._row("rejected"))
+            return Ending(scribe.explain(TaskState.REJECTED, clock.now(), problem), self._row(TaskState.REJECTED.value))
         except Exception as error:  # an agent may raise anything; logged with its reference
             if self.stop:
                 # The run was stopped: an error that the agent raises because of that is no failure.
@@ -239,7 +239,7 @@ class Execution:
             if isinstance(error, TimeoutError) and limit.expired():
                 return self._time_out()
             return self._failed(error)
-        row = replace(self._row(writer.end_state or "completed"), traceback=warn_of(run))
+        row = replace(self._row(writer.end_state or TaskState.COMPLETED.value), traceback=warn_of(run))
         return Ending(None if writer.end_state else scribe.status(TaskState.COMPLETED, clock.now()), row)
 
     def _time_out(self) -> Ending:
@@ -248,7 +248,7 @@ class Execution:
             "task %s fence %d: agent %s took longer than its timeout of %g s",
             *(self.task_id, read.fence, read.agent, read.timeout),
         )
-        row = replace(self._row("failed"), traceback=self.seat.stack())
+        row = replace(self._row(TaskState.FAILED.value), traceback=self.seat.stack())
         return Ending(judge_timeout(self._attempt, read.timeout).event, row)
 
     async def _prepare(self, scribe: Scribe) -> Run:
@@ -341,7 +341,7 @@ class Execution:
         event = Scribe(self.task_id, self.read.document.context_id, uuid7).explain(
             TaskState.FAILED, clock.now(), sentence
         )
-        await self._end_outside([event], replace(self._row("failed"), traceback=stack))
+        await self._end_outside([event], replace(self._row(TaskState.FAILED.value), traceback=stack))
         self.lose()
 
     async def _end_outside(self, events: list[Event], row: RunRow, attempts: int = 0) -> None:

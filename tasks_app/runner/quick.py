@@ -160,7 +160,7 @@ def failed_row(task_id: str, fence: int, worker: str, since: datetime, reference
         worker=worker,
         started_at=since,
         ended_at=clock.now(),
-        outcome="failed",
+        outcome=TaskState.FAILED.value,
         reference=reference,
         traceback=trace.encode("utf-8", "replace").decode(),
     )

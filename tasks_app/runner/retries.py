@@ -97,14 +97,14 @@ def judge_timeout(attempt: Attempt, timeout: float) -> Verdict:
 def judge_error(attempt: Attempt, error: Exception, words: str, *, transient: bool) -> Verdict:
     """Judge an attempt whose agent raised an error. `words` is the text for the caller."""
     if not transient:
-        return Verdict(_status(attempt, TaskState.FAILED, words), "failed")
+        return Verdict(_status(attempt, TaskState.FAILED, words), TaskState.FAILED.value)
     prefix = f"Attempt {attempt.number} of {attempt.most} failed"
     if attempt.is_last:
         sentence = words if attempt.most == 1 else f"{prefix}: {words}"
-        return Verdict(_status(attempt, TaskState.FAILED, sentence), "failed")
+        return Verdict(_status(attempt, TaskState.FAILED, sentence), TaskState.FAILED.value)
     delay = pause(attempt, error.after if isinstance(error, Retry) else None)
     sentence = f"{prefix}: {words.rstrip('.')}; tried again in {_seconds(delay)}."
-    return Verdict(_status(attempt, TaskState.SUBMITTED, sentence), "failed", delay=delay)
+    return Verdict(_status(attempt, TaskState.SUBMITTED, sentence), TaskState.FAILED.value, delay=delay)
 
 
 def is_transient(agent: str, error: Exception) -> bool:

@@ -60,5 +60,5 @@ class Turns:
             return False
         self.after[demand.agents] = next_after(owners, demand.after)
         # Fewer tasks than in demand are all that there are, unless the share of an owner was limited.
-        has_limited = len(set(owners)) > 1 or any(runs >= demand.most for runs in demand.busy.values())
-        return len(owners) >= demand.limit or has_limited
+        was_limited = len(set(owners)) > 1 or any(runs >= demand.most for runs in demand.busy.values())
+        return len(owners) >= demand.limit or was_limited

@@ -176,7 +176,7 @@ def test_owners_take_turns_in_slow_reads() -> None:
         return group and group[1][0].item.owner
 
     def end(owner: int) -> None:
-        lane._done(0, [Ticket(DoSlowly(lambda: None, owner))])
+        lane._finish(0, [Ticket(DoSlowly(lambda: None, owner))])
 
     assert [begin() for _ in lane.threads] == [1, 2, 1]
     end(1)
