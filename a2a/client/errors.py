@@ -147,6 +147,12 @@ class ServerError(ClientError):
     advice = "The details may say more"
 
 
+class UnexpectedStatus(ServerError):
+    """An HTTP status without an error of the protocol. Its reason is HTTP_ and the status."""
+
+    advice = "Check the address, and what stands between here and the server"
+
+
 class ParseError(ServerError):
     reason = errors.ParseError.reason
     advice = "Check what is between here and the server: the client sends valid JSON"
@@ -202,7 +208,7 @@ class PushNotSupported(ServerError):
 
 class UnsupportedOperation(ServerError):
     reason = errors.UnsupportedOperation.reason
-    advice = "Get the task: one that has ended takes no message and no subscriber"
+    advice = "Look at the card for what the agent offers; a task that has ended takes no message and no subscriber"
 
 
 class ContentTypeNotSupported(ServerError):
@@ -261,11 +267,7 @@ class Unavailable(ServerError):
     processed = False
 
 
-def _subclasses(kind: type[ServerError]) -> tuple[type[ServerError], ...]:
-    return tuple(kind.__subclasses__())
-
-
-REASONS: dict[str, type[ServerError]] = {kind.reason: kind for kind in _subclasses(ServerError)}
+REASONS: dict[str, type[ServerError]] = {kind.reason: kind for kind in ServerError.__subclasses__() if kind.reason}
 """The class of each reason."""
 
 

@@ -13,11 +13,14 @@ from a2a.dialects.errors_1_0 import CODES
 _BY_CODE: dict[int, str] = {number: error.reason for error, number in reversed(CODES.items())}
 """The reason of each number; of two with one number the first."""
 _NUMBERS = {error.reason: number for error, number in CODES.items()}
-_BY_SENTENCE: dict[str, str] = {error.sentence.lower(): error.reason for error in reversed(CODES)}
+_SENTENCES = tuple((error.sentence.lower(), error.reason) for error in CODES)
 _BY_STATUS: dict[int, type[ServerError]] = {
     401: errors.Unauthenticated,
     403: errors.MissingScope,
+    409: errors.TaskNotCancelable,
     413: errors.InvalidRequest,
+    415: errors.ContentTypeNotSupported,
+    422: errors.InvalidParams,
     429: errors.RateLimited,
     500: errors.Internal,
     501: errors.UnsupportedOperation,
@@ -54,13 +57,17 @@ def of_status(answer: Answer, place: str) -> ServerError:
     found.reason = kind.reason or f"HTTP_{answer.status}"
     found.code = _NUMBERS.get(found.reason)
     found.status = answer.status
-    found.retryable = answer.status >= 500 if kind is ServerError else kind.retryable
+    found.retryable = answer.status >= 500 if not kind.reason else kind.retryable
     found.retry_after = answer.retry_after
     return found
 
 
 def _kind_of(status: int) -> type[ServerError]:
-    return _BY_STATUS.get(status, ServerError)
+    return _BY_STATUS.get(status, errors.UnexpectedStatus)
+
+
+def _by_sentence(message: str) -> str | None:
+    return next((reason for sentence, reason in _SENTENCES if message.startswith(sentence)), None)
 
 
 def in_envelope(answer: Answer) -> dict[str, Any] | None:
@@ -72,18 +79,18 @@ def in_envelope(answer: Answer) -> dict[str, Any] | None:
 def _error(code: Any, message: Any, details: Any, answer: Answer | None, place: str) -> ServerError:
     number = code if isinstance(code, int) else None
     reason = _reason(details)
-    names = (reason, _BY_CODE.get(number or 0), _BY_SENTENCE.get(str(message).lower()))
+    names = (reason, _BY_CODE.get(number or 0), _by_sentence(str(message).lower()))
     kind = next((REASONS[name] for name in names if name in REASONS), None)
     if kind is None:
-        kind = ServerError if answer is None else _kind_of(answer.status)
+        kind = ServerError if answer is None or answer.status == 200 else _kind_of(answer.status)
     found = kind(str(message or "the server refused the call")[:_WORDS], where=place)
-    found.reason = reason or kind.reason or f"CODE_{number}"
+    found.reason = reason or kind.reason or (f"HTTP_{answer.status}" if answer and number is None else f"CODE_{number}")
     # REST of 1.0 has no numbers of its own.
     found.code = _NUMBERS.get(found.reason) if number is None else number
     found.details = details
     if answer is not None:
         found.status, found.retry_after = answer.status, answer.retry_after
-        found.retryable = answer.status >= 500 if kind is ServerError else kind.retryable
+        found.retryable = answer.status >= 500 if not kind.reason else kind.retryable
     return found
 
 

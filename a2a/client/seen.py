@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from a2a.client.news import news
 from a2a.client.reading import UNDATED
 from a2a.client.updates import Update
-from a2a.events import ArtifactAdded, StatusChanged, fold
+from a2a.events import ArtifactAdded, StatusChanged, continues, fold
 from a2a.states import TaskState
-from a2a.types import Message, Status, Task
+from a2a.types import Message, Part, Status, Task
 
 
 class Seen:
@@ -21,6 +21,10 @@ class Seen:
         self.update: Update | None = None
         """The last update."""
         self.state: TaskState | None = None
+        self.has_gap = False
+        """The stream was taken up again without ids: what a server sent around that moment may be there twice."""
+        self._tails: dict[str, Part] = {}
+        """The last part of each artifact as of the last such moment, until the artifact gets its next piece."""
         self._task: Task | None = None
         self._later: list[StatusChanged | ArtifactAdded] = []
         """Events after `_task`; folding each at once would take quadratic time."""
@@ -34,17 +38,34 @@ class Seen:
 
     def take(self, update: Update, *, first: bool) -> Iterator[Update]:
         """Yield what is new. `first` is the first event of a stream that was taken up again."""
-        resumed = first and update.id is not None and update.id == self.last_id
         if self._task is None:
             yield from self._kept(update)
         elif isinstance(update.event, Task):
             # A server that resumes begins with the task as of the last event: all of it is there already.
-            changes = () if resumed else tuple(news(self.task or self._task, update.event))
-            for change in changes:
-                yield from self._kept(replace(update, event=change))
-            self.last_id = update.id or self.last_id
-        elif not (isinstance(update.event, StatusChanged) and update.event.status == self._status):
+            if not (first and update.id is not None and update.id == self.last_id):
+                yield from self._compared(update, update.event)
+        elif not self._is_there(update):
             yield from self._kept(update)
+
+    def _compared(self, update: Update, snapshot: Task) -> Iterator[Update]:
+        """Yield the difference between the task so far and a snapshot of it."""
+        for change in tuple(news(self.task or snapshot, snapshot)):
+            yield from self._kept(replace(update, event=change))
+        self.last_id = update.id or self.last_id
+        if update.id is None:
+            self.has_gap = True
+            self._tails = {one.artifact_id: one.parts[-1] for one in snapshot.artifacts if one.parts}
+
+    def _is_there(self, update: Update) -> bool:
+        """Return whether a snapshot has told the event already: the present status, or the last piece before it."""
+        match update.event:
+            case StatusChanged(status=status):
+                return status == self._status
+            case ArtifactAdded(artifact=artifact, append=True):
+                last = self._tails.pop(artifact.artifact_id, None)
+                return last is not None and artifact.parts != () and ends_with(last, artifact.parts)
+            case _:
+                return False
 
     def _kept(self, update: Update) -> Iterator[Update]:
         self.update = update
@@ -66,6 +87,13 @@ class Seen:
             if isinstance(event, StatusChanged):
                 return event.status
         return self._task.status if self._task else None
+
+
+def ends_with(part: Part, piece: tuple[Part, ...]) -> bool:
+    """Return whether a part is the piece, or a text that ends with it."""
+    if len(piece) != 1:
+        return False
+    return piece[0] == part or (continues(part, piece[0]) and (part.text or "").endswith(piece[0].text or "\0"))
 
 
 def _empty(update: Update) -> Task:

@@ -5,11 +5,12 @@ compared with what is there already, and only the difference is given.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 from a2a.client.clock import Clock
-from a2a.client.errors import ClientError, ServerError, StreamLost, Timeout
+from a2a.client.errors import ClientError, ConnectionLost, ServerError, StreamLost, Timeout
 from a2a.client.link import Link
 from a2a.client.patience import Retries
 from a2a.client.seen import Seen
@@ -81,8 +82,8 @@ class Stream:
                 await connection.aclose()
             if lost is None and self._is_over():
                 return
-            if lost is not None and (update_of := await self._end_behind(lost)) is not None:
-                for update in update_of:
+            if (last := await self._end_behind(lost, fruitless)) is not None:
+                for update in last:
                     yield update
                 return
             if not (isinstance(lost, Timeout) and self._frames):
@@ -105,6 +106,11 @@ class Stream:
                     yield update
             async for update, self._asked in updates:
                 self._frames += 1
+                if update.ends and self._seen.has_gap:
+                    # Pieces around a gap may be missing or doubled. The task as it is settles it.
+                    with suppress(ClientError):
+                        async for late in self._missed(link):
+                            yield late
                 for new in self._seen.take(update, first=again and self._frames == 1):
                     yield new
 
@@ -134,13 +140,15 @@ class Stream:
             return True
         return self._question_ends and self._seen.state in INTERRUPTED
 
-    async def _end_behind(self, lost: ClientError) -> list[Update] | None:
-        """Return the last updates if a server refuses to continue because the task has ended, else None."""
-        if not isinstance(lost, ServerError) or not lost.processed or self._seen.update is None:
+    async def _end_behind(self, lost: ClientError | None, fruitless: int) -> list[Update] | None:
+        """Return the last updates if a server does not continue because the task has ended, else None."""
+        refused = isinstance(lost, ServerError) and lost.processed
+        # Some servers break off or close a stream instead of refusing it. One look is enough to know.
+        broken = (lost is None or isinstance(lost, ConnectionLost)) and fruitless == 2
+        if self._frames or self._seen.update is None or not (refused or broken):
             return None
         try:
-            link = await self._link()
-            found = [update async for update in self._missed(link)]
+            found = [update async for update in self._missed(await self._link())]
         except ClientError:
             return None
         return found if self._seen.state in TERMINAL else None

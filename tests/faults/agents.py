@@ -339,3 +339,11 @@ def greedy(run: Run, megabytes: int) -> str:
     """Takes memory."""
     taken = [bytearray(1_000_000) for _ in range(megabytes)]
     return f"took {len(taken)} MB"
+
+
+@agent(attempts=20, backoff=0)
+async def persists(run: Run, words: int = 20, pause: float = 0.05) -> AsyncIterator[Any]:
+    """Counts aloud, from the beginning in each attempt, however often its process is killed."""
+    for number in range(words):
+        yield f"{run.attempt}.{number} "
+        await asyncio.sleep(pause)

@@ -95,9 +95,10 @@ def decode_page(wire: Json) -> TaskPage:
 
 
 def decode_config(wire: Json) -> PushConfig:
-    """Return a webhook, whose task is a part of its resource name."""
-    _, task_id, *_ = wire["name"].split("/")
-    return v0_3.decode_config({**wire, "taskId": task_id})
+    """Return a webhook. Its resource name holds its task and, where nothing else does, its id."""
+    _, task_id, _, config_id = wire["name"].split("/")
+    config = v0_3.decode_config({**wire, "taskId": task_id})
+    return config if config.id else replace(config, id=config_id or None)
 
 
 def decode_configs(wire: Json) -> ConfigPage:

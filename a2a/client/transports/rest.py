@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from a2a.client import refusals
-from a2a.client.errors import InvalidResponse
+from a2a.client.errors import InvalidParams, InvalidResponse
 from a2a.client.http import EVENT_STREAM, Answer, Exchange, Http
 from a2a.client.transports import Frame
 from a2a.language import Route
@@ -65,7 +65,10 @@ class Rest:
         """Put the params into the path, and the rest into the body or, without one, into the query."""
         rest = dict(params)
         tenant = rest.pop("tenant", None)
-        path = _VARIABLE.sub(lambda name: quote(str(rest.pop(name[1])), safe=""), route.path)
+        try:
+            path = _VARIABLE.sub(lambda name: quote(str(rest.pop(name[1])), safe=""), route.path)
+        except KeyError as name:
+            raise InvalidParams(f"{name} is needed for a path over REST", where=f"{route.verb} {route.path}") from None
         url = self._base + (f"/{quote(tenant, safe='')}" if tenant else "") + path
         if route.verb == "POST":
             return Exchange("POST", url, self._headers | headers | {"Content-Type": _MEDIA}, orjson.dumps(rest))
