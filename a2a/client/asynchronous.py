@@ -81,9 +81,9 @@ class Client:
         self._own = http is None
         self._clock = clock
         client = http or httpx.AsyncClient()
-        given = Bearer(token) if token and credentials is None else credentials
-        self._http = Http(client, given, timeouts or Timeouts(), clock, largest)
-        self._found: FoundCard | None = None
+        source = Bearer(token) if token and credentials is None else credentials
+        self._http = Http(client, source, timeouts or Timeouts(), clock, largest)
+        self._card: FoundCard | None = None
         self._links = [Link(self._http, interface, self._extensions)] if interface else []
         self._lock = asyncio.Lock()
 
@@ -204,8 +204,8 @@ class Client:
 
     async def create_push_config(self, task_id: str, config: str | PushConfig) -> PushConfig:
         """Register a webhook of a task by its URL, or replace the one of that id."""
-        wanted = PushConfig(url=config) if isinstance(config, str) else config
-        return cast("PushConfig", await self.perform(CreatePushConfig(task_id=task_id, config=wanted)))
+        webhook = PushConfig(url=config) if isinstance(config, str) else config
+        return cast("PushConfig", await self.perform(CreatePushConfig(task_id=task_id, config=webhook)))
 
     async def get_push_config(self, task_id: str, config_id: str | None = None) -> PushConfig:
         """Return a webhook of a task. 0.x knows a default, which has no id."""
@@ -238,9 +238,9 @@ class Client:
     async def found_card(self) -> FoundCard:
         """Return the public card with its JSON and its address."""
         async with self._lock:
-            if self._found is None:
-                self._found = await find_card(self._http, self.url, self._versions, self._retries, self._trust)
-            return self._found
+            if self._card is None:
+                self._card = await find_card(self._http, self.url, self._versions, self._retries, self._trust)
+            return self._card
 
     # ----------------------------------------------------------------- calling
 
@@ -264,9 +264,9 @@ class Client:
     async def link(self) -> Link:
         """Return the interface in use. The first time, the card is read and the interface chosen."""
         if not self._links:
-            found = await self.found_card()
-            spoken = {(way.binding, way.language.version) for way in WAYS}
-            usable = choose(found.card, found.url, self._versions, self._bindings, spoken)
+            public = await self.found_card()
+            ways = {(way.binding, way.language.version) for way in WAYS}
+            usable = choose(public.card, public.url, self._versions, self._bindings, ways)
             self._links = [Link(self._http, interface, self._extensions) for interface in usable]
         return self._links[0]
 

@@ -11,7 +11,7 @@ from a2a.types import Card, Extension, Interface, Json, Provider, SecurityScheme
 
 RPC, REST, SOCKET = "JSONRPC", "HTTP+JSON", "WEBSOCKET"
 VERSIONS = ("1.0", "0.3", "0.2")
-"""The versions that are spoken here, the preferred first."""
+"""The versions of the client, the preferred first."""
 
 
 def decode_card(wire: Json) -> Card:
@@ -99,7 +99,7 @@ def _provider(wire: Json | None) -> Provider | None:
 
 
 def choose(
-    card: Card, source: str, versions: Sequence[str], bindings: Sequence[str], spoken: Collection[tuple[str, str]]
+    card: Card, source: str, versions: Sequence[str], bindings: Sequence[str], ways: Collection[tuple[str, str]]
 ) -> list[Interface]:
     """Return the interfaces that may be used, the preferred first: by version, by binding, then as the card lists them.
 
@@ -108,15 +108,15 @@ def choose(
     usable = [
         interface
         for interface in card.interfaces
-        if (interface.binding, interface.version) in spoken
+        if (interface.binding, interface.version) in ways
         and interface.version in versions
         and (not bindings or interface.binding in bindings)
         and _as_safe(interface.url, source)
     ]
     if not usable:
         offers = ", ".join(f"{one.binding} {one.version} at {one.url}" for one in card.interfaces) or "nothing"
-        wanted = f"{' or '.join(bindings) or 'any binding'} of {' or '.join(versions)}"
-        raise NoInterface(f"the card of {card.name} offers {offers}; wanted is {wanted}", where=source)
+        wish = f"{' or '.join(bindings) or 'any binding'} of {' or '.join(versions)}"
+        raise NoInterface(f"the card of {card.name} offers {offers}; wanted is {wish}", where=source)
     order = {binding: place for place, binding in enumerate(bindings)}
     return sorted(usable, key=lambda one: (versions.index(one.version), order.get(one.binding, 0)))
 

@@ -51,7 +51,7 @@ async def find_card(http: Http, url: str, versions: Sequence[str], retries: Retr
         places.reverse()
     headers = {VERSION_HEADER: versions[0], "Accept": "application/json"}
     for place in places:
-        answer = await _got(http, Exchange("GET", place, headers), retries)
+        answer = await _fetch(http, Exchange("GET", place, headers), retries)
         if answer.status in _ELSEWHERE and place != places[-1]:
             continue
         if answer.status != 200:
@@ -63,7 +63,7 @@ async def find_card(http: Http, url: str, versions: Sequence[str], retries: Retr
     raise AssertionError("the last place gives a card or an error")
 
 
-async def _got(http: Http, exchange: Exchange, retries: Retries) -> Answer:
+async def _fetch(http: Http, exchange: Exchange, retries: Retries) -> Answer:
 
     async def attempt() -> Answer:
         answer = await http.fetch(exchange, http.timeouts.request)
@@ -93,7 +93,7 @@ async def _trusted(http: Http, wire: Json, place: str, trust: Trust, retries: Re
     sets = [trust.keys] if trust.keys else []
     for address in _key_sets(wire, trust):
         try:
-            sets.append(_object(await _got(http, Exchange("GET", address, {}, anonymous=True), retries), address))
+            sets.append(_object(await _fetch(http, Exchange("GET", address, {}, anonymous=True), retries), address))
         except ClientError as error:
             why = f"its keys cannot be read: {error}"
     for keys in sets:
@@ -106,15 +106,15 @@ async def _trusted(http: Http, wire: Json, place: str, trust: Trust, retries: Re
 
 def _key_sets(wire: Json, trust: Trust) -> list[str]:
     """Return the addresses of key sets that the signatures name, as far as they are at hosts that are trusted."""
-    found = {}
+    addresses = {}
     signatures = wire.get("signatures")
     for entry in (signatures if isinstance(signatures, list) else [])[:MAX_SIGNATURES]:
         address = _header(entry).get("jku")
         if not isinstance(address, str) or urlsplit(address).netloc not in trust.hosts:
             continue
         if address.startswith("https://") or is_loopback(address):
-            found[address] = True
-    return list(found)
+            addresses[address] = True
+    return list(addresses)
 
 
 def _header(entry: Any) -> Json:

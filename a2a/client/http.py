@@ -86,7 +86,7 @@ class Http:
         """Return the answer. Raises ClientError."""
         with_limit = httpx.Timeout(seconds, connect=min(self.timeouts.connect, seconds))
         try:
-            async with asyncio.timeout(seconds), self._sent(exchange, with_limit) as response:
+            async with asyncio.timeout(seconds), self._send(exchange, with_limit) as response:
                 return await self._whole(response, exchange)
         except TimeoutError:
             raise Timeout(f"no answer within {seconds:g} seconds", where=exchange.place) from None
@@ -98,7 +98,7 @@ class Http:
         with_limit = httpx.Timeout(silence, connect=self.timeouts.connect)
         # Bytes that are compressed have no ends of events that could be counted.
         exchange = exchange._replace(headers=exchange.headers | {"Accept-Encoding": "identity"})
-        async with self._sent(exchange, with_limit) as response:
+        async with self._send(exchange, with_limit) as response:
             if response.headers.get("content-type", "").startswith(EVENT_STREAM) and response.is_success:
                 response.stream = _Limited(response, self.largest, exchange.place)
                 async with aclosing(EventSource(response).aiter_sse()) as events:
@@ -116,7 +116,7 @@ class Http:
             raise named(error, exchange.place) from error
 
     @asynccontextmanager
-    async def _sent(self, exchange: Exchange, limits: httpx.Timeout) -> AsyncIterator[httpx.Response]:
+    async def _send(self, exchange: Exchange, limits: httpx.Timeout) -> AsyncIterator[httpx.Response]:
         credentials = None if exchange.anonymous else self.credentials
         headers = exchange.headers | (await credentials.headers() if credentials else {})
         request = self.client.build_request(

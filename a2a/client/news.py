@@ -45,10 +45,10 @@ def _rest(old: tuple[Part, ...], new: tuple[Part, ...]) -> tuple[Part, ...] | No
 
 def _joined(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """Return the parts with neighbouring texts as one: some servers keep the chunks of a stream apart."""
-    found: list[Part] = []
+    result: list[Part] = []
     for part in parts:
-        if found and continues(found[-1], part):
-            found[-1] = replace(found[-1], text=(found[-1].text or "") + (part.text or ""))
+        if result and continues(result[-1], part):
+            result[-1] = replace(result[-1], text=(result[-1].text or "") + (part.text or ""))
         else:
-            found.append(part)
-    return tuple(found)
+            result.append(part)
+    return tuple(result)

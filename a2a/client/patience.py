@@ -48,11 +48,11 @@ class Retries(Struct, frozen=True, kw_only=True):
     reconnects: int = 10
     """The largest number of reconnections in a row that bring nothing new to a stream."""
 
-    def pause(self, number: int, clock: Clock = SYSTEM, asked: float | None = None) -> float:
+    def pause(self, number: int, clock: Clock = SYSTEM, least: float | None = None) -> float:
         """Return the seconds before a repetition, the first of which has the number 0. The server may ask for more."""
         plain = min(self.first * self.factor**number, self.longest)
-        drawn = plain * (1 + self.jitter * (2 * clock.chance() - 1))
-        return max(drawn, asked or 0.0)
+        seconds = plain * (1 + self.jitter * (2 * clock.chance() - 1))
+        return max(seconds, least or 0.0)
 
 
 async def repeated(attempt: Callable[[], Awaitable[Outcome]], retries: Retries, clock: Clock, *, safe: bool) -> Outcome:
@@ -66,12 +66,12 @@ async def repeated(attempt: Callable[[], Awaitable[Outcome]], retries: Retries, 
             return await attempt()
         except ClientError as error:
             error.attempts, error.doubtful = number + 1, doubtful
-            asked = error.retry_after or 0.0
+            least = error.retry_after or 0.0
             repeatable = error.retryable and (safe or not error.processed)
-            if not repeatable or number == retries.times or asked > retries.longest:
+            if not repeatable or number == retries.times or least > retries.longest:
                 raise
             doubtful = doubtful or error.processed
-            pause = retries.pause(number, clock, asked)
+            pause = retries.pause(number, clock, least)
         await clock.sleep(pause)
     raise AssertionError("the loop ends with an outcome or an error")
 

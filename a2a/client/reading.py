@@ -63,8 +63,10 @@ class Form(Struct, frozen=True, kw_only=True):
         state = self.state(wire["state"], "status.state")
         if state is None:
             raise InvalidParams(("status.state", "must be the state of a task, not unknown"))
-        said = wire.get("message") or wire.get("update")
-        return Status(state=state, timestamp=_time(wire.get("timestamp")), message=self.message(said) if said else None)
+        message = wire.get("message") or wire.get("update")
+        return Status(
+            state=state, timestamp=_time(wire.get("timestamp")), message=self.message(message) if message else None
+        )
 
     def task(self, wire: Json) -> Task:
         return Task(

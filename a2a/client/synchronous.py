@@ -62,7 +62,7 @@ class SyncClient:
 
     def __init__(self, url: str, **options: Any) -> None:
         self._runner = asyncio.Runner()
-        self._client = self._run(_made(url, options))
+        self._client = self._run(_make(url, options))
 
     def __enter__(self) -> Self:
         return self
@@ -133,5 +133,5 @@ class SyncClient:
         return self._run(self._client.perform(request))
 
 
-async def _made(url: str, options: dict[str, Any]) -> Client:
+async def _make(url: str, options: dict[str, Any]) -> Client:
     return Client(url, **options)

@@ -44,7 +44,7 @@ def card_encoder(path: WellKnown, version: str | None) -> tuple[Callable[[Card],
     for dialect in languages.ALL.dialects:
         if dialect.version == number:
             return dialect.encode_card, (number,)
-    if number.startswith("1."):
-        # From 1.0 on, a minor version changes nothing for those who read an older one.
+    if number.partition(".")[0] == v1_0.DIALECT.version.partition(".")[0]:
+        # From 1.0 on, clients of a later minor version can read the card of an earlier one.
         return v1_0.encode_card, (v1_0.DIALECT.version,)
     return hybrid_card, languages.ALL.card_versions

@@ -79,7 +79,7 @@ class Renew(Work[set[str]], Struct, frozen=True, kw_only=True):
         return [renew(item) for item in items]
 
 
-class _Chosen(NamedTuple):
+class _ClaimRow(NamedTuple):
     """A row of the claim on PostgreSQL."""
 
     task_id: str | None
@@ -248,14 +248,14 @@ def _claim_with_webhooks(cursor: CursorWrapper, ids: Sequence[str], worker: str,
     return rows
 
 
-def _run_claim(cursor: CursorWrapper, choices: Sequence[Choice], worker: str, status: Status) -> list[_Chosen]:
+def _run_claim(cursor: CursorWrapper, choices: Sequence[Choice], worker: str, status: Status) -> list[_ClaimRow]:
     statement = _claim_statement(tuple((choice.sql, choice.name, choice.more) for choice in choices))
     working, seconds = _working(status, "", 0, 0), settings.A2A_LEASE_SECONDS
     values = [value for choice in choices for value in choice.values]
     cursor.execute(
         statement, [*values, _text(status), status.timestamp, worker, seconds, working.size, as_json([working])]
     )
-    return [_Chosen(task_id, _row(task), more) for task_id, *task, more in cursor.fetchall()]
+    return [_ClaimRow(task_id, _row(task), more) for task_id, *task, more in cursor.fetchall()]
 
 
 def _row(task: Sequence[object]) -> TaskColumns | None:

@@ -119,9 +119,9 @@ def _read_large(request: ListTasks, row: Row) -> Row | None:
     column_list = _columns(request.history_length != 0, request.include_artifacts, None)
     with prepared() as cursor:
         cursor.execute(f"select {column_list} from {_TASK} t where t.id = %s", [row.id])
-        found = cursor.fetchone()
+        columns = cursor.fetchone()
     pace.rest()
-    return Row(*found) if found else None
+    return Row(*columns) if columns else None
 
 
 @cache

@@ -1,8 +1,7 @@
 """The page of methods, generated from the requests, the dialects that decode them and the operations."""
 
-from a2a.dialects import rest_0_x, v1_0
-from a2a.envelopes.bare import form
-from a2a.languages import DIALECTS
+from a2a.language import Dialect
+from a2a.languages import ALL, DIALECTS
 from a2a.requests import Request
 from tasks_app.management.reference.markdown import code, page, sentence, table
 from tasks_app.operations import OPERATIONS
@@ -12,8 +11,6 @@ Each operation has a name in every version, over JSON-RPC at `POST /jsonrpc` and
 of the operation. A capability can be switched off by its setting. Paths of all doors:
 [clients](../clients.md#addresses).
 """
-FORMS = {"1.0": ("", v1_0.DIALECT), "0.3": ("/v1", rest_0_x.PROTO), "0.2": ("/v1", rest_0_x.PROTO)}
-"""The path prefix and the REST routes of each version."""
 
 
 def make() -> str:
@@ -35,5 +32,12 @@ def _section(request: type[Request]) -> str:
 
 
 def _routes(version: str, method: str) -> list[str]:
-    prefix, language = FORMS[version]
-    return [code(f"{route.verb} {prefix}{route.path}") for route in form(language).routes if route.method == method]
+    """Return the verbs and paths of a method over REST, from the endpoints of its version."""
+    return [
+        code(f"{route.verb} {f'/{path}' if path else ''}{route.path}")
+        for endpoint in ALL.endpoints.values()
+        if any(isinstance(language, Dialect) and language.version == version for language in endpoint.languages)
+        for path in endpoint.paths
+        for route in endpoint.routes
+        if route.method == method
+    ]
