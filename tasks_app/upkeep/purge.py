@@ -26,5 +26,4 @@ def purge(kind: RowKind, before: datetime) -> Iterator[int]:
 
 def count(kind: RowKind, before: datetime) -> int:
     """Return the number of rows to delete."""
-    rows: int = kind.old(before).count()
-    return rows
+    return kind.old(before).count()

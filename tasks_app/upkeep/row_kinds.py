@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
+from django.db.models import QuerySet
 from msgspec import Struct
 
 from a2a.states import TERMINAL
@@ -59,7 +60,7 @@ class RowKind(Struct, frozen=True, kw_only=True):
     """Returns the retention time."""
     delete: Callable[[datetime, str, int], Batch]
     """Deletes rows older than a time, from a place on, up to a number of rows."""
-    old: Callable[[datetime], Any]
+    old: Callable[[datetime], QuerySet[Any]]
     """Returns the queryset of the rows older than a time."""
     time_of: Callable[[str], datetime]
     """Returns the time at which the row at a place was made."""
@@ -228,7 +229,7 @@ def _time_of_id(id: str) -> datetime:
     return datetime.fromtimestamp(int(id[:8] + id[9:13], 16) / 1000, UTC)
 
 
-def _old_tasks(before: datetime) -> Any:
+def _old_tasks(before: datetime) -> QuerySet[Task]:
     states = [state.value for state in TERMINAL]
     return Task.objects.filter(id__lt=uuid7_at(before), status_at__lt=before, state__in=states)
 

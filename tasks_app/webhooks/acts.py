@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 from django.db import DatabaseError, InterfaceError, transaction
 
@@ -94,7 +93,7 @@ def oldest_due(patience: timedelta) -> datetime | None:
     return late.values_list("due_at", flat=True).first()
 
 
-def _act_under_lock(act: Any, delivery_id: str, by: Operator) -> None:
+def _act_under_lock(act: Callable[[Delivery, PushConfig, Operator], None], delivery_id: str, by: Operator) -> None:
     """Run an act under the lock of the webhook, which a sender takes to record the result of a try."""
     with transaction.atomic():
         delivery = Delivery.objects.filter(pk=delivery_id).first()
