@@ -37,7 +37,7 @@ def test_a_task_without_webhooks_pays_nothing(lanes: None, owner: Person, monkey
         return connection.cursor()
 
     # Statements that PostgreSQL prepares pass by Django, which counts; and one a second is about their plans.
-    monkeypatch.setattr(prepared_ones, "_bound", seen)
+    monkeypatch.setattr(prepared_ones, "_cursor", seen)
     monkeypatch.setattr(prepared_ones, "_keep_plans_fresh", lambda: None)
     item = addition(task(owner), WORKS)
     # SQLite: begin, update, insert, commit.
