@@ -1,4 +1,4 @@
-"""What all tests share: short times, three people, the service in this process, and a real server."""
+"""Fixtures of all tests: short times, three people, the service in this process, and a real server."""
 
 import os
 import signal
@@ -75,7 +75,7 @@ static_files.prepare()
 
 
 def until(found: Callable[[], Any], what: str) -> Any:
-    """What the function gives once it gives something; fails when it does not in time."""
+    """Return the first true value of the function. Fail when there is none in time."""
     deadline = time.monotonic() + PATIENCE
     while not (value := found()):
         assert time.monotonic() < deadline, f"{what}: not within {PATIENCE:g} s"
@@ -91,7 +91,7 @@ def on_postgres() -> bool:
 
 
 class Person(NamedTuple):
-    """Somebody with an API key."""
+    """A person with an API key."""
 
     key: str
     caller: Caller
@@ -111,19 +111,19 @@ def owner(db: None) -> Person:
 
 @pytest.fixture
 def colleague(db: None) -> Person:
-    """Of the same tenant."""
+    """Return a person of the owner's tenant."""
     return person("colleague", "home")
 
 
 @pytest.fixture
 def stranger(db: None) -> Person:
-    """Of another tenant."""
+    """Return a person of another tenant."""
     return person("stranger", "abroad")
 
 
 @pytest.fixture
 def olga(db: None) -> Principal:
-    """A principal without a key, whose rows operators look at."""
+    """Return a principal without a key, whose rows operators look at."""
     return Principal.objects.create(tenant=Tenant.objects.get_or_create(name="acme")[0], name="olga")
 
 
@@ -132,7 +132,7 @@ def olga(db: None) -> Principal:
 
 @pytest.fixture
 def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
-    """The hand of every clock. They stand still until the test moves it."""
+    """Stop every clock until the test moves this hand."""
     hand = Hand()
     monkeypatch.setattr(clock, "now", hand)
     monkeypatch.setattr(clock, "shared", hand)
@@ -152,7 +152,7 @@ def fresh_keys() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def open_doors() -> None:
-    """The end of a service in an earlier test is not the end of the process."""
+    """Take work again: the end of a service in an earlier test is not the end of the process."""
     readers.draining = False
 
 
@@ -164,7 +164,7 @@ def no_estimates() -> None:
 
 @pytest.fixture(autouse=True)
 def inline_bridge(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No lane sees the open transaction of a test: work is done on the spot."""
+    """Do work on the spot, because no lane sees the open transaction of a test."""
     marker = request.node.get_closest_marker("django_db")
     transactional = "transactional_db" in request.fixturenames or (marker and marker.kwargs.get("transaction"))
     if transactional or (marker is None and "db" not in request.fixturenames):
@@ -176,7 +176,7 @@ def inline_bridge(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def replay(request: pytest.FixtureRequest) -> Iterator[None]:
-    """At the end every log of the database, folded, is what reading its task gives, and what the row says."""
+    """Check at the end that every log, folded, is what reading its task gives, and what the row says."""
     request.getfixturevalue("db")
     yield
     for row in Task.objects.all():
@@ -208,14 +208,14 @@ def replayed(row: Task) -> None:
 
 @pytest.fixture
 def lanes(transactional_db: None, replay: None) -> Iterator[None]:
-    """The lanes, without the background work."""
+    """Run the lanes, without the background work."""
     yield
     bridge.stop()
 
 
 @pytest.fixture
 def service(transactional_db: None, replay: None, fresh_keys: None) -> Iterator[None]:
-    """Everything that a process of the service runs, apart from its doors."""
+    """Run everything that a process of the service runs, apart from its doors."""
     readers.loop, readers.poller, readers.waiting = None, None, {}
     services.start()
     yield
@@ -238,7 +238,7 @@ class Server(NamedTuple):
     log: Path
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Straight from its database."""
+        """Return rows of the server's database."""
         if self.database.startswith("postgres"):
             with psycopg.connect(self.database) as connection:
                 return list(connection.execute(query))  # type: ignore[arg-type]
@@ -249,7 +249,7 @@ class Server(NamedTuple):
             connection.close()
 
     def stored(self) -> dict[str, int]:
-        """How many rows there are of everything that a call can make, apart from its record."""
+        """Count the rows of each table that a call can fill, apart from its record."""
         tables = ("task", "event", "run", "turn", "idempotencykey")
         return {table: self.rows(f"select count(*) from tasks_app_{table}")[0][0] for table in tables}  # noqa: S608
 
@@ -290,7 +290,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @contextmanager
 def _running(command: list[str], environment: dict[str, str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """The process, ended at the end whatever happens."""
+    """Start a process, and kill it at the end whatever happens."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,

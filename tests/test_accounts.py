@@ -21,7 +21,7 @@ def account(settings: Any) -> Account:
 
 @pytest.fixture
 def shift(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Sets the clock of the account forward."""
+    """Set the clock of the account forward."""
     now = 1_000.0
 
     def forward(seconds: float) -> None:

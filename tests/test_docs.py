@@ -89,7 +89,7 @@ ORDINARY = {"__init__", "__pycache__", "apps", "urls", "checks", "migrations"}
 
 
 def on_the_map(package: str) -> set[str]:
-    """The names in the left column of the package's part of the map."""
+    """Return the names in the left column of the package's part of the map."""
     whole = TEXTS["docs/architecture.md"].partition("## The map")[2].partition("Imports go one way")[0]
     part = re.split(r"^(?=\S)", whole.partition(f"\n{package}/ ")[2], maxsplit=1, flags=re.MULTILINE)[0]
     columns = re.findall(r"^ {2,4}(\S+(?: \S+)*)(?:  |$)", part, re.MULTILINE)

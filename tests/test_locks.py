@@ -1,4 +1,4 @@
-"""What is installed is what was locked: every package by its hash, the installer too, and from no named registry."""
+"""Locks: every package by its hash, the installer too, and from no named registry."""
 
 import re
 from pathlib import Path

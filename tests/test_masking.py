@@ -1,4 +1,4 @@
-"""What counts as a secret: names by their end in any case style, values by their beginning; in linear time."""
+"""Secrets: names by their end in any case style, values by their beginning; in linear time."""
 
 import json
 import logging

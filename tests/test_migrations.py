@@ -41,7 +41,7 @@ MIGRATIONS = list(migrations())
 
 
 def problem(operation: Any, made: set[str]) -> str:
-    """Why a process of the version before does not survive the operation; nothing if it does."""
+    """Return why a process of the version before does not survive the operation; nothing if it does."""
     table = str(getattr(operation, "model_name", "")).lower()
     if isinstance(operation, GONE):
         return "the version before still uses what is taken away: stop using it now, take it away in the next release"
@@ -56,7 +56,7 @@ def problem(operation: Any, made: set[str]) -> str:
 
 
 def _required_before(table: str, operation: Any) -> bool:
-    """An altered column that the version before writes anyway."""
+    """Return an altered column that the version before writes anyway."""
     columns = next((columns for model, columns in FORMER.items() if model.lower() == table), [])
     names = {operation.name, f"{operation.name}_id"}
     return isinstance(operation, operations.AlterField) and bool(names & set(columns))

@@ -1,4 +1,4 @@
-"""What a development server takes from files: settings of .env, agents of a folder."""
+"""Starts of a development server: settings of .env, agents of a folder."""
 
 import sys
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from tasks_app import agent_files
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file of settings; what is read from it is forgotten again."""
+    """Return a file of settings; what is read from it is forgotten again."""
     for name in ("SECRET_KEY", "SECRET_KEY_FILE", "LLM_MODEL", "LLM_API_KEY", "LLM_API_KEY_FILE", "PORT"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
@@ -57,7 +57,7 @@ def test_without_a_file_nothing_happens(file: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, settings: Any) -> Iterator[Path]:
-    """A folder of agents."""
+    """Give a folder of agents."""
     settings.A2A_AGENTS_DIR = str(tmp_path)
     before = list(sys.path)
     yield tmp_path

@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def number(kind: Callable[[str], float], words: str, least: float, most: float) -> Callable[[str], float]:
-    """A parser of numbers that are refused in our words."""
+    """Return a parser of numbers that are refused in our words."""
 
     def parse(text: str) -> float:
         try:
@@ -58,7 +58,7 @@ def number(kind: Callable[[str], float], words: str, least: float, most: float) 
 
 
 def writable(text: str) -> Path:
-    """The file, made now: three minutes later would be late to say that it cannot be."""
+    """Return the file, made now: three minutes later would be late to say that it cannot be."""
     path = Path(text)
     try:
         path.write_bytes(b"")
@@ -68,7 +68,7 @@ def writable(text: str) -> Path:
 
 
 def measure(shape: Shape, scenarios: dict[str, Scenario], rounds: int, seconds: float) -> Result:
-    """Everything about one shape, on one deployment of it."""
+    """Measure one shape, on one deployment of it."""
     result = Result(shape.title, str(pinning(shape, cores())))
     tell(f"{shape.title}: starting")
     with deployed(shape) as deployment:
@@ -101,19 +101,19 @@ def one(result: Result, deployment: Deployment, scenario: Scenario, words: str, 
 
 
 def given() -> list[str]:
-    """The servers that are not started here, and so run on whatever cores they like."""
+    """Return the servers that are not started here, and so run on whatever cores they like."""
     names = ("TEST_DATABASE_URL", "TEST_REDIS_URL")
     return [f"the server of {name}, not pinned" for name in names if os.environ.get(name)]
 
 
 def tell(words: str) -> None:
-    """How far it is; apart from the tables, which are on standard output."""
+    """Print progress, apart from the tables, which are on standard output."""
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} {words}\n")
     sys.stderr.flush()
 
 
 def told_to_stop() -> list[int]:
-    """From now on SIGTERM is a KeyboardInterrupt, as SIGINT is, and in this list."""
+    """Turn SIGTERM into a KeyboardInterrupt, as SIGINT is, and note it in this list."""
     orders: list[int] = []
 
     def leave(number: int, _frame: object) -> None:
@@ -127,7 +127,7 @@ def told_to_stop() -> list[int]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit code: 0 if every call was answered and every answer is a row."""
+    """Return the exit code: 0 if every call was answered and every answer is a row."""
     options = parser().parse_args(arguments)
     scenarios = {name: SCENARIOS[name] for name in dict.fromkeys(options.only)}
     if not load.has_wrk() and any(scenario.wrk for scenario in scenarios.values()):

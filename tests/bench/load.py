@@ -32,7 +32,7 @@ class LoadFailed(Exception):
 
 
 class Seen(NamedTuple):
-    """What a load saw."""
+    """Result of a load."""
 
     answers: int
     errors: int
@@ -56,7 +56,7 @@ class Calls(NamedTuple):
 
 
 def send(agent: str, *, wait: bool, expected: str) -> Calls:
-    """Messages to an agent, each with an id of its own."""
+    """Return messages to an agent, each with an id of its own."""
     configuration = {"returnImmediately": not wait, "acceptedOutputModes": ["text/plain"]}
     return Calls(f"/agents/{agent}/jsonrpc", expected, "SendMessage", message() | {"configuration": configuration})
 
@@ -81,7 +81,7 @@ def has_wrk() -> bool:
 
 
 def wrk(base: str, key: str, calls: Calls, *, connections: int, seconds: float, most: int = 1 << 30) -> Seen:
-    """Loads the server for so many seconds, or until so many calls were made."""
+    """Load the server for so many seconds, or until so many calls were made."""
     with tempfile.NamedTemporaryFile("w", prefix="taskdesk-ids-", suffix=".txt") as ids:
         ids.write("\n".join(calls.ids))
         ids.flush()
@@ -102,7 +102,7 @@ def wrk(base: str, key: str, calls: Calls, *, connections: int, seconds: float, 
 
 
 def once(base: str, key: str, calls: Calls) -> Seen:
-    """The call, a single time."""
+    """Return the call, a single time."""
     body = envelope(calls.method, calls.params).replace(MARK, str(uuid.uuid4()))
     answer = httpx.post(base + calls.path, content=body, headers=headers(key), timeout=PATIENCE + 5, trust_env=False)
     right = answer.status_code == 200 and calls.expected in answer.text
@@ -110,14 +110,14 @@ def once(base: str, key: str, calls: Calls) -> Seen:
 
 
 def arguments(calls: Calls, seconds: float, most: int, ids: str) -> list[str]:
-    """What the script is told."""
+    """Return the arguments of the script."""
     plain = ["POST" if calls.method else "GET", str(seconds), str(most), calls.expected]
     before, _, after = envelope(calls.method, calls.params).partition(MARK)
     return [*plain, str(uuid.uuid4())[:24], before, after, ids] if calls.method else plain
 
 
 def seen(output: str, complaint: str = "") -> Seen:
-    """What the script's last lines say. Raises LoadFailed if they are not there."""
+    """Read the script's last lines. Raises LoadFailed if they are not there."""
     found = re.search(r"^BENCH (.*)$", output, re.MULTILINE)
     if found is None:
         raise LoadFailed(f"wrk did not measure:\n{output}{complaint}".strip())
@@ -148,7 +148,7 @@ class Followed(NamedTuple):
 
 
 def streams(base: str, key: str, agent: str, count: int) -> tuple[Seen, Seen]:
-    """Opens so many streams at the same moment; the first chunks and the last ones."""
+    """Open so many streams at the same moment; return the first chunks and the last ones."""
     try:
         followed = asyncio.run(_burst(base, key, agent, count))
     except OSError as error:
@@ -176,7 +176,7 @@ async def _burst(base: str, key: str, agent: str, count: int) -> list[Followed]:
 
 
 async def _follow(reader: asyncio.StreamReader, since: float) -> Followed:
-    """Reads until the task has ended. A frame is written whole, so its lines are lines between chunk sizes too."""
+    """Read until the task has ended. A frame is written whole, so its lines are lines between chunk sizes too."""
     first = last = 0.0
     seen = b""
     with contextlib.suppress(OSError):  # too late, or cut
@@ -199,6 +199,6 @@ def _spread(values: list[float]) -> dict[str, float]:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value that this share of all, in per cent, does not exceed."""
+    """Return the value that this share of all, in per cent, does not exceed."""
     ordered = sorted(values)
     return ordered[max(0, ceil(len(ordered) * share / 100) - 1)]

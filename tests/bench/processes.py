@@ -20,13 +20,13 @@ class BenchError(Exception):
 
 
 def cores() -> frozenset[int]:
-    """Those that this process may use; none where the system cannot pin."""
+    """Return the cores that this process may use; none where the system cannot pin."""
     return frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else frozenset()
 
 
 @contextmanager
 def on(wanted: frozenset[int]) -> Iterator[None]:
-    """What is started in here runs on these cores."""
+    """Run what is started inside on these cores."""
     before = cores()
     if wanted:
         os.sched_setaffinity(0, wanted)
@@ -55,7 +55,7 @@ class Process:
             )
 
     def until(self, true: Callable[[], bool], what: str) -> None:
-        """Returns when it is true. Raises BenchError when the process ends or the time is over."""
+        """Wait until the condition is true. Raises BenchError when the process ends or the time is over."""
         deadline = time.monotonic() + START_SECONDS
         while not true():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -66,7 +66,7 @@ class Process:
         return self.log.read_text(encoding="utf-8", errors="replace")[-3000:]
 
     def stop(self) -> None:
-        """Ends it: an order, and after a while the end."""
+        """Stop the process with a signal, and kill it after a while."""
         try:
             self.process.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
@@ -76,12 +76,12 @@ class Process:
             self.process.wait()
 
     def memory(self) -> float:
-        """MiB in memory, with all processes that it started; 0 where the system does not tell."""
+        """Return MiB in memory, with all processes that it started; 0 where the system does not tell."""
         found = (re.search(r"VmRSS:\s+(\d+) kB", _proc(f"{pid}/status")) for pid in _tree(self.process.pid))
         return sum(int(line[1]) for line in found if line) / 1024
 
     def cpu(self) -> float:
-        """Seconds of processor time so far, with all processes that it started."""
+        """Return seconds of processor time so far, with all processes that it started."""
         rows = [_proc(f"{pid}/stat").rpartition(")")[2].split() for pid in _tree(self.process.pid)]
         return sum(int(row[11]) + int(row[12]) for row in rows if row) / os.sysconf("SC_CLK_TCK")
 
@@ -95,7 +95,7 @@ def _tree(pid: int) -> Iterator[int]:
 
 
 def _proc(name: str) -> str:
-    """A file of /proc; empty if there is none, or none any more."""
+    """Return a file of /proc; empty if there is none, or none any more."""
     try:
         return Path(f"/proc/{name}").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""What came out: the medians of the rounds, with the least and the most, as a table and as JSON."""
+"""Results: the medians of the rounds, with the least and the most, as a table and as JSON."""
 
 import statistics
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ SPREAD = {"per_second", "p50_ms", "p99_ms"}
 
 
 class Spread(NamedTuple):
-    """Of one number over the rounds."""
+    """Spread of one number over the rounds."""
 
     median: float
     least: float
@@ -40,7 +40,7 @@ class Spread(NamedTuple):
 
 @dataclass
 class Result:
-    """Of one shape."""
+    """Results of one shape."""
 
     shape: str
     pinned: str
@@ -71,7 +71,7 @@ class Result:
         }
 
     def labelled(self) -> dict[str, list[Line]]:
-        """The lines of all rounds by label, in the order in which they first came."""
+        """Return the lines of all rounds by label, in the order in which they first came."""
         found: dict[str, list[Line]] = {}
         for line in self.rounds:
             found.setdefault(line.label, []).append(line)
@@ -90,7 +90,7 @@ class Result:
 
 
 def names(lines: Iterable[Line]) -> list[str]:
-    """The numbers that any of the lines has, in the order of the columns; 0 is what the system does not tell."""
+    """Return the numbers that any of the lines has, in the order of the columns; 0 is what the system does not tell."""
     there = {name for line in lines for name, value in line.values.items() if value}
     return [name for name in COLUMNS if name in there]
 
@@ -106,7 +106,7 @@ def written(value: float) -> str:
 
 
 def table(result: Result) -> str:
-    """The table of a shape, and whether its rows equal its answers."""
+    """Return the table of a shape, and whether its rows equal its answers."""
     used = names(result.rounds)
     rows = [["", *(COLUMNS[name] for name in used), "errors"]]
     for label, found in result.spreads().items():
@@ -118,14 +118,14 @@ def table(result: Result) -> str:
 
 
 def cell(name: str, found: Spread | None) -> str:
-    """A number in the table."""
+    """Return a number in the table."""
     if found is None:
         return ""
     return str(found) if name in SPREAD else written(found.median)
 
 
 def remarks(result: Result) -> list[str]:
-    """The rows next to the answers, and the first wrong answer of each kind of call."""
+    """Return the rows next to the answers, and the first wrong answer of each kind of call."""
     states = ", ".join(f"{count:,} {state}" for state, count in sorted(result.states.items())) or "none"
     verdict = "equal" if result.equal else "NOT EQUAL"
     wrong = {line.label: line.example for line in reversed(result.rounds) if line.errors}

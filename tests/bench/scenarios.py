@@ -1,4 +1,4 @@
-"""What is measured: each scenario loads a deployment and says what it saw, in lines of the table."""
+"""Scenarios: each loads a deployment and reports measurements as lines of the table."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ class Scenario(NamedTuple):
 
 
 def _calls(make: Callable[[Deployment], Calls], label: str, *, stores: bool, connections: int = CONNECTIONS) -> Measure:
-    """A scenario of one call, again and again."""
+    """Return a scenario of one call, again and again."""
 
     def measure(deployment: Deployment, seconds: float) -> Iterator[Line]:
         calls, usage = make(deployment), Usage(deployment)
@@ -70,7 +70,7 @@ def _streams(deployment: Deployment, seconds: float) -> Iterator[Line]:
 
 
 def _waiting(deployment: Deployment, seconds: float) -> Iterator[Line]:
-    """All begin before the first ends; what they hold in memory is the most that is seen until then."""
+    """Begin all before the first ends; the memory they hold is the most seen until then."""
     calls = load.send("bench-waiting", wait=False, expected='"task"')
     usage, at_once = Usage(deployment), 0
     seen = load.wrk(
@@ -91,7 +91,7 @@ def _waiting(deployment: Deployment, seconds: float) -> Iterator[Line]:
 
 
 class Usage:
-    """What the processes take while something is measured."""
+    """Processor time and memory of the processes during a measurement."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.processes = deployment.processes
@@ -99,7 +99,7 @@ class Usage:
         self.before = {verb: process.cpu() for verb, process in self.processes.items()}
 
     def so_far(self) -> dict[str, float]:
-        """Cores that were busy for each process and for everybody on the machine; the memory of each now."""
+        """Return cores that were busy for each process and for everybody on the machine; the memory of each now."""
         seconds = time.monotonic() - self.since
         used = {
             f"{verb}_cpu": (process.cpu() - self.before[verb]) / seconds for verb, process in self.processes.items()
@@ -137,7 +137,7 @@ def _card(_: Deployment) -> Calls:
 
 
 def warm_up(deployment: Deployment) -> None:
-    """So that nobody measures what only first calls cost, and there are tasks to get."""
+    """Pay the cost of first calls before the measurement, and make tasks to get."""
     seen = load.wrk(deployment.base, deployment.key, _quick(deployment), connections=8, seconds=5, most=KNOWN_IDS)
     if seen.errors:
         raise LoadFailed(f"the first calls were not answered: {seen.example}")

@@ -54,7 +54,7 @@ class Pinning(NamedTuple):
 
 
 def pinning(shape: Shape, usable: frozenset[int]) -> Pinning:
-    """One core for the server and another for all else, where one process is measured and there are two."""
+    """Return one core for the server and another for all else, where one process is measured and there are two."""
     if shape.worker or len(usable) < 2:
         return Pinning()
     first, second, *_ = sorted(usable)
@@ -89,7 +89,7 @@ class Deployment:
         return done.stdout
 
     def start(self, **settings: str) -> None:
-        """Starts the processes, and returns when a task has gone all the way through them."""
+        """Start the processes, and return when a task has gone all the way through them."""
         with on(self.pins.server):
             server = self._run("serve", settings)
             worker = self._run("worker", settings) if self.shape.worker else None
@@ -129,11 +129,11 @@ class Deployment:
         return self.processes["worker" if self.shape.worker else "serve"]
 
     def states(self) -> dict[str, int]:
-        """How many tasks there are in each state."""
+        """Count the tasks in each state."""
         return dict(self._rows("select state, count(*) from tasks_app_task group by state"))
 
     def ids(self, limit: int) -> list[str]:
-        """Of completed tasks."""
+        """Return the ids of completed tasks."""
         rows = self._rows(f"select id from tasks_app_task where state = 'completed' limit {limit:d}")  # noqa: S608
         return [str(UUID(row[0])) for row in rows]
 
@@ -145,13 +145,13 @@ class Deployment:
             return file.execute(statement).fetchall()
 
     def analyze(self) -> None:
-        """Lets PostgreSQL look at its tables, as it does by itself within a minute; a measurement is over before."""
+        """Let PostgreSQL look at its tables, as it does by itself within a minute; a measurement is over before."""
         if url := self.settings.get("DATABASE_URL"):
             with psycopg.connect(url, connect_timeout=10) as connection:
                 connection.execute("analyze")
 
     def settled(self, look: Callable[[dict[str, int]], None] = lambda _: None) -> dict[str, int]:
-        """The states when no task waits for a run or is in one; look sees them on the way."""
+        """Return the states when no task waits for a run or is in one; look sees them on the way."""
         deadline = time.monotonic() + CALM_SECONDS
         while True:
             states = self.states()
@@ -165,7 +165,7 @@ class Deployment:
 
 @contextmanager
 def deployed(shape: Shape) -> Iterator[Deployment]:
-    """The shape, started; all of it is gone at the end, which an impatient second Ctrl-C does not cut short."""
+    """Give the shape, started; all of it is gone at the end, which an impatient second Ctrl-C does not cut short."""
     pins = pinning(shape, cores())
     with ExitStack() as stack:
         stack.callback(signal.pthread_sigmask, signal.SIG_UNBLOCK, ORDERS)

@@ -208,7 +208,7 @@ def test_a_server_that_dies_ends_the_run_with_its_log(tmp_path: Path) -> None:
 
 
 def processes_with(path: str) -> set[int]:
-    """The processes that write to the file."""
+    """Return the processes that write to the file."""
     found = set()
     for link in Path("/proc").glob("[0-9]*/fd/1"):
         with suppress(OSError):  # it has ended meanwhile

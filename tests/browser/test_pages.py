@@ -24,7 +24,7 @@ SECONDS = 900
 
 
 def chromium(python: Path) -> str:
-    """The browser: that of CHROMIUM, or this machine's; else Playwright's own, which is fetched."""
+    """Return the browser: that of CHROMIUM, or this machine's; else Playwright's own, which is fetched."""
     found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     if not found:
         subprocess.run([python, "-m", "playwright", "install", "chromium"], check=True, timeout=SECONDS)
@@ -42,7 +42,7 @@ def call(caller: httpx.Client, agent: str, text: str, hook: str = "", **wire: An
 
 @pytest.fixture
 def paths(server: Server) -> Iterator[list[str]]:
-    """The addresses of every kind of page, with rows of every kind."""
+    """Give the addresses of every kind of page, with rows of every kind."""
     headers = {"Authorization": f"Bearer {server.owner}"}
     with receiver() as there, httpx.Client(base_url=server.url, headers=headers, timeout=30) as caller:
         there.paths = {"/bad": Reply(404), "/slow": Reply(503)}
@@ -69,7 +69,7 @@ def lists() -> list[str]:
 
 
 def pages(server: Server) -> list[str]:
-    """The newest row of each kind, and of calls and tasks one for each end."""
+    """Return the newest row of each kind, and of calls and tasks one for each end."""
     wanted = [(name, "order by id desc limit 1") for name in ("delivery", "pushconfig", "apikey", "principal")]
     wanted += [("exchange", f"where outcome = '{outcome}' limit 1") for outcome in ("result", "error", "refused")]
     wanted += [("task", f"where state = '{state}' limit 1") for state in ("completed", "failed", "input_required")]

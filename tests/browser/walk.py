@@ -36,7 +36,7 @@ WATCH = """window.violations = []; document.addEventListener('securitypolicyviol
 
 
 def problems(page: Page, address: str, errors: list[str]) -> list[str]:
-    """What is wrong with one page."""
+    """Return the problems of one page."""
     errors.clear()
     response = page.goto(address)
     found = [] if response and response.status in {200, 404} else [f"status {response and response.status}"]
@@ -53,7 +53,7 @@ def problems(page: Page, address: str, errors: list[str]) -> list[str]:
 
 
 def opened(browser: Browser, width: int, scheme: str, errors: list[str]) -> Page:
-    """A page of that width, whose errors are collected."""
+    """Return a page of that width, whose errors are collected."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
     context.add_init_script(WATCH)
     page = context.new_page()

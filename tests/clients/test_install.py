@@ -50,7 +50,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def outside(**settings: str) -> dict[str, str]:
-    """The environment of somebody who has set nothing else."""
+    """Return an environment in which nothing else is set."""
     ours = {"DATABASE_URL", "TEST_DATABASE_URL", "DATA_DIR", "A2A_ENV_FILE", "DJANGO_SETTINGS_MODULE", "VIRTUAL_ENV"}
     return {name: value for name, value in os.environ.items() if name not in ours} | settings
 

@@ -55,7 +55,7 @@ def proxy(program: str, folder: Path, port: int, target: str, more: str) -> Iter
 
 
 def last_of(cache: Path, url: str, binding: str, how: str, seconds: float) -> dict[str, Any]:
-    """The last that the official client was given: the task, or the last event of a stream."""
+    """Return the last that the official client was given: the task, or the last event of a stream."""
     (sdk,) = [client for client in CLIENTS if client.name == "python-1.3.0"]
     python = environment(sdk, cache) / "venv/bin/python"
     outside = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
@@ -71,7 +71,7 @@ def last_of(cache: Path, url: str, binding: str, how: str, seconds: float) -> di
 def finished(
     tmp_path: Path, cache: Path, binding: str, seconds: float, more: str, how: str = "send", **settings: str
 ) -> dict[str, Any]:
-    """The end of the task of an agent that says nothing for so long, as the official client was told."""
+    """Return the end of the task of an agent that says nothing for so long, as the official client was told."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     node = Node(tmp_path / "data", A2A_DEFAULT_AGENT="sleeper", A2A_PUBLIC_URL=url, **AGENTS, **settings)

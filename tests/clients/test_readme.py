@@ -71,7 +71,7 @@ def installed(folder: Path) -> None:
 
 @contextmanager
 def walking(folder: Path) -> Iterator[Walk]:
-    """A reader's machine, with servers of a production."""
+    """Give a reader's machine, with servers of a production."""
     shutil.copytree(ROOT, folder / "taskdesk", ignore=LEFT, dirs_exist_ok=True)
     installed(folder / "bin")
     outside = {name: value for name, value in os.environ.items() if name in OUTSIDE or name.startswith(MANAGERS)}
@@ -97,7 +97,7 @@ def link_clients(cache: Path, folder: Path) -> None:
 def test_every_command_works_as_printed_also_a_second_time(
     story: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """In bash in a fresh clone, then in zsh in the same one."""
+    """Run in bash in a fresh clone, then in zsh in the same one."""
     assert pytestconfig.cache
     link_clients(pytestconfig.cache.mkdir("clients"), tmp_path / "client")
     cache = pytestconfig.cache.mkdir("shells")
@@ -113,7 +113,7 @@ def test_every_command_works_as_printed_also_a_second_time(
 def test_every_command_works_twice_in_one_shell(
     name: str, story: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """In a fresh clone for each shell, what takes long too."""
+    """Run in a fresh clone for each shell, the long commands too."""
     assert pytestconfig.cache
     with walking(tmp_path) as walk:
         for _ in ("first", "second"):
@@ -134,7 +134,7 @@ def follow(story: list[Block], walk: Walk, shell: list[str]) -> None:
 
 
 class Reader:
-    """Somebody who follows a document."""
+    """A reader who follows a document."""
 
     def __init__(self, walk: Walk, shell: list[str]) -> None:
         self.walk, self.shell = walk, shell

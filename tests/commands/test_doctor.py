@@ -28,13 +28,13 @@ def _lanes(transactional_db: None) -> Any:
 
 
 def doctor(*words: str) -> tuple[list[dict[str, Any]], dict[str, Any], int]:
-    """The findings, the closing line and the exit code."""
+    """Return the findings, the closing line and the exit code."""
     (*findings, end), _, code = run("a2a", "doctor", "--json", *words)
     return findings, end, code
 
 
 def worked_on(owner: Person, *, key: str = "k") -> str:
-    """The id of a task with five events that an agent works on."""
+    """Return the id of a task with five events that an agent works on."""
     item = creation(owner, key)
     bridge.do(item)
     (read,) = bridge.do(wish(1))
@@ -180,7 +180,7 @@ def test_deliveries_that_no_time_is_set_for_are_found(owner: Person, settings: A
 
 
 def process(**values: Any) -> str:
-    """The name of a process that has just been seen."""
+    """Return the name of a process that has just been seen."""
     now = clock.now()
     fields = {"name": "host:1:ab", "role": "worker", "version": "1", "started_at": now - AGO, "seen_at": now}
     return Process.objects.create(**fields | values).name

@@ -28,14 +28,14 @@ def other_connection() -> Any:
 
 @contextmanager
 def held(table: str, column: str, value: str) -> Iterator[Callable[[], None]]:
-    """Somebody else has locked a row, and will not be hurried, but may be told to let go of it."""
+    """Lock a row from another connection, and give the function that releases it."""
     with other_connection() as other:
         other.execute(f"select 1 from tasks_app_{table} where {column} = %s for update", (value,))  # noqa: S608
         yield other.rollback
 
 
 def waiting_for_locks() -> int:
-    """How many sessions do, at this moment."""
+    """Count the sessions that wait for a lock at this moment."""
     with other_connection() as other:
         row = other.execute(
             "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
@@ -45,7 +45,7 @@ def waiting_for_locks() -> int:
 
 @contextmanager
 def under_way(*work: Callable[[], Any]) -> Iterator[list[Any]]:
-    """These are asked for meanwhile, and what came of them is known at the end."""
+    """Do pieces of work in threads meanwhile, and give their results at the end."""
     results: list[Any] = []
 
     def one(function: Callable[[], Any]) -> None:
@@ -66,7 +66,7 @@ def under_way(*work: Callable[[], Any]) -> Iterator[list[Any]]:
 
 
 def asked_twice(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
-    """Whether somebody has been told to ask again."""
+    """Return a function that says whether a caller was asked to come again."""
     seen: list[float] = []
 
     def counted(seconds: float) -> Iterator[float]:

@@ -1,4 +1,4 @@
-"""What a calling agent does: calls, and streams that it folds."""
+"""A calling agent: its calls, and the streams that it folds."""
 
 import asyncio
 import secrets
@@ -24,12 +24,12 @@ PATIENCE = 60.0
 
 
 def message(*parts: dict[str, Any], **members: Any) -> dict[str, Any]:
-    """A message of the user in 1.0; a part given as inputs is a data part."""
+    """Return a message of the user in 1.0; a part given as inputs is a data part."""
     return {"messageId": secrets.token_hex(8), "role": "ROLE_USER", "parts": list(parts), **members}
 
 
 def inputs(**values: Any) -> dict[str, Any]:
-    """A message with the inputs of an agent."""
+    """Return a message with the inputs of an agent."""
     return message({"data": values})
 
 
@@ -48,7 +48,7 @@ class Client:
         return f"{self.node.base}/agents/{agent}/jsonrpc" if agent else f"{self.node.base}/jsonrpc"
 
     async def reply(self, method: str, params: Any, *, agent: str | None = None) -> dict[str, Any]:
-        """The whole JSON-RPC answer."""
+        """Return the whole JSON-RPC answer."""
         response = await self.http.post(self.url(agent), content=envelope(method, params))
         return orjson.loads(response.content)
 
@@ -58,7 +58,7 @@ class Client:
         return reply["result"]
 
     async def send(self, agent: str, **values: Any) -> str:
-        """The id of a new task that the agent works on from now on."""
+        """Return the id of a new task that the agent works on from now on."""
         params = {"message": inputs(**values), "configuration": {"returnImmediately": True}}
         return (await self.result("SendMessage", params, agent=agent))["task"]["id"]
 
@@ -66,7 +66,7 @@ class Client:
         return await self.result("GetTask", {"id": task_id})
 
     async def state(self, task_id: str, state: str, seconds: float = PATIENCE) -> dict[str, Any]:
-        """The task, once it is in that state."""
+        """Return the task, once it is in that state."""
         async with asyncio.timeout(seconds):
             while True:
                 task = await self.get(task_id)
@@ -76,7 +76,7 @@ class Client:
                 await asyncio.sleep(0.05)
 
     async def completed(self, count: int, seconds: float = 4 * PATIENCE) -> None:
-        """Waits for so many completed tasks of this caller."""
+        """Wait for so many completed tasks of this caller."""
         wish = {"status": "TASK_STATE_COMPLETED", "pageSize": 1}
         async with asyncio.timeout(seconds):
             while True:
@@ -125,7 +125,7 @@ class Listener:
         return self.frames[-1].id
 
     def began_again(self, events: int = 1) -> bool:
-        """Whether another attempt has been seen, and so much of it."""
+        """Return whether another attempt has been seen, and so much of it."""
         _, *again = [frame.id for frame in self.frames if frame.state == "TASK_STATE_SUBMITTED"]
         return bool(again) and self.last_id >= again[0] + events
 
@@ -168,11 +168,11 @@ class Listener:
                 await self.news.wait()
 
     async def count(self, frames: int, seconds: float = PATIENCE) -> None:
-        """Waits for so many frames."""
+        """Wait for so many frames."""
         await self.until(lambda seen: len(seen.frames) >= frames, seconds)
 
     async def end(self, seconds: float = PATIENCE) -> None:
-        """Waits for the end of the stream, however it ends."""
+        """Wait for the end of the stream, however it ends."""
         async with asyncio.timeout(seconds):
             while not self.over:
                 self.news.clear()
@@ -183,7 +183,7 @@ class Listener:
 async def listening(
     caller: Client, method: str, params: Any, *, agent: str | None = None, after: int | None = None
 ) -> AsyncIterator[Listener]:
-    """A stream that is read in the background."""
+    """Give a stream that is read in the background."""
     headers = {} if after is None else {"Last-Event-ID": str(after)}
     listener = Listener()
     body = envelope(method, params)
@@ -198,7 +198,7 @@ async def listening(
 
 
 def event_of(result: dict[str, Any]) -> Event:
-    """The event that a frame of 1.0 shows."""
+    """Return the event that a frame of 1.0 shows."""
     ((kind, body),) = result.items()
     if kind == "task":
         return TaskCreated(task=decode_task(body))
@@ -210,7 +210,7 @@ def event_of(result: dict[str, Any]) -> Event:
 
 
 def folded(frames: Sequence[Frame], start: Task | None = None) -> Task:
-    """The task that a client arrives at."""
+    """Return the task that a client arrives at."""
     task = start
     for frame in frames:
         task = apply(task, event_of(frame.result))
@@ -219,7 +219,7 @@ def folded(frames: Sequence[Frame], start: Task | None = None) -> Task:
 
 
 def assert_whole(*connections: Sequence[Frame]) -> dict[str, Any]:
-    """What a client saw over its connections has no gap and nothing twice; each later connection begins with the task
+    """Check that a client saw no gap and nothing twice over its connections; each later one begins with the task
     as of its cursor. Returns the fold as JSON of 1.0."""
     first, *later = connections
     seen = list(first)
@@ -235,7 +235,7 @@ def assert_whole(*connections: Sequence[Frame]) -> dict[str, Any]:
 
 @contextmanager
 def silent(node: Node, task_id: str) -> Iterator[socket.socket]:
-    """A client that asks for all events of a task and then does not read, with small buffers of its own."""
+    """Give a client that asks for all events of a task and then does not read, with small buffers of its own."""
     body = envelope("SubscribeToTask", {"id": task_id})
     head = {**HEADERS, "Host": f"127.0.0.1:{node.port}", "Content-Length": str(len(body)), "Last-Event-ID": "1"}
     lines = ["POST /jsonrpc HTTP/1.1", *(f"{name}: {value}" for name, value in head.items()), "", ""]
@@ -248,7 +248,7 @@ def silent(node: Node, task_id: str) -> Iterator[socket.socket]:
 
 
 async def ended(caller: Client, task_id: str, seconds: float = PATIENCE) -> dict[str, Any]:
-    """The task, once it has ended."""
+    """Return the task once it has ended."""
     async with asyncio.timeout(seconds):
         while True:
             task = await caller.get(task_id)

@@ -48,7 +48,7 @@ def examined(request: pytest.FixtureRequest, url: str) -> list[str]:
 
 @pytest.fixture
 def nodes(request: pytest.FixtureRequest) -> Iterator[list[Node]]:
-    """The processes of the test; none outlives it."""
+    """Give the processes of the test; none outlives it."""
     made: list[Node] = []
     yield made
     for node in made:
@@ -69,7 +69,7 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def start(nodes: list[Node], tmp_path: Path, migrated_file: Path) -> Start:
-    """Starts a node on the test's folder: `run`, or `serve` beside it."""
+    """Start a node on the test's folder: `run`, or `serve` beside it."""
 
     async def one(verb: str = "run", folder: str = "data", **settings: str) -> Node:
         node = Node(tmp_path / folder, verb, **AGENTS | settings)
@@ -99,14 +99,14 @@ def shell(folder: Path, code: str, **settings: str) -> None:
 
 @pytest.fixture
 def empty_postgres(postgres_server: str) -> Iterator[str]:
-    """A database without tables."""
+    """Give a database without tables."""
     with servers.database(postgres_server) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def migrated_postgres(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A migrated database without keys and tasks, which others are made from: migrating takes seconds."""
+    """Give a migrated database without keys and tasks, which others are made from: migrating takes seconds."""
     with servers.database(postgres_server) as url:
         migrate(tmp_path_factory.mktemp("migrated-postgres"), DATABASE_URL=url)
         yield url
@@ -114,7 +114,7 @@ def migrated_postgres(postgres_server: str, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def postgres(request: pytest.FixtureRequest, postgres_server: str, migrated_postgres: str) -> Iterator[str]:
-    """A migrated database; what is in it at the end is examined."""
+    """Give a migrated database; what is in it at the end is examined."""
     with servers.database(postgres_server, migrated_postgres) as url:
         yield url
         assert examined(request, url) == []
@@ -122,7 +122,7 @@ def postgres(request: pytest.FixtureRequest, postgres_server: str, migrated_post
 
 @pytest.fixture
 def cluster() -> Iterator[servers.Cluster]:
-    """A PostgreSQL of the test's own, to be crashed."""
+    """Give a PostgreSQL of the test's own, to be crashed."""
     with servers.cluster() as own:
         yield own
 
@@ -136,7 +136,7 @@ async def pair(start: Start, postgres: str) -> tuple[Node, Node]:
 
 @pytest.fixture
 def redis() -> Iterator[Redis]:
-    """A server of the test's own."""
+    """Give a server of the test's own."""
     server = Redis()
     server.start()
     yield server
@@ -168,7 +168,7 @@ SHARED = {"SECRET_KEY": "a secret that all processes of a production share", "AL
 
 @pytest.fixture(scope="session")
 def production(postgres_server: str, migrated_postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A migrated database with a key, which others are made from."""
+    """Give a migrated database with a key, which others are made from."""
     folder = tmp_path_factory.mktemp("production")
     with servers.database(postgres_server, migrated_postgres) as url:
         shell(folder, _NEW_KEY, DATABASE_URL=url, **SHARED)
@@ -184,7 +184,7 @@ def plant(
     production: str,
     redis: Redis,
 ) -> Iterator[Plant]:
-    """A migrated database with a key, Redis as broker and for hints, and no processes yet."""
+    """Give a migrated database with a key, Redis as broker and for hints, and no processes yet."""
     with servers.database(postgres_server, production) as url:
         settings = {
             "DATABASE_URL": url,

@@ -24,7 +24,7 @@ AGENTS = {"A2A_AGENT_MODULES": "tests.faults.agents"}
 
 
 def environment(folder: Path, **settings: str) -> dict[str, str]:
-    """Nothing of ours from outside: DATABASE_URL and the like belong to the tests around this one."""
+    """Return an environment without our settings: DATABASE_URL and the like belong to the tests around this one."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
     return kept | {"PYTHONUNBUFFERED": "1", "A2A_ENV_FILE": "", "DATA_DIR": str(folder), "DEV_KEY": KEY} | settings
 
@@ -34,7 +34,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def manage(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """A command of manage.py that ends by itself."""
+    """Return a command of manage.py that ends by itself."""
     return forks.run(command(*arguments), environment(folder, **settings), 120)
 
 
@@ -62,7 +62,7 @@ class Node:
         return self.file.read_text(encoding="utf-8")
 
     async def start(self) -> "Node":
-        """Starts it, again if need be, and returns when it answers."""
+        """Start it, again if need be, and return when it answers."""
         self.launch()
         deadline = time.monotonic() + START_SECONDS
         async with httpx.AsyncClient() as client:
@@ -85,7 +85,7 @@ class Node:
         self.process.send_signal(number)
 
     def kill(self) -> None:
-        """As the kernel does when memory is short; does nothing to one that has ended."""
+        """Kill the process, as the kernel does when memory is short. Does nothing to one that has ended."""
         if self.process is not None:
             self.process.kill()
             self.process.wait(10)
@@ -96,31 +96,31 @@ class Node:
         return await asyncio.to_thread(self.process.wait, seconds)
 
     async def stop(self, number: signal.Signals = signal.SIGINT, seconds: float = 30.0) -> int:
-        """Tells it to go; its exit code."""
+        """Tell it to go; return its exit code."""
         self.tell(number)
         return await self.ended(seconds)
 
     def rss(self) -> int:
-        """Bytes in memory."""
+        """Return bytes in memory."""
         status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) * 1024
 
     async def logs(self, words: str) -> None:
-        """Waits until it has logged them."""
+        """Wait until it has logged them."""
         deadline = time.monotonic() + START_SECONDS
         while words not in self.log:
             assert time.monotonic() < deadline, self.log
             await asyncio.sleep(0.02)
 
     async def lines(self, *arguments: str) -> list[dict[str, Any]]:
-        """What a command of manage.py prints for this node's data."""
+        """Run a command of manage.py on this node's data; return the lines it prints."""
         done = await asyncio.to_thread(manage, self.folder, *arguments, **self.settings)
         assert done.returncode == 0, done.stderr
         return [orjson.loads(line) for line in done.stdout.splitlines()]
 
     async def shown(self, task_id: str) -> dict[str, Any]:
-        """Everything about a task, as an operator sees it."""
+        """Return everything about a task, as an operator sees it."""
         (task,) = await self.lines("tasks", "show", task_id)
         return task
 
@@ -132,7 +132,7 @@ class Worker(Node):
         super().__init__(folder, "worker", *arguments, **settings)
 
     async def start(self) -> "Worker":
-        """Starts it, again if need be, and returns when it takes messages."""
+        """Start it, again if need be, and return when it takes messages."""
         before = self.log.count("worker is ready") if self.file.exists() else 0
         self.launch()
         deadline = time.monotonic() + START_SECONDS
@@ -161,7 +161,7 @@ class Redis:
         self.process.send_signal(number)
 
     def kill(self) -> None:
-        """Nothing is kept: it has no persistence."""
+        """Kill the server, and with it all its data: it has no persistence."""
         if self.process is not None:
             self.process.kill()
             self.process.wait(10)
@@ -181,7 +181,7 @@ def assert_says_why(task: dict[str, dict[str, dict[str, list[dict[str, str]]]]])
 
 
 def holder(database: str, task_id: str, pair: tuple[Node, Node]) -> tuple[Node, Node]:
-    """The node that runs the task, and the other one."""
+    """Return the node that runs the task, and the other one."""
     with psycopg.connect(database) as connection:
         row = connection.execute("select lease_owner from tasks_app_task where id = %s", (task_id,)).fetchone()
     assert row

@@ -14,7 +14,7 @@ where datname = current_database() and pid <> pg_backend_pid()"""
 
 
 def cut(database: str) -> int:
-    """Ends every connection to the database, as its restart does; how many there were."""
+    """End every connection to the database, as its restart does, and count them."""
     with psycopg.connect(database, autocommit=True) as connection:
         row = connection.execute(CUT).fetchone()
     assert row
@@ -23,7 +23,7 @@ def cut(database: str) -> int:
 
 @contextmanager
 def outage(server: str, database: str) -> Iterator[None]:
-    """The database is away."""
+    """Take the database away."""
     name = sql.Identifier(urlsplit(database).path[1:])
     allow = sql.SQL("alter database {} with allow_connections {}")
     with psycopg.connect(server, autocommit=True) as connection, psycopg.connect(database, autocommit=True) as inside:
@@ -36,7 +36,7 @@ def outage(server: str, database: str) -> Iterator[None]:
 
 
 async def fails(caller: Client) -> bool:
-    """Whether a send does; what it answers then is an error of ours."""
+    """Return whether a send fails. Its answer must be an error of ours."""
     reply = await caller.reply("SendMessage", {"message": inputs(word="hello")})
     if "error" in reply:
         assert reply["error"]["code"] in {-32603, -38013}

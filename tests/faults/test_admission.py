@@ -24,7 +24,7 @@ STARTS = 2.0
 
 @asynccontextmanager
 async def person(node: Node, name: str) -> AsyncIterator[Client]:
-    """A caller with a key of their own."""
+    """Give a caller with a key of their own."""
     key = f"tdk_{name}-of-the-fault-tests"
     code = f"from tasks_app.callers import access; access.new_key('{name}', key='{key}')"
     done = await asyncio.to_thread(manage, node.folder, "shell", "--no-imports", "-c", code, **node.settings)
@@ -37,7 +37,7 @@ async def person(node: Node, name: str) -> AsyncIterator[Client]:
 
 
 def offered(seconds: float) -> bytes:
-    """A call for a task that takes so long; it does not wait for it."""
+    """Return a call for a task that takes so long; it does not wait for it."""
     return envelope("SendMessage", {"message": inputs(seconds=seconds), "configuration": {"returnImmediately": True}})
 
 
@@ -46,7 +46,7 @@ async def offer(caller: Client, seconds: float) -> httpx.Response:
 
 
 async def run_once(caller: Client) -> float:
-    """Seconds until a task that takes no time has ended."""
+    """Return seconds until a task that takes no time has ended."""
     since = time.monotonic()
     await caller.state(await caller.send("sleeper", seconds=0), "TASK_STATE_COMPLETED")
     return time.monotonic() - since
@@ -133,7 +133,7 @@ async def test_ten_times_what_can_be_done_for_a_minute(start: Start, record_prop
 
 
 async def bystander(caller: Client, seconds: float) -> list[float]:
-    """How long each of the calls of an agent inside the call takes."""
+    """Measure how long each call of an agent inside the call takes."""
     ends, spans = time.monotonic() + seconds, []
     while time.monotonic() < ends:
         since = time.monotonic()
@@ -144,5 +144,5 @@ async def bystander(caller: Client, seconds: float) -> list[float]:
 
 
 def at(spans: list[float], percent: int) -> int:
-    """Milliseconds of a percentile."""
+    """Return milliseconds of a percentile."""
     return round(1000 * statistics.quantiles(spans, n=100)[percent - 1])

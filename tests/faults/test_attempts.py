@@ -1,4 +1,4 @@
-"""How often an agent is called, whoever ends its process, and what its task says afterwards."""
+"""Attempts: how often an agent is called when its process ends, and what its task says afterwards."""
 
 import asyncio
 import signal
@@ -17,7 +17,7 @@ TASKS = 10
 
 
 async def at_work(plant: Plant, agent: str) -> tuple[Node, list[str], Path]:
-    """A web whose tasks are all at work when their only worker is told to go; it has gone when this returns."""
+    """Return a web whose tasks are all at work when their only worker is told to go; it has gone when this returns."""
     web, worker = await plant.web(), await plant.worker()
     file = plant.folder / "calls"
     async with client(web) as caller:
@@ -41,13 +41,13 @@ class Call(NamedTuple):
 
 
 def calls(file: Path) -> list[Call]:
-    """The calls of agents, in their order."""
+    """Return the calls of agents, in their order."""
     lines = file.read_text(encoding="ascii").splitlines() if file.exists() else []
     return [Call(task_id, int(attempt), float(at)) for task_id, attempt, at in map(str.split, lines)]
 
 
 def counted(file: Path) -> Counter[tuple[str, int]]:
-    """How often each task was called as which attempt."""
+    """Count how often each task was called as which attempt."""
     return Counter((call.task_id, call.attempt) for call in calls(file))
 
 

@@ -40,7 +40,7 @@ def counts(database: str) -> dict[str, int]:
 
 
 async def row_of(node: Node, process: Node) -> dict[str, Any]:
-    """The row of a process, once it has swept."""
+    """Return the row of a process, once it has swept."""
     async with asyncio.timeout(PATIENCE):
         while True:
             rows = [row for row in await node.lines("a2a", "processes") if f":{process.pid}:" in row["name"]]

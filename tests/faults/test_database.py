@@ -124,7 +124,7 @@ async def test_a_database_file_that_another_process_locks_for_as_long_as_a_lease
 
 
 async def completed(caller: Client, task_id: str) -> dict[str, Any]:
-    """The task once it is completed, whatever calls answer while the database comes back."""
+    """Return the task once it is completed, whatever calls answer while the database comes back."""
     async with asyncio.timeout(PATIENCE):
         while "error" in (reply := await caller.reply("GetTask", {"id": task_id})):  # noqa: ASYNC110  # no Event there
             await asyncio.sleep(0.1)
@@ -168,7 +168,7 @@ async def test_a_row_that_somebody_holds_costs_nobody_else_a_lease(pair: tuple[N
 
 
 async def frozen(zombie: Node, database: str, task_id: str) -> bool:
-    """Stops the process while it has the row of the task locked; false if it was never caught."""
+    """Stop the process while it has the row of the task locked; false if it was never caught."""
     free = "select 1 from tasks_app_task where id = %s for no key update skip locked"
     with psycopg.connect(database, autocommit=True) as look:
         for _ in range(400):

@@ -27,7 +27,7 @@ RELOAD_SECONDS, SAVE_SECONDS = 120.0, 10.0
 
 
 def said(node: Node) -> str:
-    """What the agent answers; empty while the server is away."""
+    """Return what the agent answers; empty while the server is away."""
     message = {"messageId": f"m-{time.monotonic_ns()}", "role": "ROLE_USER", "parts": [{"text": "Ann"}]}
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
     headers = {"Authorization": f"Bearer {KEY}"}

@@ -37,7 +37,7 @@ class Cost(NamedTuple):
 
 
 def spooled(node: Node) -> int:
-    """Bytes of temporary files without a name that the server has open."""
+    """Return bytes of temporary files without a name that the server has open."""
     total = 0
     for link in Path(f"/proc/{node.pid}/fd").iterdir():
         with suppress(OSError):
@@ -65,7 +65,7 @@ async def measured(node: Node, caller: Client, task_id: str, seconds: float) -> 
 
 
 async def prepared(start: Start, caller_of: str, **settings: str) -> Node:
-    """A node whose caller has, for attacks on lists, large tasks."""
+    """Return a node whose caller has, for attacks on lists, large tasks."""
     node = await start(**settings)
     if caller_of in {"lists", "stares"}:
         async with client(node) as caller:
@@ -118,17 +118,17 @@ async def test_an_attack_costs_neither_memory_nor_disk_for_long(start: Start, na
 
 
 def closed(wire: socket.socket) -> bool:
-    """Whether the server has cut the connection, without reading what it has sent."""
+    """Return whether the server has cut the connection, without reading what it has sent."""
     return Path("/proc/net/tcp").read_text(encoding="ascii").count(_place(wire)) == 0
 
 
 def _place(wire: socket.socket) -> str:
-    """How the kernel lists the server's side of an open connection."""
+    """Return how the kernel lists the server's side of an open connection."""
     return f":{wire.getpeername()[1]:04X} 0100007F:{wire.getsockname()[1]:04X} 01"
 
 
 def asking(node: Node, body: bytes, *fields: str) -> socket.socket:
-    """A connection on which something large was asked for, and next to nothing can be received unread."""
+    """Return a connection on which something large was asked for, and next to nothing can be received unread."""
     wire = socket.socket()
     wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
     wire.connect(("127.0.0.1", node.port))
@@ -139,7 +139,7 @@ def asking(node: Node, body: bytes, *fields: str) -> socket.socket:
 
 @pytest.mark.slow
 async def test_readers_who_stop_reading_are_cut(start: Start) -> None:
-    """Of an answer, and of a stream; also who takes a byte now and then, but not who reads slowly."""
+    """An answer and a stream are cut, also for a reader who takes a byte now and then, but not for a slow one."""
     node = await start(A2A_WRITE_SECONDS="1.5", A2A_HEADER_SECONDS="1.5")
     async with client(node) as caller:
         spoken = await caller.send("chatty", chunks=600, size=16_384)

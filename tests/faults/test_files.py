@@ -23,7 +23,7 @@ def stored(folder: Path) -> set[Path]:
 
 
 async def made(caller: Client, task_id: str) -> str:
-    """The link to the file that the agent makes, once it has."""
+    """Return the link to the file that the agent makes, once it has."""
     async with asyncio.timeout(PATIENCE):
         while not (found := files_of(await caller.get(task_id))):  # noqa: ASYNC110  # another process
             await asyncio.sleep(0.02)

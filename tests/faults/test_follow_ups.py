@@ -18,17 +18,17 @@ def follow_up(task_id: str, text: str) -> dict[str, Any]:
 
 
 def calls(file: Path) -> Counter[str]:
-    """How often each task was given to its agent."""
+    """Count how often each task was given to its agent."""
     return Counter(line.split()[0] for line in file.read_text(encoding="ascii").splitlines())
 
 
 def recorded(folder: Path, task_id: str) -> set[str]:
-    """The lines that the agent of a task wrote down."""
+    """Return the lines that the agent of a task wrote down."""
     return {line for file in folder.glob(f"{task_id}-*") for line in file.read_text(encoding="utf-8").splitlines()}
 
 
 def said(task: dict[str, Any]) -> list[str]:
-    """The texts of the user in a task."""
+    """Return the texts of the user in a task."""
     texts = [part.get("text") for each in task["history"] if each["role"] == "ROLE_USER" for part in each["parts"]]
     return [text for text in texts if text]
 

@@ -76,7 +76,7 @@ async def test_who_blocks_an_event_loop_delays_no_run_of_another_agent(start: St
 
 
 def line_of(name: str, text: str) -> str:
-    """The file and line of the text in the function of tests/faults/agents.py."""
+    """Return the file and line of the text in the function of tests/faults/agents.py."""
     lines = AGENTS_FILE.read_text(encoding="utf-8").splitlines()
     first = next(number for number, line in enumerate(lines) if f"def {name}(" in line)
     return f"agents.py:{next(number for number in range(first, len(lines)) if text in lines[number]) + 1}"

@@ -22,7 +22,7 @@ def data_of(task: dict[str, Any]) -> Any:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process is there, and not only its remains."""
+    """Return whether the process is there, and not only its remains."""
     status = Path(f"/proc/{pid}/stat")
     try:
         return status.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
@@ -31,7 +31,7 @@ def is_alive(pid: int) -> bool:
 
 
 async def gone(pid: int, seconds: float = PATIENCE) -> float:
-    """Waits until the process has ended; how many seconds that took."""
+    """Wait until the process has ended; return the seconds that took."""
     began = time.monotonic()
     async with asyncio.timeout(seconds):
         while is_alive(pid):  # noqa: ASYNC110  # a process tells nobody
@@ -40,7 +40,7 @@ async def gone(pid: int, seconds: float = PATIENCE) -> float:
 
 
 async def process_of(caller: Client, task_id: str) -> int:
-    """The process of the agent, once it has said so."""
+    """Return the process of the agent, once it has said so."""
     async with asyncio.timeout(PATIENCE):
         while True:
             if (task := await caller.get(task_id)).get("artifacts"):

@@ -38,14 +38,14 @@ MORE_MEMORY = 50 * MIB
 
 @pytest.fixture
 def own_postgres(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A server of the test's own, which may be stopped: nobody else's tests stop with it."""
+    """Give a server of the test's own, which may be stopped: nobody else's tests stop with it."""
     monkeypatch.delenv("TEST_DATABASE_URL", raising=False)
     with servers.server(durable=False) as server, servers.database(server) as url:
         yield url
 
 
 def processes(database: str) -> list[int]:
-    """The server's processes: the first, and those it has started."""
+    """Return the server's processes: the first, and those it has started."""
     with psycopg.connect(database) as connection:
         row = connection.execute("show data_directory").fetchone()
     assert row
@@ -71,7 +71,7 @@ def frozen(database: str) -> Iterator[None]:
 
 
 async def impatient(node: Node, ends: float, asked: list[str]) -> None:
-    """Sends, gives up after a second, and sends another."""
+    """Send, give up after a second, and send another."""
     async with httpx.AsyncClient(headers=HEADERS, timeout=IMPATIENT_SECONDS) as http:
         while time.monotonic() < ends:
             said = inputs(word="hello")
@@ -81,7 +81,7 @@ async def impatient(node: Node, ends: float, asked: list[str]) -> None:
 
 
 def made_of(database: str, asked: list[str]) -> int:
-    """How many of the messages became tasks."""
+    """Count the messages that became tasks."""
     with psycopg.connect(database) as connection:
         count = "select count(*) from tasks_app_idempotencykey where key = any(%s)"
         row = connection.execute(count, [asked]).fetchone()
@@ -128,7 +128,7 @@ async def answered(caller: Client) -> dict[str, Any]:
 
 
 async def good(caller: Client) -> None:
-    """Returns when sends are answered."""
+    """Wait until sends are answered."""
     async with asyncio.timeout(PATIENCE):
         while "result" not in await answered(caller):  # noqa: ASYNC110  # no Event there
             await asyncio.sleep(0.05)
@@ -205,7 +205,7 @@ RARE = [
 
 
 def fill(database: str, task_id: str, rows: int) -> None:
-    """Copies a task so many times; the copies have no log, and are gone before the database is examined."""
+    """Copy a task so many times; the copies have no log, and are gone before the database is examined."""
     with psycopg.connect(database, autocommit=True) as connection:
         names = "select column_name from information_schema.columns where table_name = 'tasks_app_task'"
         columns = [name for (name,) in connection.execute(names)]

@@ -75,7 +75,7 @@ async def test_a_send_whose_client_leaves_stops_waiting_and_its_task_goes_on(sta
 
 
 async def ending(node: Node, task_id: str, method: str) -> dict[str, Any]:
-    """The exchange of that method about the task, once it has an outcome."""
+    """Return the exchange of that method about the task, once it has an outcome."""
     async with asyncio.timeout(2 * PATIENCE):
         while True:
             for row in await node.lines("exchanges", task_id):
@@ -85,12 +85,12 @@ async def ending(node: Node, task_id: str, method: str) -> dict[str, Any]:
 
 
 async def subscriptions(node: Node, task_id: str) -> list[dict[str, Any]]:
-    """The exchanges of subscriptions to the task; one that is open has no outcome."""
+    """Return the exchanges of subscriptions to the task; one that is open has no outcome."""
     return [row for row in await node.lines("exchanges", task_id) if row["method"] == "SubscribeToTask"]
 
 
 async def warm(caller: Client) -> None:
-    """What the first calls load is not what readers cost."""
+    """Let first calls load what they load, which is no cost of readers."""
     small = await caller.send("chatty", chunks=200, size=SIZE)
     await caller.completed(2)
     async with listening(caller, "SubscribeToTask", {"id": small}, after=1) as listener:

@@ -38,7 +38,7 @@ class Ask(Struct, kw_only=True):
         return wire if self.rpc_id is NONE else wire | {"id": self.rpc_id}
 
     def row(self, batch: bool = False) -> tuple[Any, ...]:
-        """What the table must say of it."""
+        """Return the row that the table must have."""
         absent = self.rpc_id is NONE
         shown = None if absent or self.rpc_id is None else str(self.rpc_id)
         kind = "absent" if absent else TYPES[type(self.rpc_id)]
@@ -68,7 +68,7 @@ def get(rpc_id: Any, task_id: str, **more: Any) -> Ask:
 
 
 def wrong(number: int) -> Ask:
-    """A call that is refused once it is understood."""
+    """Return a call that is refused once it is understood."""
     name = f"wrong-{number}"
     return (
         Ask(rpc_id=name, method="NoSuchMethod", outcome="error", code=-32601),
@@ -80,7 +80,7 @@ def wrong(number: int) -> Ask:
 
 
 def shifted(start: int, count: int) -> Iterator[Any]:
-    """Ids, by turns a string and a number."""
+    """Give ids, by turns a string and a number."""
     return (number if number % 2 else f"id-{number}" for number in range(start, start + count))
 
 
@@ -140,7 +140,7 @@ class Run:
 
 
 def notification(number: int) -> Ask:
-    """The work is done, nobody hears of it; a mistake neither."""
+    """Return a notification: its work is done, and nothing is answered, no mistake either."""
     if number % 3:
         return Ask(
             rpc_id=NONE,

@@ -23,7 +23,7 @@ sys.addaudithook(hook)
 
 
 def recorder(folder: Path) -> tuple[Path, Path]:
-    """A folder for PYTHONPATH, and the file into which a process that has it writes what it dials."""
+    """Return a folder for PYTHONPATH, and the file into which a process that has it writes what it dials."""
     dialled, site = folder / "dialled", folder / "site"
     dialled.touch()
     site.mkdir()
@@ -47,7 +47,7 @@ async def test_without_a_broker_nothing_is_ever_dialled(start: Start, tmp_path: 
 
 
 async def test_the_recorder_of_connections_records_one(start: Start, tmp_path: Path) -> None:
-    """What the test above relies on: with a broker the same process does dial it."""
+    """The test above relies on this: with a broker the same process does dial it."""
     site, dialled = recorder(tmp_path)
     node = await start(PYTHONPATH=str(site), REDIS_URL="redis://127.0.0.1:9/0")
     async with client(node) as caller:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.fault
 
 
 def left(node: Node, *arguments: str, after: int = 0) -> tuple[int, bytes]:
-    """The exit code and the complaints of a command whose reader leaves after so many bytes."""
+    """Return the exit code and the complaints of a command whose reader leaves after so many bytes."""
     buffered = environment(node.folder, **node.settings, PYTHONUNBUFFERED="")  # as in a shell
     with subprocess.Popen(
         command(*arguments), cwd=ROOT, env=buffered, stdout=subprocess.PIPE, stderr=subprocess.PIPE

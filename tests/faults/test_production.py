@@ -25,7 +25,7 @@ STORY = {"message": inputs(pause=0.08, words=1)}
 
 
 def holder(plant: Plant, task_id: str, workers: list[Node]) -> Node:
-    """The worker whose lease the task is under; straight from the database, while it is."""
+    """Return the worker whose lease the task is under; straight from the database, while it is."""
     with psycopg.connect(plant.settings["DATABASE_URL"]) as connection:
         row = connection.execute("select lease_owner from tasks_app_task where id = %s", (task_id,)).fetchone()
     assert row
@@ -34,7 +34,7 @@ def holder(plant: Plant, task_id: str, workers: list[Node]) -> Node:
 
 
 async def joined(plant: Plant, number: int) -> None:
-    """Waits until so many processes hear each other's hints."""
+    """Wait until so many processes hear each other's hints."""
     with redis.Redis.from_url(plant.redis.url) as asked:
         async with asyncio.timeout(PATIENCE):
             while asked.pubsub_numsub(HINTS)[0][1] < number:  # noqa: ASYNC110  # another process
@@ -210,7 +210,7 @@ async def test_a_broker_that_does_not_answer_slows_no_answer(plant: Plant, troub
 
 
 async def readiness(caller: Client, status: str) -> httpx.Response:
-    """The answer of /readyz, once it says so; something is sent in between, for the broker to be asked."""
+    """Return the answer of /readyz, once it says so; something is sent in between, for the broker to be asked."""
     deadline = time.monotonic() + 2 * PATIENCE
     while (ready := await caller.http.get(f"{caller.node.base}/readyz")).json()["status"] != status:
         assert time.monotonic() < deadline, ready.text

@@ -16,14 +16,14 @@ pytestmark = pytest.mark.fault
 
 
 async def counted(caller: Client, words: int) -> tuple[str, list[Frame]]:
-    """A task that has ended after so many words, and its whole log."""
+    """Return a task that has ended after so many words, and its whole log."""
     task_id = await caller.send("counts", words=words)
     await caller.state(task_id, "TASK_STATE_COMPLETED", 4 * PATIENCE)
     return task_id, await resumed(caller, task_id, 1)
 
 
 async def resumed(caller: Client, task_id: str, after: int) -> list[Frame]:
-    """All frames of a stream of a task that has ended."""
+    """Return all frames of a stream of a task that has ended."""
     async with listening(caller, "SubscribeToTask", {"id": task_id}, after=after) as stream:
         await stream.end()
     assert stream.broke is None
@@ -32,7 +32,7 @@ async def resumed(caller: Client, task_id: str, after: int) -> list[Frame]:
 
 
 async def first_frame(caller: Client, task_id: str, after: int) -> float:
-    """Milliseconds until a stream says how the task was at its cursor."""
+    """Return milliseconds until a stream says how the task was at its cursor."""
     since = time.perf_counter()
     async with listening(caller, "SubscribeToTask", {"id": task_id}, after=after) as stream:
         await stream.count(1)

@@ -68,7 +68,7 @@ async def send_for(node: Node, seconds: float, rate: int = RATE) -> list[float]:
 
 
 def rows(database: str, folder: Path) -> dict[str, int]:
-    """How many rows there are of each table."""
+    """Count the rows of each table."""
     asked = {table: f"select count(*) from tasks_app_{table}" for table in TABLES}  # noqa: S608
     connect: Callable[[], Any] = (
         (lambda: psycopg.connect(database)) if database else (lambda: sqlite3.connect(folder / "taskdesk.sqlite3"))
@@ -83,7 +83,7 @@ def shown(took: list[float], seconds: float) -> str:
 
 
 async def day(start: Start, database: str, seconds: float) -> str:
-    """Sends without anything old, then with all of it old after a moment; what was measured, in words."""
+    """Send without anything old, then with all of it old after a moment; return the measurements in words."""
     settings = {"DATABASE_URL": database} if database else {}
     quiet_node = await start(**settings)
     await send_for(quiet_node, 2)

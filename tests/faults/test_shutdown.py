@@ -29,7 +29,7 @@ async def ends_in_time(node: Node, number: Signals = SIGINT) -> None:
 
 
 async def working(caller: Client, number: int) -> None:
-    """Waits until so many tasks are at work."""
+    """Wait until so many tasks are at work."""
     async with asyncio.timeout(PATIENCE):
         wish = {"status": "TASK_STATE_WORKING"}
         while (await caller.result("ListTasks", wish))["totalSize"] < number:  # noqa: ASYNC110  # another process

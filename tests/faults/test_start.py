@@ -19,7 +19,7 @@ pytestmark = pytest.mark.fault
 
 
 def refusal(done: subprocess.CompletedProcess[str]) -> str:
-    """The sentence."""
+    """Return the sentence."""
     assert done.returncode == 1, done
     assert "Traceback" not in done.stderr
     assert "ready" not in done.stdout
@@ -263,7 +263,7 @@ def test_the_settings_of_the_readme_pass_the_checks_of_a_deployment(tmp_path: Pa
 
 
 def rights(path: Path) -> int:
-    """The mode of a file, without its kind."""
+    """Return the mode of a file, without its kind."""
     return stat.S_IMODE(path.stat().st_mode)
 
 
@@ -314,7 +314,7 @@ def test_a_command_that_only_looks_loads_little(
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with all tables."""
+    """Return a data folder with all tables."""
     folder = tmp_path_factory.mktemp("desk") / "data"
     assert manage(folder, "migrate", "-v0").returncode == 0
     return folder

@@ -46,7 +46,7 @@ class Waited:
 
 @asynccontextmanager
 async def waiting(caller: Client, agent: str, message: dict[str, Any]) -> AsyncIterator[Waited]:
-    """A send that has waited long enough for its first space."""
+    """Give a send that has waited long enough for its first space."""
     body = envelope("SendMessage", {"message": message})
     async with caller.http.stream("POST", caller.url(agent), content=body) as response:
         assert response.status_code == 200
@@ -56,7 +56,7 @@ async def waiting(caller: Client, agent: str, message: dict[str, Any]) -> AsyncI
 
 
 async def again(caller: Client, agent: str, message: dict[str, Any]) -> dict[str, Any]:
-    """The task, by the same message once more."""
+    """Return the task, by the same message once more."""
     return (await caller.result("SendMessage", {"message": message}, agent=agent))["task"]
 
 
@@ -65,7 +65,7 @@ def text_of(task: dict[str, Any]) -> str:
 
 
 def calls(file: Path) -> list[str]:
-    """The attempts of the agent, in their order."""
+    """Return the attempts of the agent, in their order."""
     return [line.split()[1] for line in file.read_text(encoding="ascii").splitlines()]
 
 

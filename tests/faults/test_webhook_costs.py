@@ -22,7 +22,7 @@ Property = Callable[[str, object], None]
 
 
 async def reported(caller: Client, there: Receiver, **inputs: Any) -> str:
-    """The id of a task in 0.3 that reports its progress to a webhook."""
+    """Send a task in 0.3 that reports its progress to a webhook; return its id."""
     said = {
         "kind": "message",
         "messageId": f"m-{time.monotonic_ns()}",
@@ -35,7 +35,7 @@ async def reported(caller: Client, there: Receiver, **inputs: Any) -> str:
 
 
 async def ended(there: Receiver) -> None:
-    """Waits until the receiver has heard of the end."""
+    """Wait until the receiver has heard of the end."""
     async with asyncio.timeout(SECONDS):
         while b'"completed"' not in (there.got[-1].raw if there.got else b""):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
@@ -84,7 +84,7 @@ async def test_a_webhook_of_0_3_on_a_chatty_task_is_linear(
 
 
 async def latencies(caller: Client, over: Callable[[], bool]) -> list[float]:
-    """Milliseconds of sends and gets, one after the other, until it is over."""
+    """Return milliseconds of sends and gets, one after the other, until it is over."""
     found: list[float] = []
     while not over():
         began = time.perf_counter()

@@ -15,7 +15,7 @@ SOON_SECONDS = 60.0
 
 
 async def told(caller: Client, there: Receiver, **inputs: float) -> str:
-    """A task of an agent that talks for a while, with a webhook from its beginning."""
+    """Send a task to an agent that talks for a while, with a webhook from its beginning; return its id."""
     configuration = {
         "returnImmediately": True,
         "taskPushNotificationConfig": {"url": f"{there.url}/hook", "token": "tok"},
@@ -25,7 +25,7 @@ async def told(caller: Client, there: Receiver, **inputs: float) -> str:
 
 
 async def whole(there: Receiver, seconds: float) -> list[int]:
-    """The sequence numbers in the order in which they were first acknowledged, once the end is among them."""
+    """Return the sequence numbers in the order in which they were first acknowledged, once the end is among them."""
     async with asyncio.timeout(seconds):
         while b"TASK_STATE_COMPLETED" not in b"".join(got.raw for got in there.got):  # noqa: ASYNC110
             await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""How operation tests ask: requests made short, performed for a person."""
+"""Requests of operation tests, short, and performed for a person."""
 
 from itertools import count
 from typing import Any
@@ -17,7 +17,7 @@ _numbers = count(1)
 
 
 def message(text: str = "hello", **more: Any) -> Message:
-    """The caller's, with an id of its own unless told."""
+    """Return a message of the caller, with an id of its own unless one is given."""
     values: dict[str, Any] = {"message_id": f"m-{next(_numbers)}", "role": Role.USER, "parts": (Part(text=text),)}
     return Message(**values | more)
 
@@ -27,7 +27,7 @@ def data(value: Any, **more: Any) -> Message:
 
 
 def ask(person: Person, request: Request, **context: Any) -> Any:
-    """The result of the request. Raises what the caller would be told."""
+    """Return the result of the request. Raises what the caller would be told."""
     return async_to_sync(perform)(request, Context(caller=person.caller, **context))
 
 
@@ -39,7 +39,7 @@ def send(person: Person, text: str | Message = "hello", agent: str | None = None
 
 
 def sent(person: Person, text: str | Message = "hello", agent: str | None = None, **more: Any) -> Task:
-    """The task that the message made, or that it was for."""
+    """Return the task that the message made, or that it was for."""
     return shown(send(person, text, agent, **more))
 
 
@@ -51,23 +51,23 @@ def streamed(person: Person, text: str | Message = "hello", agent: str | None = 
 
 
 def shown(answer: Any) -> Task:
-    """The task as callers see it."""
+    """Return the task as callers see it."""
     assert isinstance(answer, Answer)
     assert answer.task is not None
     return task_of(answer.task)
 
 
 def page(result: Any) -> list[str]:
-    """The ids on a page."""
+    """Return the ids on a page."""
     assert isinstance(result, TaskPage)
     return [task.id for task in result.tasks]
 
 
 def text_of(task: Task) -> str:
-    """All text of all artifacts."""
+    """Return all text of all artifacts."""
     return "".join(part.text or "" for artifact in task.artifacts for part in artifact.parts)
 
 
 def words(task: Task) -> str:
-    """Everything a caller can read in a task."""
+    """Return everything a caller can read in a task."""
     return orjson.dumps(encode_task(task)).decode()

@@ -63,7 +63,7 @@ class Callers(RuleBasedStateMachine):
     # ------------------------------------------------------------- choices
 
     def among(self, **wanted: bool) -> list[Task]:
-        """The tasks with these properties."""
+        """Return the tasks with these properties."""
         return [task for task in self.tasks if all(getattr(task, name) is value for name, value in wanted.items())]
 
     def hooked(self) -> list[tuple[Task, Webhook]]:
@@ -92,7 +92,7 @@ class Callers(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def repeat(self, data: Any) -> None:
-        """The same message is the same task; another text under its id is a conflict."""
+        """Send a message again: it is the same task, and another text under its id is a conflict."""
         said, task = data.draw(st.sampled_from(self.sent))
         assert self.ask(task.person, said).id == task.id
         with pytest.raises(IdempotencyConflict):

@@ -10,7 +10,7 @@ from tests.support.receiver import Receiver, receiver
 
 @pytest.fixture(autouse=True)
 def _replayed(replay: None) -> None:
-    """See the fixture `replay`."""
+    """Replay each log at the end, as the fixture `replay` does."""
 
 
 @pytest.fixture
@@ -21,6 +21,6 @@ def loopback(settings: Any) -> None:
 
 @pytest.fixture
 def there() -> Iterator[Receiver]:
-    """A receiver of webhooks."""
+    """Give a receiver of webhooks."""
     with receiver() as found:
         yield found

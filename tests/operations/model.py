@@ -55,7 +55,7 @@ class Task:
 
     @property
     def waits(self) -> bool:
-        """Whether a worker may claim it."""
+        """Return whether a worker may claim the task."""
         return self.state is TaskState.SUBMITTED and not self.pauses
 
     @property

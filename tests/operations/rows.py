@@ -23,7 +23,7 @@ LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
 
 
 def creation(person: Person, key: str, *, id: str = "", context: str = "c", agent: str = "tries-twice") -> Create:
-    """A submitted task with one event."""
+    """Return the creation of a submitted task with one event."""
     now, task_id = timezone.now(), id or uuid7()
     task = Task(id=task_id, context_id=context, status=Status(state=TaskState.SUBMITTED, timestamp=now))
     head = document(task, 1)

@@ -39,7 +39,7 @@ async def holds(account: Account, *expected: tuple[str, str, int]) -> None:
 
 @pytest.fixture
 def account(monkeypatch: pytest.MonkeyPatch, lanes: None, settings: Any) -> Iterator[Account]:
-    """The account of a process that was just started, in which an owner may have three tasks and all five."""
+    """Give the account of a process that was just started, in which an owner may have three tasks and all five."""
     settings.A2A_OWNER_TASKS, settings.A2A_AGENT_TASKS, settings.A2A_TASKS = 3, 4, 5
     fresh = Account()
     for place in ("process.counting", "operations.send", "operations.follow_up", "transports.handling"):

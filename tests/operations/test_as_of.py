@@ -47,7 +47,7 @@ def made(owner: Person, key: str = "k") -> str:
 
 
 def talked(owner: Person, key: str = "k") -> str:
-    """A task with events of every kind."""
+    """Return a task with events of every kind."""
     task_id = made(owner, key)
     claim(wish())
     said = Message(message_id="m", role=Role.USER, parts=(Part(text="psst"),))
@@ -66,7 +66,7 @@ def talked(owner: Person, key: str = "k") -> str:
 
 
 def folded(task_id: str) -> list[TaskDocument]:
-    """The task as of each of its events, folded one by one."""
+    """Return the task as of each of its events, folded one by one."""
     (rows,) = read_events_many([ReadEvents(task_id=task_id, after=0, context_id="c")])
     task, found = None, []
     for row in rows:

@@ -38,7 +38,7 @@ def after_the_commit(perform: Perform, items: Sequence[Any]) -> list[Any]:
 
 @pytest.fixture
 def away(monkeypatch: pytest.MonkeyPatch) -> Callable[[Outage, set[int]], None]:
-    """Lets those writes of agents that have these numbers meet an outage; all others go well."""
+    """Let those writes of agents that have these numbers meet an outage; all others go well."""
 
     def meet(outage: Outage, which: set[int]) -> None:
         whole, number = Append.do_many, itertools.count(1)

@@ -33,7 +33,7 @@ def pair(outcome: str = "error", request: str = "{}") -> Pair:
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    """One of the test's own."""
+    """Put a recorder of the test's own in place."""
     own = Recorder()
     monkeypatch.setattr(recording, "recorder", own)
     return own

@@ -1,4 +1,4 @@
-"""What operators set about cards: the command that makes a key, and the checks that find mistakes."""
+"""Settings of cards: the command that makes a key, and the checks that find mistakes."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -25,7 +25,7 @@ def folder(settings: Any, tmp_path: Path) -> Path:
 
 
 def may_call(key: str) -> bool:
-    """Whether a call with the key is let in."""
+    """Return whether a call with the key is let in."""
     return access.find_callers([FindCaller(access.digests(key))]) != [None]
 
 

@@ -58,7 +58,7 @@ def key_of(owner: Person, task_id: str) -> KeyRow:
 
 
 def bad(owner: Person, known: str) -> list[tuple[str, Create]]:
-    """Items that the database refuses."""
+    """Return items that the database refuses."""
     items = [("taken", creation(owner, "bad", id=known))]
     return [*items, ("nul", creation(owner, "bad", context="a\0b"))] if on_postgres() else items
 

@@ -22,7 +22,7 @@ Later = Callable[[float], int]
 
 @pytest.fixture
 def expire_after(monkeypatch: pytest.MonkeyPatch) -> Later:
-    """A sweep of what waits, so many hours from now."""
+    """Return a sweep of what waits, so many hours from now."""
 
     def later(hours: float) -> int:
         now = timezone.now() + timedelta(hours=hours)

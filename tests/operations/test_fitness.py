@@ -1,4 +1,4 @@
-"""Whether a message and an agent fit: media types both ways, extensions, tenants."""
+"""Fitness of a message for an agent: media types both ways, extensions, tenants."""
 
 from typing import Any
 

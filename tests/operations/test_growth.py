@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 
 
 def asked(person: Person) -> Task:
-    """A task that waits for an answer."""
+    """Return a task that waits for an answer."""
     return Task.objects.get(pk=sent(person, "hello", "asks").id)
 
 

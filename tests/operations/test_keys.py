@@ -1,4 +1,4 @@
-"""Who may ask: keys, scopes, and the one look of what is not there and what is somebody else's."""
+"""Keys and scopes; a task of another owner looks like one that is not there."""
 
 from datetime import timedelta
 from types import SimpleNamespace

@@ -19,7 +19,7 @@ LIST = Keyset(time="created_at", newest_first=False, salt="test", mismatch="is o
 
 @pytest.fixture
 def tasks(owner: Person) -> list[Task]:
-    """Six tasks, each with the time of its neighbour."""
+    """Return six tasks, each with the time of its neighbour."""
     create_many([creation(owner, f"k{place}") for place in range(6)])
     tasks = list(Task.objects.order_by("id"))
     start = tasks[0].created_at

@@ -32,7 +32,7 @@ on_a_server = pytest.mark.skipif(not on_postgres(), reason="SQLite has no sessio
 
 @contextmanager
 def busy(kind: Callable[..., Do[None]], lanes: int = 1, **more: Any) -> Iterator[threading.Event]:
-    """Every thread of a lane is at work until the event is set."""
+    """Keep every thread of a lane at work until the event is set."""
     going_on, at_work = threading.Event(), threading.Semaphore(0)
 
     def work() -> None:

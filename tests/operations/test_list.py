@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
 
 def made(owner: Person, number: int, agent: str = "echo", **more: Any) -> list[str]:
-    """The ids, newest first."""
+    """Return the ids, newest first."""
     return [sent(owner, message(**more), agent, return_immediately=True).id for _ in range(number)][::-1]
 
 

@@ -27,13 +27,13 @@ STATES = [TaskState.COMPLETED, TaskState.FAILED, TaskState.WORKING, TaskState.RE
 
 @pytest.fixture
 def made_up(replay: None) -> Iterator[None]:
-    """The tasks are in states that no log tells of: none is left to be replayed."""
+    """Delete the tasks at the end: their states are none that a log tells of."""
     yield
     Task.objects.all().delete()
 
 
 def fill(owner: Person, number: int = 60) -> list[Task]:
-    """Tasks of two agents in two contexts and four states, some with equal times; newest first."""
+    """Return tasks of two agents in two contexts and four states, some with equal times; newest first."""
     create_many([creation(owner, f"k{place}") for place in range(number)])
     tasks = list(Task.objects.filter(owner_id=owner.caller.owner_id).order_by("id"))
     start = tasks[0].status_at
@@ -76,7 +76,7 @@ def test_every_mix_of_filters_finds_what_a_look_at_every_task_finds(
 
 @contextmanager
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Any]]]:
-    """The statements of lists, with their values."""
+    """Give the statements of lists, with their values."""
     seen: list[tuple[str, Any]] = []
 
     @contextmanager

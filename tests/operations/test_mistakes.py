@@ -100,7 +100,7 @@ async def wrong_return(run: Run) -> Any:
 
 
 def line_of(mark: str) -> str:
-    """The place of the line with that mark, as a sentence begins with it."""
+    """Return the place of the line with that mark, as a sentence begins with it."""
     lines = Path(__file__).read_text(encoding="utf-8").splitlines()
     return f"{__file__}:{next(n for n, line in enumerate(lines, 1) if line.endswith(f'# {mark}'))}"
 
@@ -120,7 +120,7 @@ def check_told(owner: Person, name: str, sentence: str, caplog: pytest.LogCaptur
 
 
 def of_runner(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
-    """The warnings and errors about runs."""
+    """Return the warnings and errors about runs."""
     return [r for r in caplog.records if r.levelno >= logging.WARNING and r.name.startswith("tasks_app.runner")]
 
 

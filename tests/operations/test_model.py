@@ -106,7 +106,7 @@ class Story(Callers):
             steps[step]()
 
     def live(self) -> list[Run]:
-        """The runs whose workers know that they have them, and rightly."""
+        """Return the runs whose workers know that they have them, and rightly."""
         return [run for run in self.runs if run.known and run.holds]
 
     def late(self) -> list[Run]:
@@ -295,7 +295,7 @@ class Story(Callers):
         assert rows == {webhook.path[1:]: webhook.due for _, webhook in self.hooked()}
 
     def check_the_end(self) -> None:
-        """What callers are told is what happened."""
+        """Check that callers are told what happened."""
         for row in models.Task.objects.all():
             replayed(row)
         for person in self.people:

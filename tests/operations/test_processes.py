@@ -25,7 +25,7 @@ REAL = time.time_ns
 
 @pytest.fixture(autouse=True)
 def clean_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test has a clock and a row of its own."""
+    """Give each test a clock and a row of its own."""
     monkeypatch.setattr(clock, "anchor", clock.Anchor())
     monkeypatch.setattr(processes, "process_row", ProcessRow())
 

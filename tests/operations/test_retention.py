@@ -44,7 +44,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture(autouse=True)
 def own_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test has a clock of its own, and a process that knows nothing yet."""
+    """Give each test a clock of its own, and a process that knows nothing yet."""
     monkeypatch.setattr(clock, "anchor", clock.Anchor())
     monkeypatch.setattr(process_row, "gap", "")
     monkeypatch.setattr(process_row, "lag", None)

@@ -188,7 +188,7 @@ def test_what_others_write_is_no_write_of_the_run(owner: Person) -> None:
 
 
 def made(owner: Person) -> str:
-    """A task that waits for its first attempt."""
+    """Return a task that waits for its first attempt."""
     item = creation(owner, "k")
     assert create_many([item]) == [None]
     assert item.task

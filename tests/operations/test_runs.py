@@ -240,7 +240,7 @@ def quick_stays(run: Given) -> str:
 
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[quick.Threads]:
-    """The threads of the agent that stays: two, and they are kept until the end."""
+    """Give the threads of the agent that stays: two, and they are kept until the end."""
     monkeypatch.setattr(quick, "LIMIT", 0.2)
     monkeypatch.setattr(quick, "SLOTS", 2)
     monkeypatch.setattr(quick, "THREADS", defaultdict(quick.Threads))
@@ -283,7 +283,7 @@ def test_a_nul_character_of_an_agent_is_stored_and_shown(owner: Person) -> None:
 
 
 def test_a_wait_that_begins_just_after_the_end_is_over_at_once(owner: Person, settings: Any) -> None:
-    """What is committed between the making of a task and the wait for it is not left to the poll."""
+    """An end committed between the creation of a task and the wait for it is not left to the poll."""
     settings.A2A_POLL_SECONDS = 60
 
     async def late() -> Any:
@@ -322,7 +322,7 @@ def stays_in_a_thread(run: Given) -> str:
 
 
 def taken_up_again(owner: Person, agent: str) -> tuple[Any, Any]:
-    """A run of this process whose lease has ended, and the one that this process has begun in its place."""
+    """Return a run of this process whose lease has ended, and the one that this process has begun in its place."""
     task = sent(owner, "hello", agent, return_immediately=True)
     until(lambda: task.id in runner.running and runner.running[task.id].run, "it is worked on")
     first = runner.running[task.id]

@@ -1,4 +1,4 @@
-"""How many runs a process has at the same time: so many of async agents, so many of those in threads."""
+"""Slots: the runs that a process has at the same time, of async agents and in threads."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ ASYNC, SYNC = "form-coroutine", "form-function"
 
 
 def claimed(runner: Runner) -> list[str]:
-    """The agents of the tasks that it claims; all of them stay under way."""
+    """Return the agents of the tasks that it claims; all of them stay under way."""
     return sorted(run.read.agent for run in runner._claim()[0])
 
 

@@ -30,7 +30,7 @@ class Clock:
 
 @pytest.fixture
 def swept(monkeypatch: pytest.MonkeyPatch, settings: Any) -> tuple[Sweeper, Clock, list[str]]:
-    """A sweeper with the usual times that swept at 100, its clock, and what it does with leases."""
+    """Return a sweeper with the usual times that swept at 100, its clock, and what it does with leases."""
     settings.A2A_LEASE_SECONDS, settings.A2A_SWEEP_SECONDS = 30, 5
     time, done, found = Clock(100.0), [], Sweeper()
     monkeypatch.setattr(sweeps, "time", time)

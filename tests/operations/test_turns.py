@@ -1,4 +1,4 @@
-"""Whose task is claimed next: owners take turns, and within an owner goes priority, then age."""
+"""Turns of owners: they are claimed by turns, and within an owner by priority, then age."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,13 +36,13 @@ def queue(person: Person, name: str, number: int, **more: Any) -> None:
 
 
 def taken(limit: int = 1, **more: Any) -> list[str]:
-    """The ids of the tasks that a claim gives, without their numbers, sorted."""
+    """Return the ids of the tasks that a claim gives, without their numbers, sorted."""
     demand = Demand(**({"agents": (AGENT, OTHER), "queues": ("default", "cpu"), "limit": limit} | more))
     return sorted(read.document.id.rpartition("-")[0] for read in claim(Claim(worker="w", demands=(demand,))))
 
 
 def one_by_one(number: int, **more: Any) -> list[str]:
-    """The ids of so many tasks that are claimed singly, each after the owner of the last."""
+    """Return the ids of so many tasks that are claimed singly, each after the owner of the last."""
     found, after = [], 0
     for _ in range(number):
         demand = Demand(agents=(AGENT, OTHER), queues=("default",), limit=1, after=after, **more)
@@ -196,7 +196,7 @@ def test_claims_at_the_same_moment_keep_within_the_concurrency(owner: Person) ->
 
 
 def rows_read(plan: dict[str, Any]) -> float:
-    """The rows of tasks that a plan has read, in all its nodes."""
+    """Return the rows of tasks that a plan has read, in all its nodes."""
     mine = (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)) * plan["Actual Loops"]
     below = sum(rows_read(child) for child in plan.get("Plans", ()))
     return float(below + (mine if plan.get("Relation Name") == Task._meta.db_table else 0))

@@ -41,7 +41,7 @@ PATH = "/services/hunter2?key=hunter2"
 
 @pytest.fixture
 def second(owner: Person) -> Person:
-    """Another key of the same owner."""
+    """Return another key of the same owner."""
     return person("owner", "home")
 
 

@@ -1,4 +1,4 @@
-"""What a run writes, and when."""
+"""Writes of a run, and their times."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Tasks with webhooks, a clock that is moved by hand, and a sender that is driven by hand."""
+"""Tasks with webhooks, and a sender that is driven by hand."""
 
 import asyncio
 from itertools import count
@@ -28,7 +28,7 @@ def config(url: str, version: str = "1.0", **more: Any) -> PushConfig:
 
 
 def task(person: Person, **more: Any) -> str:
-    """The id of a new task, which no agent takes up."""
+    """Create a task that no agent takes up; return its id."""
     item = creation(person, f"hook-{next(_keys)}", agent="nobody", **more)
     bridge.do(item)
     assert item.task
@@ -36,7 +36,7 @@ def task(person: Person, **more: Any) -> str:
 
 
 def hooked(person: Person, url: str, version: str = "1.0", **more: Any) -> str:
-    """The id of a new task with a webhook."""
+    """Create a task with a webhook; return its id."""
     task_id = task(person)
     hook(person, task_id, url, version, **more)
     return task_id
@@ -49,13 +49,13 @@ def hook(person: Person, task_id: str, url: str, version: str = "1.0", **more: A
 
 
 def happens(task_id: str, *events: Event) -> None:
-    """Each in an append of its own."""
+    """Append each event by itself."""
     for event in events:
         assert bridge.do(addition(task_id, event)), "the log took it"
 
 
 def pump(sender: Sender | None = None) -> None:
-    """Sends all that is due, and waits for what becomes of it."""
+    """Send all that is due, and wait for the results."""
     sender = sender or Sender()
 
     async def go() -> None:
@@ -71,10 +71,10 @@ def pump(sender: Sender | None = None) -> None:
 
 
 def states() -> list[tuple[int, str, int]]:
-    """Sequence number, state and attempt of each delivery, webhook by webhook."""
+    """Return sequence number, state and attempt of each delivery, webhook by webhook."""
     return list(Delivery.objects.order_by("config_id", "seq").values_list("seq", "state", "attempt"))
 
 
 def seqs(there: Receiver) -> list[int]:
-    """The sequence numbers in the order in which they arrived."""
+    """Return the sequence numbers in the order in which they arrived."""
     return [got.seq for got in there.got]

@@ -22,7 +22,7 @@ def answers(*numbers: str) -> outbound.Answers:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[list[str]]], list[str]]:
-    """Sets what a name stands for, look by look; the last answer stays. Gives the names that were looked up."""
+    """Return a function that sets the answers for a name, look by look, and gives the names looked up."""
     asked: list[str] = []
 
     def set_to(looks: list[list[str]]) -> list[str]:
@@ -38,7 +38,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[list[str]]], list[s
 
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
-    """Names of hangs.example have a name server that does not answer; counts who asks it."""
+    """Give hangs.example a name server that does not answer, and count the questions."""
     asked, over, real = threading.Semaphore(0), threading.Event(), socket.getaddrinfo
 
     def getaddrinfo(host: str, *more: Any, **named: Any) -> Any:

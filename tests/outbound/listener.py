@@ -5,7 +5,7 @@ import socket
 
 
 class Listener:
-    """Counts who connects, on both loopbacks."""
+    """A server on both loopbacks that counts connections."""
 
     def __init__(self) -> None:
         self.hits = 0

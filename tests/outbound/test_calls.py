@@ -41,7 +41,7 @@ def test_a_redirect_to_loopback_is_not_followed_and_no_proxy_is_asked(
 
 
 def certificate(name: str, folder: Path) -> Path:
-    """A key and a certificate of that name, in one file."""
+    """Return a key and a certificate of that name, in one file."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     made = (

@@ -26,7 +26,7 @@ async def good(run: Run) -> str:
 
 
 def told(function: Any, **options: Any) -> str:
-    """The sentence of the mistake, without its place, which must be that of the function."""
+    """Return the sentence of the mistake, without its place, which must be that of the function."""
     with pytest.raises(AgentDefinitionError) as raised:
         define(function, options)
     place, sentence = re.fullmatch(r'(.+\.py:\d+): agent "[^"]*": (.+)', str(raised.value), re.DOTALL).groups()  # type: ignore[union-attr]

@@ -54,7 +54,7 @@ anything = st.recursive(
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The path of everything inside."""
+    """Return the path of everything inside."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [path, *(deeper for key, child in inner for deeper in places(child, (*path, key)))]
 
@@ -64,7 +64,7 @@ PLACES = [place for place in places(EXAMPLE) if place]
 
 @st.composite
 def spoiled(draw: st.DrawFn) -> Any:
-    """The example with other values in up to three places."""
+    """Return the example with other values in up to three places."""
     params = copy.deepcopy(EXAMPLE)
     if draw(st.booleans()):
         params["message"]["role"] = "ROLE_USER"

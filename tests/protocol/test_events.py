@@ -250,7 +250,7 @@ def test_a_text_is_the_same_one_part_however_it_was_cut_and_grouped(text: str, d
 
 
 def _grouped(chunks: list[Event], apart: set[int]) -> list[Event]:
-    """The chunks as a run writes them: neighbours are one event, but for those that were written before."""
+    """Return the chunks as a run writes them: neighbours are one event, but for those that were written before."""
     log = chunks[:1]
     for place, event in enumerate(chunks[1:], 1):
         together = None if place in apart else merge(log[-1], event)

@@ -1,4 +1,4 @@
-"""What is peculiar to 0.x: kinds, files, data that is no object, states with hyphens, the end of streams."""
+"""Peculiarities of 0.x: kinds, files, data that is no object, states with hyphens, the end of streams."""
 
 from typing import Any
 

@@ -28,7 +28,7 @@ def without(name: str) -> bytes:
 
 
 def bad(data: bytes) -> tuple[object, str]:
-    """The id and the detail of a member that is no request."""
+    """Return the id and the detail of a member that is no request."""
     member = parse(data)
     assert isinstance(member, BadMember)
     assert type(member.error) is InvalidRequest

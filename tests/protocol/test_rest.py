@@ -41,7 +41,7 @@ def asked(
 
 
 def wrong(verb: str, path: str, *query: tuple[str, str], **more: Any) -> list[str]:
-    """The fields that are complained about."""
+    """Return the fields that are complained about."""
     with pytest.raises(InvalidParams) as told:
         asked(verb, path, *query, **more)
     return [field for field, _ in told.value.violations]

@@ -1,4 +1,4 @@
-"""What an answer means, and when it is tried again."""
+"""Answers of receivers: their meaning, and the time of the next try."""
 
 from datetime import UTC, datetime, timedelta
 

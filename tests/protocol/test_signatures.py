@@ -32,7 +32,7 @@ SHAPES = pytest.mark.parametrize("shape", [v1_0.encode_card, v0_3.encode_card], 
 
 
 def wire(value: Any) -> Any:
-    """As it arrives."""
+    """Return the card as it arrives."""
     return orjson.loads(orjson.dumps(value))
 
 

@@ -6,7 +6,7 @@ from tests.conftest import PATIENCE
 
 
 def recorded(number: int) -> list[Exchange]:
-    """So many exchanges, all with an answer, in the order of the calls; no more than these."""
+    """Return the exchanges in the order of the calls. There must be so many, all with an answer."""
     assert recorder.drain(PATIENCE)
     found = list(Exchange.objects.select_related("body").order_by("id"))
     assert len(found) == number

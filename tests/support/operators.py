@@ -48,7 +48,7 @@ def status(state: TaskState, words: str = "") -> Status:
 def task(
     owner: Principal, *events: Event, words: str = "count to three", exchange_id: str | None = None, **columns: Any
 ) -> Task:
-    """A task whose snapshot is its first event, and its log."""
+    """Return a task whose snapshot is its first event, and its log."""
     task_id, context_id = columns.pop("id", None) or uuid7(), columns.pop("context_id", f"ctx-{uuid7()}")
     first = Value(id=task_id, context_id=context_id, status=status(TaskState.SUBMITTED), history=(said(words),))
     stored, now = document(first, 1), first

@@ -63,7 +63,7 @@ class Receiver(ThreadingHTTPServer):
             return [got for got in self.got if got.path == path]
 
     def wait(self, number: int, path: str | None = None, seconds: float = 60.0) -> list[Got]:
-        """The first so many, once they are there."""
+        """Return the first so many, once they are there."""
         ends = time.monotonic() + seconds
 
         def found() -> list[Got]:

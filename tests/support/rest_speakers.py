@@ -40,7 +40,7 @@ CODES = {
 
 
 class WithoutEnvelope(Speaker):
-    """What is the same in all versions."""
+    """A speaker without an envelope, as in all versions of REST."""
 
     has_envelope = False
     error_is_list = True
@@ -50,7 +50,7 @@ class WithoutEnvelope(Speaker):
     prefix = ""
 
     def asked(self, wire: Json) -> tuple[str, str, bytes]:
-        """What the path names leaves the body; a GET has its members in the query."""
+        """Return path and body: members named in the path leave the body, and a GET has its members in the query."""
         verb, template = ROUTES[wire["method"]]
         params = dict(wire["params"])
         named = {name: quote(params.pop(name), safe="") for name in ("id", "taskId") if f"{{{name}}}" in template}
@@ -219,7 +219,7 @@ def objects(value: Any) -> list[Json]:
 
 
 def plain(value: Any) -> Any:
-    """The same whichever JSON it came in: that of the protobuf leaves out what is false or empty."""
+    """Return a value alike for both kinds of JSON: that of the protobuf leaves out what is false or empty."""
     if isinstance(value, list):
         return [plain(child) for child in value]
     if not isinstance(value, dict):

@@ -61,14 +61,14 @@ def free_port() -> int:
 
 @contextmanager
 def postgres(*, durable: bool = True) -> Iterator[str]:
-    """The URL of a fresh, empty database, dropped at the end."""
+    """Give the URL of a fresh, empty database, dropped at the end."""
     with server(durable=durable) as server_url, database(server_url) as url:
         yield url
 
 
 @contextmanager
 def server(*, durable: bool = True) -> Iterator[str]:
-    """The URL of a server: the given one, else one that lives as long as this block."""
+    """Give the URL of a server: the given one, else one that lives as long as this block."""
     if given := os.environ.get("TEST_DATABASE_URL"):
         if urlsplit(given).scheme not in {"postgres", "postgresql"}:
             raise Unavailable("TEST_DATABASE_URL does not start with postgres://.")
@@ -80,7 +80,7 @@ def server(*, durable: bool = True) -> Iterator[str]:
 
 @contextmanager
 def database(server_url: str, template: str = "") -> Iterator[str]:
-    """A new database on a running server: empty, or as the database of that URL is, which nobody may be using."""
+    """Give a new database on a running server: empty, or as the database of that URL is, which nobody may be using."""
     name = f"taskdesk_{secrets.token_hex(4)}"
     like = urlsplit(template).path.lstrip("/") or "template1"
     _execute(server_url, sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(like)))
@@ -93,7 +93,7 @@ def database(server_url: str, template: str = "") -> Iterator[str]:
 
 @contextmanager
 def redis() -> Iterator[str]:
-    """The URL of a Redis-protocol server: the given one, else one that lives as long as this block."""
+    """Give the URL of a Redis-protocol server: the given one, else one that lives as long as this block."""
     if given := os.environ.get("TEST_REDIS_URL"):
         yield given
         return
@@ -104,7 +104,7 @@ def redis() -> Iterator[str]:
 
 @contextmanager
 def started_redis(port: int) -> Iterator[str]:
-    """A server of the wheel, without persistence, on a loopback port."""
+    """Give a server of the wheel, without persistence, on a loopback port."""
     url = f"redis://127.0.0.1:{port}/0"
     process = launch_redis(port)
     try:
@@ -164,7 +164,7 @@ class Cluster:
             raise Unavailable(f"initdb of the wheel {WHEEL} failed:\n{self.log.read_text()}")
 
     def start(self) -> None:
-        """Starts it, and returns when it answers."""
+        """Start it, and return when it answers."""
         serve = [f"{self.binaries}/postgres", "-D", str(self.data), "-h", "127.0.0.1", "-p", str(self.port), "-k", ""]
         self.process = _launched([*serve, *self.options], self.user, self.log)
         _wait_until_up(self.process, self.url, self.log)
@@ -178,7 +178,7 @@ class Cluster:
 
 @contextmanager
 def cluster(*, durable: bool = True) -> Iterator[Cluster]:
-    """A server that lives as long as this block, whatever is done to it."""
+    """Give a server that lives as long as this block, whatever is done to it."""
     folder = Path(tempfile.mkdtemp(prefix="taskdesk-postgres-"))
     try:
         found = Cluster(folder, durable=durable)
@@ -192,7 +192,7 @@ def cluster(*, durable: bool = True) -> Iterator[Cluster]:
 
 
 def _installed(folder: Path) -> tuple[Path, User]:
-    """The wheel's binaries, and who must run them if not we."""
+    """Return the wheel's binaries, and who must run them if not we."""
     spec = importlib.util.find_spec(WHEEL)
     newest = max(Path(spec.origin).parent.glob("pginstall*"), default=None) if spec and spec.origin else None
     if newest is None:
@@ -243,7 +243,7 @@ def _stop(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
 
 
 def _run(command: list[str], environment: dict[str, str]) -> int:
-    """The command's exit code, as a shell would give it."""
+    """Return the command's exit code, as a shell would give it."""
     signal.signal(signal.SIGINT, lambda *_: None)  # the terminal tells the command too: it decides
     process = subprocess.Popen(command, env=os.environ | environment)
     try:

@@ -18,7 +18,7 @@ def head(first: str, *fields: str, host: str = "Host: 127.0.0.1") -> bytes:
 
 
 def received(connection: socket.socket) -> bytes:
-    """Everything until the server closes."""
+    """Return everything until the server closes."""
     data = b""
     with suppress(ConnectionError):
         while chunk := connection.recv(65_536):

@@ -94,15 +94,15 @@ class Speaker:
         raise NotImplementedError
 
     def attaching(self, content: bytes, media_type: str, name: str = "file") -> Json:
-        """A message that is a file."""
+        """Return a message that is a file."""
         raise NotImplementedError
 
     def data(self, value: Json) -> Json:
-        """A part."""
+        """Return a part."""
         raise NotImplementedError
 
     def link(self, url: str) -> Json:
-        """A part."""
+        """Return a part."""
         raise NotImplementedError
 
     def state(self, status: Json) -> str:
@@ -119,26 +119,26 @@ class Speaker:
         raise NotImplementedError
 
     def page(self, result: Json) -> tuple[list[Json], str, int]:
-        """Tasks, next token, total."""
+        """Return tasks, next token, total."""
         raise NotImplementedError
 
     webhook_name = ""
     """Of the config inside a send."""
 
     def webhook(self, url: str, **more: Any) -> Json:
-        """A config inside a send."""
+        """Return a config inside a send."""
         raise NotImplementedError
 
     def webhook_of(self, task: str, url: str, **more: Any) -> Json:
-        """The params of its registration."""
+        """Return the params of its registration."""
         raise NotImplementedError
 
     def webhook_id(self, task: str, id: str | None = None) -> Json:
-        """The params of reading, listing and removing."""
+        """Return the params of reading, listing and removing."""
         raise NotImplementedError
 
     def webhooks(self, result: Any) -> list[tuple[str, Json]]:
-        """What a list, or one of it as a list, has: the task and the config."""
+        """Return the task and the config of each webhook in a list, or of one webhook as a list."""
         raise NotImplementedError
 
     # ---------------------------------------------------------------- calling
@@ -148,15 +148,15 @@ class Speaker:
         return {"jsonrpc": "2.0", "id": f"rpc-{self.ids[0]}", "method": self.names.get(wish, wish), "params": params}
 
     def asked(self, wire: Any) -> tuple[str, str, bytes]:
-        """The verb, the path and the body of a call."""
+        """Return the verb, the path and the body of a call."""
         return "POST", self.path, json.dumps(wire).encode()
 
     def told(self, status: int, answer: Any, wire: Any) -> Any:
-        """An answer in the shape of JSON-RPC, once its own shape was looked at."""
+        """Return an answer in the shape of JSON-RPC, once its own shape was looked at."""
         return answer
 
     def heard(self, answer: Json, wire: Json) -> Json:
-        """What an event of a stream holds."""
+        """Return what an event of a stream holds."""
         assert (answer["jsonrpc"], answer["id"]) == ("2.0", wire["id"])
         result: Json = answer["result"]
         return result
@@ -166,7 +166,7 @@ class Speaker:
         return {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", **version, **more}
 
     async def post(self, wire: Any, **headers: str) -> tuple[int, Any]:
-        """The status and the JSON of the answer, None if there is none."""
+        """Return the status and the JSON of the answer, None if there is none."""
         verb, path, asked = self.asked(wire)
         async with (
             asyncio.timeout(PATIENCE),
@@ -178,7 +178,7 @@ class Speaker:
             return reply.status, self.told(reply.status, json.loads(body), wire) if body else None
 
     async def ask(self, wish: str, params: Any, **headers: str) -> Any:
-        """The result. Raises Refused."""
+        """Return the result. Raises Refused."""
         wire = self.call(wish, params)
         status, answer = await self.post(wire, **headers)
         assert status == 200 or not self.has_envelope
@@ -198,7 +198,7 @@ class Speaker:
         }
 
     async def send(self, text: str, **more: Any) -> Json:
-        """The task."""
+        """Return the task."""
         kind, value = self.sent(await self.ask("send", self.sending(text, **more)))
         assert kind == "task"
         return value
@@ -209,7 +209,7 @@ class Speaker:
         return task
 
     def is_task(self, task: Json) -> None:
-        """What every task of the dialect has."""
+        """Check what every task of the dialect has."""
         assert task["id"]
         assert task["contextId"]
         assert task["status"]["timestamp"].endswith("Z")
@@ -233,6 +233,6 @@ class Speaker:
             yield self.frame(seq, self.heard(json.loads(data), wire))
 
     async def follow(self, wish: str, params: Any, **headers: str) -> list[Frame]:
-        """All frames of a stream that ends."""
+        """Return all frames of a stream that ends."""
         async with self.stream(wish, params, **headers) as frames:
             return [frame async for frame in frames]

@@ -14,13 +14,13 @@ def call(method: str = "SendMessage", params: Any = None, **more: Any) -> bytes:
 
 
 def send(**message: Any) -> bytes:
-    """A send in 1.0 whose message differs by these members; ... leaves one out."""
+    """Return a send in 1.0 whose message differs by these members; ... leaves one out."""
     wire = {name: value for name, value in (PLAIN | message).items() if value is not ...}
     return call(params={"message": wire})
 
 
 def refusal(response: httpx.Response, status: int, code: int, rpc_id: Any = None) -> dict[str, Any]:
-    """The error, which must be whole and harmless."""
+    """Return the error, which must be whole and harmless."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/json"
     assert "Traceback" not in response.text

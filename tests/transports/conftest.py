@@ -1,4 +1,4 @@
-"""What tests of the doors share."""
+"""Fixtures of the doors."""
 
 from collections.abc import Callable, Iterator
 
@@ -14,7 +14,7 @@ from tests.support.cached_cards import forget_cards
 
 @pytest.fixture
 def unchanged(server: Server) -> Iterator[None]:
-    """Nothing is stored."""
+    """Check at the end that nothing was stored."""
     before = server.stored()
     yield
     assert server.stored() == before
@@ -22,7 +22,7 @@ def unchanged(server: Server) -> Iterator[None]:
 
 @pytest.fixture
 def caller(server: Server) -> Iterator[httpx.Client]:
-    """Posts JSON to the real server, with the owner's key."""
+    """Return a client that posts JSON to the real server, with the owner's key."""
     headers = {"Authorization": f"Bearer {server.owner}", "Content-Type": "application/json"}
     with httpx.Client(base_url=server.url, headers=headers, timeout=20, verify=NO_TLS) as caller:
         yield caller

@@ -46,7 +46,7 @@ PARAMS: dict[str, Any] = {
 
 @st.composite
 def near_valid(draw: st.DrawFn) -> Any:
-    """A call with one or two places changed or left out."""
+    """Return a call with one or two places changed or left out."""
     method = draw(st.sampled_from(sorted(PARAMS)))
     call = {
         "jsonrpc": "2.0",
@@ -82,7 +82,7 @@ async def posted(body: bytes, key: str) -> tuple[HttpResponseBase, bytes]:
 
 
 def is_answer(wire: Any) -> bool:
-    """A JSON-RPC response, as JSON-RPC 2.0, section 5 says."""
+    """Return a JSON-RPC response, as JSON-RPC 2.0, section 5 says."""
     if set(wire) not in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"}) or wire["jsonrpc"] != "2.0":
         return False
     error = wire.get("error")

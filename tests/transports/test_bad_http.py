@@ -122,7 +122,7 @@ def head(server: Server, *more: str) -> bytes:
 
 
 def answer(connection: socket.socket) -> tuple[int, dict[str, Any]]:
-    """Status and body, read until the server closes."""
+    """Return status and body, read until the server closes."""
     data = b""
     while chunk := connection.recv(65_536):
         data += chunk

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a call, told by a real server in the right words; nothing of it is stored."""
+"""Mistakes in calls, told by a real server in the right words; nothing of them is stored."""
 
 import json
 from typing import Any

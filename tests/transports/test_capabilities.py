@@ -1,4 +1,4 @@
-"""What an operator has switched off: cards say so, and each language refuses it in its own words, through each door."""
+"""Capabilities that an operator has switched off: cards say so, and each language refuses them through each door."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ REST = [(verb, prefix + path, setting) for prefix in ("", "/v1") for verb, path,
 
 @pytest.fixture(autouse=True)
 def off(settings: Any) -> Iterator[None]:
-    """Everything is switched off that can be."""
+    """Switch off all that can be."""
     for name in (PUSH, STREAMING, EXTENDED):
         assert getattr(settings, name), "it is on unless an operator says otherwise"
         setattr(settings, name, False)

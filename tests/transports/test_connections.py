@@ -30,7 +30,7 @@ def keyed(server: Server, *fields: str) -> bytes:
 
 
 def poured(connection: socket.socket, piece: bytes, most: int = ENOUGH) -> int:
-    """How many bytes were taken before the connection was closed."""
+    """Count the bytes taken before the connection was closed."""
     sent = 0
     with suppress(OSError):
         while sent < most:
@@ -40,7 +40,7 @@ def poured(connection: socket.socket, piece: bytes, most: int = ENOUGH) -> int:
 
 
 def spooled(server: Server) -> int:
-    """Bytes of temporary files without a name that the server has open."""
+    """Return bytes of temporary files without a name that the server has open."""
     total = 0
     for link in Path(f"/proc/{server_pid(server)}/fd").iterdir():
         with suppress(OSError):
@@ -50,7 +50,7 @@ def spooled(server: Server) -> int:
 
 
 def server_pid(server: Server) -> int:
-    """The process that listens on the server's port."""
+    """Return the process that listens on the server's port."""
     inodes = set()
     for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
         columns = line.split()
@@ -115,7 +115,7 @@ def trailers(server: Server) -> bytes:
 
 
 def streamed(server: Server, agent: str = "waits") -> bytes:
-    """The request of a stream: the agent waits."""
+    """Return the request of a stream: the agent waits."""
     message = {"messageId": f"m{time.monotonic()}", "role": "ROLE_USER", "parts": [{"text": "x"}]}
     params = {"message": message, "metadata": {"agent": agent}}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params}).encode()
@@ -123,7 +123,7 @@ def streamed(server: Server, agent: str = "waits") -> bytes:
 
 
 def behind_a_stream(server: Server) -> bytes:
-    """A stream, and the beginning of the next head."""
+    """Return a stream, and the beginning of the next head."""
     return streamed(server) + b"GET / HTTP/1.1\r\nHost: x\r\n"
 
 

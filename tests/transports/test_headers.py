@@ -24,7 +24,7 @@ VERSIONS = {"1.0": "1.0", "0.3": "0.3", "1.0 over REST": "1.0", "0.3 over REST":
 
 
 def sending(text: str, old: bool, **more: Any) -> dict[str, Any]:
-    """The params of a send to the agent that answers with the same text."""
+    """Return the params of a send to the agent that answers with the same text."""
     role, part = ("user", {"kind": "text", "text": text}) if old else ("ROLE_USER", {"text": text})
     message = {"messageId": str(uuid4()), "role": role, "parts": [part]}
     return {"message": message, "metadata": {"agent": "echo"}} | more
@@ -35,7 +35,7 @@ def body(method: str | None, params: dict[str, Any]) -> bytes:
 
 
 def texts(value: Any) -> Iterator[str]:
-    """Every text of every part."""
+    """Give every text of every part."""
     if isinstance(value, dict):
         yield from (text for name, text in value.items() if name == "text")
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -171,7 +171,7 @@ def test_a_path_with_nothing_at_it_is_json_for_programs_and_a_page_for_browsers(
 
 @pytest.fixture
 def large(caller: httpx.Client) -> str:
-    """The id of a task whose answer is large."""
+    """Return the id of a task whose answer is large."""
     answer = caller.post("/jsonrpc", content=call("SendMessage", sending("words and words " * 1_000, old=False)))
     return str(answer.json()["result"]["task"]["id"])
 

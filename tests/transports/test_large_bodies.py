@@ -122,7 +122,7 @@ def received_now(connection: socket.socket) -> bytes:
 
 
 def feed(*pieces: bytes, gone: bool = False) -> Callable[[], Awaitable[dict[str, Any]]]:
-    """A `receive` that gives these pieces."""
+    """Return a `receive` that gives these pieces."""
     left = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
     left[-1]["more_body"] = gone
 

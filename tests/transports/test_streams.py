@@ -1,4 +1,4 @@
-"""How long a stream stays open, and what ends it besides the end of its task."""
+"""Streams: how long they stay open, and what ends them besides the end of their task."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ async def nothing() -> None:
 
 
 def streamed(person: Person, meanwhile: Callable[[], Awaitable[Any]] = nothing) -> list[bytes]:
-    """The whole stream of an agent that works until it is stopped; something happens after its first event."""
+    """Return the whole stream of an agent that works until it is stopped; something happens after its first event."""
     message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "go"}]}
     wire = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}}
     headers = {"Authorization": f"Bearer {person.key}"}

@@ -17,6 +17,6 @@ VALUES = st.recursive(
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The path of everything inside a value."""
+    """Return the path of everything inside a value."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [found for key, child in pairs for found in [(*path, key), *places(child, (*path, key))]]

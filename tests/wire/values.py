@@ -103,7 +103,7 @@ COMPLETES = status(TaskState.COMPLETED, 5)
 
 
 def stream(first: TaskDocument, *events: Event) -> tuple[Frame, ...]:
-    """A snapshot and the rows of the log after it."""
+    """Return a snapshot and the rows of the log after it."""
     rows = [event_document(event, task_id=TASK, context_id=CONTEXT, seq=seq) for seq, event in enumerate(events, 2)]
     return (first, *rows)
 

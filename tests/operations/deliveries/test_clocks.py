@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 
 @pytest.fixture(params=[-3600, 25, 3600])
 def another_machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
-    """From now on this is a process on a machine whose clock differs by so many seconds."""
+    """Return a function that moves this process to a machine whose clock differs by so many seconds."""
     if not on_postgres():
         pytest.skip("all processes on a SQLite file share a machine")
     now = clock.now

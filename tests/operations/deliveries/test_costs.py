@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 
 
 def statements(work: Any) -> int:
-    """How many the write lane needs for it."""
+    """Count the statements that the write lane needs."""
     with inline_lanes(), CaptureQueriesContext(connection) as captured:
         work()
     return len(captured)

@@ -1,4 +1,4 @@
-"""Nobody waits for another: tries at the same time, of one owner and at one address, and bytes in a minute."""
+"""Limits of deliveries: tries at the same time, of one owner and at one address, and bytes in a minute."""
 
 import asyncio
 import threading
@@ -44,7 +44,7 @@ def test_a_slow_receiver_holds_up_neither_another_nor_the_order(service: None, o
 
 
 def so_many_at_once(there: Receiver, number: int, slow: Sequence[str], fast: str) -> None:
-    """Of the tasks whose webhooks are slow so many are told of at once, and of the other one beside them."""
+    """Check that so many slow webhooks are called at once, and the fast one beside them."""
     gate = threading.Event()
     there.paths["/slow"] = Reply(until=gate)
     for task_id in slow:
@@ -59,7 +59,7 @@ def so_many_at_once(there: Receiver, number: int, slow: Sequence[str], fast: str
 
 @pytest.fixture
 def there() -> Iterator[Receiver]:
-    """A receiver at every address of this machine: 127.0.0.1, 127.0.0.2 and so on."""
+    """Give a receiver at every address of this machine: 127.0.0.1, 127.0.0.2 and so on."""
     with receiver("0.0.0.0") as found:  # noqa: S104  # Linux has a network of loopback addresses
         yield found
 
@@ -69,7 +69,7 @@ Names = Callable[[str, str], list[str]]
 
 @pytest.fixture
 def names(there: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Names:
-    """Gives URLs of twelve hosts, each of which has the address in which its number replaces the braces."""
+    """Give URLs of twelve hosts, each of which has the address in which its number replaces the braces."""
 
     def given(name: str, address: str) -> list[str]:
         settings.A2A_OUTBOUND_HOSTS = [name.format(number) for number in range(12)]
@@ -86,7 +86,7 @@ def names(there: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Na
 
 @pytest.fixture
 def hosts(names: Names) -> list[str]:
-    """Addresses of six hosts, all of which are the receiver."""
+    """Return addresses of six hosts, all of which are the receiver."""
     return names("{}.internal", "127.0.0.{}")[:6]
 
 

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 
 
 def superseded(owner: Person, there: Receiver, hand: Hand) -> leases.DeliveryLease:
-    """A try at an address that another one has taken the place of since."""
+    """Return a try at an address that another one has taken the place of since."""
     task_id = hooked(owner, "http://127.0.0.1:65001/", id="a")
     happens(task_id, WORKS, chunk("one"))
     (lease,) = leases.take("one", 1, Busy())

@@ -1,4 +1,4 @@
-"""What deliveries are signed with, and that nothing secret can be read."""
+"""Signatures of deliveries, and secrets that nobody can read."""
 
 from typing import Any
 

@@ -26,7 +26,7 @@ EVENTS = 8
 
 @pytest.fixture
 def sender() -> Iterator[Sender]:
-    """A sender at work in a thread of its own."""
+    """Give a sender at work in a thread of its own."""
     found = Sender()
     found.start()
     yield found
@@ -35,7 +35,7 @@ def sender() -> Iterator[Sender]:
 
 @pytest.fixture
 def dead(lanes: None, owner: Person, there: Receiver) -> list[str]:
-    """Deliveries of several webhooks that were all refused, newest first, as the lists show them."""
+    """Return deliveries of several webhooks that were all refused, newest first, as the lists show them."""
     there.default = Reply(404)
     first = hooked(owner, there.url + PATHS[0])
     hook(owner, first, there.url + PATHS[1])

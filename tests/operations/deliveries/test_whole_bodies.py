@@ -39,7 +39,7 @@ def says(text: str) -> Event:
 
 
 def answers(text: str) -> Event:
-    """The caller's next message, which makes the task runnable again."""
+    """Return the caller's next message, which makes the task runnable again."""
     said = Message(message_id=text, role=Role.USER, parts=(Part(text=text),))
     return MessageAdded(message=said, status=Status(state=TaskState.SUBMITTED, timestamp=clock.now()))
 
@@ -58,7 +58,7 @@ def outcomes() -> dict[int, str]:
 
 @pytest.fixture
 def large(lanes: None, owner: Person, there: Receiver, hand: Hand) -> str:
-    """A task whose webhook has had its share of small steps."""
+    """Return a task whose webhook has had its share of small steps."""
     task_id = hooked(owner, there.url, "0.3")
     happens(task_id, WORKS)
     for place in range(4):
@@ -302,7 +302,7 @@ def test_deliveries_of_a_group_are_written_at_once(lanes: None, owner: Person, m
 
 
 def test_a_rest_ends(lanes: None, owner: Person, there: Receiver, hand: Hand) -> None:
-    """What waits is due some time, and told of while nobody asks."""
+    """A delivery that waits is due some time, and is made although nobody asks."""
     task_id = hooked(owner, there.url, "0.3")
     happens(task_id, says("x" * STEPS_BYTES))
     pump()

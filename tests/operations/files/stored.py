@@ -11,7 +11,7 @@ PDF = Part(raw=BIG, filename="report.pdf", media_type="application/pdf")
 
 
 def stored() -> set[str]:
-    """The paths in the storage."""
+    """Return the paths in the storage."""
     try:
         days = storages["files"].listdir("")[0]
     except FileNotFoundError:
@@ -24,7 +24,7 @@ def rows() -> set[str]:
 
 
 def only(task: Task) -> Part:
-    """The one part of its one artifact."""
+    """Return the one part of the task's one artifact."""
     (artifact,) = task.artifacts
     (part,) = artifact.parts
     return part

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 
 
 def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
-    """Nobody sweeps then but the test."""
+    """Move the clock on. From then on nobody sweeps but the test."""
     sweeps.sweeper.stop()
     moment = datetime.now(UTC) + timedelta(days=days)
     monkeypatch.setattr(clock, "now", lambda: moment)

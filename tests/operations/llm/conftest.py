@@ -13,7 +13,7 @@ from tests.operations.llm.endpoint import KEY, Endpoint
 
 @pytest.fixture
 def endpoint(settings: Any) -> Iterator[Endpoint]:
-    """An endpoint, and the agent that asks it; once, so that what goes wrong is seen at once."""
+    """Give an endpoint, and the agent that asks it; once, so that what goes wrong is seen at once."""
     with Endpoint() as found:
         settings.LLM_BASE_URL, settings.LLM_MODEL, settings.LLM_API_KEY = found.url, "small-model", KEY
         examples.offer_llm()
@@ -27,7 +27,7 @@ def endpoint(settings: Any) -> Iterator[Endpoint]:
 
 @pytest.fixture
 def asked_again(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
-    """An endpoint that is asked as often as usual, without a pause."""
+    """Return an endpoint that is asked as often as usual, without a pause."""
     monkeypatch.setattr(examples, "BACKOFF", 0)
     examples.offer_llm()
     return endpoint

@@ -71,7 +71,7 @@ class Call:
             self.closed.set()
 
     def reset(self) -> None:
-        """Breaks the connection as a crash does."""
+        """Break the connection as a crash does."""
         self.handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.handler.connection.close()
         self.handler.close_connection = True
@@ -103,7 +103,7 @@ class Endpoint:
                 endpoint.script(call)
 
             def log_message(self, *_: Any) -> None:
-                """Says nothing."""
+                """Log nothing."""
 
         class Server(ThreadingHTTPServer):
             daemon_threads = False  # closing waits for them
@@ -134,7 +134,7 @@ def seen(person: Person, task_id: str) -> Task:
 
 
 def sentence(task: Task) -> str:
-    """What a task that failed says, which is nothing that is not for callers."""
+    """Return what a failed task says, after a check that nothing inside is shown."""
     assert task.status.state == "failed"
     assert task.status.message
     wire = words(task)

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 
 
 def cards() -> tuple[int, str]:
-    """The status of the agent's own card, and the card of the default agent."""
+    """Return the status of the agent's own card, and the card of the default agent."""
     client = Client()
     forget_cards()  # Outside of tests agents do not change while the process lives.
     own = client.get("/agents/llm/.well-known/agent-card.json").status_code

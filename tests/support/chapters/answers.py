@@ -14,7 +14,7 @@ def text_of(task: Json) -> str:
 
 
 def folded(frames: list[Frame]) -> Json:
-    """The artifacts' text and the last status, as a client that folds keeps them."""
+    """Fold frames into the artifacts' text and the last status, as a client does."""
     first, *rest = frames
     assert first.kind == "task"
     texts = {
@@ -38,7 +38,7 @@ async def refusal(asking: Any) -> Json:
 
 
 def reason(speaker: Speaker, error: Json) -> str:
-    """The reason in the details, which have the shape of the dialect."""
+    """Return the reason in the details, which each dialect writes in its own form."""
     if speaker.error_is_list:
         assert all(detail["@type"].startswith("type.googleapis.com/google.rpc.") for detail in error["data"])
         return str(error["data"][0]["reason"])
@@ -47,7 +47,7 @@ def reason(speaker: Speaker, error: Json) -> str:
 
 
 async def working(speaker: Speaker, task_id: str, text: str) -> Json:
-    """The task once it has said this."""
+    """Return the task once it has said this."""
     async with asyncio.timeout(PATIENCE):
         while text not in text_of(task := await speaker.get(task_id)):  # noqa: ASYNC110  # another process
             await asyncio.sleep(0.02)

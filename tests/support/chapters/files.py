@@ -12,7 +12,7 @@ _PROTO = {"fileWithUri": "uri", "fileWithBytes": "bytes"}
 
 
 def files_of(wire: Any) -> list[Json]:
-    """Every link or bytes of a file in an answer: url or uri, bytes, name, type."""
+    """Return every link or bytes of a file in an answer: url or uri, bytes, name, type."""
     if isinstance(wire, list):
         return [found for item in wire for found in files_of(item)]
     if not isinstance(wire, dict):
@@ -28,7 +28,7 @@ def files_of(wire: Any) -> list[Json]:
 
 
 async def downloaded(cast: Cast, url: str) -> bytes:
-    """What is behind a link, for somebody without a key."""
+    """Return the bytes behind a link, fetched without a key."""
     place = urlsplit(url)
     assert place.scheme == "http"
     async with cast.me.door.ask("GET", f"{place.path}?{place.query}", b"", {}) as reply:

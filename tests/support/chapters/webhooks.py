@@ -10,7 +10,7 @@ from tests.support.story import Cast, chapter
 
 
 def scheme_of(config: Json) -> Json:
-    """Of the authentication, in one word for both shapes."""
+    """Return the scheme of the authentication, in one word for both forms."""
     shown = config["authentication"]
     assert "credentials" not in shown
     return shown.get("scheme") or shown["schemes"][0]

@@ -16,7 +16,7 @@ def admin(client: Client) -> Client:
 
 @pytest.fixture
 def viewer() -> Client:
-    """May look at everything and act on nothing."""
+    """Return the client of an operator who may look at everything and act on nothing."""
     user = User.objects.create_user("vera", is_staff=True)
     user.user_permissions.set(
         Permission.objects.filter(content_type__app_label="tasks_app", codename__startswith="view_")
@@ -28,7 +28,7 @@ def viewer() -> Client:
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Responses by exchange id, in place of those that are stored or derived."""
+    """Put responses by exchange id in place of those that are stored or derived."""
     known: dict[str, str] = {}
     monkeypatch.setattr(responses, "response_text", lambda row: known.get(row.pk, ""))
     return known
@@ -36,7 +36,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 @pytest.fixture
 def canceled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """Whom the operation was asked to cancel, and by which operator."""
+    """Note which tasks the operation was asked to cancel, and by which operator."""
     calls: list[tuple[str, str]] = []
     monkeypatch.setattr(operations, "cancel_for_operator", lambda task_id, by: calls.append((task_id, by.name)))
     return calls

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 
 def listed(client: Client, model: str, **query: str) -> list[str]:
-    """The ids of the rows that the list shows."""
+    """Return the ids of the rows that the list shows."""
     answer = client.get(reverse(f"admin:tasks_app_{model}_changelist"), query)
     assert answer.status_code == 200, answer.headers
     return [row.pk for row in answer.context["cl"].result_list]
@@ -20,7 +20,7 @@ def page(client: Client, model: str, pk: str) -> str:
 
 
 def act(client: Client, model: str, action: str, *pks: str, confirmed: bool = True) -> Any:
-    """The action on those rows, after or before its second page."""
+    """Do the action on these rows, up to its second page or beyond it."""
     form = {"action": action, "_selected_action": pks} | ({"post": "yes"} if confirmed else {"index": "0"})
     return client.post(reverse(f"admin:tasks_app_{model}_changelist"), form, follow=confirmed)
 

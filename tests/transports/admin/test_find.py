@@ -1,4 +1,4 @@
-"""How an operator finds a row: by an id, by a filter, in a list."""
+"""Rows that an operator finds: by an id, by a filter, in a list."""
 
 import re
 from datetime import timedelta

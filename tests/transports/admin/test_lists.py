@@ -27,7 +27,7 @@ OLDEST = "00000000-0000-7000-8000-000000000000"
 
 
 def shown(client: Client, model: str, query: str | dict[str, str] = "") -> Any:
-    """The list behind a page, and the page as text."""
+    """Return the list behind a page, and the page as text."""
     address = reverse(f"admin:tasks_app_{model}_changelist")
     answer = client.get(address + query) if isinstance(query, str) else client.get(address, query)
     assert answer.status_code == 200

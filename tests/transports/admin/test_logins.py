@@ -33,7 +33,7 @@ def ada(settings: Any) -> User:
 
 
 def login(password: str = WRONG, user: str = "ada", address: str = "203.0.113.7", **headers: str) -> str:
-    """Nothing where the login was right, else the sentence of the form."""
+    """Log in; return the sentence of the form, empty where the login was right."""
     answer = Client().post(
         reverse("admin:login"), {"username": user, "password": password}, REMOTE_ADDR=address, headers=headers
     )

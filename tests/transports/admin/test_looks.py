@@ -1,4 +1,4 @@
-"""How the admin writes things: times in one style and first, one dash for nothing, each fact once and in words."""
+"""Looks of the admin: times in one style and first, one dash for nothing, each fact once and in words."""
 
 import re
 from datetime import timedelta
@@ -30,7 +30,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{3})?")
 
 @pytest.fixture
 def webhook(owner: Person, settings: Any) -> PushConfig:
-    """One with a delivery that is tried again later, and two behind it."""
+    """Return a webhook with a delivery that is tried again later, and two behind it."""
     settings.A2A_OUTBOUND_LOOPBACK = True
     happens(hooked(owner, "http://127.0.0.1:65001/x"), becomes(TaskState.WORKING), chunk("one"), chunk("two"))
     (lease,) = leases.take("w", 1, Busy())

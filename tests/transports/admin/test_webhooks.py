@@ -30,7 +30,7 @@ LISTS = [reverse(f"admin:tasks_app_{model}_changelist") for model in ("pushconfi
 
 @pytest.fixture
 def webhook(owner: Person, settings: Any) -> PushConfig:
-    """One with a delivery that was refused and one that waits."""
+    """Return a webhook with a delivery that was refused and one that waits."""
     settings.A2A_OUTBOUND_LOOPBACK = True
     url = f"http://127.0.0.1:65001/{SECRETS[3]}?key={SECRETS[2]}"
     task_id = hooked(owner, url, token=SECRETS[0], schemes=("Bearer",), credentials=SECRETS[1])

@@ -27,7 +27,7 @@ def _afresh() -> Iterator[None]:
 
 @pytest.fixture
 def card(settings: Any) -> Callable[..., Any]:
-    """The card, in this process, with these settings; a status where it is none."""
+    """Return the card, in this process, with these settings; a status where it is none."""
 
     def card(path: str = CARD, *, version: str = "1.0", headers: dict[str, str] | None = None, **changed: Any) -> Any:
         for name, value in changed.items():

@@ -27,7 +27,7 @@ def got(door: Door, path: str, method: str = "GET", **headers: str) -> Got:
 
 
 def viewed(path: str, headers: dict[str, str]) -> HttpResponse:
-    """What the view of the path answers. The test client has a Host of its own and middleware before it."""
+    """Return the answer of the path's view. The test client has a Host of its own and middleware before it."""
     bare = {name: value for name, value in headers.items() if name != "host"}
     request = AsyncRequestFactory().get(path, headers=bare)
     request.META["HTTP_HOST"] = headers.get("host", "testserver")

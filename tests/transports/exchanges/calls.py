@@ -39,7 +39,7 @@ def without_id(wire: dict[str, Any]) -> dict[str, Any]:
 
 
 def name_of(wire: Any) -> str:
-    """What is special about the call."""
+    """Return what is special about the call."""
     if isinstance(wire, bytes):
         return repr(wire)
     params = {name: value for name, value in wire["params"].items() if name != "message"}

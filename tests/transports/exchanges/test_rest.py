@@ -23,7 +23,7 @@ Ask = Callable[..., tuple[int, bytes]]
 
 @pytest.fixture
 def ask(owner: Person) -> Ask:
-    """Status and bytes of the answer."""
+    """Return status and bytes of the answer."""
 
     def ask(verb: str, path: str, wire: Any = None, key: str | None = owner.key, **headers: str) -> tuple[int, bytes]:
         async def call() -> tuple[int, bytes]:

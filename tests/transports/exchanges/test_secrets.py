@@ -95,7 +95,7 @@ def test_what_is_no_secret_stays() -> None:
 
 @pytest.fixture
 def impatient() -> Iterator[None]:
-    """Stops a test that would not end: nothing else interrupts a regular expression."""
+    """Stop a test that would not end: nothing else interrupts a regular expression."""
 
     def stop(*_: Any) -> None:
         raise AssertionError("not within 30 s")

@@ -22,7 +22,7 @@ def call(content: bytes, name: Any = "a.bin", kind: Any = "application/zip") -> 
 
 
 def link(server: Server, client: httpx.Client, content: bytes = BIG, name: Any = "a.bin", kind: Any = "a/b") -> str:
-    """The path and query of a file that was sent."""
+    """Send a file; return the path and query of its link."""
     key = {"Authorization": f"Bearer {server.owner}"}
     answer = client.post("/jsonrpc", json=call(content, name, kind), headers=key).json()
     place = urlsplit(files_of(answer["result"]["task"]["artifacts"])[0]["url"])

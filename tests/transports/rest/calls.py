@@ -17,7 +17,7 @@ def sending(message: dict[str, Any] = PLAIN, agent: str = "echo", **more: Any) -
 
 
 def refusal(response: httpx.Response, status: int, reason: str) -> dict[str, Any]:
-    """The error, which must be whole and harmless."""
+    """Return the error, which must be whole and harmless."""
     assert response.status_code == status, response.text
     old = response.request.url.path.startswith("/v1/") or "/v1/" in response.request.url.path
     assert response.headers["content-type"] == ("application/json" if old else "application/a2a+json")

@@ -47,7 +47,7 @@ NAMES = st.sampled_from(
 
 @st.composite
 def bodies(draw: st.DrawFn) -> bytes:
-    """Nothing, bytes, or JSON with a place or two changed."""
+    """Draw a body: none, bytes, or JSON with a place or two changed."""
     if draw(st.integers(0, 5)) == 0:
         return draw(st.binary(max_size=30))
     value = json.loads(json.dumps(draw(st.sampled_from(BODIES))))

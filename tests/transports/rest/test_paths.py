@@ -11,7 +11,7 @@ pytestmark = pytest.mark.storage
 
 
 def first_segments(patterns: list[Any]) -> set[str]:
-    """What our paths begin with, as far as it is fixed."""
+    """Return the first segments of our paths, as far as they are fixed."""
     found = set()
     for entry in patterns:
         assert isinstance(entry, URLPattern | URLResolver)

@@ -94,13 +94,13 @@ def post(person: Person, wire: Wire, body: Any, **headers: str) -> Any:
 
 
 def recorded() -> Exchange:
-    """The exchange of the call that waited."""
+    """Return the exchange of the call that waited."""
     recorder.drain(PATIENCE)
     return Exchange.objects.order_by("id")[0]
 
 
 def broken(person: Person, wire: Wire, hurt: Callable[[], Awaitable[Any]]) -> Exchange:
-    """The exchange of a call that is hurt while it waits, and whose answer therefore has no end."""
+    """Hurt a call while it waits, so that its answer has no end; return its exchange."""
 
     async def story() -> None:
         async with post(person, wire, wire.call("go")) as late:
