@@ -1,6 +1,5 @@
 """The documents say what is there: every setting, method, error, check, path and command; citations resolve."""
 
-import ast
 import re
 from pathlib import Path
 
@@ -212,31 +211,6 @@ def test_every_decision_is_listed_and_says_what() -> None:
         text.partition("\n")[0].removeprefix("# "): name for name, text in pages.items()
     }
     assert [name for name, text in pages.items() if "\n## What\n" not in text] == []
-
-
-DARK = re.compile(r"\s*(Of|Those|As|The same|What)\b")
-"""Beginnings of docstrings that do not name what they are about."""
-
-
-def docstrings(source: str) -> list[str]:
-    """Return the texts below modules, classes, functions, constants and fields."""
-    bodies = [node.body for node in ast.walk(ast.parse(source)) if isinstance(getattr(node, "body", None), list)]
-    return [
-        text
-        for body in bodies
-        for statement in body
-        if isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(text := statement.value.value, str)
-    ]
-
-
-@pytest.mark.parametrize("room", ["a2a", "config", "tasks_app"])
-def test_every_docstring_begins_by_naming_something(room: str) -> None:
-    paths = [path for path in (ROOT / room).rglob("*.py") if "migrations" not in path.parts]
-    texts = {path.relative_to(ROOT).as_posix(): docstrings(path.read_text("utf-8")) for path in paths}
-    assert sum(map(len, texts.values())) > 5
-    assert [(path, text) for path, found in texts.items() for text in found if DARK.match(text)] == []
 
 
 def anchors(text: str) -> set[str]:

@@ -49,9 +49,9 @@ class ClientError(Exception):
     def __str__(self) -> str:
         """The fault, its place, and the remedy."""
         place = f" ({self.where})" if self.where else ""
-        tried = f", {self.attempts} attempts" if self.attempts > 1 else ""
+        attempts = f", {self.attempts} attempts" if self.attempts > 1 else ""
         remedy = f". {self.advice}" if self.advice else ""
-        return f"{self.what}{place}{tried}{remedy}"
+        return f"{self.what}{place}{attempts}{remedy}"
 
 
 # ------------------------------------------------------------- on the way
@@ -176,8 +176,10 @@ class InvalidParams(ServerError):
     def violations(self) -> tuple[tuple[str, str], ...]:
         """The fields that are wrong, each with a description."""
         listed = [item for item in _objects(self.details) if "fieldViolations" in item or "violations" in item]
-        found = [pair for item in listed for pair in _objects(item.get("fieldViolations") or item.get("violations"))]
-        return tuple((str(pair.get("field", "")), str(pair.get("description", ""))) for pair in found)
+        violations = [
+            pair for item in listed for pair in _objects(item.get("fieldViolations") or item.get("violations"))
+        ]
+        return tuple((str(pair.get("field", "")), str(pair.get("description", ""))) for pair in violations)
 
 
 class IdempotencyConflict(ServerError):

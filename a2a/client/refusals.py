@@ -53,13 +53,13 @@ def of_status(answer: Answer, place: str) -> ServerError:
     """Return the error of an answer whose status is all that it says."""
     kind = _kind_of(answer.status)
     words = answer.body[:_WORDS].decode(errors="replace").strip() if answer.media.startswith("text/plain") else ""
-    found = kind(f"the server answered with status {answer.status}{': ' + words if words else ''}", where=place)
-    found.reason = kind.reason or f"HTTP_{answer.status}"
-    found.code = _NUMBERS.get(found.reason)
-    found.status = answer.status
-    found.retryable = answer.status >= 500 if not kind.reason else kind.retryable
-    found.retry_after = answer.retry_after
-    return found
+    error = kind(f"the server answered with status {answer.status}{': ' + words if words else ''}", where=place)
+    error.reason = kind.reason or f"HTTP_{answer.status}"
+    error.code = _NUMBERS.get(error.reason)
+    error.status = answer.status
+    error.retryable = answer.status >= 500 if not kind.reason else kind.retryable
+    error.retry_after = answer.retry_after
+    return error
 
 
 def _kind_of(status: int) -> type[ServerError]:
@@ -83,15 +83,15 @@ def _error(code: Any, message: Any, details: Any, answer: Answer | None, place: 
     kind = next((REASONS[name] for name in names if name in REASONS), None)
     if kind is None:
         kind = ServerError if answer is None or answer.status == 200 else _kind_of(answer.status)
-    found = kind(str(message or "the server refused the call")[:_WORDS], where=place)
-    found.reason = reason or kind.reason or (f"HTTP_{answer.status}" if answer and number is None else f"CODE_{number}")
+    error = kind(str(message or "the server refused the call")[:_WORDS], where=place)
+    error.reason = reason or kind.reason or (f"HTTP_{answer.status}" if answer and number is None else f"CODE_{number}")
     # REST of 1.0 has no numbers of its own.
-    found.code = _NUMBERS.get(found.reason) if number is None else number
-    found.details = details
+    error.code = _NUMBERS.get(error.reason) if number is None else number
+    error.details = details
     if answer is not None:
-        found.status, found.retry_after = answer.status, answer.retry_after
-        found.retryable = answer.status >= 500 if not kind.reason else kind.retryable
-    return found
+        error.status, error.retry_after = answer.status, answer.retry_after
+        error.retryable = answer.status >= 500 if not kind.reason else kind.retryable
+    return error
 
 
 def _reason(details: Any) -> str | None:

@@ -12,8 +12,8 @@ from typing import Self
 from a2a.client.clock import Clock
 from a2a.client.errors import ClientError, ConnectionLost, ServerError, StreamLost, Timeout
 from a2a.client.link import Link
+from a2a.client.memory import Memory
 from a2a.client.patience import Retries
-from a2a.client.seen import Seen
 from a2a.client.updates import Update
 from a2a.requests import GetTask, StreamMessage, SubscribeToTask
 from a2a.states import INTERRUPTED, TERMINAL
@@ -30,23 +30,23 @@ class Stream:
         self._request = request
         self._retries = retries
         self._clock = clock
-        self._seen = Seen(None if request.after is None else str(request.after))
+        self._memory = Memory(None if request.after is None else str(request.after))
         self._updates = self._follow()
         self._question_ends = isinstance(request, StreamMessage)
         self._frames = 0
         """Events of this connection."""
-        self._asked = 0.0
+        self._pause = 0.0
         """Seconds that the server wants between two connections."""
 
     @property
     def task(self) -> Task | None:
         """The task as of the last update; None before the first, and for a bare reply."""
-        return self._seen.task
+        return self._memory.task
 
     @property
     def last_id(self) -> str | None:
         """The id of the last event, by which the stream can be taken up again later."""
-        return self._seen.last_id
+        return self._memory.last_id
 
     def __aiter__(self) -> AsyncIterator[Update]:
         return self._updates
@@ -91,77 +91,77 @@ class Stream:
                 fruitless += 1
             if not self._goes_on(lost, fruitless):
                 return
-            asked = max(self._asked, (lost and lost.retry_after) or 0.0)
-            await self._clock.sleep(self._retries.pause(max(fruitless - 1, 0), self._clock, asked))
+            pause = max(self._pause, (lost and lost.retry_after) or 0.0)
+            await self._clock.sleep(self._retries.pause(max(fruitless - 1, 0), self._clock, pause))
 
     async def _connection(self) -> AsyncGenerator[Update, None]:
         """Yield what is new on one connection. Raises ClientError."""
         self._frames = 0
         link = await self._link()
         self._question_ends = self._question_ends or link.language.question_ends
-        again = self._seen.update is not None
-        async with link.listen(self._wish(), self._seen.last_id) as updates:
-            if again and self._seen.last_id is None and not link.language.begins_with_task:
+        again = self._memory.update is not None
+        async with link.listen(self._wish(), self._memory.last_id) as updates:
+            if again and self._memory.last_id is None and not link.language.begins_with_task:
                 async for update in self._missed(link):
                     yield update
-            async for update, self._asked in updates:
+            async for update, self._pause in updates:
                 self._frames += 1
-                if update.ends and self._seen.has_gap:
+                if update.ends and self._memory.has_gap:
                     # Pieces around a gap may be missing or doubled. The task as it is settles it.
                     with suppress(ClientError):
                         async for late in self._missed(link):
                             yield late
-                for new in self._seen.take(update, first=again and self._frames == 1):
+                for new in self._memory.take(update, first=again and self._frames == 1):
                     yield new
 
     def _wish(self) -> Listening:
         """Return the call of the next connection: once the task is there, a subscription to it."""
-        update = self._seen.update
+        update = self._memory.update
         if update is None or isinstance(update.event, Message):
             return self._request
         return SubscribeToTask(id=update.task_id, tenant=self._request.tenant)
 
     async def _missed(self, link: Link) -> AsyncGenerator[Update, None]:
         """Yield what is new in the task as it is now."""
-        if self._seen.update is not None:
-            task = await link.ask(GetTask(id=self._seen.update.task_id, tenant=self._request.tenant))
+        if self._memory.update is not None:
+            task = await link.ask(GetTask(id=self._memory.update.task_id, tenant=self._request.tenant))
             snapshot = Update(event=task, task_id=task.id, context_id=task.context_id)
-            for update in self._seen.take(snapshot, first=False):
+            for update in self._memory.take(snapshot, first=False):
                 yield update
 
     # --------------------------------------------------------------------- end
 
     def _is_over(self) -> bool:
         """Return whether a stream that the server has closed was complete."""
-        update = self._seen.update
+        update = self._memory.update
         if update is None:
             return False
-        if isinstance(update.event, Message) or update.final or self._seen.state in TERMINAL:
+        if isinstance(update.event, Message) or update.final or self._memory.state in TERMINAL:
             return True
-        return self._question_ends and self._seen.state in INTERRUPTED
+        return self._question_ends and self._memory.state in INTERRUPTED
 
     async def _end_behind(self, lost: ClientError | None, fruitless: int) -> list[Update] | None:
         """Return the last updates if a server does not continue because the task has ended, else None."""
         refused = isinstance(lost, ServerError) and lost.processed
         # Some servers break off or close a stream instead of refusing it. One look is enough to know.
         broken = (lost is None or isinstance(lost, ConnectionLost)) and fruitless == 2
-        if self._frames or self._seen.update is None or not (refused or broken):
+        if self._frames or self._memory.update is None or not (refused or broken):
             return None
         try:
-            found = [update async for update in self._missed(await self._link())]
+            updates = [update async for update in self._missed(await self._link())]
         except ClientError:
             return None
-        return found if self._seen.state in TERMINAL else None
+        return updates if self._memory.state in TERMINAL else None
 
     def _goes_on(self, lost: ClientError | None, fruitless: int) -> bool:
         """Return whether to connect again; False is a quiet end. Raises the error, or StreamLost."""
-        if self._seen.update is None:
+        if self._memory.update is None:
             return self._opens_again(lost, fruitless)
         if lost is not None and not lost.retryable:
             raise lost
         if fruitless <= self._retries.reconnects:
             return True
-        if lost is None and self._seen.state in INTERRUPTED:
+        if lost is None and self._memory.state in INTERRUPTED:
             # A server that closes the stream of a waiting task, again and again.
             return False
         why = f": {lost.what}" if lost else ""

@@ -12,7 +12,7 @@ from a2a.states import TaskState
 from a2a.types import Message, Part, Status, Task
 
 
-class Seen:
+class Memory:
     """The task as its stream has told it."""
 
     def __init__(self, last_id: str | None) -> None:
@@ -39,18 +39,18 @@ class Seen:
     def take(self, update: Update, *, first: bool) -> Iterator[Update]:
         """Yield what is new. `first` is the first event of a stream that was taken up again."""
         if self._task is None:
-            yield from self._kept(update)
+            yield from self._keep(update)
         elif isinstance(update.event, Task):
             # A server that resumes begins with the task as of the last event: all of it is there already.
             if not (first and update.id is not None and update.id == self.last_id):
                 yield from self._compared(update, update.event)
         elif not self._is_there(update):
-            yield from self._kept(update)
+            yield from self._keep(update)
 
     def _compared(self, update: Update, snapshot: Task) -> Iterator[Update]:
         """Yield the difference between the task so far and a snapshot of it."""
         for change in tuple(news(self.task or snapshot, snapshot)):
-            yield from self._kept(replace(update, event=change))
+            yield from self._keep(replace(update, event=change))
         self.last_id = update.id or self.last_id
         if update.id is None:
             self.has_gap = True
@@ -67,7 +67,7 @@ class Seen:
             case _:
                 return False
 
-    def _kept(self, update: Update) -> Iterator[Update]:
+    def _keep(self, update: Update) -> Iterator[Update]:
         self.update = update
         self.last_id = update.id or self.last_id
         self.state = update.state or self.state
