@@ -67,6 +67,8 @@ class Switches:
 
 switches = Switches()
 """The switch interval of this process."""
+_work = threading.local()
+"""The pace of the large work of a thread."""
 
 
 class Pace:
@@ -85,11 +87,19 @@ class Pace:
         self.since = time.perf_counter()
 
 
+def rest() -> None:
+    """Rest, on a thread for large work; elsewhere do nothing."""
+    pace: Pace | None = getattr(_work, "pace", None)
+    if pace is not None:
+        pace.rest()
+
+
 async def off_loop(function: Callable[..., T], *arguments: object) -> T:
     """Call the function in a thread; return its result or raise its error."""
     return await asyncio.get_running_loop().run_in_executor(_threads, partial(_run_large, function, *arguments))
 
 
 def _run_large(function: Callable[..., T], *arguments: object) -> T:
+    _work.pace = Pace()
     with switches.often():
         return function(*arguments)

@@ -168,6 +168,7 @@ async def _send_whole(response: HttpResponse, send: Send) -> None:
     await send(start)
     for part in parts:
         await _send_pieces(part, send, more=True)
+        await asyncio.sleep(0)
     await _send_pieces(last, send, more=False)
 
 
@@ -179,6 +180,8 @@ async def _send_pieces(body: bytes, send: Send, *, more: bool) -> None:
     place = 0
     while len(body) - place > PIECE:
         await send({"type": "http.response.body", "body": body[place : place + PIECE], "more_body": True})
+        # The kernel may take megabytes at once, and then nothing else makes this task wait.
+        await asyncio.sleep(0)
         place += PIECE
     await send({"type": "http.response.body", "body": body[place:], "more_body": more})
 

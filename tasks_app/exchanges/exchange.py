@@ -66,6 +66,11 @@ class OpenExchange:
         self.body = BodyRow(exchange_id=self.row.id, request="")
 
     @property
+    def request_bytes(self) -> int:
+        """Return the size of the call."""
+        return self.row.request_bytes
+
+    @property
     def request_id(self) -> str:
         """The id of the request in the answer."""
         return self.row.request_id or self.row.id

@@ -10,6 +10,7 @@ class NoExchange:
 
     __slots__ = ()
     answer = None
+    request_bytes = 0
 
     def about(self, task_id: str | None, context_id: str | None = None, seq: int | None = None) -> None:
         pass

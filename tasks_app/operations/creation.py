@@ -13,6 +13,7 @@ from tasks_app.event_log import Create, KeyTarget, deliveries
 from tasks_app.ids import uuid7
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations.first_rows import event_row, file_rows, reply_row, task_row
+from tasks_app.operations.large import compute
 from tasks_app.operations.operation import Await, Context
 from tasks_app.operations.plan import Plan
 from tasks_app.operations.registration import webhook_row
@@ -23,6 +24,13 @@ async def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None
 
     Return the answer, or what the key stands for if the message was sent before.
     """
+    context = plan.context
+    item, answer = await compute(context, _creation, plan, later, failure)
+    return _answer_or_target(context, item, await item, answer)
+
+
+def _creation(plan: Plan, later: Sequence[Event], failure: RunRow | None) -> tuple[Create, Answer]:
+    """Return the work item that stores the task, and the answer."""
     run, context = plan.run, plan.context
     task = Task(
         id=run.task_id,
@@ -43,10 +51,9 @@ async def create_task(plan: Plan, later: Sequence[Event], failure: RunRow | None
     item = Create(key=plan.key, task=row, events=rows, run=failure, exchange=exchange, body=body, files=files)
     if plan.request.push_config:
         _add_webhook(plan.request.push_config, item, plan)
-    target = await item
     if plan.streams:
         plan.first = document(apply(None, events[0]), 1) if later else final
-    return _answer_or_target(context, item, target, answer)
+    return item, answer
 
 
 def _add_webhook(config: PushConfig, item: Create, plan: Plan) -> None:

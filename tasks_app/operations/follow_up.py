@@ -21,6 +21,7 @@ from tasks_app.event_log import Append, FindKey, Full, Head, ReadTask, change
 from tasks_app.files import StoredParts
 from tasks_app.operations.attachments import drop_files, store_parts
 from tasks_app.operations.fitness import fit
+from tasks_app.operations.large import compute
 from tasks_app.operations.operation import Context, Follow, Grant
 from tasks_app.operations.plan import with_ids
 from tasks_app.operations.registration import check_address, check_room, webhook_row
@@ -36,7 +37,7 @@ async def follow_up(request: SendMessage, context: Context, task_id: str) -> Gra
         head = await find(context, task_id, request.tenant)
         preferences = _preferences(request, context, head)
         message = with_ids(request.message, task_id, head.context_id)
-        digest = fingerprint(message, None)
+        digest = await compute(context, fingerprint, message, None)
         target = await FindKey(owner_id=caller.owner_id, key=key)
         if target is not None:
             await drop_files(storage)
@@ -46,7 +47,8 @@ async def follow_up(request: SendMessage, context: Context, task_id: str) -> Gra
         check_growth(head)
         webhook = await _webhook(request, context, task_id)
         storage = storage or await store_parts(message, task_id)
-        item = _addition(context, head, replace(message, parts=storage.parts), key, digest)
+        stored = replace(message, parts=storage.parts)
+        item = await compute(context, _addition, context, head, stored, key, digest)
         item.wants, item.files = preferences.json(), storage.rows
         item.webhook, item.with_deliveries = webhook, webhook is not None
         check_growth(head, item.size)

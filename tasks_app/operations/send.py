@@ -27,6 +27,7 @@ from tasks_app.operations.choose_agent import choose_agent
 from tasks_app.operations.creation import create_reply, create_task
 from tasks_app.operations.fitness import fit
 from tasks_app.operations.follow_up import follow_up
+from tasks_app.operations.large import compute
 from tasks_app.operations.operation import Context, Done, Follow, Grant, RunQuick, Wait
 from tasks_app.operations.plan import Plan, with_ids
 from tasks_app.operations.registration import check_address
@@ -44,7 +45,7 @@ async def send(request: SendMessage, context: Context) -> Grant:
     check_tenant(context.caller, request.tenant)
     agent = choose_agent(request, context)
     preferences = fit(request, agent, context)
-    plan = _plan(request, context, agent, preferences)
+    plan = await compute(context, _plan, request, context, agent, preferences)
     arguments(plan.run)  # Refuse a message that does not fit the agent's inputs before there is a task.
     try:
         with nullcontext() if plan.quick else account.new_work(plan.key.owner_id, agent.name):

@@ -12,8 +12,12 @@ import httpx
 import pytest
 
 from a2a.errors import Unavailable
+from tasks_app.asgi.handler import PIECE, _send_pieces
 from tasks_app.callers.accounts import Account
-from tasks_app.off_loop import LARGE, SWITCH_SECONDS, off_loop
+from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.off_loop import LARGE, LONGEST_REST, SWITCH_SECONDS, off_loop, rest
+from tasks_app.operations.large import compute
+from tasks_app.operations.operation import Context
 from tasks_app.process.connections import COMPLETE
 from tasks_app.transports import bodies, handling, receiving
 from tasks_app.transports.bodies import SMALL, STRANGERS, Gone, Intake, strangers
@@ -236,6 +240,45 @@ def test_large_answers_are_put_together_and_searched_off_the_loop(
     monkeypatch.setattr(handling, "_with_links", noted)
     asyncio.run(answer())
     assert names == [thread] * 2
+
+
+async def test_others_have_their_turn_between_the_pieces_of_an_answer() -> None:
+    turns: list[str] = []
+
+    async def send(message: Any) -> None:
+        turns.append("piece")
+
+    async def other() -> None:
+        for _ in range(3):
+            turns.append("other")
+            await asyncio.sleep(0)
+
+    work = asyncio.ensure_future(other())
+    await _send_pieces(b"x" * (3 * PIECE), send, more=False)
+    await work
+    assert turns == ["piece", "other"] * 2 + ["piece", "other"]
+
+
+@pytest.mark.parametrize(("size", "thread"), [(LARGE, "MainThread"), (LARGE + 1, "large")])
+async def test_a_large_message_is_encoded_off_the_loop(size: int, thread: str) -> None:
+    exchange = OpenExchange(door="http", request_id="", rpc_id=1, request=b"x" * size)
+    caller: Any = None
+    step = compute(Context(caller=caller, exchange=exchange), lambda: threading.current_thread().name)
+    try:
+        name = await step.send(None).start()  # type: ignore[attr-defined]  # it awaits nothing else
+    except StopIteration as end:
+        name = end.value
+    assert name.partition("_")[0] == thread
+
+
+def test_large_work_rests_as_long_as_it_works_and_other_work_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    rests: list[float] = []
+    monkeypatch.setattr("tasks_app.off_loop.time.sleep", rests.append)
+    rest()
+    assert rests == []
+    asyncio.run(off_loop(rest))
+    assert len(rests) == 1
+    assert 0 < rests[0] <= LONGEST_REST
 
 
 def test_threads_take_turns_often_while_something_large_is_done_and_no_longer() -> None:
