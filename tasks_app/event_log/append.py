@@ -7,14 +7,24 @@ all.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Self, TypedDict, Unpack
 
 from a2a.dialects.json.json_1_0 import dumps, encode_status, event_document
+from a2a.documents import TaskDocument
 from a2a.events import Event
 from a2a.states import QUIET, TaskState
 from tasks_app.database.bridge import bridge
 from tasks_app.database.locks import LockRefused
-from tasks_app.database.rows import EventRow, on_postgres
+from tasks_app.database.rows import (
+    BodyRow,
+    EventRow,
+    ExchangeRow,
+    FileRow,
+    KeyRow,
+    RunRow,
+    WebhookRow,
+    on_postgres,
+)
 from tasks_app.database.work import LOCKED, GroupResult, Work
 from tasks_app.event_log import append_postgres, append_sqlite
 from tasks_app.event_log.changes import Appended, Change, NewerMessage, Outcome, last_status, sources
@@ -22,6 +32,28 @@ from tasks_app.event_log.exchanges import drop_exchange
 from tasks_app.event_log.news import notify
 from tasks_app.event_log.snapshots import Refresh
 from tasks_app.hints import Reached, hints
+
+
+class Options(TypedDict, total=False):
+    """The fields of a change that `change` does not compute."""
+
+    sight: str | None
+    attempts: int
+    delay: float | None
+    after: int | None
+    newest_message: int | None
+    wants: str | None
+    lease_before: datetime | None
+    key: KeyRow | None
+    files: list[FileRow]
+    run: RunRow | None
+    exchange: ExchangeRow | None
+    body: BodyRow | None
+    snapshot: TaskDocument | None
+    most_size: int | None
+    most_messages: int | None
+    webhook: WebhookRow | None
+    with_deliveries: bool
 
 
 class Append(Work[Appended | NewerMessage | None], Change, kw_only=True):
@@ -62,9 +94,9 @@ def change(
     now: datetime,
     actor: str,
     fence: int | None = None,
-    **more: Any,
+    **more: Unpack[Options],
 ) -> Append:
-    """Return an item that adds these events. Further arguments are fields of Append."""
+    """Return an item that adds these events. Further arguments are fields of a change."""
     status = last_status(events)
     return Append(
         task_id=task_id,
