@@ -144,7 +144,7 @@ def test_a_send_may_be_answered_with_a_bare_message(saw: Saw) -> None:
     assert saw("message")["replies"] == ["message", ["You said Hello"]]
 
 
-def test_one_agent_may_answer_some_messages_with_a_message_and_others_with_a_task(saw: Saw) -> None:
+def test_one_agent_may_answer_with_a_message_or_with_a_task(saw: Saw) -> None:
     assert saw("message")["conformance"] == ["message", ["Direct message response"]]
 
 
@@ -172,7 +172,7 @@ def test_a_streamed_text_is_whole_as_the_helpers_of_the_sdk_give_it(saw: Saw) ->
     assert told == {"chunks": text, "apart": len(PIECES), "task": text, "list": text}
 
 
-def test_a_task_that_asks_goes_on_with_the_next_message_and_its_history_is_cut_to_length(saw: Saw) -> None:
+def test_a_task_that_asks_goes_on_and_its_history_is_cut_to_length(saw: Saw) -> None:
     history = ["one", "What else?", "two"]
     assert saw("turns") == {
         "states": ["input-required", "completed"],

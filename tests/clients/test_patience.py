@@ -104,7 +104,7 @@ def test_a_wait_outlasts_the_client_and_the_proxy(tmp_path: Path, cache: Path, b
 
 
 @pytest.mark.clients
-def test_a_stream_of_an_agent_that_says_nothing_outlasts_the_client_and_the_proxy(tmp_path: Path, cache: Path) -> None:
+def test_the_stream_of_a_silent_agent_outlasts_the_client_and_the_proxy(tmp_path: Path, cache: Path) -> None:
     more = "proxy_read_timeout 5s;"
     finished(tmp_path, cache, "JSONRPC", CLIENT_SECONDS + 1.5, more, "stream", A2A_PING_SECONDS="1")
 

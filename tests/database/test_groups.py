@@ -115,7 +115,7 @@ def test_a_large_task_is_read_by_itself_and_a_small_one_beside_others(owner: Per
     ]
 
 
-def test_the_answer_to_a_change_is_read_however_many_large_reads_of_its_owner_wait(owner: Person) -> None:
+def test_the_answer_to_a_change_is_read_whatever_large_reads_wait(owner: Person) -> None:
     task_id, free = create_task(owner), threading.Event()
     bridge.do(addition(task_id, chunk("x" * SMALL)))
 

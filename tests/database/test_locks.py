@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 
 
 @needs_row_locks
-def test_a_row_that_somebody_else_holds_delays_its_own_caller_only(owner: Person) -> None:
+def test_a_row_locked_elsewhere_delays_its_own_caller_only(owner: Person) -> None:
     held, free = create_task(owner, "held"), create_task(owner, "free")
     with other_connection() as other:
         other.execute("select 1 from tasks_app_task where id = %s for update", (held,))
@@ -61,7 +61,7 @@ def test_a_row_that_somebody_else_holds_delays_its_own_caller_only(owner: Person
         *product(("settle", "disable"), ("pushconfig",)),
     ],
 )
-def test_a_webhook_that_somebody_else_holds_delays_nobody_but_who_asks_for_it(
+def test_a_webhook_locked_elsewhere_delays_only_the_callers_that_need_it(
     owner: Person, monkeypatch: pytest.MonkeyPatch, act: str, table: str
 ) -> None:
     task_id, others = hooked(owner, "https://93.184.216.34/", id="a"), [hooked(owner, "https://93.184.216.34/")]
@@ -91,9 +91,7 @@ def test_a_webhook_that_somebody_else_holds_delays_nobody_but_who_asks_for_it(
 
 
 @needs_row_locks
-def test_a_row_that_somebody_else_holds_delays_no_list_and_no_readiness(
-    owner: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_locked_elsewhere_delays_no_list_and_no_readiness(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     task_id, told = create_task(owner), asked_twice(monkeypatch)
     item = addition(task_id, chunk("late"))
     with held("task", "id", task_id) as let_go, under_way(lambda: bridge.do(item)) as results:
@@ -131,7 +129,7 @@ def test_a_run_asks_for_its_row_as_long_as_it_has_its_lease(
 
 
 @needs_row_locks
-def test_in_a_group_only_the_task_whose_webhook_is_held_is_asked_for_again(owner: Person) -> None:
+def test_only_the_task_whose_webhook_is_locked_is_asked_for_again(owner: Person) -> None:
     free, taken = hooked(owner, "https://93.184.216.34/"), hooked(owner, "https://93.184.216.34/")
     items = [addition(task_id, chunk("x"), with_deliveries=True) for task_id in (taken, free)]
     with held("pushconfig", "task_id", taken):
@@ -141,7 +139,7 @@ def test_in_a_group_only_the_task_whose_webhook_is_held_is_asked_for_again(owner
 
 
 @needs_row_locks
-def test_a_claim_leaves_the_task_whose_webhook_is_held_and_takes_the_others(owner: Person) -> None:
+def test_a_claim_leaves_the_task_whose_webhook_is_locked_and_takes_the_others(owner: Person) -> None:
     ids = []
     for key in ("one", "two"):
         ids.append(create_task(owner, key))
@@ -152,7 +150,7 @@ def test_a_claim_leaves_the_task_whose_webhook_is_held_and_takes_the_others(owne
 
 
 @needs_row_locks
-def test_who_asks_for_a_row_that_stays_held_is_told_to_come_back(owner: Person) -> None:
+def test_a_caller_of_a_row_that_stays_locked_is_told_to_come_back(owner: Person) -> None:
     task_id = create_task(owner)
     with held("task", "id", task_id):
         with pytest.raises(LockRefused):
@@ -165,7 +163,7 @@ def test_who_asks_for_a_row_that_stays_held_is_told_to_come_back(owner: Person) 
 
 
 @needs_row_locks
-def test_a_task_that_is_gone_is_not_taken_for_one_that_is_held(owner: Person) -> None:
+def test_a_task_that_is_gone_is_not_taken_for_a_locked_one(owner: Person) -> None:
     item = addition(create_task(owner), chunk("x"))
     Event.objects.all().delete()
     Task.objects.all().delete()
@@ -173,7 +171,7 @@ def test_a_task_that_is_gone_is_not_taken_for_one_that_is_held(owner: Person) ->
 
 
 @needs_row_locks
-def test_the_sweeper_leaves_what_somebody_holds_and_goes_on_with_the_rest(owner: Person) -> None:
+def test_the_sweeper_leaves_locked_rows_and_goes_on_with_the_rest(owner: Person) -> None:
     ids = [create_task(owner, key) for key in ("one", "two")]
     for read in bridge.do(wish()):
         expire(read)
@@ -185,7 +183,7 @@ def test_the_sweeper_leaves_what_somebody_holds_and_goes_on_with_the_rest(owner:
 
 
 @needs_row_locks
-def test_what_is_past_its_time_and_held_by_somebody_is_left_for_later(owner: Person) -> None:
+def test_a_row_past_its_time_that_is_locked_is_left_for_later(owner: Person) -> None:
     old = [create_task(owner, f"{place}", id=uuid7_at(LONG_AGO + timedelta(seconds=place))) for place in range(2)]
     for task_id in old:
         bridge.do(addition(task_id, status(TaskState.COMPLETED)))
@@ -198,7 +196,7 @@ def test_what_is_past_its_time_and_held_by_somebody_is_left_for_later(owner: Per
 
 
 @needs_row_locks
-def test_a_snapshot_of_a_row_that_somebody_holds_is_left_out(owner: Person) -> None:
+def test_a_snapshot_of_a_locked_row_is_left_out(owner: Person) -> None:
     task_id = create_task(owner)
     bridge.do(addition(task_id, chunk("x")))
     with held("task", "id", task_id):
@@ -209,7 +207,7 @@ def test_a_snapshot_of_a_row_that_somebody_holds_is_left_out(owner: Person) -> N
 
 
 @needs_row_locks
-def test_nobody_waits_long_for_a_lock_and_nobody_keeps_one_who_says_nothing() -> None:
+def test_waits_for_locks_are_short_and_idle_transactions_end() -> None:
     with connection.cursor() as cursor:
         cursor.execute("select current_setting('lock_timeout'), current_setting('statement_timeout')")
         assert cursor.fetchone() == ("2s", "0")

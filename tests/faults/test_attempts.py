@@ -56,7 +56,7 @@ async def sentence(caller: Client, task_id: str) -> str:
     return str(part["text"])
 
 
-async def test_an_agent_that_is_tried_once_is_called_once_whatever_a_deploy_interrupts(plant: Plant) -> None:
+async def test_an_agent_tried_once_is_called_once_whatever_a_deploy_interrupts(plant: Plant) -> None:
     web, sent, file = await at_work(plant, "counted")
     await plant.worker()
     async with client(web) as caller:
@@ -73,7 +73,7 @@ async def test_an_agent_that_is_tried_once_is_called_once_whatever_a_deploy_inte
         assert (task["fence"], task["attempt"], [run["outcome"] for run in task["runs"]]) == (1, 1, ["interrupted"])
 
 
-async def test_an_agent_with_three_attempts_is_called_again_after_a_deploy_and_told_so(plant: Plant) -> None:
+async def test_an_agent_with_three_attempts_is_called_again_after_a_deploy(plant: Plant) -> None:
     web, sent, file = await at_work(plant, "counted-thrice")
     async with client(web) as caller:
         for task_id in sent:
@@ -103,7 +103,7 @@ async def test_an_agent_that_kills_its_process_is_called_as_often_as_it_may_be(p
     assert [run["outcome"] for run in (await web.shown(task_id))["runs"]] == ["lost"] * 3
 
 
-async def test_an_error_that_passes_is_tried_again_after_its_pause_and_not_a_sweep_later(plant: Plant) -> None:
+async def test_an_error_that_passes_is_tried_again_right_after_its_pause(plant: Plant) -> None:
     web, file = await plant.web(A2A_SWEEP_SECONDS="60"), plant.folder / "calls"
     await plant.worker(A2A_SWEEP_SECONDS="60")
     async with client(web) as caller:

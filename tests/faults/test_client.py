@@ -13,7 +13,7 @@ pytestmark = pytest.mark.fault
 KILLS = 5
 
 
-async def test_a_server_that_is_killed_five_times_is_followed_and_each_event_seen_once(start: Start) -> None:
+async def test_a_server_killed_five_times_is_followed_and_each_event_seen_once(start: Start) -> None:
     node = await start()
     message = Message(message_id="m", role=Role.USER, parts=(Part(data={"words": 20}),))
     updates: list[Update] = []

@@ -106,7 +106,7 @@ async def test_a_database_that_crashes_and_is_away_for_less_than_a_lease_fails_n
 
 
 @pytest.mark.long
-async def test_a_database_file_that_another_process_locks_for_as_long_as_a_lease_fails_no_run(start: Start) -> None:
+async def test_a_database_file_locked_for_as_long_as_a_lease_fails_no_run(start: Start) -> None:
     node = await start()  # With the usual lease.
     async with client(node) as caller:
         talking = [await caller.send("talks", words=400, pause=TALK_PAUSE) for _ in range(5)]
@@ -184,7 +184,7 @@ async def frozen(zombie: Node, database: str, task_id: str) -> bool:
     return False
 
 
-async def test_a_worker_that_is_frozen_in_a_transaction_loses_its_task_and_stops_nobody(
+async def test_a_worker_frozen_in_a_transaction_loses_its_task_and_stops_no_other(
     pair: tuple[Node, Node], postgres: str
 ) -> None:
     with receiver() as there:

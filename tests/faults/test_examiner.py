@@ -11,7 +11,7 @@ from tests.faults.conftest import Start
 pytestmark = pytest.mark.fault
 
 
-async def test_a_log_that_lost_an_event_is_found_by_the_examination_of_every_fault_test(start: Start) -> None:
+async def test_the_examination_of_fault_tests_finds_a_log_that_lost_an_event(start: Start) -> None:
     node = await start()
     async with client(node) as caller:
         task_id = await caller.send("once", seconds=0)

@@ -86,9 +86,7 @@ def test_only_what_was_committed_here_is_passed_on() -> None:
     assert (heard, relayed) == ([NEWS[:1], NEWS[1:]], [NEWS[:1]])
 
 
-def test_news_that_come_in_quick_succession_are_told_without_a_message_that_says_nothing(
-    redis: str, layer: Any
-) -> None:
+def test_quick_news_are_told_without_an_empty_message(redis: str, layer: Any) -> None:
     broadcast = Broadcast()
     channel, empty = encode_message(layer, message(broadcast.me, []))
     with redis_client.Redis.from_url(redis) as client, client.pubsub() as listening:

@@ -97,7 +97,7 @@ async def test_what_an_agent_raises_in_its_process_is_told_as_elsewhere(node: No
 FORGOTTEN = 'agent "apart-errs": run.status(...) does nothing by itself: did you forget "yield"?'
 
 
-async def test_in_a_process_of_its_own_an_agent_knows_its_caller_and_mistakes_are_named(node: Node) -> None:
+async def test_an_agent_in_its_own_process_knows_its_caller_and_mistakes_are_named(node: Node) -> None:
     async with client(node) as caller:
         for what, state, said in (
             ("yield", "TASK_STATE_FAILED", 'agent "apart-errs" gives a value of type object: '),

@@ -13,7 +13,7 @@ GOES_ON_SECONDS = 10.0
 """After the killed process has been started again."""
 
 
-async def test_a_killed_process_goes_on_with_its_story_and_its_reader_sees_every_event_once(start: Start) -> None:
+async def test_a_killed_process_goes_on_and_its_reader_sees_every_event_once(start: Start) -> None:
     node = await start()
     async with client(node) as caller:
         params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"pause": 0.08, "words": 1}}]}}
@@ -54,7 +54,7 @@ async def test_a_client_that_asks_again_with_its_message_is_led_back_to_its_task
         assert assert_whole(before.frames, after.frames) == await caller.get(before.task_id)
 
 
-async def test_an_agent_that_is_tried_once_ends_failed_with_a_reason_when_its_process_is_killed(start: Start) -> None:
+async def test_an_agent_tried_once_fails_with_a_reason_when_its_process_is_killed(start: Start) -> None:
     node = await start()
     async with client(node) as caller, listening(caller, "SendStreamingMessage", once(), agent="once") as before:
         await before.count(3)
@@ -69,7 +69,7 @@ async def test_an_agent_that_is_tried_once_ends_failed_with_a_reason_when_its_pr
     assert assert_whole(before.frames, after.frames) == task
 
 
-async def test_an_agent_that_is_tried_once_ends_failed_when_another_process_finds_its_worker_lost(
+async def test_an_agent_tried_once_fails_when_another_process_finds_its_worker_lost(
     pair: tuple[Node, Node], postgres: str
 ) -> None:
     async with client(pair[0]) as caller:

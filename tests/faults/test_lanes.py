@@ -92,7 +92,7 @@ def made_of(database: str, asked: list[str]) -> int:
 @pytest.mark.parametrize(
     ("seconds", "callers"), [(6, 40), pytest.param(40, 300, marks=pytest.mark.long)], ids=["short", "long"]
 )
-async def test_a_frozen_database_costs_no_memory_and_nothing_is_done_for_those_who_left(
+async def test_a_frozen_database_costs_no_memory_and_no_work_for_callers_that_left(
     start: Start, own_postgres: str, capsys: pytest.CaptureFixture[str], seconds: int, callers: int
 ) -> None:
     node = await start(DATABASE_URL=own_postgres, **SHORT)

@@ -68,7 +68,7 @@ async def test_a_hundred_sleeping_agents_keep_their_leases(start: Start) -> None
 
 
 @pytest.mark.slow
-async def test_a_process_that_is_alone_goes_on_with_its_runs_when_the_machine_has_slept(start: Start) -> None:
+async def test_a_lone_process_goes_on_with_its_runs_after_the_machine_has_slept(start: Start) -> None:
     node = await start(**SHORT)
     async with client(node) as caller:
         ids = [await caller.send("once", seconds=16) for _ in range(5)]

@@ -69,7 +69,7 @@ def calls(file: Path) -> list[str]:
     return [line.split()[1] for line in file.read_text(encoding="ascii").splitlines()]
 
 
-async def test_a_killed_process_leaves_an_answer_without_an_end_and_the_same_message_finds_the_task(
+async def test_a_killed_process_leaves_half_an_answer_and_the_same_message_finds_the_task(
     start: Start, tmp_path: Path
 ) -> None:
     node, notes = await start(**SHORT, **SPACES), tmp_path / "notes"
@@ -89,9 +89,7 @@ async def test_a_killed_process_leaves_an_answer_without_an_end_and_the_same_mes
     assert first["outcome"] == "", "nobody could record how it ended"
 
 
-async def test_the_order_to_stop_breaks_a_wait_off_and_the_same_message_finds_the_task(
-    start: Start, tmp_path: Path
-) -> None:
+async def test_a_stop_breaks_a_wait_off_and_the_same_message_finds_the_task(start: Start, tmp_path: Path) -> None:
     node, notes = await start(**SHORT, **SPACES), tmp_path / "notes"
     message = inputs(file=str(notes), seconds=60)
     async with client(node) as caller, waiting(caller, "counted-thrice", message) as waited:
@@ -143,7 +141,7 @@ async def test_a_wait_outlives_the_worker_of_its_task(plant: Plant, tmp_path: Pa
     assert calls(notes) == ["1", "2"]
 
 
-async def test_no_limit_of_a_connection_ends_a_wait_and_the_connection_serves_further_calls(start: Start) -> None:
+async def test_no_limit_of_a_connection_ends_a_wait_and_further_calls_are_served(start: Start) -> None:
     limits = ("WRITE", "HEADER", "BODY", "KEEP_ALIVE", "STREAM")
     node = await start(**SPACES, **{f"A2A_{name}_SECONDS": "1" for name in limits})
     with closing(http.client.HTTPConnection("127.0.0.1", node.port, timeout=PATIENCE)) as connection:

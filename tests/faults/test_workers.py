@@ -151,7 +151,7 @@ async def test_a_worker_with_processes_finds_tasks_without_its_broker(plant: Pla
         await completed(caller, [await caller.send("burns", seconds=0)])
 
 
-async def test_a_worker_outlives_a_broker_that_is_not_there_yet_and_says_so_when_it_fails(plant: Plant) -> None:
+async def test_a_worker_outlives_an_absent_broker_and_says_so_when_it_fails(plant: Plant) -> None:
     nobody = f"redis://127.0.0.1:{free_port()}/0"
     worker = Worker(plant.folder / "early", **plant.settings | {"CELERY_BROKER_URL": nobody})
     plant.nodes.append(worker)

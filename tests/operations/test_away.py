@@ -120,7 +120,7 @@ def test_tasks_of_a_lost_claim_are_begun_though_the_next_claim_fails(
     assert Task.objects.values_list("fence", "attempt").get() == (1, 1)
 
 
-def test_a_run_whose_write_was_refused_is_not_begun_again_as_a_claim_that_was_lost(owner: Person, away: Any) -> None:
+def test_a_run_whose_write_was_refused_is_not_begun_again_as_a_lost_claim(owner: Person, away: Any) -> None:
     def refuses(perform: Perform, items: Sequence[Any]) -> list[Any]:
         raise DataError("of no use")
 
@@ -162,7 +162,7 @@ def test_a_run_that_is_stopped_before_its_first_step_calls_nobody(owner: Person,
     assert Task.objects.values_list("state", "attempt").get() == expected
 
 
-def test_an_agent_that_was_not_called_for_want_of_the_database_keeps_its_attempt(
+def test_an_agent_not_called_without_the_database_keeps_its_attempt(
     owner: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, number = DoSlowly.do_many, itertools.count()
@@ -181,7 +181,7 @@ def test_an_agent_that_was_not_called_for_want_of_the_database_keeps_its_attempt
     assert Task.objects.values_list("fence", "attempt").get() == (2, 1)
 
 
-def test_an_agent_is_stopped_after_a_lease_without_the_database_and_its_task_says_why(
+def test_an_agent_without_the_database_for_a_lease_is_stopped_and_its_task_says_why(
     owner: Person, away: Any, settings: Any
 ) -> None:
     settings.A2A_LEASE_SECONDS = 0.5

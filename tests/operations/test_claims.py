@@ -70,7 +70,7 @@ def test_a_claimed_task_is_whole_whatever_was_said_in_it_before(owner: Person) -
     assert [message.parts[0].text for message in task_of(read.document).history] == ["Your name?", "Ada"]
 
 
-def test_what_was_claimed_is_given_out_although_its_connection_is_cut_before_it_is_read(
+def test_a_claim_is_given_out_although_its_connection_is_cut_before_the_read(
     owner: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (task_id,) = create_tasks(owner)

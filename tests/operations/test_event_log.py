@@ -125,7 +125,7 @@ def test_a_history_that_is_not_wanted_is_not_read(owner: Person) -> None:
     Task.objects.filter(pk=one).update(history="[]")
 
 
-def test_who_wants_a_history_gets_it_beside_others_who_do_not(owner: Person) -> None:
+def test_a_caller_that_wants_a_history_gets_it_beside_others_that_do_not(owner: Person) -> None:
     (task_id,) = create_tasks(owner)
     append(task_id, MessageAdded(message=Message(message_id="m", role=Role.USER, parts=(Part(text="psst"),))))
     wishes = [ReadTask(task_id=task_id, sight=None, history=wanted) for wanted in (False, True)]
@@ -133,7 +133,7 @@ def test_who_wants_a_history_gets_it_beside_others_who_do_not(owner: Person) -> 
     assert [read.document.history for read in read_many(wishes[:1])] == [None]
 
 
-def test_nobody_appends_to_what_they_cannot_see(owner: Person, stranger: Person) -> None:
+def test_no_caller_appends_to_a_task_out_of_its_sight(owner: Person, stranger: Person) -> None:
     (task_id,) = create_tasks(owner)
     assert append(task_id, status(TaskState.CANCELED), sight=access.sight(stranger.caller, task_id)) is None
     assert append(task_id, status(TaskState.CANCELED), sight=access.sight(owner.caller, task_id))

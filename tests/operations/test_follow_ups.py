@@ -151,7 +151,7 @@ def test_a_question_is_not_put_while_the_answer_waits(owner: Person) -> None:
 
 
 @pytest.mark.usefixtures("service")
-def test_a_message_is_heard_that_comes_while_the_agent_clears_up_after_its_question(owner: Person) -> None:
+def test_a_message_during_the_clearing_up_after_a_question_is_heard(owner: Person) -> None:
     task_id = working(owner, "leaves-late")
     until(lambda: GATE.get("leaving"), "it has asked")
     sent(owner, message("blue", task_id=task_id), return_immediately=True)
@@ -230,7 +230,7 @@ def test_a_failure_is_final_whatever_waits(owner: Person) -> None:
     [len, bool, list, repr, lambda inbox: inbox[-1], lambda inbox: inbox.pop(0), lambda inbox: inbox == []],
     ids=["len", "bool", "list", "repr", "index", "pop", "equal"],
 )
-def test_whatever_an_agent_does_with_its_inbox_is_a_look(look: Any) -> None:
+def test_every_use_of_the_inbox_is_a_look(look: Any) -> None:
     inbox = Inbox()
     inbox.show(message("one"), 7)
     inbox.show(message("two"), 9)

@@ -48,7 +48,7 @@ def test_only_the_digest_of_a_key_is_kept(db: None) -> None:
     assert found(key)
 
 
-def test_a_key_works_on_after_the_secret_was_changed_while_the_former_one_is_named(db: None, settings: Any) -> None:
+def test_a_key_outlives_a_change_of_the_secret_while_the_former_one_is_named(db: None, settings: Any) -> None:
     key, ended = new_key("somebody"), new_key("somebody")
     access.revoke(ApiKey.objects.filter(digest__in=digests(ended)))
     former, settings.SECRET_KEY = settings.SECRET_KEY, "another secret, which is long enough for it"

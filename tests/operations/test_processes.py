@@ -139,7 +139,7 @@ def test_a_weekend_is_no_gap() -> None:
     assert clock_doubts() == []
 
 
-def test_rows_that_are_still_to_come_make_the_clock_doubtful_until_it_is_confirmed() -> None:
+def test_rows_from_the_future_make_the_clock_doubtful_until_it_is_confirmed() -> None:
     seen(timedelta(days=-200))
     processes.process_row.started -= processes.TRIAL + 1
     processes.process_row.write()

@@ -173,7 +173,7 @@ def test_a_quick_stream_of_chunks_is_written_in_few_events_and_completely(owner:
 
 
 @pytest.mark.parametrize("agent", ["raises", "raises-in-a-thread"])
-def test_an_agent_that_fails_gives_its_caller_a_reference_and_its_operator_the_traceback(
+def test_a_failure_gives_the_caller_a_reference_and_the_operator_the_traceback(
     owner: Person, agent: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     task = sent(owner, "hello", agent)
@@ -261,7 +261,7 @@ def test_a_quick_agent_that_cannot_be_stopped_is_answered_for_in_time(owner: Per
     assert shown(ask(owner, GetTask(id=task.id))) == task, "what it says after that is not heard"
 
 
-def test_a_quick_agent_whose_threads_all_hang_is_refused_until_one_is_free_and_others_go_on(
+def test_a_quick_agent_whose_threads_all_hang_is_refused_and_others_go_on(
     owner: Person, hanging: quick.Threads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One more than there are threads waits for one until its time is over, or is told at once.

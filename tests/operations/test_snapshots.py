@@ -43,7 +43,7 @@ def test_a_snapshot_is_due_when_the_tail_is_long_and_changes_no_answer(owner: Pe
     assert append(task_id, chunk("more")) == Appended(68, False)
 
 
-def test_a_large_task_that_works_has_no_snapshot_that_each_append_would_write_anew(owner: Person) -> None:
+def test_a_large_task_at_work_has_no_snapshot_that_each_append_rewrites(owner: Person) -> None:
     (task_id,) = create_tasks(owner)
     part = "x" * (ROW_CHARACTERS // 60)
     due = [append(task_id, chunk(part, append=number > 0)).stale for number in range(70)]

@@ -127,7 +127,7 @@ def test_the_version_before_cannot_send_to_a_part_of_an_address(owner: Person, t
         Fernet(former_key()).decrypt(PushConfig.objects.get().secret.encode())
 
 
-def test_an_address_that_the_version_before_has_written_over_a_sealed_one_counts(owner: Person) -> None:
+def test_an_address_written_by_the_former_version_over_a_sealed_one_counts(owner: Person) -> None:
     hooked(owner, "http://127.0.0.1:65001/former")
     PushConfig.objects.update(url="http://127.0.0.1:65001/newer")
     row = PushConfig.objects.get()

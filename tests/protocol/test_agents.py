@@ -242,7 +242,7 @@ def test_an_agent_takes_what_it_and_its_skills_say() -> None:
     assert [skilled.gives.has(kind) for kind in ("text/plain", "image/png", "text/csv")] == [True, False, True]
 
 
-def test_the_card_of_an_agent_shows_its_media_types_and_those_of_others_where_they_differ() -> None:
+def test_the_card_of_an_agent_shows_the_media_types_that_differ() -> None:
     mine = define(good, {"input_modes": ["image/*"], "extensions": ["urn:a"]})
     other = define(good, {"name": "other", "skills": ["read"], "output_modes": ["text/csv"]})
     same = define(good, {"name": "same", "input_modes": ["image/*"]})

@@ -303,7 +303,7 @@ def test_a_task_in_the_json_of_the_protobuf() -> None:
     assert told("tasks/list", values.EMPTY_PAGE) == {"tasks": [], "nextCursor": "", "totalSize": 0}
 
 
-def test_a_message_in_the_json_of_the_protobuf_has_nothing_that_it_does_not_know() -> None:
+def test_a_message_in_protobuf_json_has_only_members_that_it_knows() -> None:
     parts = (
         Part(raw=b"tck", filename="a.txt", media_type="text/plain", metadata={"a": 1}),
         Part(url="https://example.org"),

@@ -59,7 +59,7 @@ def test_a_receiver_says_when_in_seconds_or_with_a_date(value: str, seconds: flo
     assert retry_after(value, NOW) == timedelta(seconds=seconds)
 
 
-def test_a_receiver_is_not_asked_before_the_time_it_names_but_a_day_later_at_most() -> None:
+def test_a_receiver_is_called_when_it_says_but_a_day_later_at_most() -> None:
     assert next_try(TryResult(status=429, retry_after="900"), 1, NOW, 0.5) - NOW == timedelta(seconds=900)
     assert next_try(TryResult(status=503, retry_after="1"), 3, NOW, 0.5) - NOW == timedelta(seconds=GAPS[2])
     assert next_try(TryResult(status=429, retry_after="99999999"), 1, NOW, 0.5) - NOW == LONGEST

@@ -91,7 +91,7 @@ def test_the_form_keeps_what_is_required_or_was_set_and_drops_what_is_empty() ->
     assert canonical(signed_members(SPARSE)).decode() == SPARSE_FORM
 
 
-def test_a_signature_that_was_not_made_by_us_is_believed_and_covers_the_same_bytes() -> None:
+def test_a_foreign_signature_is_believed_and_covers_the_same_bytes() -> None:
     foreign = json.loads(Path(__file__).with_name("foreign_signature.json").read_text(encoding="utf-8"))
     card, keys, form = foreign["card"], foreign["keys"], foreign["form"]
     assert canonical(signed_members(card)).decode() == form
@@ -162,7 +162,7 @@ def test_a_card_of_1_0_cannot_be_passed_for_one_of_0_3() -> None:
         verify(card | {"url": "https://evil.example", "protocolVersion": "0.3.0"}, KEYS)
 
 
-def test_one_good_signature_among_others_suffices_and_after_a_rotation_both_keys_do() -> None:
+def test_one_good_signature_suffices_and_both_keys_do_after_a_rotation() -> None:
     (new,) = read_keys(new_key("EdDSA"))
     plain = wire(v1_0.encode_card(CARD))
     old, fresh = (wire(sign(plain, key, JKU))["signatures"][0] for key in (KEY, new))

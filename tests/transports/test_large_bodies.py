@@ -66,7 +66,7 @@ class TestOnAServer:
         assert "50000 values" in error["message"]
         assert "50000 values" in caller.post("/v1/message:send", content=NESTED).text
 
-    def test_a_stranger_hears_of_the_key_first_and_with_a_small_body_gets_the_id_back(self, server: Server) -> None:
+    def test_a_stranger_hears_of_the_key_first_and_gets_the_id_of_a_small_body(self, server: Server) -> None:
         def post(body: bytes) -> httpx.Response:
             return httpx.post(
                 f"{server.url}/jsonrpc", content=body, headers={"Content-Type": "application/json"}, verify=NO_TLS

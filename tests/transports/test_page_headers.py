@@ -91,7 +91,7 @@ async def test_the_policy_is_added_under_an_async_handler_too(async_client: Asyn
     assert answer.headers["Content-Security-Policy"] == POLICY
 
 
-def test_an_answer_that_is_no_page_is_left_alone_and_a_page_keeps_its_own_policy() -> None:
+def test_only_pages_get_a_policy_and_a_page_keeps_its_own() -> None:
     answer = HttpResponse(b"{}", content_type="application/json")
     protect(answer)
     assert "Content-Security-Policy" not in answer.headers

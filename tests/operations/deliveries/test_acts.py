@@ -62,7 +62,7 @@ def test_to_give_up_one_that_waits_behind_another_makes_that_one_no_earlier(
 
 
 @pytest.mark.parametrize("act", ["give up", "disable"])
-def test_what_was_acknowledged_stays_delivered_when_an_operator_stops_sending_it_again(
+def test_a_delivery_stays_delivered_when_an_operator_stops_sending_it_again(
     lanes: None, owner: Person, there: Receiver, hand: Hand, act: str
 ) -> None:
     there.script = [Reply(204), NOTHING, NOTHING]
@@ -139,7 +139,7 @@ def test_files_of_a_direct_reply_go_with_it_while_deliveries_are_forgotten(
 
 
 @pytest.mark.parametrize("status", [404, 410])
-def test_what_was_acknowledged_stays_delivered_when_it_is_refused_the_second_time(
+def test_a_delivery_stays_delivered_when_it_is_refused_the_second_time(
     lanes: None, owner: Person, there: Receiver, hand: Hand, status: int
 ) -> None:
     there.script = [Reply(204), Reply(status)]

@@ -65,7 +65,7 @@ def test_events_written_together_are_delivered_each_as_of_itself(lanes: None, ow
     ]
 
 
-def test_events_before_a_registration_are_not_delivered_and_those_after_a_removal_neither(
+def test_events_before_a_registration_or_after_a_removal_are_not_delivered(
     lanes: None, owner: Person, there: Receiver
 ) -> None:
     task_id = task(owner)

@@ -89,7 +89,7 @@ def test_what_a_machine_whose_clock_differs_has_written_is_due_at_once(
     assert {state for _, state, _ in states()} == {"delivered"}
 
 
-def test_a_try_by_a_machine_whose_clock_differs_is_made_and_the_next_is_due_when_it_should_be(
+def test_a_try_by_a_machine_whose_clock_differs_is_made_and_the_next_is_due_in_time(
     lanes: None, owner: Person, there: Receiver, another_machine: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there.script = [NOTHING]

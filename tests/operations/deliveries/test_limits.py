@@ -161,7 +161,7 @@ def test_names_of_one_address_get_no_more_tries_than_the_address(
     assert there.most_at_once <= AT_A_HOST + 1
 
 
-def test_a_try_that_an_address_has_no_room_for_is_not_made_and_its_webhook_says_why(
+def test_a_try_beyond_the_limit_of_its_address_is_not_made_and_says_why(
     lanes: None, owner: Person, there: Receiver
 ) -> None:
     task_id = hooked(owner, there.url)

@@ -48,7 +48,7 @@ def test_a_webhook_that_comes_with_the_next_message_hears_what_follows(
     assert there.got[0].json["status"]["state"] == "submitted"
 
 
-def test_the_same_message_again_gets_its_task_although_its_webhook_may_not_be_called_any_more(
+def test_a_message_sent_again_gets_its_task_although_its_webhook_is_forbidden_now(
     service: None, owner: Person, there: Receiver, settings: Any
 ) -> None:
     said, webhook = message(), config(there.url)
@@ -60,7 +60,7 @@ def test_the_same_message_again_gets_its_task_although_its_webhook_may_not_be_ca
 
 
 @pytest.mark.parametrize("version", ["1.0", "0.3"])
-def test_a_webhook_of_former_times_with_a_slash_is_read_and_removed_over_json_rpc(
+def test_an_old_webhook_with_a_slash_is_read_and_removed_over_json_rpc(
     lanes: None, owner: Person, version: str
 ) -> None:
     task_id = hooked(owner, f"http://127.0.0.1:{free_port()}/", id="a/b")
@@ -109,9 +109,7 @@ def test_webhooks_that_come_with_many_messages_at_once_are_ten_at_most(service: 
     ask(owner, CancelTask(id=made.id))
 
 
-def test_a_webhook_of_a_language_that_this_process_does_not_speak_waits_and_holds_up_no_other(
-    lanes: None, owner: Person
-) -> None:
+def test_a_webhook_in_an_unspoken_language_waits_and_holds_up_no_other(lanes: None, owner: Person) -> None:
     ids = [hooked(owner, f"http://127.0.0.1:{free_port()}/", "1.0") for _ in range(2)]
     unknown = PushConfig.objects.filter(task_id=ids[0])
     unknown.update(version="", language="spoken elsewhere", due_at=clock.shared() - timedelta(seconds=9))

@@ -150,9 +150,7 @@ def test_a_question_and_its_answer_are_both_told_although_the_end_is_there(large
     ]
 
 
-def test_an_update_that_was_tried_is_not_superseded_for_its_receiver_may_have_seen_it(
-    large: str, there: Receiver, hand: Hand
-) -> None:
+def test_an_update_that_was_tried_is_not_superseded(large: str, there: Receiver, hand: Hand) -> None:
     there.default = Reply(503)
     hand.on(hours=1)
     happens(large, says("six"))

@@ -50,7 +50,7 @@ def test_a_viewer_sees_no_buttons_and_is_refused(
     assert ApiKey.objects.get().revoked_at is None
 
 
-def test_who_may_view_tasks_only_sees_no_exchanges(olga: Principal) -> None:
+def test_a_viewer_of_tasks_alone_sees_no_exchanges(olga: Principal) -> None:
     user = User.objects.create_user("tom", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename="view_task"))
     client = Client()
@@ -62,7 +62,7 @@ def test_who_may_view_tasks_only_sees_no_exchanges(olga: Principal) -> None:
     assert client.get(reverse("admin:tasks_app_exchange_changelist")).status_code == 403
 
 
-def test_who_is_not_logged_in_is_sent_to_log_in(client: Client, olga: Principal) -> None:
+def test_a_visitor_without_a_login_is_sent_to_log_in(client: Client, olga: Principal) -> None:
     row = task(olga)
     for address in (
         reverse("admin:tasks_app_task_change", args=[row.pk]),

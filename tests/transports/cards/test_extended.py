@@ -26,7 +26,7 @@ def test_0_2_gets_the_extended_card_beside_the_url_of_its_card(server: Server) -
 
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer nobody"}, {"Authorization": "Basic x"}])
-def test_nobody_gets_it_without_a_key(server: Server, headers: dict[str, str]) -> None:
+def test_the_extended_card_needs_a_key(server: Server, headers: dict[str, str]) -> None:
     for path in (EXTENDED, "/agents/story" + EXTENDED, "/agents/nobody" + EXTENDED):
         status, told, body = got(LiveDoor(server.url), path, **headers)
         invalid = ', error="invalid_token"' if "nobody" in headers.get("Authorization", "") else ""

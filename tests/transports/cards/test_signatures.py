@@ -41,7 +41,7 @@ def test_every_card_but_that_of_0_2_is_signed_for_the_published_keys(card: Calla
     assert card(OLD_CARD).get("signatures") is None
 
 
-def test_a_signed_card_keeps_its_tag_from_process_to_process_and_a_new_key_changes_it(settings: Any) -> None:
+def test_a_signed_card_keeps_its_tag_in_each_process_until_the_key_changes(settings: Any) -> None:
     settings.A2A_CARD_KEY = PEM
     first = got(StockDoor(), CARD, **{"A2A-Version": "1.0"})
     forget_cards()

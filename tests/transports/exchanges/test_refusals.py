@@ -37,7 +37,7 @@ def test_every_exchange_names_the_address_that_it_came_from(post: Post, settings
     assert [exchange.peer for exchange in recorded(7)] == ["203.0.113.7"] * 7
 
 
-def test_a_call_that_does_not_reach_the_rpc_layer_is_recorded_without_its_content(post: Post) -> None:
+def test_a_call_below_the_rpc_layer_is_recorded_without_its_content(post: Post) -> None:
     _, content = post(b"x" * 1_000_001)
     (exchange,) = recorded(1)
     assert (exchange.outcome, exchange.http_status, exchange.body.request) == ("refused", 413, "POST /jsonrpc")
