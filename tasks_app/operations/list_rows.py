@@ -21,6 +21,8 @@ from tasks_app.operations.list_filters import STATES, Filters
 
 PAGE_BYTES = 2_000_000
 """Bytes of artifacts and history after which a page ends."""
+MOST_BYTES = 4
+"""Bytes of a character in UTF-8, at most."""
 SMALL = 20_000
 """Characters of the events of a small task. The largest page of small tasks has about PAGE_BYTES."""
 NEWEST_FIRST = Keyset(
@@ -98,8 +100,11 @@ def read_page(request: ListTasks, rows: list[Row]) -> tuple[list[Row], Position 
     A page ends at PAGE_BYTES, with at least one task. Large tasks are read one at a time, so that no page takes more
     memory than it shows. A task that was deleted since is left out.
     """
+    if not any(row.is_large for row in rows) and sum(row.size for row in rows) * MOST_BYTES <= PAGE_BYTES:
+        page = rows[: request.page_size]
+        return page, page[-1].position if len(rows) > len(page) else None
     shows_all = request.history_length != 0 and request.include_artifacts
-    page: list[Row] = []
+    page = []
     total, end = 0, 0
     for row in rows[: request.page_size]:
         if page and shows_all and total + row.size > PAGE_BYTES:
@@ -130,7 +135,8 @@ def _columns(history: bool, artifacts: bool, most: int | None) -> str:
     small = f"t.size <= {most}" if most is not None else "true"
     texts = {"t.history": history, "t.artifacts": artifacts}
     read = [f"case when {small} then {text} end" if is_shown else _EMPTY for text, is_shown in texts.items()]
-    at = "(extract(epoch from t.status_at) * 1000000)::bigint" if on_postgres() else "t.status_at"
+    # On SQLite an expression, because a column of times is decoded.
+    at = "(extract(epoch from t.status_at) * 1000000)::bigint" if on_postgres() else "t.status_at || ''"
     return columns(
         Row.__struct_fields__,
         snapshot_seq=f"case when {small} then {SNAPSHOT_SEQ} else t.snapshot_seq end"
@@ -161,6 +167,13 @@ def _all_states(column_list: str, where: str) -> str:
 
 @cache
 def _union(column_list: str, where: str) -> str:
-    """Return the statement for SQLite, which has no lateral joins."""
-    newest = f"select * from (select {column_list} from {_TASK} t where t.state = %s and {where} {_ORDER})"
-    return f"select * from ({' union all '.join([newest] * len(STATES))}) {_ORDER_OF_ROWS}"
+    """Return the statement for SQLite, which has no lateral joins.
+
+    The newest tasks of each state are ordered without their columns, so that only the rows of the page are read whole.
+    """
+    newest = (
+        f"select * from (select t.rowid as place, t.status_at as at, t.id from {_TASK} t "
+        f"where t.state = %s and {where} {_ORDER})"
+    )
+    places = f"select place from ({' union all '.join([newest] * len(STATES))}) {_ORDER_OF_ROWS}"
+    return f"select {column_list} from {_TASK} t where t.rowid in ({places}) order by t.status_at desc, t.id"
