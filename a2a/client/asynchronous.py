@@ -17,11 +17,12 @@ from a2a.client.answers import ConfigPage, TaskPage
 from a2a.client.cards import VERSIONS, choose
 from a2a.client.clock import SYSTEM, Clock
 from a2a.client.credentials import Bearer, Credentials
-from a2a.client.discovery import FoundCard, Trust, find_card
+from a2a.client.discovery import FoundCard, Trust, believe, find_card
 from a2a.client.errors import TaskNotCancelable, TaskNotFound, VersionNotSupported
-from a2a.client.http import Http
+from a2a.client.http import Exchange, Http
 from a2a.client.link import WAYS, Link
 from a2a.client.patience import Retries, Timeouts, repeated
+from a2a.client.refusals import parsed
 from a2a.client.stream import Listening, Stream
 from a2a.requests import (
     CancelTask,
@@ -242,6 +243,17 @@ class Client:
                 self._card = await find_card(self._http, self.url, self._versions, self._retries, self._trust)
             return self._card
 
+    async def verify_card(self, trust: Trust) -> None:
+        """Verify the signatures of the public card. Raises UntrustedCard."""
+        await believe(self._http, await self.found_card(), trust, self._retries)
+
+    async def page(self, url: str) -> Any:
+        """Return the JSON of a page beside the agent; None if there is no such page."""
+        answer = await self._http.fetch(
+            Exchange("GET", url, {"Accept": "application/json"}), self._http.timeouts.request
+        )
+        return parsed(answer) if answer.status == httpx.codes.OK else None
+
     # ----------------------------------------------------------------- calling
 
     async def perform(self, request: Request) -> Any:
@@ -263,12 +275,16 @@ class Client:
 
     async def link(self) -> Link:
         """Return the interface in use. The first time, the card is read and the interface chosen."""
+        return (await self.links())[0]
+
+    async def links(self) -> list[Link]:
+        """Return the interfaces that may be used, the preferred first."""
         if not self._links:
             public = await self.found_card()
             ways = {(way.binding, way.language.version) for way in WAYS}
             usable = choose(public.card, public.url, self._versions, self._bindings, ways)
             self._links = [Link(self._http, interface, self._extensions) for interface in usable]
-        return self._links[0]
+        return self._links
 
     def _fell_back(self, refused: Link) -> bool:
         """Return whether there is an older version to try, and use it from now on."""

@@ -87,20 +87,25 @@ def _object(answer: Answer, place: str) -> Json:
 # -------------------------------------------------------------- signatures
 
 
+async def believe(http: Http, found: FoundCard, trust: Trust, retries: Retries) -> None:
+    """Verify the signatures of a card. Raises UntrustedCard."""
+    await _trusted(http, found.wire, found.url, trust, retries)
+
+
 async def _trusted(http: Http, wire: Json, place: str, trust: Trust, retries: Retries) -> Json:
     """Return what a valid signature covers. Raises UntrustedCard."""
-    why = "there are neither keys nor hosts to trust"
+    why = ""
     sets = [trust.keys] if trust.keys else []
     for address in _key_sets(wire, trust):
         try:
             sets.append(_object(await _fetch(http, Exchange("GET", address, {}, anonymous=True), retries), address))
         except ClientError as error:
             why = f"its keys cannot be read: {error}"
-    for keys in sets:
+    for keys in sets or [{"keys": []}]:
         try:
             return verify(wire, keys, trust.algorithms)
         except BadSignature as error:
-            why = str(error)
+            why = why or str(error)
     raise UntrustedCard(f"the card is not to be trusted: {why}", where=place)
 
 

@@ -66,6 +66,8 @@ class Stream:
     # ------------------------------------------------------------- connections
 
     async def _follow(self) -> AsyncGenerator[Update, None]:
+        # Finding the agent has its own repetitions.
+        await self._link()
         fruitless = 0
         while True:
             lost = None

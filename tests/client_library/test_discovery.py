@@ -136,6 +136,14 @@ async def test_a_card_is_asked_for_again_after_a_fault() -> None:
     assert fake.pauses == [0.1]
 
 
+async def test_a_stream_to_an_agent_that_is_not_found_is_not_tried_twice_over() -> None:
+    fake = FakeClock()
+    async with faulty(plain(503)) as server, client_of(server, fake) as client:
+        with pytest.raises(errors.Unavailable):
+            await anext(aiter(client.stream("Hi")))
+    assert len(server.asked) == 4
+
+
 # -------------------------------------------------------------- signatures
 
 (KEY,) = read_keys(new_key())

@@ -35,8 +35,8 @@ BROUGHT = {"anyio", "certifi", "cffi", "h11", "httpcore", "idna", "pycparser", "
 """Packages that those need."""
 
 
-def run(line: list[str], folder: Path) -> str:
-    outside = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", "PYTHONPATH"}}
+def run(line: list[str], folder: Path, **more: str) -> str:
+    outside = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", "PYTHONPATH"}} | more
     done = subprocess.run(
         line,
         cwd=folder,
@@ -61,5 +61,9 @@ def test_the_wheel_alone_sends_and_streams_without_the_service(server: Server, t
     run([*uv, "pip", "install", "--python", str(python), *locked, str(wheel)], tmp_path)
     (tmp_path / "program.py").write_text(PROGRAM)
     seen = json.loads(run([str(python), "-I", "program.py", f"{server.url}/agents/echo/", server.owner], tmp_path))
+    command, agent = str(python.parent / "taskdesk"), f"{server.url}/agents/echo/"
+    assert run([command, "send", agent, "Hello"], tmp_path, A2A_TOKEN=server.owner) == "Hello\n"
+    done = subprocess.run([command, "run"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "pip install 'taskdesk[server]'" in done.stderr) == (1, True)
     assert (seen["reply"], seen["stream"], seen["django"]) == ("Hello from elsewhere", "again", False)
     assert NEEDED <= set(seen["packages"]) <= NEEDED | BROUGHT

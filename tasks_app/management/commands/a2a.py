@@ -6,6 +6,7 @@ from typing import Any
 from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.management.nouns import Noun
 from tasks_app.management.nouns.acts import ACTS
+from tasks_app.management.nouns.calls import CALLS
 from tasks_app.management.nouns.cardkey import CARDKEY
 from tasks_app.management.nouns.doctor import DOCTOR
 from tasks_app.management.nouns.keys import KEYS
@@ -25,11 +26,15 @@ NOUNS: dict[str, Noun] = {
     "processes": PROCESSES,
     "purge": PURGE,
     "reference": REFERENCE,
+    **CALLS,
 }
 
 
 class Command(DatabaseCommand):
-    help = "Operate the platform: API keys, a key that signs agent cards, its processes, wrong logins, and the doctor."
+    help = (
+        "Operate the platform: API keys, a key that signs agent cards, its processes, wrong logins, and the doctor. "
+        "And call agents."
+    )
     requires_migrations_checks = False  # some nouns need no database; the others are checked below
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -1,0 +1,109 @@
+"""The outputs of the command line: text for people, plain lines in a pipe, JSON when asked."""
+
+from typing import Any, TextIO
+
+import orjson
+
+from a2a.client.errors import ClientError
+from a2a.client.updates import Update, text_of
+from a2a.dialects.json.json_1_0 import encode_artifact, encode_message, encode_status, encode_task
+from a2a.events import ArtifactAdded, StatusChanged
+from a2a.types import Json, Message, Task
+
+
+class Output:
+    """The two outputs of a command."""
+
+    def __init__(self, out: TextIO, err: TextIO, *, as_json: bool) -> None:
+        self._out = out
+        self._err = err
+        self.as_json = as_json
+        self._open = False
+        """A line of text has begun and not ended."""
+
+    def line(self, text: str) -> None:
+        """Print a line of the result."""
+        self._end_line()
+        self._out.write(_safe(text) + "\n")
+        self._out.flush()
+
+    def json(self, value: Json) -> None:
+        """Print a value as a line of JSON."""
+        self._out.write(orjson.dumps(value).decode() + "\n")
+        self._out.flush()
+
+    def note(self, text: str) -> None:
+        """Report progress, or what went wrong, beside the result."""
+        self._end_line()
+        self._err.write(_safe(text) + "\n")
+        self._err.flush()
+
+    def error(self, error: ClientError) -> None:
+        """Report why the command failed."""
+        if self.as_json:
+            facts = {"code": error.code, "reason": error.reason, "message": str(error), "retryable": error.retryable}
+            self.json({"error": facts})
+        else:
+            self.note(str(error))
+
+    def reply(self, reply: Task | Message) -> None:
+        """Print a task or a message."""
+        if self.as_json:
+            self.json({"task": encode_task(reply)} if isinstance(reply, Task) else {"message": encode_message(reply)})
+            return
+        text = text_of(reply)
+        if text:
+            self.line(text)
+        if isinstance(reply, Task):
+            self.state(reply)
+
+    def state(self, task: Task) -> None:
+        """Report the state of a task, and what its agent says about it."""
+        said = f": {task.status.message.text}" if task.status.message else ""
+        self.note(f"{task.id} {task.status.state.value}{said}")
+
+    def update(self, update: Update) -> None:
+        """Print one event of a stream: text as it grows, states beside it."""
+        if self.as_json:
+            self.json(encode_update(update))
+            return
+        if update.text:
+            self._out.write(_safe(update.text, keep="\n\t"))
+            self._out.flush()
+            self._open = not update.text.endswith("\n")
+        match update.event:
+            case Task() as task:
+                self.state(task)
+            case StatusChanged(status=status):
+                said = f": {status.message.text}" if status.message else ""
+                self.note(f"{update.task_id} {status.state.value}{said}")
+            case _:
+                pass
+
+    def _end_line(self) -> None:
+        if self._open:
+            self._out.write("\n")
+            self._out.flush()
+            self._open = False
+
+
+def encode_update(update: Update) -> Json:
+    """Return an event in the JSON of 1.0, with its id."""
+    ids: dict[str, Any] = {"taskId": update.task_id, "contextId": update.context_id}
+    match update.event:
+        case Task() as task:
+            shown: Json = {"task": encode_task(task)}
+        case Message() as message:
+            shown = {"message": encode_message(message)}
+        case StatusChanged(status=status):
+            shown = {"statusUpdate": ids | {"status": encode_status(status)}}
+        case ArtifactAdded(artifact=artifact, append=append, last_chunk=last):
+            shown = {
+                "artifactUpdate": ids | {"artifact": encode_artifact(artifact), "append": append, "lastChunk": last}
+            }
+    return shown if update.id is None else {"id": update.id} | shown
+
+
+def _safe(text: str, keep: str = "\n\t") -> str:
+    """Return text without control characters: an agent must not move the cursor of a terminal."""
+    return "".join(letter if letter.isprintable() or letter in keep else "\N{REPLACEMENT CHARACTER}" for letter in text)

@@ -1,0 +1,179 @@
+"""The verbs of the command line: send, stream, get, list, cancel, tail, agents, card and check."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+import orjson
+
+from a2a.client import Client, Trust, errors
+from a2a.client.console import ASKED, FAILED, OK, Options, Verb, add_connection
+from a2a.client.console.output import Output
+from a2a.client.console.smoke import check
+from a2a.client.stream import Stream
+from a2a.dialects.json.json_1_0 import encode_task
+from a2a.states import INTERRUPTED, TaskState
+from a2a.types import Message, Task
+
+ENDS_BADLY = {TaskState.FAILED, TaskState.REJECTED, TaskState.CANCELED}
+
+
+def _exit_code(state: TaskState | None) -> int:
+    if state in ENDS_BADLY:
+        return FAILED
+    return ASKED if state in INTERRUPTED else OK
+
+
+def _message_arguments(parser: ArgumentParser) -> None:
+    add_connection(parser)
+    parser.add_argument("text", help="the message")
+    parser.add_argument("--task", metavar="ID", help="continue this task")
+    parser.add_argument("--context", metavar="ID", help="continue this conversation")
+
+
+def _send_arguments(parser: ArgumentParser) -> None:
+    _message_arguments(parser)
+    parser.add_argument("--no-wait", action="store_true", help="return as soon as the task exists")
+
+
+def _task_arguments(parser: ArgumentParser) -> None:
+    add_connection(parser)
+    parser.add_argument("task", help="the id of the task")
+
+
+def _tail_arguments(parser: ArgumentParser) -> None:
+    _task_arguments(parser)
+    parser.add_argument("--after", type=int, metavar="N", help="begin behind the event of this id")
+
+
+def _list_arguments(parser: ArgumentParser) -> None:
+    add_connection(parser)
+    parser.add_argument("--context", metavar="ID", help="tasks of this conversation")
+    parser.add_argument("--state", choices=[state.value for state in TaskState], help="tasks in this state")
+    parser.add_argument("--limit", type=int, default=50, metavar="N", help="the largest number of tasks (50)")
+
+
+def _card_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("what", choices=("show", "verify"), help="print the card, or verify its signatures")
+    add_connection(parser)
+    parser.add_argument("--keys", metavar="FILE", help="a JWK Set to verify with")
+    parser.add_argument("--host", action="append", default=[], help="a host whose key sets are trusted (jku)")
+
+
+def _check_arguments(parser: ArgumentParser) -> None:
+    add_connection(parser)
+    parser.add_argument("--send", metavar="TEXT", help="also send this message, wait for its task, and stream it")
+
+
+# -------------------------------------------------------------------- verbs
+
+
+async def send(client: Client, options: Options, output: Output) -> int:
+    reply = await client.send(
+        options["text"],
+        task_id=options["task"],
+        context_id=options["context"],
+        return_immediately=options["no_wait"],
+    )
+    output.reply(reply)
+    return OK if isinstance(reply, Message) or options["no_wait"] else _exit_code(reply.status.state)
+
+
+async def stream(client: Client, options: Options, output: Output) -> int:
+    return await _follow(client.stream(options["text"], task_id=options["task"], context_id=options["context"]), output)
+
+
+async def tail(client: Client, options: Options, output: Output) -> int:
+    try:
+        return await _follow(client.subscribe(options["task"], after=options["after"]), output)
+    except (errors.UnsupportedOperation, errors.InvalidParams):
+        # A task that has ended has no stream.
+        return await get(client, options, output)
+
+
+async def _follow(updates: Stream, output: Output) -> int:
+    state = None
+    async with updates:
+        async for update in updates:
+            output.update(update)
+            state = update.state or state
+    return _exit_code(state)
+
+
+async def get(client: Client, options: Options, output: Output) -> int:
+    task = await client.get_task(options["task"])
+    output.reply(task)
+    return _exit_code(task.status.state)
+
+
+async def cancel(client: Client, options: Options, output: Output) -> int:
+    output.reply(await client.cancel_task(options["task"]))
+    return OK
+
+
+async def list_tasks(client: Client, options: Options, output: Output) -> int:
+    state = TaskState(options["state"]) if options["state"] else None
+    count = 0
+    size = min(options["limit"], 100)
+    async for task in client.all_tasks(context_id=options["context"], state=state, page_size=size):
+        _print_row(task, output)
+        count += 1
+        if count >= options["limit"]:
+            break
+    return OK
+
+
+def _print_row(task: Task, output: Output) -> None:
+    if output.as_json:
+        output.json(encode_task(task))
+    else:
+        output.line(f"{task.id}  {task.status.timestamp:%Y-%m-%dT%H:%M:%SZ}  {task.status.state.value}")
+
+
+async def agents(client: Client, options: Options, output: Output) -> int:
+    """List the agents of a server that has a catalogue, or the skills on the card."""
+    root = "{0.scheme}://{0.netloc}".format(urlsplit(options["url"]))
+    catalogue = await client.page(urljoin(root, "/agents/"))
+    if catalogue is None:
+        card = await client.card()
+        found = [{"name": skill.id, "description": skill.description} for skill in card.skills]
+    else:
+        found = catalogue["agents"]
+    for agent in found:
+        if output.as_json:
+            output.json(agent)
+        else:
+            output.line(f"{agent['name']}  {agent.get('description', '')}")
+    return OK
+
+
+async def card(client: Client, options: Options, output: Output) -> int:
+    found = await client.found_card()
+    if options["what"] == "show":
+        shown = orjson.dumps(found.wire, option=0 if output.as_json else orjson.OPT_INDENT_2)
+        output.line(shown.decode())
+        return OK
+    keys = orjson.loads(Path(options["keys"]).read_bytes()) if options["keys"] else None  # noqa: ASYNC240
+    hosts = options["host"] or ([] if keys else [urlsplit(found.url).netloc])
+    try:
+        await client.verify_card(Trust(keys=keys, hosts=hosts))
+    except errors.UntrustedCard as error:
+        output.error(error)
+        return FAILED
+    output.line(f"The card of {found.card.name} has a valid signature.")
+    return OK
+
+
+VERBS: dict[str, Verb] = {
+    "send": Verb(help="send a message and print the answer", add_arguments=_send_arguments, run=send),
+    "stream": Verb(
+        help="send a message and print the answer as it grows", add_arguments=_message_arguments, run=stream
+    ),
+    "get": Verb(help="print a task", add_arguments=_task_arguments, run=get),
+    "list": Verb(help="print your tasks, the newest first", add_arguments=_list_arguments, run=list_tasks),
+    "cancel": Verb(help="end a task", add_arguments=_task_arguments, run=cancel),
+    "tail": Verb(help="follow a task until it ends", add_arguments=_tail_arguments, run=tail),
+    "agents": Verb(help="print the agents of a server", add_arguments=add_connection, run=agents),
+    "card": Verb(help="print or verify the card of an agent", add_arguments=_card_arguments, run=card),
+    "check": Verb(help="try an A2A server and report", add_arguments=_check_arguments, run=check),
+}
