@@ -12,14 +12,14 @@ Alone in `a2a`, this package does input and output and reads the clock. A call g
       |
     ClientLanguage     requests become params, results values         (language, languages/, reading)
       |
-    Transport          one attempt: JSON-RPC, REST                    (transports/)
+    Transport          one attempt: JSON-RPC, REST, WebSocket         (transports/)
       |
     Http               bytes, credentials, limits; faults get names   (http, credentials, refusals, errors)
 """
 
 from a2a.client.answers import ConfigPage, TaskPage
 from a2a.client.asynchronous import Client
-from a2a.client.cards import REST, RPC
+from a2a.client.cards import REST, RPC, SOCKET
 from a2a.client.credentials import ApiKey, Bearer, ClientCredentials, Credentials
 from a2a.client.discovery import Trust
 from a2a.client.errors import ClientError, ServerError
@@ -31,6 +31,7 @@ from a2a.client.updates import Update, text_of
 __all__ = [
     "REST",
     "RPC",
+    "SOCKET",
     "ApiKey",
     "Bearer",
     "Client",

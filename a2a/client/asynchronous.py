@@ -86,6 +86,8 @@ class Client:
         self._http = Http(client, source, timeouts or Timeouts(), clock, largest)
         self._card: FoundCard | None = None
         self._links = [Link(self._http, interface, self._extensions)] if interface else []
+        self._opened = self._links
+        """The links, and those to versions that the server has refused."""
         self._lock = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -98,6 +100,8 @@ class Client:
 
     async def close(self) -> None:
         """Close the connections, unless they belong to the caller's own httpx client."""
+        for link in self._opened:
+            await link.close()
         if self._own:
             await self._http.client.aclose()
 
@@ -283,7 +287,7 @@ class Client:
             public = await self.found_card()
             ways = {(way.binding, way.language.version) for way in WAYS}
             usable = choose(public.card, public.url, self._versions, self._bindings, ways)
-            self._links = [Link(self._http, interface, self._extensions) for interface in usable]
+            self._links = self._opened = [Link(self._http, interface, self._extensions) for interface in usable]
         return self._links
 
     def _fell_back(self, refused: Link) -> bool:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from a2a import errors
 from a2a.client import refusals
-from a2a.client.cards import REST, RPC
+from a2a.client.cards import REST, RPC, SOCKET
 from a2a.client.errors import InvalidParams, InvalidResponse, MethodNotFound
 from a2a.client.http import Exchange, Http
 from a2a.client.language import ClientLanguage, Operation, decoded
@@ -18,6 +18,7 @@ from a2a.client.languages import rest_0_x, v0_2, v0_3, v1_0
 from a2a.client.transports import Transport
 from a2a.client.transports.jsonrpc import JsonRpc
 from a2a.client.transports.rest import Rest
+from a2a.client.transports.websocket import WebSocket
 from a2a.client.updates import Update
 from a2a.requests import Request
 from a2a.types import Interface, Json
@@ -39,6 +40,10 @@ def _rest(http: Http, url: str, headers: Mapping[str, str], language: ClientLang
     return Rest(http, url, headers, language.routes, language.prefix)
 
 
+def _socket(http: Http, url: str, headers: Mapping[str, str], language: ClientLanguage) -> Transport:
+    return WebSocket(http, url, headers)
+
+
 WAYS = (
     Way(binding=RPC, language=v1_0.LANGUAGE, transport=_rpc),
     Way(binding=REST, language=v1_0.LANGUAGE, transport=_rest),
@@ -46,6 +51,9 @@ WAYS = (
     Way(binding=REST, language=rest_0_x.LANGUAGE, transport=_rest),
     Way(binding=RPC, language=v0_2.LANGUAGE, transport=_rpc),
     Way(binding=REST, language=rest_0_x.OLDEST, transport=_rest),
+    Way(binding=SOCKET, language=v1_0.LANGUAGE, transport=_socket),
+    Way(binding=SOCKET, language=v0_3.LANGUAGE, transport=_socket),
+    Way(binding=SOCKET, language=v0_2.LANGUAGE, transport=_socket),
 )
 """Every binding and version. Another language, or another transport, is a row."""
 
@@ -62,6 +70,10 @@ class Link:
         if extensions:
             self._headers[self.language.extensions_header] = ", ".join(extensions)
         self._transport = way.transport(http, interface.url, self._headers, self.language)
+
+    async def close(self) -> None:
+        """Close what the transport keeps open."""
+        await self._transport.close()
 
     async def ask(self, request: Request) -> Any:
         """Return the result. Raises ClientError."""

@@ -30,7 +30,7 @@ print(json.dumps({
     "packages": sorted(one.metadata["Name"].lower() for one in importlib.metadata.distributions()),
 }))
 """
-NEEDED = {"cryptography", "httpx", "httpx-sse", "msgspec", "orjson", "pyjwt", "rfc8785", "taskdesk"}
+NEEDED = {"cryptography", "httpx", "httpx-sse", "msgspec", "orjson", "pyjwt", "rfc8785", "taskdesk", "websockets"}
 BROUGHT = {"anyio", "certifi", "cffi", "h11", "httpcore", "idna", "pycparser", "typing-extensions", "typing_extensions"}
 """Packages that those need."""
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from a2a.client import REST, RPC, Client, ClientError, ServerError, Timeouts
+from a2a.client import REST, RPC, SOCKET, Client, ClientError, ServerError, Timeouts
 from a2a.client.cards import VERSIONS
 from a2a.client.console.output import Output
 
@@ -44,7 +44,7 @@ def add_connection(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON of A2A 1.0, a line for each result")
     parser.add_argument("--token-file", metavar="FILE", help=f"a file with the bearer token, in place of ${TOKEN}")
     parser.add_argument("--a2a-version", choices=VERSIONS, help="use this version only")
-    parser.add_argument("--binding", choices=(RPC, REST), help="use this binding only")
+    parser.add_argument("--binding", choices=(RPC, REST, SOCKET), help="use this binding only")
     parser.add_argument("--timeout", type=float, default=30.0, metavar="SECONDS", help="for each call (30)")
 
 

@@ -31,3 +31,6 @@ class Transport(Protocol):
 
     def stream(self, method: str, params: Json, after: str | None) -> AbstractAsyncContextManager[AsyncIterator[Frame]]:
         """Open a stream after the event of that id, and give its events. Raises ClientError, while opening too."""
+
+    async def close(self) -> None:
+        """Close what is kept open between calls."""

@@ -38,6 +38,9 @@ class JsonRpc:
                 raise InvalidResponse(f"{method} answered without a stream", where=self._place(method))
             yield self._frames(events, method)
 
+    async def close(self) -> None:
+        """Do nothing: connections belong to the Http."""
+
     async def _frames(self, events: AsyncIterator[Any], method: str) -> AsyncIterator[Frame]:
         async for event in events:
             # A blank line after an id, as behind a comment, is no event.

@@ -55,6 +55,9 @@ class Rest:
                     self._result(events, exchange)
                     raise InvalidResponse(f"{method} answered without a stream", where=exchange.place)
 
+    async def close(self) -> None:
+        """Do nothing: connections belong to the Http."""
+
     async def _frames(self, events: AsyncIterator[Any], exchange: Exchange) -> AsyncIterator[Frame]:
         async for event in events:
             if event.data:

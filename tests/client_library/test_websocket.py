@@ -1,0 +1,175 @@
+"""Our client over WebSocket, against a server of an independent implementation that behaves as its script says."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+import pytest
+from websockets import Request, Response, ServerConnection, serve
+
+from a2a.client import Client, Retries, Timeouts, errors
+from a2a.client.cards import SOCKET
+from a2a.types import Interface
+from tests.client_library.faulty import FakeClock, Json, chunk, status, task
+
+BEGIN, DONE = {"task": task("TASK_STATE_WORKING")}, status("TASK_STATE_COMPLETED")
+
+
+@dataclass
+class Socket:
+    """A running server."""
+
+    url: str = ""
+    asked: list[Json] = field(default_factory=list)
+    opened: int = 0
+    refusals: list[int] = field(default_factory=list)
+    """Statuses with which handshakes are refused, the first first."""
+    headers: list[dict[str, str]] = field(default_factory=list)
+
+
+Act = Callable[[ServerConnection, Json], Awaitable[None]]
+
+
+@asynccontextmanager
+async def socket(act: Act) -> AsyncIterator[Socket]:
+    """Run a server that performs the act for each frame."""
+    server = Socket()
+
+    def refuse(connection: ServerConnection, request: Request) -> Response | None:
+        server.headers.append({name.lower(): value for name, value in request.headers.raw_items()})
+        if server.refusals:
+            return connection.respond(HTTPStatus(server.refusals.pop(0)), "no")
+        return None
+
+    async def handle(connection: ServerConnection) -> None:
+        server.opened += 1
+        async for frame in connection:
+            wire = orjson.loads(frame)
+            server.asked.append(wire)
+            await act(connection, wire)
+
+    async with serve(handle, "127.0.0.1", 0, process_request=refuse) as listener:
+        server.url = f"ws://127.0.0.1:{next(iter(listener.sockets)).getsockname()[1]}/ws"
+        yield server
+
+
+def client_of(server: Socket, fake: FakeClock, **options: Any) -> Client:
+    interface = Interface(url=server.url, binding=SOCKET, version="1.0")
+    return Client(server.url, interface=interface, token="secret", clock=fake.clock, **options)
+
+
+async def tell(connection: ServerConnection, wire: Json, **members: Any) -> None:
+    await connection.send(orjson.dumps({"jsonrpc": "2.0", "id": wire["id"], **members}).decode())
+
+
+async def end(connection: ServerConnection, wire: Json) -> None:
+    frame = {"jsonrpc": "2.0", "method": "stream/end", "params": {"id": wire["id"], "reason": "done"}}
+    await connection.send(orjson.dumps(frame).decode())
+
+
+async def test_many_calls_share_a_connection_and_are_matched_by_id() -> None:
+    waiting: list[Json] = []
+
+    async def act(connection: ServerConnection, wire: Json) -> None:
+        waiting.append(wire)
+        if len(waiting) == 5:
+            for one in reversed(waiting):
+                await tell(connection, one, result=task() | {"id": one["params"]["id"]})
+
+    async with socket(act) as server, client_of(server, FakeClock()) as client:
+        found = await asyncio.gather(*(client.get_task(f"t{number}") for number in range(5)))
+    assert [one.id for one in found] == [f"t{number}" for number in range(5)]
+    assert server.opened == 1
+    assert server.headers[0]["authorization"] == "Bearer secret"
+    assert server.asked[0]["a2a-service-parameters"] == {"A2A-Version": "1.0"}
+
+
+async def test_a_stream_that_is_lost_is_taken_up_again_after_its_last_event() -> None:
+    async def act(connection: ServerConnection, wire: Json) -> None:
+        if wire["method"] == "SendStreamingMessage":
+            await tell(connection, wire, result=BEGIN, sequence=1)
+            await tell(connection, wire, result=chunk("Hel"), sequence=2)
+            connection.transport.abort()
+            return
+        await tell(connection, wire, result={"task": task("TASK_STATE_WORKING", ["Hel"])}, sequence=2)
+        await tell(connection, wire, result=chunk("lo"), sequence=3)
+        await tell(connection, wire, result=DONE, sequence=4)
+        await end(connection, wire)
+
+    fake = FakeClock()
+    async with socket(act) as server, client_of(server, fake) as client:
+        updates = [update async for update in client.stream("Hi")]
+    assert [update.id for update in updates] == ["1", "2", "3", "4"]
+    assert "".join(update.text for update in updates) == "Hello"
+    assert server.asked[1]["a2a-service-parameters"] == {"A2A-Version": "1.0", "afterSequence": 2}
+    assert fake.pauses == [0.1]
+
+
+async def test_a_stream_that_ends_before_its_task_is_taken_up_again() -> None:
+    async def act(connection: ServerConnection, wire: Json) -> None:
+        first = wire["method"] == "SendStreamingMessage"
+        await tell(connection, wire, result=BEGIN if first else DONE, sequence=1 if first else 2)
+        await end(connection, wire)
+
+    async with socket(act) as server, client_of(server, FakeClock()) as client:
+        assert [update.id async for update in client.stream("Hi")] == ["1", "2"]
+
+
+async def test_errors_come_with_their_reasons() -> None:
+    async def act(connection: ServerConnection, wire: Json) -> None:
+        await tell(connection, wire, error={"code": -32001, "message": "Task not found"})
+
+    async with socket(act) as server, client_of(server, FakeClock()) as client:
+        with pytest.raises(errors.TaskNotFound):
+            await client.get_task("t")
+        with pytest.raises(errors.TaskNotFound):
+            await anext(aiter(client.subscribe("t")))
+
+
+async def test_a_refused_handshake_is_repeated_or_final_by_its_status() -> None:
+    async def act(connection: ServerConnection, wire: Json) -> None:
+        await tell(connection, wire, result=task())
+
+    fake = FakeClock()
+    async with socket(act) as server:
+        server.refusals[:] = [503, 429]
+        async with client_of(server, fake) as client:
+            assert (await client.get_task("t")).id == "t"
+        assert fake.pauses == [0.1, 0.2]
+        server.refusals[:] = [401]
+        async with client_of(server, fake) as client:
+            with pytest.raises(errors.Unauthenticated):
+                await client.get_task("t")
+
+
+async def test_a_lost_connection_fails_its_calls_and_the_next_opens_another() -> None:
+    async def act(connection: ServerConnection, wire: Json) -> None:
+        if len(server.asked) == 1:
+            connection.transport.abort()
+        else:
+            await tell(connection, wire, result=task())
+
+    fake = FakeClock()
+    async with socket(act) as server, client_of(server, fake) as client:
+        assert (await client.get_task("t")).id == "t"
+    assert (server.opened, fake.pauses) == (2, [0.1])
+
+
+async def test_a_server_that_says_nothing_or_nonsense_is_told() -> None:
+    async def silent(connection: ServerConnection, wire: Json) -> None:
+        """Say nothing."""
+
+    async def nonsense(connection: ServerConnection, wire: Json) -> None:
+        await connection.send("[")
+
+    limits = {"timeouts": Timeouts(request=0.05), "retries": Retries(times=0)}
+    async with socket(silent) as server, client_of(server, FakeClock(), **limits) as client:
+        with pytest.raises(errors.Timeout):
+            await client.get_task("t")
+    async with socket(nonsense) as server, client_of(server, FakeClock()) as client:
+        with pytest.raises(errors.InvalidResponse, match="a frame is not a JSON object"):
+            await client.get_task("t")
