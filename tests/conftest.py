@@ -248,7 +248,7 @@ class Server(NamedTuple):
         finally:
             connection.close()
 
-    def stored(self) -> dict[str, int]:
+    def row_counts(self) -> dict[str, int]:
         """Count the rows of each table that a call can fill, apart from its record."""
         tables = ("task", "event", "run", "turn", "idempotencykey")
         return {table: self.rows(f"select count(*) from tasks_app_{table}")[0][0] for table in tables}  # noqa: S608

@@ -32,7 +32,7 @@ def shift(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return forward
 
 
-def told(account: Account, **unfinished: int) -> None:
+def tell(account: Account, **unfinished: int) -> None:
     """A count: of each owner's tasks with one agent, all of which are new."""
     owners = {"ann": ANN, "bob": BOB, "cem": CEM}
     counts = {(owners[name], "slow"): Count(unfinished=much, older=much, before=0) for name, much in unfinished.items()}
@@ -87,7 +87,7 @@ def test_without_a_count_every_task_is_admitted(account: Account) -> None:
 
 
 def test_tasks_that_were_stored_since_the_count_are_added_to_it(account: Account) -> None:
-    told(account, ann=1)
+    tell(account, ann=1)
     for _ in range(2):
         with account.new_work(ANN, "slow"):
             pass
@@ -99,13 +99,13 @@ def test_tasks_that_were_stored_since_the_count_are_added_to_it(account: Account
 
 
 def test_tasks_that_are_being_stored_take_room(account: Account) -> None:
-    told(account, ann=2)
+    tell(account, ann=2)
     with account.new_work(ANN, "slow"), pytest.raises(RateLimited), account.new_work(ANN, "slow"):
         pass
 
 
 def test_a_task_that_could_not_be_stored_takes_no_room(account: Account) -> None:
-    told(account, ann=2)
+    tell(account, ann=2)
     with pytest.raises(OSError, match="gone"), account.new_work(ANN, "slow"):
         raise OSError("gone")
     with account.new_work(ANN, "slow"):
@@ -113,7 +113,7 @@ def test_a_task_that_could_not_be_stored_takes_no_room(account: Account) -> None
 
 
 def test_a_task_stored_while_they_are_counted_is_not_forgotten(account: Account) -> None:
-    told(account, ann=1)
+    tell(account, ann=1)
     begun = account.begin_count()
     for _ in range(2):
         with account.new_work(ANN, "slow"):
@@ -124,16 +124,16 @@ def test_a_task_stored_while_they_are_counted_is_not_forgotten(account: Account)
 
 
 def test_a_task_stored_before_the_count_is_in_it_once(account: Account) -> None:
-    told(account, ann=1)
+    tell(account, ann=1)
     with account.new_work(ANN, "slow"):
         pass
-    told(account, ann=2)
+    tell(account, ann=2)
     with account.new_work(ANN, "slow"):
         pass
 
 
 def test_an_agent_and_the_whole_server_have_caps_too(account: Account) -> None:
-    told(account, ann=2, bob=2, cem=1)
+    tell(account, ann=2, bob=2, cem=1)
     with pytest.raises(Unavailable) as refused, account.new_work(ANN, "slow"):
         pass
     assert refused.value.facts["limit"] == "unfinished tasks of the agent"
@@ -156,14 +156,14 @@ def test_a_holding_shrinks_and_is_given_back_once(account: Account) -> None:
 
 
 def test_an_old_count_refuses_nobody(account: Account, shift: Callable[[float], None]) -> None:
-    told(account, ann=3)
+    tell(account, ann=3)
     shift(11)
     with account.new_work(ANN, "slow"):
         pass
 
 
 def test_the_time_to_come_again_is_that_in_which_tasks_end(account: Account, shift: Callable[[float], None]) -> None:
-    told(account, ann=3)
+    tell(account, ann=3)
     shift(4)
     # Two of three have ended, and others came: half a task a second.
     account.end_count(account.begin_count(), {(ANN, "slow"): Count(unfinished=3, older=3, before=1)})
@@ -176,7 +176,7 @@ def test_the_time_to_come_again_is_that_in_which_tasks_end(account: Account, shi
 
 
 def test_where_nothing_ends_the_longest_wait_is_told(account: Account, shift: Callable[[float], None]) -> None:
-    told(account, ann=3)
+    tell(account, ann=3)
     shift(1)
     account.end_count(account.begin_count(), {(ANN, "slow"): Count(unfinished=3, older=3, before=3)})
     with pytest.raises(RateLimited) as refused, account.new_work(ANN, "slow"):

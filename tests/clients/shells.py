@@ -11,7 +11,7 @@ SECONDS = 300
 
 def bash(_: Path) -> list[str]:
     """Return the beginning of a command line that runs a script."""
-    return [found("bash"), "--norc", "--noprofile"]
+    return [find("bash"), "--norc", "--noprofile"]
 
 
 def zsh(cache: Path) -> list[str]:
@@ -23,7 +23,7 @@ def zsh(cache: Path) -> list[str]:
 SHELLS = {"bash": bash, "zsh": zsh}
 
 
-def found(name: str) -> str:
+def find(name: str) -> str:
     """Return where a program is."""
     path = shutil.which(name)
     assert path, f"the README is for {name} too, and it is not installed"

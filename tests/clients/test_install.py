@@ -96,7 +96,7 @@ def running(line: str, folder: Path, log: Path, ready: str, **settings: str) -> 
         process.wait()
 
 
-def told(base: str, agent: str, key: str) -> str:
+def answer_of(base: str, agent: str, key: str) -> str:
     """Return the text that an agent answers with."""
     parts = [{"text": "A story"}, {"data": {"pause": 0}}] if agent == "story" else [{"text": "Ann"}]
     message = {"messageId": secrets.token_hex(8), "role": "ROLE_USER", "parts": parts}
@@ -128,7 +128,7 @@ def test_the_package_is_installed_and_runs_anywhere(clone: Path, tmp_path: Path)
     settings = {"A2A_AGENT_MODULES": "hello", "PORT": port}
     with running(f"{python.parent}/taskdesk run", here, tmp_path / "log", "Ctrl-C stops", **settings):
         base = f"http://127.0.0.1:{port}"
-        assert told(base, "hello", (here / ".data" / "api.key").read_text()) == "Hello, Ann!"
+        assert answer_of(base, "hello", (here / ".data" / "api.key").read_text()) == "Hello, Ann!"
         login = httpx.get(f"{base}/admin/login/")
         assert (login.status_code, "Log in" in login.text) == (200, True)
         for file in sorted((ROOT / "templates" / "static" / "taskdesk").iterdir()):

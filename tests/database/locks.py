@@ -27,7 +27,7 @@ def other_connection() -> Any:
 
 
 @contextmanager
-def held(table: str, column: str, value: str) -> Iterator[Callable[[], None]]:
+def lock_row(table: str, column: str, value: str) -> Iterator[Callable[[], None]]:
     """Lock a row from another connection, and give the function that releases it."""
     with other_connection() as other:
         other.execute(f"select 1 from tasks_app_{table} where {column} = %s for update", (value,))  # noqa: S608

@@ -27,7 +27,7 @@ from tasks_app.upkeep.sweeps import Sweeper
 from tasks_app.webhooks import disable, leases
 from tasks_app.webhooks.schedule import TryResult
 from tests.conftest import PATIENCE, Person, until
-from tests.database.locks import asked_twice, held, needs_row_locks, other_connection, under_way, waiting_for_locks
+from tests.database.locks import asked_twice, lock_row, needs_row_locks, other_connection, under_way, waiting_for_locks
 from tests.database.rows import create_task
 from tests.operations.asking import ask, page, sent
 from tests.operations.rows import LONG_AGO, addition, chunk, expire, forget, status, wish
@@ -80,7 +80,7 @@ def test_a_webhook_locked_elsewhere_delays_only_the_callers_that_need_it(
     }
     monkeypatch.setattr("tasks_app.operations.webhooks.LONGEST_TRY", timedelta())
     told = asked_twice(monkeypatch)
-    with held(table, "id", task_id if table == "task" else row.pk) as let_go, under_way(acts[act]) as results:
+    with lock_row(table, "id", task_id if table == "task" else row.pk) as let_go, under_way(acts[act]) as results:
         until(told, "it is told to ask again")
         for other in (create_task(owner, "new"), *others):
             happens(other, chunk("x"), chunk("y"))
@@ -94,7 +94,7 @@ def test_a_webhook_locked_elsewhere_delays_only_the_callers_that_need_it(
 def test_a_row_locked_elsewhere_delays_no_list_and_no_readiness(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     task_id, told = create_task(owner), asked_twice(monkeypatch)
     item = addition(task_id, chunk("late"))
-    with held("task", "id", task_id) as let_go, under_way(lambda: bridge.do(item)) as results:
+    with lock_row("task", "id", task_id) as let_go, under_way(lambda: bridge.do(item)) as results:
         until(told, "it is told to ask again")
         assert page(ask(owner, ListTasks())) == [task_id]
         assert waiting_for_locks() == 0
@@ -119,7 +119,7 @@ def test_a_run_asks_for_its_row_as_long_as_it_has_its_lease(
         return pauses(seconds)
 
     monkeypatch.setattr("tasks_app.database.bridge.pauses", counted)
-    with held("task", "id", task_id):
+    with lock_row("task", "id", task_id):
         until(lambda: asked, "it is told to ask again")
         said = Event.objects.filter(task_id=task_id).count()
     assert set(asked) == {3 * PATIENCE}
@@ -132,7 +132,7 @@ def test_a_run_asks_for_its_row_as_long_as_it_has_its_lease(
 def test_only_the_task_whose_webhook_is_locked_is_asked_for_again(owner: Person) -> None:
     free, taken = hooked(owner, "https://93.184.216.34/"), hooked(owner, "https://93.184.216.34/")
     items = [addition(task_id, chunk("x"), with_deliveries=True) for task_id in (taken, free)]
-    with held("pushconfig", "task_id", taken):
+    with lock_row("pushconfig", "task_id", taken):
         assert do_group(Append, items) == [LOCKED, Appended(2, False)]
     assert do_group(Append, items[:1]) == [Appended(2, False)]
     assert sorted(Delivery.objects.values_list("task_id", flat=True)) == sorted([free, taken])
@@ -144,7 +144,7 @@ def test_a_claim_leaves_the_task_whose_webhook_is_locked_and_takes_the_others(ow
     for key in ("one", "two"):
         ids.append(create_task(owner, key))
         hook(owner, ids[-1], "https://93.184.216.34/")
-    with held("pushconfig", "task_id", ids[0]):
+    with lock_row("pushconfig", "task_id", ids[0]):
         assert [read.document.id for read in bridge.do(wish())] == [ids[1]]
     assert [read.document.id for read in bridge.do(wish())] == [ids[0]]
 
@@ -152,7 +152,7 @@ def test_a_claim_leaves_the_task_whose_webhook_is_locked_and_takes_the_others(ow
 @needs_row_locks
 def test_a_caller_of_a_row_that_stays_locked_is_told_to_come_back(owner: Person) -> None:
     task_id = create_task(owner)
-    with held("task", "id", task_id):
+    with lock_row("task", "id", task_id):
         with pytest.raises(LockRefused):
             bridge.do(addition(task_id, chunk("x")), patience=0.05)
         with pytest.raises(LockRefused):
@@ -175,7 +175,7 @@ def test_the_sweeper_leaves_locked_rows_and_goes_on_with_the_rest(owner: Person)
     ids = [create_task(owner, key) for key in ("one", "two")]
     for read in bridge.do(wish()):
         expire(read)
-    with held("task", "id", ids[0]):
+    with lock_row("task", "id", ids[0]):
         Sweeper().run_round()
         assert dict(Task.objects.values_list("id", "state")) == {ids[0]: "working", ids[1]: "submitted"}
     Sweeper().run_round()
@@ -188,7 +188,7 @@ def test_a_row_past_its_time_that_is_locked_is_left_for_later(owner: Person) -> 
     for task_id in old:
         bridge.do(addition(task_id, status(TaskState.COMPLETED)))
     Task.objects.update(status_at=LONG_AGO)
-    with held("task", "id", old[0]):
+    with lock_row("task", "id", old[0]):
         forget()
         assert list(Task.objects.values_list("id", flat=True)) == [old[0]]
     forget()
@@ -199,7 +199,7 @@ def test_a_row_past_its_time_that_is_locked_is_left_for_later(owner: Person) -> 
 def test_a_snapshot_of_a_locked_row_is_left_out(owner: Person) -> None:
     task_id = create_task(owner)
     bridge.do(addition(task_id, chunk("x")))
-    with held("task", "id", task_id):
+    with lock_row("task", "id", task_id):
         bridge.do(Refresh(task_id=task_id), patience=0)
         assert Task.objects.get().snapshot_seq == 1
     bridge.do(Refresh(task_id=task_id))

@@ -26,7 +26,7 @@ async def greeter(run):
 RELOAD_SECONDS, SAVE_SECONDS = 120.0, 10.0
 
 
-def said(node: Node) -> str:
+def answer_of(node: Node) -> str:
     """Return what the agent answers; empty while the server is away."""
     message = {"messageId": f"m-{time.monotonic_ns()}", "role": "ROLE_USER", "parts": [{"text": "Ann"}]}
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
@@ -60,7 +60,7 @@ async def test_an_agent_of_a_folder_runs_and_each_call_is_logged(nodes: list[Nod
     node = Node(tmp_path / "data", verb, A2A_AGENTS_DIR=str(folder))
     nodes.append(node)
     await node.start()
-    assert said(node) == "Hello, Ann!"
+    assert answer_of(node) == "Hello, Ann!"
     line = r"INFO tasks_app\.calls POST /agents/greeter/jsonrpc SendMessage 200 \d+\.\d{3} s\n"
     assert len(re.findall(line, node.log)) == 1
     if verb == "runserver":
@@ -73,7 +73,7 @@ def reloads(node: Node, folder: Path) -> None:
     agent, mistake = folder / "greeter_module.py", AGENT.replace("@agent", "@agent(timeot=3)")
     edit(agent, mistake, lambda: "there is no option timeot=; did you mean timeout=?" in node.log, node)
     (folder / "_words.py").write_text('WORD = "Goodbye"\n')
-    edit(agent, AGENT.replace("}!", "}."), lambda: said(node) == "Goodbye, Ann.", node)
+    edit(agent, AGENT.replace("}!", "}."), lambda: answer_of(node) == "Goodbye, Ann.", node)
     assert "Traceback" not in node.log
 
 

@@ -18,11 +18,11 @@ MEGABYTE = 1_000_000
 BIG = os.urandom(200_000)
 
 
-def stored(folder: Path) -> set[Path]:
+def stored_files(folder: Path) -> set[Path]:
     return {path for path in folder.glob("*/*") if path.is_file()}
 
 
-async def made(caller: Client, task_id: str) -> str:
+async def link_of(caller: Client, task_id: str) -> str:
     """Return the link to the file that the agent makes, once it has."""
     async with asyncio.timeout(PATIENCE):
         while not (found := files_of(await caller.get(task_id))):  # noqa: ASYNC110  # another process
@@ -51,7 +51,7 @@ async def test_a_process_that_dies_between_file_and_row_leaves_bytes_that_are_sw
         with pytest.raises(httpx.TransportError):
             await caller.result("SendMessage", sending(BIG, "maker"))
     await node.ended()
-    (lost,) = stored(folder)
+    (lost,) = stored_files(folder)
     assert lost.read_bytes() == BIG
     # As if it were days old.
     old = folder / "20200101"
@@ -64,7 +64,7 @@ async def test_a_process_that_dies_between_file_and_row_leaves_bytes_that_are_sw
         await asyncio.to_thread(until, lambda: not old.exists(), "the folder and what is in it are gone")
         (file,) = files_of(task["history"])
         assert (await caller.http.get(file["url"])).content == BIG
-    assert len(stored(folder)) == 1
+    assert len(stored_files(folder)) == 1
 
 
 async def test_a_file_and_its_link_outlive_the_process_that_made_them(start: Start) -> None:
@@ -72,7 +72,7 @@ async def test_a_file_and_its_link_outlive_the_process_that_made_them(start: Sta
     async with client(node) as caller:
         task_id = await caller.send("maker", size=300_000, pause=60.0)
         async with httpx.AsyncClient(verify=NO_TLS) as browser:
-            file = await made(caller, task_id)
+            file = await link_of(caller, task_id)
             node.kill()
             await node.start()
             # The link was signed with the secret of the folder, which outlives the process.
@@ -88,7 +88,7 @@ async def test_a_large_file_costs_about_its_size_once_and_its_download_nothing(s
         before = node.rss()
         task_id = await caller.send("maker", size=20 * MEGABYTE)
         await caller.completed(2)
-        url = await made(caller, task_id)
+        url = await link_of(caller, task_id)
         for _ in range(3):
             await caller.get(task_id)
         assert node.rss() - before < 60 * MEGABYTE

@@ -27,7 +27,7 @@ def recorded(folder: Path, task_id: str) -> set[str]:
     return {line for file in folder.glob(f"{task_id}-*") for line in file.read_text(encoding="utf-8").splitlines()}
 
 
-def said(task: dict[str, Any]) -> list[str]:
+def texts_of(task: dict[str, Any]) -> list[str]:
     """Return the texts of the user in a task."""
     texts = [part.get("text") for each in task["history"] if each["role"] == "ROLE_USER" for part in each["parts"]]
     return [text for text in texts if text]
@@ -66,5 +66,5 @@ async def test_of_messages_that_race_the_end_of_a_run_none_is_swallowed(plant: P
     refusals = [reply["error"] for _, reply in replies if "error" in reply]
     assert all("the task has ended" in str(error) for error in refusals), refusals
     assert accepted
-    assert sorted(said(task)) == sorted(accepted), "each is in the log once"
+    assert sorted(texts_of(task)) == sorted(accepted), "each is in the log once"
     assert set(accepted) <= recorded(tmp_path, task_id)

@@ -30,7 +30,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-async def gone(pid: int, seconds: float = PATIENCE) -> float:
+async def wait_for_end(pid: int, seconds: float = PATIENCE) -> float:
     """Wait until the process has ended; return the seconds that took."""
     began = time.monotonic()
     async with asyncio.timeout(seconds):
@@ -81,7 +81,7 @@ async def test_every_form_of_agent_works_in_a_process_of_its_own(node: Node) -> 
         pids |= {item["pid"] for item in (function, coroutine, parts[0], stream)}
     assert len(pids) == 5, "each in a process of its own"
     for pid in pids - {node.pid}:
-        await gone(pid)
+        await wait_for_end(pid)
 
 
 async def test_what_an_agent_raises_in_its_process_is_told_as_elsewhere(node: Node) -> None:
@@ -125,7 +125,7 @@ async def test_a_cancel_ends_an_endless_loop_within_the_grace(
         task_id = await caller.send(agent, **values)
         pid = await process_of(caller, task_id)
         await caller.result("CancelTask", {"id": task_id})
-        took = await gone(pid)
+        took = await wait_for_end(pid)
         record_property("seconds from the cancel to the end of the process", round(took, 2))
         assert took < 3 * GRACE
         assert state(await caller.get(task_id)) == "TASK_STATE_CANCELED"
@@ -138,7 +138,7 @@ async def test_an_endless_loop_ends_at_its_timeout_and_its_slot_is_free(start: S
         task_id = await caller.send("spins-too-long")
         pid = await process_of(caller, task_id)
         assert words(await ended(caller, task_id)) == "The agent took longer than its timeout of 4 s."
-        await gone(pid, 3 * GRACE)
+        await wait_for_end(pid, 3 * GRACE)
         assert state(await ended(caller, await caller.send("brief"))) == "TASK_STATE_COMPLETED"
 
 
@@ -191,7 +191,7 @@ async def test_a_killed_worker_leaves_no_process_of_an_agent_behind(node: Node) 
         pids = [await process_of(caller, await caller.send("spins", stubborn=stubborn)) for stubborn in (True, False)]
     node.kill()
     for pid in pids:
-        await gone(pid)
+        await wait_for_end(pid)
 
 
 async def test_a_message_is_heard_when_the_agent_in_its_process_has_looked_at_it(node: Node) -> None:
@@ -214,5 +214,5 @@ async def test_a_process_that_takes_no_messages_in_is_ended_all_the_same(node: N
         await caller.result("SendMessage", {"message": more, "configuration": {"returnImmediately": True}})
         await asyncio.sleep(1.0)  # it is on its way
         await caller.result("CancelTask", {"id": task_id})
-        await gone(pid)
+        await wait_for_end(pid)
         assert data_of(await ended(caller, await caller.send("apart-function"))), "its slot is free"

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.fault
 SOON_SECONDS = 60.0
 
 
-async def told(caller: Client, there: Receiver, **inputs: float) -> str:
+async def send_with_webhook(caller: Client, there: Receiver, **inputs: float) -> str:
     """Send a task to an agent that talks for a while, with a webhook from its beginning; return its id."""
     configuration = {
         "returnImmediately": True,
@@ -38,7 +38,7 @@ async def test_a_killed_process_delivers_after_its_restart_what_it_had_written(s
         there.default = Reply(until=gate)
         node = await start()
         async with client(node) as caller:
-            task_id = await told(caller, there, pause=0.05, words=1)
+            task_id = await send_with_webhook(caller, there, pause=0.05, words=1)
             # One delivery is under way and unanswered; the others wait behind it.
             await asyncio.to_thread(there.wait, 1)
             await caller.state(task_id, "TASK_STATE_WORKING", SOON_SECONDS)
@@ -66,7 +66,7 @@ async def test_another_process_goes_on_with_the_deliveries_of_one_that_was_kille
         there.default = Reply(503)
         async with client(pair[0]) as caller:
             # Over before the gaps between tries are long.
-            task_id = await told(caller, there, pause=0.02, words=8)
+            task_id = await send_with_webhook(caller, there, pause=0.02, words=8)
             await caller.state(task_id, "TASK_STATE_COMPLETED", SOON_SECONDS)
         await asyncio.to_thread(there.wait, 1)
         pair[0].kill()

@@ -39,7 +39,7 @@ def _nothing_kept() -> Iterator[None]:
     recent.clear()
 
 
-def made(owner: Person, key: str = "k") -> str:
+def create_task(owner: Person, key: str = "k") -> str:
     item = creation(owner, key)
     create_many([item])
     assert item.task
@@ -48,7 +48,7 @@ def made(owner: Person, key: str = "k") -> str:
 
 def talked(owner: Person, key: str = "k") -> str:
     """Return a task with events of every kind."""
-    task_id = made(owner, key)
+    task_id = create_task(owner, key)
     claim(wish())
     said = Message(message_id="m", role=Role.USER, parts=(Part(text="psst"),))
     for event in (

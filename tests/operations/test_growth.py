@@ -14,7 +14,7 @@ from tests.operations.rows import together
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
 
-def asked(person: Person) -> Task:
+def ask_for_input(person: Person) -> Task:
     """Return a task that waits for an answer."""
     return Task.objects.get(pk=sent(person, "hello", "asks").id)
 
@@ -26,7 +26,7 @@ def reason(person: Person, task: Task, text: str = "more") -> str:
 
 
 def test_a_task_knows_its_size_and_the_messages_of_its_caller(owner: Person) -> None:
-    task = asked(owner)
+    task = ask_for_input(owner)
     sent(owner, message("the first one", task_id=task.pk))
     task.refresh_from_db()
     assert task.state == "completed"
@@ -35,7 +35,7 @@ def test_a_task_knows_its_size_and_the_messages_of_its_caller(owner: Person) -> 
 
 
 def test_a_task_takes_so_many_messages(owner: Person, settings: Any) -> None:
-    task = asked(owner)
+    task = ask_for_input(owner)
     settings.A2A_TASK_MESSAGES = 1
     assert reason(owner, task) == "a task may have 1 messages, and with this message it would have 2: begin another"
     assert Event.objects.filter(task=task).count() == task.last_seq, "what is refused leaves nothing"
@@ -44,7 +44,7 @@ def test_a_task_takes_so_many_messages(owner: Person, settings: Any) -> None:
 
 
 def test_a_task_takes_so_many_characters_and_events(owner: Person, settings: Any) -> None:
-    task = asked(owner)
+    task = ask_for_input(owner)
     settings.A2A_TASK_CHARACTERS = task.size + 1_000
     assert "characters" in reason(owner, task, "x" * 1_000)
     settings.A2A_TASK_EVENTS = task.last_seq

@@ -15,14 +15,14 @@ from tests.operations.rows import addition, chunk, creation, status
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
 
-def made(owner: Person) -> str:
+def create_task(owner: Person) -> str:
     item = creation(owner, "k")
     bridge.do(item)
     assert item.task
     return item.task.id
 
 
-def said(text: str) -> MessageAdded:
+def message_event(text: str) -> MessageAdded:
     return MessageAdded(message=Message(message_id=text[:9], role=Role.USER, parts=(Part(text=text),)))
 
 
@@ -41,8 +41,8 @@ def whole(task_id: str) -> TaskRead:
 @pytest.mark.parametrize("refreshed", [0, 2, 4])
 def test_a_long_history_is_the_folded_one(owner: Person, refreshed: int) -> None:
     """With no snapshot, a small one, and one that is too large to be taken."""
-    task_id = made(owner)
-    events = [chunk("a"), said("x" * SMALL), status(TaskState.WORKING, "well"), said("\N{SNOWMAN}")]
+    task_id = create_task(owner)
+    events = [chunk("a"), message_event("x" * SMALL), status(TaskState.WORKING, "well"), message_event("\N{SNOWMAN}")]
     for place, event in enumerate([*events, status(TaskState.WORKING), chunk("b", append=True)]):
         bridge.do(addition(task_id, event))
         if place + 1 == refreshed:
@@ -56,15 +56,15 @@ def test_a_long_history_is_the_folded_one(owner: Person, refreshed: int) -> None
 
 
 def test_a_small_task_keeps_its_history_as_text(owner: Person) -> None:
-    task_id = made(owner)
-    bridge.do(addition(task_id, said("x")))
+    task_id = create_task(owner)
+    bridge.do(addition(task_id, message_event("x")))
     assert read(task_id).document.long_history is None
     assert read(task_id) == whole(task_id)
 
 
 def test_a_large_task_that_was_deleted_is_not_found(owner: Person) -> None:
-    task_id = made(owner)
-    bridge.do(addition(task_id, said("x" * SMALL)))
+    task_id = create_task(owner)
+    bridge.do(addition(task_id, message_event("x" * SMALL)))
     (elsewhere,) = ReadTask.do_many([ReadTask(task_id=task_id, sight=None)])
     Event.objects.filter(task_id=task_id).delete()
     Task.objects.filter(pk=task_id).delete()

@@ -20,7 +20,7 @@ from tests.operations.asking import ask, message, page, sent
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
 
-def made(owner: Person, number: int, agent: str = "echo", **more: Any) -> list[str]:
+def create_tasks(owner: Person, number: int, agent: str = "echo", **more: Any) -> list[str]:
     """Return the ids, newest first."""
     return [sent(owner, message(**more), agent, return_immediately=True).id for _ in range(number)][::-1]
 
@@ -38,7 +38,7 @@ def all_pages(who: Person, size: int, **filters: Any) -> list[str]:
 
 
 def test_the_newest_status_comes_first(owner: Person) -> None:
-    ids = made(owner, 3)
+    ids = create_tasks(owner, 3)
     result = ask(owner, ListTasks())
     newest = sorted(ids, key=lambda id: (-Task.objects.get(pk=id).status_at.timestamp(), id))
     assert page(result) == newest
@@ -47,7 +47,7 @@ def test_the_newest_status_comes_first(owner: Person) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 def test_pages_together_are_the_whole_list_once(owner: Person, size: int) -> None:
-    made(owner, 7)
+    create_tasks(owner, 7)
     times = dict(Task.objects.values_list("id", "status_at"))
     # Equal times are put in order by id.
     Task.objects.update(status_at=Task.objects.earliest("status_at").status_at)
@@ -57,16 +57,16 @@ def test_pages_together_are_the_whole_list_once(owner: Person, size: int) -> Non
 
 
 def test_each_caller_sees_their_own_tasks_only(owner: Person, colleague: Person, stranger: Person) -> None:
-    mine, theirs = made(owner, 2), made(stranger, 1)
+    mine, theirs = create_tasks(owner, 2), create_tasks(stranger, 1)
     assert (sorted(page(ask(owner, ListTasks()))), page(ask(stranger, ListTasks()))) == (sorted(mine), theirs)
     result = ask(colleague, ListTasks())
     assert (page(result), result.total_size) == ([], 0)
 
 
 def test_filters_narrow_the_list_together(owner: Person) -> None:
-    made(owner, 1)
-    (done,) = made(owner, 1, context_id="here")
-    (waiting,) = made(owner, 1, "form-coroutine", context_id="here")
+    create_tasks(owner, 1)
+    (done,) = create_tasks(owner, 1, context_id="here")
+    (waiting,) = create_tasks(owner, 1, "form-coroutine", context_id="here")
     assert sorted(page(ask(owner, ListTasks(context_id="here")))) == sorted([done, waiting])
     assert page(ask(owner, ListTasks(context_id="here", state=TaskState.SUBMITTED))) == [waiting]
     assert page(ask(owner, ListTasks(context_id="there"))) == []
@@ -74,14 +74,14 @@ def test_filters_narrow_the_list_together(owner: Person) -> None:
 
 
 def test_since_includes_its_own_moment(owner: Person) -> None:
-    made(owner, 1)
+    create_tasks(owner, 1)
     at = Task.objects.get().status_at
     assert len(page(ask(owner, ListTasks(since=at)))) == 1
     assert page(ask(owner, ListTasks(since=at + timedelta(milliseconds=1)))) == []
 
 
 def test_artifacts_are_shown_only_when_asked_for(owner: Person) -> None:
-    made(owner, 1)
+    create_tasks(owner, 1)
     (plain,), (full,) = ask(owner, ListTasks()).tasks, ask(owner, ListTasks(include_artifacts=True)).tasks
     assert plain.artifacts is None
     assert b'"artifacts"' not in plain.json()
@@ -89,15 +89,15 @@ def test_artifacts_are_shown_only_when_asked_for(owner: Person) -> None:
 
 
 def test_the_list_shows_tasks_as_of_their_last_event(owner: Person) -> None:
-    (id,) = made(owner, 1, "form-coroutine")
+    (id,) = create_tasks(owner, 1, "form-coroutine")
     sent(owner, message("another", task_id=id), return_immediately=True)
     (shown,) = ask(owner, ListTasks()).tasks
     assert '"another"' in shown.history
 
 
 def test_an_address_lists_the_tasks_of_its_agent(owner: Person) -> None:
-    (echoed,) = made(owner, 1)
-    made(owner, 1, "bench")
+    (echoed,) = create_tasks(owner, 1)
+    create_tasks(owner, 1, "bench")
     assert page(ask(owner, ListTasks(), agent="echo")) == [echoed]
 
 
@@ -107,7 +107,7 @@ def test_a_foreign_tenant_has_no_list(owner: Person) -> None:
 
 
 def test_a_token_belongs_to_its_caller_and_its_filters(owner: Person, colleague: Person, stranger: Person) -> None:
-    made(owner, 3, context_id="here")
+    create_tasks(owner, 3, context_id="here")
     token = ask(owner, ListTasks(page_size=1, context_id="here")).next_page_token
     assert len(page(ask(owner, ListTasks(page_size=5, context_id="here", page_token=token)))) == 2
     others = [
@@ -123,7 +123,7 @@ def test_a_token_belongs_to_its_caller_and_its_filters(owner: Person, colleague:
 
 
 def test_a_token_that_was_tampered_with_is_refused(owner: Person) -> None:
-    made(owner, 2)
+    create_tasks(owner, 2)
     token = ask(owner, ListTasks(page_size=1)).next_page_token
     for wrong in ("x", token[:-1], token + "x", token.swapcase(), "a:b:c", "é"):
         with pytest.raises(InvalidParams) as told:
@@ -133,7 +133,7 @@ def test_a_token_that_was_tampered_with_is_refused(owner: Person) -> None:
 
 def test_totals_are_bounded_but_never_below_what_is_there(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks_app.operations.list_totals.EXACT", 2)
-    made(owner, 4)
+    create_tasks(owner, 4)
     assert ask(owner, ListTasks(page_size=1)).total_size >= 3
 
 

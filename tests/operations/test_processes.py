@@ -103,14 +103,14 @@ def test_rows_of_processes_that_are_gone_stay_for_a_day() -> None:
     assert set(Process.objects.values_list("name", flat=True)) == {"recent", processes.process_row.name}
 
 
-def seen(ago: timedelta) -> None:
+def write_row(ago: timedelta) -> None:
     """A process that trusted its clock wrote its row then."""
     then = clock.now() - ago
     Process.objects.create(name="other", role="web", version="1", started_at=then, seen_at=then, steady_at=then)
 
 
 def test_after_a_long_gap_nothing_is_deleted_for_a_day() -> None:
-    seen(timedelta(days=365))
+    write_row(timedelta(days=365))
     processes.process_row.write()
     (sentence,) = clock_doubts()
     assert "365 days ago" in sentence
@@ -126,7 +126,7 @@ def test_after_a_long_gap_nothing_is_deleted_for_a_day() -> None:
 
 
 def test_a_restart_does_not_end_the_doubt_about_a_gap() -> None:
-    seen(timedelta(days=30))
+    write_row(timedelta(days=30))
     processes.process_row.write()
     processes.process_row.begin("web")
     processes.process_row.write()
@@ -134,13 +134,13 @@ def test_a_restart_does_not_end_the_doubt_about_a_gap() -> None:
 
 
 def test_a_weekend_is_no_gap() -> None:
-    seen(timedelta(days=2, hours=20))
+    write_row(timedelta(days=2, hours=20))
     processes.process_row.write()
     assert clock_doubts() == []
 
 
 def test_rows_from_the_future_make_the_clock_doubtful_until_it_is_confirmed() -> None:
-    seen(timedelta(days=-200))
+    write_row(timedelta(days=-200))
     processes.process_row.started -= processes.TRIAL + 1
     processes.process_row.write()
     (sentence,) = clock_doubts()
@@ -159,7 +159,7 @@ def test_records_are_the_memory_where_there_is_no_row() -> None:
 
 
 def test_the_command_lists_the_processes_and_confirms_the_clock() -> None:
-    seen(timedelta(days=30))
+    write_row(timedelta(days=30))
     processes.process_row.write()
 
     def lines(*arguments: str) -> list[dict[str, Any]]:

@@ -129,7 +129,7 @@ def test_between_two_attempts_the_task_pauses_for_its_backoff(owner: Person) -> 
 
 
 def test_a_task_is_not_claimed_before_its_pause_is_over(owner: Person) -> None:
-    task_id = made(owner)
+    task_id = create_task(owner)
     claim(wish())
     assert append_many([addition(task_id, status(TaskState.SUBMITTED), fence=1, delay=3600)]) != [None]
     assert claim(wish()) == []
@@ -139,7 +139,7 @@ def test_a_task_is_not_claimed_before_its_pause_is_over(owner: Person) -> None:
 
 
 def test_a_pause_of_no_time_is_over_at_once(owner: Person) -> None:
-    task_id = made(owner)
+    task_id = create_task(owner)
     claim(wish())
     assert append_many([addition(task_id, status(TaskState.SUBMITTED), fence=1, delay=0)]) != [None]
     assert len(claim(wish())) == 1
@@ -168,7 +168,7 @@ def test_a_retry_after_no_time_is_refused(after: float) -> None:
 
 
 def test_what_a_run_has_written_is_refused_when_it_is_asked_for_again(owner: Person) -> None:
-    task_id = made(owner)
+    task_id = create_task(owner)
     (read,) = claim(wish())
     assert read.run_seq == read.document.seq
     item = addition(task_id, chunk("one"), fence=1, after=read.run_seq)
@@ -179,7 +179,7 @@ def test_what_a_run_has_written_is_refused_when_it_is_asked_for_again(owner: Per
 
 
 def test_what_others_write_is_no_write_of_the_run(owner: Person) -> None:
-    task_id = made(owner)
+    task_id = create_task(owner)
     (read,) = claim(wish())
     assert append_many([addition(task_id, chunk("a caller's"))]) != [None]
     assert run_seq(task_id, 1) == read.run_seq
@@ -187,7 +187,7 @@ def test_what_others_write_is_no_write_of_the_run(owner: Person) -> None:
     assert run_seq(task_id, 1) == mine.seq == read.run_seq + 2
 
 
-def made(owner: Person) -> str:
+def create_task(owner: Person) -> str:
     """Return a task that waits for its first attempt."""
     item = creation(owner, "k")
     assert create_many([item]) == [None]

@@ -72,22 +72,22 @@ OWNER = {"name": "owner", "tenant": "home"}
 EVERYWHERE = ["who", "who-in-a-thread", "who-quickly", "who-quickly-in-a-thread", "who-again"]
 
 
-def told(task: Any) -> dict[str, Any]:
+def answer_of(task: Any) -> dict[str, Any]:
     return task.artifacts[0].parts[0].data  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)
 def test_an_agent_knows_its_caller(owner: Person, name: str) -> None:
     limited = person("owner", "home", "tasks:read tasks:write")
-    assert told(sent(limited, "hello", name)) == {**OWNER, "scopes": ["tasks:read", "tasks:write"]}
-    assert told(sent(owner, "hello", name)) == {**OWNER, "scopes": ["*"]}
+    assert answer_of(sent(limited, "hello", name)) == {**OWNER, "scopes": ["tasks:read", "tasks:write"]}
+    assert answer_of(sent(owner, "hello", name)) == {**OWNER, "scopes": ["*"]}
     assert len(SEEN) == (4 if name == "who-again" else 2)
 
 
 @pytest.mark.parametrize("name", EVERYWHERE[:3])
 def test_each_caller_is_told_by_their_own_name(colleague: Person, stranger: Person, name: str) -> None:
     for other in (colleague, stranger):
-        said = told(sent(other, "hello", name))
+        said = answer_of(sent(other, "hello", name))
         assert (said["name"], said["tenant"]) == (other.caller.name, other.caller.tenant)
 
 
@@ -95,7 +95,7 @@ def test_the_caller_is_who_sent_the_message_of_this_turn(owner: Person) -> None:
     limited = person("owner", "home", "tasks:write")
     task = sent(owner, "hello", "who-answers")
     done = sent(limited, message("me", task_id=task.id))
-    assert told(done) == {**OWNER, "scopes": ["tasks:write"]}
+    assert answer_of(done) == {**OWNER, "scopes": ["tasks:write"]}
     assert [sorted(caller.scopes) for caller in SEEN] == [["*"], ["tasks:write"]]
 
 

@@ -35,7 +35,7 @@ def queue(person: Person, name: str, number: int, **more: Any) -> None:
     create_many(items)
 
 
-def taken(limit: int = 1, **more: Any) -> list[str]:
+def claim_tasks(limit: int = 1, **more: Any) -> list[str]:
     """Return the ids of the tasks that a claim gives, without their numbers, sorted."""
     demand = Demand(**({"agents": (AGENT, OTHER), "queues": ("default", "cpu"), "limit": limit} | more))
     return sorted(read.document.id.rpartition("-")[0] for read in claim(Claim(worker="w", demands=(demand,))))
@@ -63,9 +63,9 @@ def test_a_claim_of_several_gives_each_owner_as_many(owner: Person, colleague: P
     queue(owner, "o", 9)
     queue(colleague, "c", 9)
     queue(stranger, "s", 1)
-    assert taken(3) == ["c", "o", "s"]
-    assert taken(6) == ["c"] * 3 + ["o"] * 3
-    assert taken(50) == ["c"] * 5 + ["o"] * 5
+    assert claim_tasks(3) == ["c", "o", "s"]
+    assert claim_tasks(6) == ["c"] * 3 + ["o"] * 3
+    assert claim_tasks(50) == ["c"] * 5 + ["o"] * 5
 
 
 def test_within_an_owner_goes_priority_then_age_over_all_agents(owner: Person) -> None:
@@ -80,35 +80,35 @@ def test_the_tasks_of_other_agents_and_queues_are_left(owner: Person, colleague:
     queue(owner, "o", 3)
     queue(colleague, "c", 3, agent=OTHER)
     Task.objects.filter(id="c-0000").update(queue="cpu")
-    assert taken(9, agents=(OTHER,), queues=("default",)) == ["c", "c"]
-    assert taken(9, queues=("cpu",)) == ["c"]
-    assert taken(9, agents=("nobody",)) == []
+    assert claim_tasks(9, agents=(OTHER,), queues=("default",)) == ["c", "c"]
+    assert claim_tasks(9, queues=("cpu",)) == ["c"]
+    assert claim_tasks(9, agents=("nobody",)) == []
 
 
 def test_an_owner_has_a_share_while_others_wait_and_all_when_none_does(owner: Person, colleague: Person) -> None:
     queue(owner, "o", 9)
     queue(colleague, "c", 2)
     busy = {owner.caller.owner_id: 3}
-    assert taken(4, most=4, busy=busy) == ["c", "c", "o"]
-    assert taken(4, most=4, busy=busy | {owner.caller.owner_id: 4}) == ["o"] * 4, "nobody else waits"
+    assert claim_tasks(4, most=4, busy=busy) == ["c", "c", "o"]
+    assert claim_tasks(4, most=4, busy=busy | {owner.caller.owner_id: 4}) == ["o"] * 4, "nobody else waits"
 
 
 def test_those_who_have_their_share_wait_for_those_who_have_not(owner: Person, colleague: Person) -> None:
     queue(owner, "o", 9)
     queue(colleague, "c", 9)
     busy = {owner.caller.owner_id: 4}
-    assert taken(2, most=4, busy=busy) == ["c", "c"]
-    assert taken(2, most=4, busy=busy | {colleague.caller.owner_id: 4}) == ["c", "o"], "each has its share"
+    assert claim_tasks(2, most=4, busy=busy) == ["c", "c"]
+    assert claim_tasks(2, most=4, busy=busy | {colleague.caller.owner_id: 4}) == ["c", "o"], "each has its share"
 
 
 def test_newcomers_are_owners_without_a_run_and_get_one_each(
     owner: Person, colleague: Person, stranger: Person
 ) -> None:
     queue(owner, "o", 3)
-    assert taken(3, newcomers=True, busy={owner.caller.owner_id: 1}) == []
+    assert claim_tasks(3, newcomers=True, busy={owner.caller.owner_id: 1}) == []
     queue(colleague, "c", 3)
     queue(stranger, "s", 3)
-    assert taken(3, newcomers=True, busy={owner.caller.owner_id: 1}) == ["c", "s"]
+    assert claim_tasks(3, newcomers=True, busy={owner.caller.owner_id: 1}) == ["c", "s"]
 
 
 def test_a_full_process_has_a_slot_for_an_owner_who_has_none(owner: Person, colleague: Person, settings: Any) -> None:
@@ -133,17 +133,17 @@ def test_a_task_that_is_not_due_holds_up_no_other(owner: Person, colleague: Pers
     queue(owner, "o", 3)
     queue(colleague, "c", 1)
     Task.objects.filter(id__in=["o-0000", "o-0001"]).update(not_before=timezone.now() + timedelta(hours=1))
-    assert taken(9) == ["c", "o"]
-    assert taken(9) == []
+    assert claim_tasks(9) == ["c", "o"]
+    assert claim_tasks(9) == []
     Task.objects.filter(id="o-0000").update(not_before=timezone.now() - timedelta(seconds=1))
-    assert taken() == ["o"]
+    assert claim_tasks() == ["o"]
 
 
 def test_tasks_with_webhooks_have_their_turn_too(owner: Person, colleague: Person) -> None:
     queue(owner, "o", 4)
     queue(colleague, "c", 4)
     Task.objects.filter(owner_id=colleague.caller.owner_id).update(pushes=True)
-    assert taken(4) == ["c", "c", "o", "o"]
+    assert claim_tasks(4) == ["c", "c", "o", "o"]
 
 
 def test_a_claim_in_doubt_fails_and_what_it_got_is_found_by_its_worker(
@@ -158,10 +158,10 @@ def test_a_claim_in_doubt_fails_and_what_it_got_is_found_by_its_worker(
     with monkeypatch.context() as patch:
         patch.setattr(import_module(Claim.__module__), "write_deliveries", cut)
         with pytest.raises(OperationalError):
-            taken(4)
+            claim_tasks(4)
     at_work = set(Task.objects.filter(state="working").values_list("id", flat=True))
     assert {read.document.id for read in recover("w", set())} == at_work
-    taken(4)
+    claim_tasks(4)
     assert Task.objects.filter(state="working").count() == 4
 
 
@@ -179,11 +179,11 @@ def test_an_agent_has_as_many_runs_as_its_concurrency_over_all_workers(owner: Pe
     queue(colleague, "c", 5)
     queue(owner, "free", 2, agent=OTHER)
     limits: dict[str, Any] = {"concurrency": {AGENT: 3}}
-    assert taken(2, **limits) == ["c", "o"]
-    assert taken(9, **limits) == ["free", "free", "o"], "one more of the agent, and any number of the other"
-    assert taken(9, **limits) == []
+    assert claim_tasks(2, **limits) == ["c", "o"]
+    assert claim_tasks(9, **limits) == ["free", "free", "o"], "one more of the agent, and any number of the other"
+    assert claim_tasks(9, **limits) == []
     append_many([addition("o-0000", status(TaskState.COMPLETED), fence=1)])
-    assert taken(9, **limits) == ["o"], "a run has ended"
+    assert claim_tasks(9, **limits) == ["o"], "a run has ended"
 
 
 def test_claims_at_the_same_moment_keep_within_the_concurrency(owner: Person) -> None:
@@ -221,10 +221,10 @@ def test_claims_of_any_size_are_one_statement(monkeypatch: pytest.MonkeyPatch, o
             yield SimpleNamespace(execute=noted, fetchall=cursor.fetchall)
 
     queue(owner, "o", 1)
-    assert taken(limit=2) == ["o"]
+    assert claim_tasks(limit=2) == ["o"]
     monkeypatch.setattr(import_module("tasks_app.event_log.claim"), "prepared", watched)
     for limit in (2, 7, 900):
-        assert taken(limit=limit) == []
+        assert claim_tasks(limit=limit) == []
     assert len(texts) == 1
 
 

@@ -45,7 +45,7 @@ def second(owner: Person) -> Person:
     return person("owner", "home")
 
 
-def stored() -> str:
+def stored_text() -> str:
     with connection.cursor() as cursor:
         cursor.execute("select * from tasks_app_pushconfig")
         return str(cursor.fetchall())
@@ -67,7 +67,7 @@ def former_key() -> bytes:
 def test_an_address_is_stored_sealed_and_shown_whole_to_its_owner_alone(owner: Person, there: Receiver) -> None:
     url = there.url + PATH
     task_id = hooked(owner, url, id="mine")
-    assert "hunter2" not in stored()
+    assert "hunter2" not in stored_text()
     assert PushConfig.objects.get().url == f"{there.url}/"
     assert ask(owner, GetPushConfig(task_id=task_id, id="mine")).url == url
     assert ask(owner, ListPushConfigs(task_id=task_id, page_size=10)).configs[0].url == url
@@ -98,10 +98,10 @@ def test_a_row_of_the_version_before_is_delivered_and_then_sealed(owner: Person,
     secret = secret_of(PushConfig.objects.get().pk, OPS)
     happens(task_id, WORKS)
     pump()
-    assert "hunter2" in stored()
+    assert "hunter2" in stored_text()
     assert bridge.do(Do(seal_addresses)) == 1
     assert bridge.do(Do(seal_addresses)) == 0
-    assert "hunter2" not in stored()
+    assert "hunter2" not in stored_text()
     assert secret_of(PushConfig.objects.get().pk, OPS) == secret
     happens(task_id, WORKS)
     pump()
@@ -113,7 +113,7 @@ def test_the_sender_seals_what_is_in_clear(owner: Person, there: Receiver) -> No
     task_id = hooked(owner, there.url + PATH)
     of_former_version(task_id, there.url + PATH)
     asyncio.run(Sender()._tidy())
-    assert "hunter2" not in stored()
+    assert "hunter2" not in stored_text()
 
 
 def test_the_version_before_cannot_send_to_a_part_of_an_address(owner: Person, there: Receiver) -> None:

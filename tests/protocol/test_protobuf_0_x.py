@@ -264,7 +264,7 @@ def test_webhooks_are_answered_in_both_jsons() -> None:
 # ---------------------------------------------------------------------- answers
 
 
-def told(name: str, result: Result, *, proto: bool = True) -> Any:
+def encoded(name: str, result: Result, *, proto: bool = True) -> Any:
     return orjson.loads((PROTO if proto else KIND).methods[name].encode(result))
 
 
@@ -294,13 +294,13 @@ TASK = {
 
 
 def test_a_task_in_the_json_of_the_protobuf() -> None:
-    assert told("tasks/get", values.COMPLETED) == TASK
-    assert told("message/send", values.COMPLETED) == {"task": TASK}
-    assert told("tasks/cancel", values.CANCELED)["status"]["state"] == "TASK_STATE_CANCELLED"
-    asked = told("message/send", values.INPUT_REQUIRED)["task"]["status"]
+    assert encoded("tasks/get", values.COMPLETED) == TASK
+    assert encoded("message/send", values.COMPLETED) == {"task": TASK}
+    assert encoded("tasks/cancel", values.CANCELED)["status"]["state"] == "TASK_STATE_CANCELLED"
+    asked = encoded("message/send", values.INPUT_REQUIRED)["task"]["status"]
     assert asked["message"]["content"] == [{"text": "Which currency should the total use?"}]
-    assert told("tasks/list", values.PAGE)["tasks"][0]["status"]["state"] == "TASK_STATE_WORKING"
-    assert told("tasks/list", values.EMPTY_PAGE) == {"tasks": [], "nextCursor": "", "totalSize": 0}
+    assert encoded("tasks/list", values.PAGE)["tasks"][0]["status"]["state"] == "TASK_STATE_WORKING"
+    assert encoded("tasks/list", values.EMPTY_PAGE) == {"tasks": [], "nextCursor": "", "totalSize": 0}
 
 
 def test_a_message_in_protobuf_json_has_only_members_that_it_knows() -> None:
@@ -310,7 +310,7 @@ def test_a_message_in_protobuf_json_has_only_members_that_it_knows() -> None:
         Part(data=[1, None]),
     )
     said = Message(message_id="m", role=Role.AGENT, parts=parts, context_id="c", reference_task_ids=("t",))
-    assert told("message/send", Answer(message=said)) == {
+    assert encoded("message/send", Answer(message=said)) == {
         "message": {
             "messageId": "m",
             "role": "ROLE_AGENT",
@@ -329,10 +329,10 @@ def test_a_message_in_protobuf_json_has_only_members_that_it_knows() -> None:
 
 def test_what_a_send_gives_is_wrapped_in_both_jsons() -> None:
     bare = orjson.loads(v0_3.encode_answer(values.COMPLETED))
-    assert told("message/send", values.COMPLETED, proto=False) == {"task": bare}
-    assert told("tasks/get", values.COMPLETED, proto=False) == bare
+    assert encoded("message/send", values.COMPLETED, proto=False) == {"task": bare}
+    assert encoded("tasks/get", values.COMPLETED, proto=False) == bare
     said = orjson.loads(v0_3.encode_answer(values.REPLIED))
-    assert told("message/send", values.REPLIED, proto=False) == {"message": said}
+    assert encoded("message/send", values.REPLIED, proto=False) == {"message": said}
 
 
 @pytest.mark.parametrize(

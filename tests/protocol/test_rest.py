@@ -34,7 +34,7 @@ def of(verb: str, path: str, family: Endpoint = REST) -> str:
     return find(family, verb, path).route.method
 
 
-def asked(
+def params_for(
     verb: str, path: str, *query: tuple[str, str], body: Any = None, family: Endpoint = REST, **given: str
 ) -> dict[str, Any]:
     return params_of(find(family, verb, path), given, query, {} if body is None else body)
@@ -43,7 +43,7 @@ def asked(
 def wrong(verb: str, path: str, *query: tuple[str, str], **more: Any) -> list[str]:
     """Return the fields that are complained about."""
     with pytest.raises(InvalidParams) as told:
-        asked(verb, path, *query, **more)
+        params_for(verb, path, *query, **more)
     return [field for field, _ in told.value.violations]
 
 
@@ -126,7 +126,7 @@ def test_an_empty_id_is_an_id_that_the_decoder_refuses() -> None:
         found = find(REST, "POST" if "cancel" in path else "GET", path)
         assert "" in found.variables.values()
     with pytest.raises(InvalidParams) as told:
-        REST.neutral.methods["GetTask"].decode(asked("GET", "/tasks/"))
+        REST.neutral.methods["GetTask"].decode(params_for("GET", "/tasks/"))
     assert told.value.violations == (("id", "must not be empty"),)
 
 
@@ -177,20 +177,20 @@ def test_a_version_must_be_that_of_the_path(family: Endpoint, spoken: set[str | 
 
 
 def test_path_query_and_body_are_one() -> None:
-    assert asked("GET", "/tasks/t", ("historyLength", "2")) == {"id": "t", "historyLength": 2}
-    assert asked("POST", "/tasks/t:cancel", body={"metadata": {"a_b": 1}}, tenant="acme") == {
+    assert params_for("GET", "/tasks/t", ("historyLength", "2")) == {"id": "t", "historyLength": 2}
+    assert params_for("POST", "/tasks/t:cancel", body={"metadata": {"a_b": 1}}, tenant="acme") == {
         "id": "t",
         "metadata": {"a_b": 1},
         "tenant": "acme",
     }
     body = {"message": {"text": "hi"}}
-    assert asked("POST", "/message:send", body=body) is body
-    assert asked("POST", "/message:send", ("tenant", "acme"), body=body) == body | {"tenant": "acme"}
+    assert params_for("POST", "/message:send", body=body) is body
+    assert params_for("POST", "/message:send", ("tenant", "acme"), body=body) == body | {"tenant": "acme"}
     assert body == {"message": {"text": "hi"}}
 
 
 def test_members_of_the_query_have_the_types_of_the_params() -> None:
-    assert asked(
+    assert params_for(
         "GET",
         "/tasks",
         ("pageSize", "5"),
@@ -207,7 +207,7 @@ def test_members_of_the_query_have_the_types_of_the_params() -> None:
         "pageToken": "x",
         "historyLength": -1,
     }
-    assert asked("GET", "/tasks", ("limit", "5e0"), ("status", "working"), ("cursor", "1"), family=OLD_REST) == {
+    assert params_for("GET", "/tasks", ("limit", "5e0"), ("status", "working"), ("cursor", "1"), family=OLD_REST) == {
         "limit": 5,
         "status": "working",
         "cursor": "1",
@@ -238,7 +238,7 @@ def test_a_bad_member_of_the_query_is_named(family: str, name: str, text: str) -
 
 
 def test_a_member_that_nobody_knows_is_ignored_however_often_it_comes() -> None:
-    assert asked("GET", "/tasks/t", ("utm", "1"), ("utm", "2"), ("A2A-Version", "1.0"), ("metadata", "{}")) == {
+    assert params_for("GET", "/tasks/t", ("utm", "1"), ("utm", "2"), ("A2A-Version", "1.0"), ("metadata", "{}")) == {
         "id": "t"
     }
 
@@ -255,7 +255,7 @@ def test_a_contradiction_is_named_and_saying_the_same_twice_is_none() -> None:
     assert wrong("POST", "/message:send", body={"tenant": "a"}, tenant="b") == ["tenant"]
     assert wrong("POST", "/message:send", ("tenant", "a"), tenant="b") == ["tenant"]
     assert wrong("GET", "/tasks/t", ("id", "u")) == ["id"]
-    assert asked("POST", "/tasks/t:cancel", ("tenant", "a"), body={"id": "t", "tenant": ""}, tenant="a") == {
+    assert params_for("POST", "/tasks/t:cancel", ("tenant", "a"), body={"id": "t", "tenant": ""}, tenant="a") == {
         "id": "t",
         "tenant": "a",
     }
@@ -318,4 +318,4 @@ def test_queries_hold_only_plain_members() -> None:
     for dialect in BARE:
         for route in form(dialect).routes:
             assert route.query is None or issubclass(route.query, Struct)
-    assert "metadata" not in asked("GET", "/tasks/t", ("metadata", "x"))
+    assert "metadata" not in params_for("GET", "/tasks/t", ("metadata", "x"))

@@ -37,12 +37,12 @@ def exchange(owner: Principal | None, request: str = "", **columns: Any) -> Exch
     return row
 
 
-def said(words: str, role: Role = Role.USER) -> Message:
+def message(words: str, role: Role = Role.USER) -> Message:
     return Message(message_id=f"m-{uuid7()}", role=role, parts=(Part(text=words),))
 
 
 def status(state: TaskState, words: str = "") -> Status:
-    return Status(state=state, timestamp=NOW, message=said(words, Role.AGENT) if words else None)
+    return Status(state=state, timestamp=NOW, message=message(words, Role.AGENT) if words else None)
 
 
 def task(
@@ -50,7 +50,7 @@ def task(
 ) -> Task:
     """Return a task whose snapshot is its first event, and its log."""
     task_id, context_id = columns.pop("id", None) or uuid7(), columns.pop("context_id", f"ctx-{uuid7()}")
-    first = Value(id=task_id, context_id=context_id, status=status(TaskState.SUBMITTED), history=(said(words),))
+    first = Value(id=task_id, context_id=context_id, status=status(TaskState.SUBMITTED), history=(message(words),))
     stored, now = document(first, 1), first
     for seq, event in enumerate((TaskCreated(task=first), *events), start=1):
         now = apply(now, event)

@@ -49,7 +49,7 @@ class WithoutEnvelope(Speaker):
     deliveries_are_answers = False
     prefix = ""
 
-    def asked(self, wire: Json) -> tuple[str, str, bytes]:
+    def request_of(self, wire: Json) -> tuple[str, str, bytes]:
         """Return path and body: members named in the path leave the body, and a GET has its members in the query."""
         verb, template = ROUTES[wire["method"]]
         params = dict(wire["params"])
@@ -60,7 +60,7 @@ class WithoutEnvelope(Speaker):
             return verb, f"{path}?{urlencode(told)}" if told else path, b""
         return verb, path, json.dumps(params).encode() if params else b""
 
-    def told(self, status: int, answer: Any, wire: Any) -> Any:
+    def answer_of(self, status: int, answer: Any, wire: Any) -> Any:
         envelope = {"jsonrpc": "2.0", "id": wire["id"]}
         if status == 200:
             return envelope | {"result": self.result(answer, wire)}
@@ -81,7 +81,7 @@ class WithoutEnvelope(Speaker):
     def result(self, answer: Any, wire: Json) -> Any:
         return answer
 
-    def heard(self, answer: Json, wire: Json) -> Json:
+    def event_of(self, answer: Json, wire: Json) -> Json:
         result: Json = self.result(answer, wire)
         return result
 
@@ -121,8 +121,8 @@ class OldRestSpeaker(WithoutEnvelope, OldSpeaker):
     def link(self, url: str) -> Json:
         return {"file": {"fileWithUri": url}}
 
-    def asked(self, wire: Json) -> tuple[str, str, bytes]:
-        verb, path, body = super().asked(wire)
+    def request_of(self, wire: Json) -> tuple[str, str, bytes]:
+        verb, path, body = super().request_of(wire)
         return verb, path.replace("/extendedAgentCard", "/card"), body
 
     def is_error(self, answer: Json, code: int) -> None:

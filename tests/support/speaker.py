@@ -147,15 +147,15 @@ class Speaker:
         self.ids[0] += 1
         return {"jsonrpc": "2.0", "id": f"rpc-{self.ids[0]}", "method": self.names.get(wish, wish), "params": params}
 
-    def asked(self, wire: Any) -> tuple[str, str, bytes]:
+    def request_of(self, wire: Any) -> tuple[str, str, bytes]:
         """Return the verb, the path and the body of a call."""
         return "POST", self.path, json.dumps(wire).encode()
 
-    def told(self, status: int, answer: Any, wire: Any) -> Any:
+    def answer_of(self, status: int, answer: Any, wire: Any) -> Any:
         """Return an answer in the shape of JSON-RPC, once its own shape was looked at."""
         return answer
 
-    def heard(self, answer: Json, wire: Json) -> Json:
+    def event_of(self, answer: Json, wire: Json) -> Json:
         """Return what an event of a stream holds."""
         assert (answer["jsonrpc"], answer["id"]) == ("2.0", wire["id"])
         result: Json = answer["result"]
@@ -167,7 +167,7 @@ class Speaker:
 
     async def post(self, wire: Any, **headers: str) -> tuple[int, Any]:
         """Return the status and the JSON of the answer, None if there is none."""
-        verb, path, asked = self.asked(wire)
+        verb, path, asked = self.request_of(wire)
         async with (
             asyncio.timeout(PATIENCE),
             self.door.ask(verb, path, asked, self.headers(**headers)) as reply,
@@ -175,7 +175,7 @@ class Speaker:
             body = b"".join([chunk async for chunk in reply.chunks])
             if body:
                 assert reply.headers["content-type"] == self.media
-            return reply.status, self.told(reply.status, json.loads(body), wire) if body else None
+            return reply.status, self.answer_of(reply.status, json.loads(body), wire) if body else None
 
     async def ask(self, wish: str, params: Any, **headers: str) -> Any:
         """Return the result. Raises Refused."""
@@ -218,19 +218,19 @@ class Speaker:
     async def stream(self, wish: str, params: Any, **headers: str) -> AsyncIterator[AsyncIterator[Frame]]:
         """Its frames as they come. Raises Refused if it does not open."""
         wire = self.call(wish, params)
-        verb, path, asked = self.asked(wire)
+        verb, path, asked = self.request_of(wire)
         async with asyncio.timeout(PATIENCE), self.door.ask(verb, path, asked, self.headers(**headers)) as reply:
             assert reply.status == 200 or not self.has_envelope
             events = self.door.events(reply)
             if events is None:
                 assert reply.headers["content-type"] == self.media
                 answer = json.loads(b"".join([chunk async for chunk in reply.chunks]))
-                raise Refused(self.told(reply.status, answer, wire)["error"])
+                raise Refused(self.answer_of(reply.status, answer, wire)["error"])
             yield self.frames(events, wire)
 
     async def frames(self, events: Events, wire: Json) -> AsyncIterator[Frame]:
         async for seq, data in events:
-            yield self.frame(seq, self.heard(json.loads(data), wire))
+            yield self.frame(seq, self.event_of(json.loads(data), wire))
 
     async def follow(self, wish: str, params: Any, **headers: str) -> list[Frame]:
         """Return all frames of a stream that ends."""

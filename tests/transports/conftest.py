@@ -15,9 +15,9 @@ from tests.support.cached_cards import forget_cards
 @pytest.fixture
 def unchanged(server: Server) -> Iterator[None]:
     """Check at the end that nothing was stored."""
-    before = server.stored()
+    before = server.row_counts()
     yield
-    assert server.stored() == before
+    assert server.row_counts() == before
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def off(settings: Any) -> Iterator[None]:
     forget_cards()
 
 
-def asked(method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+def answer_of(method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
     async def ask() -> tuple[int, Any]:
         content = b"" if body is None else json.dumps(body).encode()
         async with StockDoor().ask(method, path, content, {"Content-Type": "application/json"} | headers) as reply:
@@ -78,7 +78,7 @@ def asked(method: str, path: str, body: Any = None, **headers: str) -> tuple[int
 
 def called(who: Person, method: str, params: Any, **headers: str) -> Any:
     wire = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    status, answer = asked("POST", "/jsonrpc", wire, Authorization=f"Bearer {who.key}", **headers)
+    status, answer = answer_of("POST", "/jsonrpc", wire, Authorization=f"Bearer {who.key}", **headers)
     assert status == 200
     return answer
 
@@ -105,7 +105,7 @@ def test_a_call_of_0_3_is_refused_where_no_extended_card_is_configured(owner: Pe
 def test_a_path_of_rest_is_refused(owner: Person, verb: str, path: str, setting: str) -> None:
     old = path.startswith("/v1")
     body = {"message": OLD_MESSAGE if old else NEW_MESSAGE} if path.endswith("stream") else None
-    status, answer = asked(verb, path, body, Authorization=f"Bearer {owner.key}")
+    status, answer = answer_of(verb, path, body, Authorization=f"Bearer {owner.key}")
     code = -32007 if old and setting == EXTENDED else CODES[setting]
     assert (status, answer["error"]["status"]) == (400, "FAILED_PRECONDITION")
     assert answer["error"]["details"][0]["reason"] == REASONS[code]
@@ -113,7 +113,7 @@ def test_a_path_of_rest_is_refused(owner: Person, verb: str, path: str, setting:
 
 
 def test_the_extended_card_of_0_2_is_not_found(owner: Person) -> None:
-    status, answer = asked("GET", "/agent/authenticatedExtendedCard", Authorization=f"Bearer {owner.key}")
+    status, answer = answer_of("GET", "/agent/authenticatedExtendedCard", Authorization=f"Bearer {owner.key}")
     assert (status, answer["error"]["code"]) == (404, -32007)
 
 
@@ -139,7 +139,7 @@ def test_every_card_says_so() -> None:
         ("agent-card.json", ""),
         ("agent.json", ""),
     ):
-        status, card = asked("GET", f"/.well-known/{path}", **({"A2A-Version": version} if version else {}))
+        status, card = answer_of("GET", f"/.well-known/{path}", **({"A2A-Version": version} if version else {}))
         assert status == 200
         told = card["capabilities"]
         assert (told["streaming"], told["pushNotifications"]) == (False, False)
@@ -149,4 +149,4 @@ def test_every_card_says_so() -> None:
 def test_who_has_no_key_is_told_of_the_key_first(owner: Person) -> None:
     revoke(ApiKey.objects.all())
     wire = {"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": "t"}}
-    assert asked("POST", "/jsonrpc", wire, Authorization=f"Bearer {owner.key}")[0] == 401
+    assert answer_of("POST", "/jsonrpc", wire, Authorization=f"Bearer {owner.key}")[0] == 401

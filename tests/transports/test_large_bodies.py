@@ -152,22 +152,22 @@ def _account_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "account", Account())
 
 
-def held() -> dict[int | None, int]:
+def holdings_of_bodies() -> dict[int | None, int]:
     return {owner: amount for kind, owner, amount in holdings(bodies.account) if kind == "bodies"}
 
 
 async def test_a_small_body_that_comes_at_once_is_in_no_account() -> None:
     body = intake(feed(b"x" * SMALL), declared=SMALL)
     assert await body.read() == b"x" * SMALL
-    assert held() == {}
+    assert holdings_of_bodies() == {}
 
 
 async def test_a_body_that_is_complete_is_measured_like_any_other() -> None:
     assert await intake(feed(b"x" * SMALL), complete=True).read() == b"x" * SMALL
-    assert held() == {}
+    assert holdings_of_bodies() == {}
     large = intake(feed(b"x" * (SMALL + 1)), complete=True)
     assert len(await large.read()) == SMALL + 1
-    assert held() == {7: SMALL + 1}
+    assert holdings_of_bodies() == {7: SMALL + 1}
     large.release()
     with pytest.raises(Refusal, match="must have"):
         await intake(feed(b"x" * 11), limit=10, complete=True).read()
@@ -181,10 +181,10 @@ async def test_a_body_that_is_complete_is_measured_like_any_other() -> None:
 async def test_a_large_body_counts_until_it_is_released(declared: int | None) -> None:
     body = intake(feed(b"x" * 20_000, b"y" * 20_000, b"z" * 20_000), declared=declared)
     await body.read()
-    assert held() == {7: 60_000}
+    assert holdings_of_bodies() == {7: 60_000}
     body.release()
     body.release()
-    assert held() == {}
+    assert holdings_of_bodies() == {}
 
 
 async def test_an_owner_has_a_share_and_all_have_a_sum(settings: Any) -> None:
@@ -202,16 +202,16 @@ async def test_an_owner_has_a_share_and_all_have_a_sum(settings: Any) -> None:
     assert isinstance(refused.value.error, Unavailable)
     for body in (first, second, other, third):
         body.release()
-    assert held() == {}
+    assert holdings_of_bodies() == {}
 
 
 async def test_a_body_of_somebody_who_left_is_in_no_account() -> None:
     body = intake(feed(b"x" * 20_000, gone=True))
     with pytest.raises(Gone):
         await body.read()
-    assert held() == {7: 20_000}
+    assert holdings_of_bodies() == {7: 20_000}
     body.release()
-    assert held() == {}
+    assert holdings_of_bodies() == {}
 
 
 async def test_strangers_are_one_owner() -> None:

@@ -136,11 +136,11 @@ class ToySpeaker(NewSpeaker):
     def __post_init__(self) -> None:
         self.names, self.path = NAMES, "/toy"
 
-    def asked(self, wire: Any) -> tuple[str, str, bytes]:
+    def request_of(self, wire: Any) -> tuple[str, str, bytes]:
         toy = {"ref": wire["id"], "call": wire["method"], "with": wire["params"]}
         return "POST", self.path, orjson.dumps(toy)
 
-    def told(self, status: int, answer: Any, wire: Any) -> Any:
+    def answer_of(self, status: int, answer: Any, wire: Any) -> Any:
         assert set(answer) in ({"ref", "ok"}, {"ref", "wrong"})
         back = {"jsonrpc": "2.0", "id": answer["ref"]}
         if "ok" in answer:
@@ -149,7 +149,7 @@ class ToySpeaker(NewSpeaker):
         assert wrong["number"] >= 700
         return back | {"error": {"code": A2A_CODES[wrong["number"]], "message": wrong["says"], "data": wrong["why"]}}
 
-    def heard(self, answer: Json, wire: Json) -> Json:
+    def event_of(self, answer: Json, wire: Json) -> Json:
         assert answer["ref"] == wire["id"]
         result: Json = answer["ok"]
         return result

@@ -10,7 +10,7 @@ BIG = bytes(range(256)) * 400
 PDF = Part(raw=BIG, filename="report.pdf", media_type="application/pdf")
 
 
-def stored() -> set[str]:
+def stored_paths() -> set[str]:
     """Return the paths in the storage."""
     try:
         days = storages["files"].listdir("")[0]

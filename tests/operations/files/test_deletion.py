@@ -23,7 +23,7 @@ from tasks_app.models import Task as TaskRow
 from tasks_app.upkeep import sweeps
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask, message, send, sent, shown
-from tests.operations.files.stored import BIG, PDF, only, rows, stored
+from tests.operations.files.stored import BIG, PDF, only, rows, stored_paths
 from tests.operations.rows import LONG_AGO, creation, forget, wish
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
@@ -42,14 +42,14 @@ def test_files_go_when_their_task_goes(owner: Person, monkeypatch: pytest.Monkey
     open_task = sent(owner, "go", "asks-for-files")
     sent(owner, message(parts=(PDF, Part(text="again")), task_id=open_task.id))
     kept = {path_of(row.id) for row in File.objects.filter(holder=open_task.id)}
-    assert len(stored()) == 4
+    assert len(stored_paths()) == 4
     later(monkeypatch, 31)
     forget()
     assert File.objects.filter(holder="").count() == 3
-    assert len(stored()) == 4
+    assert len(stored_paths()) == 4
     while delete_unused():
         pass
-    assert stored() == rows() == kept
+    assert stored_paths() == rows() == kept
     assert shown(ask(owner, GetTask(id=open_task.id))).history
 
 
@@ -79,11 +79,11 @@ def test_a_storage_that_cannot_delete_holds_up_nothing_and_is_asked_again(
 
     monkeypatch.setattr(type(storages["files"]), "delete", stubborn)
     sweep()
-    assert stored() == rows() == {bad}
+    assert stored_paths() == rows() == {bad}
     assert "cannot be deleted" in caplog.text
     monkeypatch.undo()
     sweep()
-    assert stored() == rows() == set()
+    assert stored_paths() == rows() == set()
 
 
 def test_a_storage_that_hangs_holds_up_no_task(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,16 +118,16 @@ def test_a_transaction_that_is_undone_leaves_bytes_for_a_day(owner: Person, monk
     with pytest.raises(DataError):
         send(owner, message(parts=(PDF,)), "echo")
     monkeypatch.undo()
-    (lost,) = stored()
+    (lost,) = stored_paths()
     task = sent(owner, message(parts=(PDF,)), "echo")
     assert Orphans().sweep() == 0
-    assert lost in stored()
+    assert lost in stored_paths()
     later(monkeypatch, 1)
     assert Orphans().sweep() == 0
     later(monkeypatch, 2)
     sweep = Orphans().sweep
     assert [sweep(), sweep(), sweep()] == [1, 0, 0]
-    assert stored() == rows()
+    assert stored_paths() == rows()
     assert load(only(task).url or "") == BIG
 
 
@@ -136,7 +136,7 @@ def test_the_files_of_another_database_are_left_alone(owner: Person, monkeypatch
     store_large_parts((PDF,))
     later(monkeypatch, 2)
     assert Orphans().sweep() == 0
-    assert len(stored()) == 1
+    assert len(stored_paths()) == 1
     storages["files"].delete(OWNER)
     storages["files"].save(OWNER, ContentFile(b""))  # Its writer was killed.
     assert Orphans().sweep() == 1

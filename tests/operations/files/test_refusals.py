@@ -12,7 +12,7 @@ from tasks_app.models import File
 from tasks_app.models import Task as TaskRow
 from tests.conftest import Person
 from tests.operations.asking import data, message, send, sent
-from tests.operations.files.stored import BIG, PDF, only, rows, stored
+from tests.operations.files.stored import BIG, PDF, only, rows, stored_paths
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -27,7 +27,7 @@ def test_what_is_too_large_is_named_and_not_stored(owner: Person, settings: Any,
     assert words in sentence
     assert str(len(BIG) - 1) in sentence
     assert not TaskRow.objects.exists()
-    assert not stored()
+    assert not stored_paths()
 
 
 def test_a_message_whose_webhook_is_refused_stores_no_file(owner: Person) -> None:
@@ -36,7 +36,7 @@ def test_a_message_whose_webhook_is_refused_stores_no_file(owner: Person) -> Non
     for said in (message(parts=(PDF,), task_id=task.id), message(parts=(PDF,))):
         with pytest.raises(InvalidParams):
             send(owner, said, "asks-for-files", push_config=webhook)
-    assert not stored()
+    assert not stored_paths()
 
 
 def test_all_files_of_a_task_count_together(owner: Person, settings: Any) -> None:
@@ -45,14 +45,14 @@ def test_all_files_of_a_task_count_together(owner: Person, settings: Any) -> Non
     assert task.status.state == "failed"
     assert "Reference" in text_of_status(task)
     assert {row.size for row in File.objects.filter(holder=task.id)} == {len(BIG)}
-    assert stored() == rows()
+    assert stored_paths() == rows()
 
 
 def test_an_agent_that_fails_leaves_the_files_that_it_made(owner: Person) -> None:
     task = sent(owner, message(parts=(Part(text="fail"), Part(data={"sizes": [50_000]}))), "files")
     assert task.status.state == "failed"
     assert only(task).url
-    assert stored() == rows()
+    assert stored_paths() == rows()
 
 
 def test_a_storage_that_fails_is_a_server_that_cannot_take_the_call(

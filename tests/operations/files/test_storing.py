@@ -16,7 +16,7 @@ from tasks_app.models import Event as EventRow
 from tasks_app.models import Task as TaskRow
 from tests.conftest import Person
 from tests.operations.asking import data, message, send, sent, text_of
-from tests.operations.files.stored import BIG, PDF, only, rows, stored
+from tests.operations.files.stored import BIG, PDF, only, rows, stored_paths
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -31,7 +31,7 @@ def test_a_large_part_is_stored_once_and_referred_to_everywhere(owner: Person) -
     row = File.objects.get()
     assert (row.id, row.holder, row.name, row.media_type) == (id_of(said.url), task.id, "report.pdf", "application/pdf")
     assert row.size == len(BIG)
-    assert stored() == rows()
+    assert stored_paths() == rows()
     sizes = [len(event.payload) for event in EventRow.objects.filter(task_id=task.id)]
     assert max(sizes) < 1_000
 
@@ -40,7 +40,7 @@ def test_a_small_part_stays_where_it_is(owner: Person, settings: Any) -> None:
     exactly = bytes(settings.A2A_INLINE_BYTES)
     assert only(sent(owner, message(parts=(Part(raw=exactly),)), "echo")).raw == exactly
     assert is_stored(only(sent(owner, message(parts=(Part(raw=exactly + b"1"),)), "echo")))
-    assert stored() == rows()
+    assert stored_paths() == rows()
     assert len(rows()) == 1
 
 
@@ -55,7 +55,7 @@ def test_an_agent_reads_what_it_was_sent_and_gives_what_it_makes(owner: Person) 
     assert made.url
     assert (made.filename, load(made.url)) == ("x.zip", bytes(50_000))
     assert {row.holder for row in File.objects.all()} == {task.id}
-    assert stored() == rows()
+    assert stored_paths() == rows()
 
 
 def test_a_media_type_that_is_too_long_for_a_row_is_that_of_any_bytes(owner: Person) -> None:
@@ -76,7 +76,7 @@ def test_a_quick_agent_reads_and_makes_files_before_anything_is_stored(owner: Pe
     assert made.url
     assert load(made.url) == BIG
     assert len(rows()) == 2
-    assert stored() == rows()
+    assert stored_paths() == rows()
 
 
 def test_the_files_of_a_direct_reply_belong_to_the_reply(owner: Person) -> None:
@@ -89,7 +89,7 @@ def test_the_files_of_a_direct_reply_belong_to_the_reply(owner: Person) -> None:
     assert SCHEME in row.message
     assert SCHEME in row.reply
     assert send(owner, said, "quick-files").message == reply
-    assert stored() == rows()
+    assert stored_paths() == rows()
 
 
 def test_the_next_message_of_a_task_brings_files_too(owner: Person) -> None:
@@ -102,13 +102,13 @@ def test_the_next_message_of_a_task_brings_files_too(owner: Person) -> None:
     done = sent(owner, message(parts=(PDF,), task_id=task.id))
     assert text_of(done) == f"{len(BIG)} bytes"
     assert {row.holder for row in File.objects.all()} == {task.id}
-    assert stored() == rows()
+    assert stored_paths() == rows()
 
 
 def test_the_same_message_again_stores_nothing_and_another_file_is_a_conflict(owner: Person) -> None:
     said = message(parts=(PDF,))
     task = sent(owner, said, "echo")
-    before = stored()
+    before = stored_paths()
     assert sent(owner, said, "echo") == task
     other = message(message_id=said.message_id, parts=(Part(raw=BIG[::-1], filename=PDF.filename),))
     with pytest.raises(IdempotencyConflict):
@@ -117,8 +117,8 @@ def test_the_same_message_again_stores_nothing_and_another_file_is_a_conflict(ow
     follow_up = message(parts=(PDF,), task_id=task.id)
     done = sent(owner, follow_up)
     assert sent(owner, follow_up) == done
-    assert len(stored()) == len(before) + 1
-    assert stored() == rows()
+    assert len(stored_paths()) == len(before) + 1
+    assert stored_paths() == rows()
 
 
 def test_two_that_send_it_at_once_leave_one_file(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ def test_two_that_send_it_at_once_leave_one_file(owner: Person, monkeypatch: pyt
 
     monkeypatch.setattr(event_log.FindKey, "do_many", look)
     assert sent(owner, said, "echo") == task
-    assert stored() == rows()
+    assert stored_paths() == rows()
     assert len(rows()) == 1
 
 

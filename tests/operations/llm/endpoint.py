@@ -129,7 +129,7 @@ class Endpoint:
         self.server.server_close()
 
 
-def seen(person: Person, task_id: str) -> Task:
+def task_of(person: Person, task_id: str) -> Task:
     return shown(ask(person, GetTask(id=task_id)))
 
 

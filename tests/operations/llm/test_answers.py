@@ -11,7 +11,7 @@ from a2a.types import Part
 from tasks_app import models
 from tests.conftest import Person, until
 from tests.operations.asking import message, send, sent, text_of
-from tests.operations.llm.endpoint import DONE, KEY, LINK, Call, Endpoint, piece, seen, talks
+from tests.operations.llm.endpoint import DONE, KEY, LINK, Call, Endpoint, piece, talks, task_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -32,7 +32,7 @@ def test_the_answer_is_streamed_in_order_into_one_artifact(owner: Person, endpoi
     assert "two" not in first.payload
     endpoint.calls[0].go_on.set()
     until(lambda: models.Task.objects.get().state == "completed", "the end")
-    done = seen(owner, task.id)
+    done = task_of(owner, task.id)
     assert (text_of(done), len(done.artifacts)) == ("One two three", 1)
 
 

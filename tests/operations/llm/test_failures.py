@@ -11,7 +11,19 @@ from tasks_app import models
 from tasks_app.agents import llm
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import sent, text_of
-from tests.operations.llm.endpoint import BUSY, DONE, INSIDE, KEY, Call, Endpoint, Script, piece, seen, sentence, talks
+from tests.operations.llm.endpoint import (
+    BUSY,
+    DONE,
+    INSIDE,
+    KEY,
+    Call,
+    Endpoint,
+    Script,
+    piece,
+    sentence,
+    talks,
+    task_of,
+)
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -160,6 +172,6 @@ def test_an_answer_that_breaks_off_keeps_what_came_and_fails(
     until(lambda: models.Event.objects.filter(kind="artifactUpdate").exists(), "the first words")
     endpoint.calls[0].go_on.set()
     until(lambda: models.Task.objects.get().state == "failed", "the end")
-    task = seen(owner, task.id)
+    task = task_of(owner, task.id)
     assert sentence(task) == said
     assert text_of(task) == "So far"

@@ -9,7 +9,7 @@ from tasks_app import clock, models
 from tasks_app.runner.runner import runner
 from tests.conftest import PATIENCE, Person, until
 from tests.operations.asking import ask, sent, shown, text_of
-from tests.operations.llm.endpoint import BUSY, DONE, INSIDE, Call, Endpoint, piece, seen, sentence, talks
+from tests.operations.llm.endpoint import BUSY, DONE, INSIDE, Call, Endpoint, piece, sentence, talks, task_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -43,7 +43,7 @@ def test_an_interrupted_answer_is_asked_for_again_without_our_notice_of_it(
     runner.running[task.id].release()
     assert endpoint.calls[0].closed.wait(PATIENCE)
     until(lambda: models.Task.objects.get().state == "completed", "the second try")
-    done = seen(owner, task.id)
+    done = task_of(owner, task.id)
     assert text_of(done) == "Again"
     assert done.history[-1].text.startswith("Interrupted")
     assert endpoint.calls[1].body == endpoint.calls[0].body

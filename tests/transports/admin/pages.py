@@ -25,5 +25,5 @@ def act(client: Client, model: str, action: str, *pks: str, confirmed: bool = Tr
     return client.post(reverse(f"admin:tasks_app_{model}_changelist"), form, follow=confirmed)
 
 
-def told(answer: Any) -> list[str]:
+def messages_of(answer: Any) -> list[str]:
     return [str(message) for message in answer.context["messages"]]

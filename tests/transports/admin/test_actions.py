@@ -13,7 +13,7 @@ from tasks_app.callers import access
 from tasks_app.models import ApiKey, Principal
 from tasks_app.operators.audit import Operator
 from tests.support.operators import status, task
-from tests.transports.admin.pages import act, page, told
+from tests.transports.admin.pages import act, messages_of, page
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +29,7 @@ def test_canceling_asks_back_and_then_calls_the_operation(
     assert canceled == []
     done = act(admin, "task", "cancel_selected", one.pk, two.pk)
     assert sorted(canceled) == sorted([(one.pk, "ada"), (two.pk, "ada")])
-    assert told(done) == ["Canceled: 2 tasks."]
+    assert messages_of(done) == ["Canceled: 2 tasks."]
 
 
 def test_the_page_of_a_task_has_a_button_that_cancels(
@@ -40,7 +40,7 @@ def test_the_page_of_a_task_has_a_button_that_cancels(
     assert f'action="{address}"' in page(admin, "task", row.pk)
     assert admin.get(address).status_code == 405
     assert canceled == []
-    assert told(admin.post(address, follow=True)) == ["Canceled: 1 task."]
+    assert messages_of(admin.post(address, follow=True)) == ["Canceled: 1 task."]
     assert canceled == [(row.pk, "ada")]
 
 
@@ -66,14 +66,14 @@ def test_each_refusal_to_cancel_is_told(admin: Client, olga: Principal, monkeypa
             raise TaskNotFound
 
     monkeypatch.setattr(operations, "cancel_for_operator", refuse)
-    said = told(act(admin, "task", "cancel_selected", gone.pk, ended.pk, fine.pk, "nobody"))
+    said = messages_of(act(admin, "task", "cancel_selected", gone.pk, ended.pk, fine.pk, "nobody"))
     assert said == [
         "Canceled: 1 task.",
         f"{gone.pk} and 1 more: Task not found.",
         f"{ended.pk}: Task cannot be canceled.",
     ]
     answer = admin.post(reverse("admin:tasks_app_task_cancel", args=[ended.pk]), follow=True)
-    assert told(answer) == [f"{ended.pk}: Task cannot be canceled."]
+    assert messages_of(answer) == [f"{ended.pk}: Task cannot be canceled."]
 
 
 def test_revoking_asks_back_and_ends_the_key(admin: Client) -> None:
@@ -83,6 +83,6 @@ def test_revoking_asks_back_and_ends_the_key(admin: Client) -> None:
     asked = act(admin, "apikey", "revoke", str(row.pk), confirmed=False)
     assert "Revoke 1 API key?" in asked.content.decode()
     assert not ApiKey.objects.exclude(revoked_at=None).exists()
-    assert told(act(admin, "apikey", "revoke", str(row.pk))) == ["Revoked 1 API key."]
+    assert messages_of(act(admin, "apikey", "revoke", str(row.pk))) == ["Revoked 1 API key."]
     assert list(ApiKey.objects.exclude(revoked_at=None)) == [row]
-    assert told(act(admin, "apikey", "revoke", str(row.pk))) == ["All selected keys are already revoked."]
+    assert messages_of(act(admin, "apikey", "revoke", str(row.pk))) == ["All selected keys are already revoked."]

@@ -13,7 +13,7 @@ from a2a.states import TaskState
 from tasks_app.callers.paths import is_lean
 from tasks_app.models import Principal, Process
 from tests.support.operators import exchange, status, task
-from tests.transports.admin.pages import page, told
+from tests.transports.admin.pages import messages_of, page
 
 pytestmark = pytest.mark.django_db
 
@@ -22,7 +22,7 @@ def test_an_unknown_id_leads_back_to_the_list(admin: Client) -> None:
     for pk in ("nobody", "%00", "<b>", "a_2Fb"):
         answer = admin.get(f"/admin/tasks_app/task/{pk}/change/", follow=True)
         assert answer.status_code == 200
-        assert "There is no task" in told(answer)[0]
+        assert "There is no task" in messages_of(answer)[0]
 
 
 def test_pages_take_a_bounded_number_of_queries(

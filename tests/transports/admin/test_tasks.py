@@ -10,7 +10,7 @@ from a2a.types import Artifact, Part
 from tasks_app.admin import timeline
 from tasks_app.models import Event as Row
 from tasks_app.models import Exchange, Principal, Run
-from tests.support.operators import NOW, exchange, said, status, task
+from tests.support.operators import NOW, exchange, message, status, task
 from tests.transports.admin.pages import page
 
 pytestmark = pytest.mark.django_db
@@ -70,7 +70,7 @@ def test_a_follow_up_message_is_in_the_timeline_and_in_the_history(admin: Client
     row = task(
         olga,
         StatusChanged(status=status(TaskState.INPUT_REQUIRED, "how far?")),
-        MessageAdded(message=said("to five"), status=status(TaskState.SUBMITTED)),
+        MessageAdded(message=message("to five"), status=status(TaskState.SUBMITTED)),
     )
     shown = page(admin, "task", row.pk)
     assert "user message → submitted: “to five”" in shown
