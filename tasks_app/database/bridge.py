@@ -163,7 +163,7 @@ def open_lane(name: str) -> Lane:
     if name in {"slow", "large"}:
         lane = Turns(name, do_group, most=most, most_of_owner=settings.A2A_OWNER_READS)
         lane.seconds = settings.A2A_READ_SECONDS
-        lane.gives_way = name == "large"
+    lane.gives_way = name in {"large", "bodies"}
     lane.start(settings.A2A_READ_CONNECTIONS if name == "slow" else 1)
     return lane
 

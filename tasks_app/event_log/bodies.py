@@ -21,6 +21,7 @@ from a2a.types import Task as TaskValue
 from tasks_app.database.work import Work
 from tasks_app.event_log.read import event_row, read_snapshot
 from tasks_app.models import Event, Task
+from tasks_app.off_loop import LARGE, Pace, switches
 
 log = logging.getLogger(__name__)
 CACHE_SIZE = 8_388_608
@@ -84,8 +85,19 @@ _folds = Folds()
 
 
 def make_bodies(items: Sequence[MakeBody]) -> list[bytes | Exception]:
-    """Return the body of each item, or NoBody. An error of one harms no other."""
-    return [_body(item) for item in items]
+    """Return the body of each item, or NoBody. An error of one harms no other.
+
+    Some languages send the whole task with each change, which takes long for a large one.
+    """
+    bodies: list[bytes | Exception] = []
+    with switches.often():
+        for item in items:
+            pace = Pace()
+            body = _body(item)
+            if isinstance(body, bytes) and len(body) > LARGE:
+                pace.rest()
+            bodies.append(body)
+    return bodies
 
 
 def _body(item: MakeBody) -> bytes | NoBody:

@@ -14,7 +14,7 @@ from tasks_app.off_loop import Pace
 
 _TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
 _OCTETS = "octet_length(history)", "length(cast(history as blob))"
-"""The size of a stored history on PostgreSQL and on SQLite. Neither reads the text for it."""
+"""The size of a stored history on PostgreSQL, which does not read the text for it, and on SQLite, which does."""
 
 
 def with_long_history(document: TaskDocument) -> TaskDocument:
