@@ -95,7 +95,7 @@ def test_a_call_of_1_0_is_refused_whatever_its_params(owner: Person, method: str
 
 @pytest.mark.parametrize("method", OLD_CALLS)
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
-def test_a_call_of_0_3_is_refused_where_no_extended_card_is_configured(owner: Person, method: str, accept: str) -> None:
+def test_a_call_of_0_3_is_refused_with_the_code_of_its_version(owner: Person, method: str, accept: str) -> None:
     expected = -32007 if OLD_CALLS[method] == EXTENDED else CODES[OLD_CALLS[method]]
     error = called(owner, method, {"id": "t", "message": OLD_MESSAGE}, Accept=accept)["error"]
     assert (error["code"], error["data"]["reason"]) == (expected, REASONS[expected])

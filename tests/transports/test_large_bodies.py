@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from a2a.errors import Unavailable
+from a2a.files import MARK
 from tasks_app.asgi.handler import PIECE, _send_pieces
 from tasks_app.callers.accounts import Account
 from tasks_app.exchanges.exchange import OpenExchange
@@ -234,7 +235,7 @@ def test_large_answers_are_put_together_and_searched_off_the_loop(
         batch: Any = SimpleNamespace(work=work)
         await receiving.Batch.payload(batch)
         call: Any = None
-        await handling._link_files(b"x" * (size + 1), call)
+        await handling._link_files(MARK + b"x" * size, call)
 
     monkeypatch.setattr(receiving, "_array", noted)
     monkeypatch.setattr(handling, "_with_links", noted)
