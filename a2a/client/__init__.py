@@ -1,12 +1,12 @@
-"""The client: calls to any A2A agent, in every version and binding that it may speak.
+"""The client: calls to any A2A agent, in any version and binding.
 
     async with Client("http://127.0.0.1:8000", token="...") as client:
         async for update in client.stream("A story, please"):
             print(update.text, end="", flush=True)
 
-Alone in `a2a`, this package does input and output and reads the clock. A call goes the way of the server back:
+This is the only package in `a2a` that does input and output and reads the clock. The layers of a call:
 
-    Client, Stream     what can be asked; repetition and resumption   (asynchronous, stream, patience, seen, news)
+    Client, Stream     operations; repetition and resumption          (asynchronous, stream, patience, memory, news)
       |
     Link               one interface of an agent                      (link, cards, discovery)
       |

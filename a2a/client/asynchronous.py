@@ -1,4 +1,4 @@
-"""The client: what can be asked of an agent, whatever its version and binding."""
+"""The client: the operations of an agent, in any version and binding."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from a2a.client.discovery import FoundCard, Trust, believe, find_card
 from a2a.client.errors import TaskNotCancelable, TaskNotFound, VersionNotSupported
 from a2a.client.http import Exchange, Http
 from a2a.client.link import WAYS, Link
-from a2a.client.patience import Retries, Timeouts, repeated
+from a2a.client.patience import Retries, Timeouts, repeat
 from a2a.client.refusals import parsed
 from a2a.client.stream import Listening, Stream
 from a2a.requests import (
@@ -42,11 +42,11 @@ from a2a.states import TaskState
 from a2a.types import Card, Interface, Json, Message, Part, PushConfig, Role, Task
 
 LARGEST = 100_000_000
-"""Bytes of an answer, and of one event of a stream, unless the caller says otherwise."""
+"""The default limit of bytes, for an answer and for one event of a stream."""
 
 
 class Client:
-    """An agent somewhere else. It is found by its card when it is called for the first time."""
+    """An agent on another server. The first call finds it by its card."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Client:
         push_config: PushConfig | None = None,
         metadata: Json | None = None,
     ) -> Task | Message:
-        """Send a message. Return its task once that has ended or asks back, or a bare reply."""
+        """Send a message. Return its task when it has ended or is interrupted, or a direct reply."""
         request = SendMessage(
             message=message_of(message, task_id, context_id),
             return_immediately=return_immediately,
@@ -152,7 +152,7 @@ class Client:
         return self.follow(request)
 
     def subscribe(self, task_id: str, *, after: int | None = None) -> Stream:
-        """Follow a task that exists: the task as it is, or as of the event `after`, then the rest."""
+        """Follow an existing task: the task as it is, or as of the event `after`, then all later events."""
         return self.follow(SubscribeToTask(id=task_id, after=after))
 
     # ------------------------------------------------------------------- tasks
@@ -185,7 +185,7 @@ class Client:
         return cast("TaskPage", await self.perform(request))
 
     async def all_tasks(self, **filters: Any) -> AsyncIterator[Task]:
-        """Yield the tasks of all pages; the filters are those of `list_tasks`."""
+        """Yield the tasks of all pages. The filters are those of `list_tasks`."""
         token: str | None = None
         while token != "":
             page = await self.list_tasks(**filters, page_token=token)
@@ -194,11 +194,11 @@ class Client:
             token = page.next_page_token
 
     async def cancel_task(self, task_id: str, *, metadata: Json | None = None) -> Task:
-        """End a task. Return it as it is then."""
+        """End a task. Return the task after its end."""
         try:
             return cast("Task", await self.perform(CancelTask(id=task_id, metadata=metadata)))
         except TaskNotCancelable as error:
-            # An attempt whose answer was lost may have canceled it.
+            # An earlier attempt, whose answer was lost, may have canceled the task.
             if error.doubtful:
                 task = await self.get_task(task_id)
                 if task.status.state is TaskState.CANCELED:
@@ -208,12 +208,12 @@ class Client:
     # ---------------------------------------------------------------- webhooks
 
     async def create_push_config(self, task_id: str, config: str | PushConfig) -> PushConfig:
-        """Register a webhook of a task by its URL, or replace the one of that id."""
+        """Register a webhook for a task, or replace the webhook of that id. A text is its URL."""
         webhook = PushConfig(url=config) if isinstance(config, str) else config
         return cast("PushConfig", await self.perform(CreatePushConfig(task_id=task_id, config=webhook)))
 
     async def get_push_config(self, task_id: str, config_id: str | None = None) -> PushConfig:
-        """Return a webhook of a task. 0.x knows a default, which has no id."""
+        """Return a webhook of a task. In 0.x a task has a default webhook, whose id is None."""
         return cast("PushConfig", await self.perform(GetPushConfig(task_id=task_id, id=config_id)))
 
     async def list_push_configs(self, task_id: str, *, page_size: int = 0, page_token: str | None = None) -> ConfigPage:
@@ -222,11 +222,11 @@ class Client:
         return cast("ConfigPage", await self.perform(request))
 
     async def delete_push_config(self, task_id: str, config_id: str) -> None:
-        """Remove a webhook of a task."""
+        """Delete a webhook of a task."""
         try:
             await self.perform(DeletePushConfig(task_id=task_id, id=config_id))
         except TaskNotFound as error:
-            # An attempt whose answer was lost may have removed it.
+            # An earlier attempt, whose answer was lost, may have deleted the webhook.
             if not error.doubtful:
                 raise
 
@@ -268,17 +268,17 @@ class Client:
             if not link.language.default_webhook:
                 request = _with_webhook_id(request)
             try:
-                return await repeated(partial(link.ask, request), self._retries, self._clock, safe=safe)
+                return await repeat(partial(link.ask, request), self._retries, self._clock, safe=safe)
             except VersionNotSupported:
                 if not self._fell_back(link):
                     raise
 
     def follow(self, request: Listening) -> Stream:
-        """Return the stream of a request. Nothing is sent before its first update is asked for."""
+        """Return the stream of a request. It connects when its first update is requested."""
         return Stream(self.link, request, self._retries, self._clock)
 
     async def link(self) -> Link:
-        """Return the interface in use. The first time, the card is read and the interface chosen."""
+        """Return the interface in use. The first call reads the card and chooses the interface."""
         return (await self.links())[0]
 
     async def links(self) -> list[Link]:
@@ -291,7 +291,7 @@ class Client:
         return self._links
 
     def _fell_back(self, refused: Link) -> bool:
-        """Return whether there is an older version to try, and use it from now on."""
+        """Use an older version from now on. Return whether there is one."""
         older = [link for link in self._links if link.language.version < refused.language.version]
         if not self._downgrade or not older:
             return False
@@ -300,14 +300,14 @@ class Client:
 
 
 def message_of(message: str | Message, task_id: str | None = None, context_id: str | None = None) -> Message:
-    """Return a message of the caller's with an id, which is the same in all attempts to send it."""
+    """Return a message of the caller with an id, which is the same in all attempts to send it."""
     if isinstance(message, str):
         message = Message(message_id=str(uuid4()), role=Role.USER, parts=(Part(text=message),))
     return replace(message, task_id=task_id or message.task_id, context_id=context_id or message.context_id)
 
 
 def _with_webhook_id(request: Request) -> Request:
-    """Return the request with an id for the webhook that it registers, so that all attempts register one."""
+    """Return the request with an id for its webhook, so that all attempts register the same webhook."""
     if isinstance(request, CreatePushConfig) and not request.config.id:
         return replace(request, config=replace(request.config, id=str(uuid4())))
     return request

@@ -1,4 +1,4 @@
-"""Cards of other servers: decoded from each version's form, and the choice of an interface (A2A 1.0, 8.3)."""
+"""Cards of other servers: the decoder of all versions, and the choice of an interface (A2A 1.0, 8.3)."""
 
 import ipaddress
 from collections.abc import Collection, Iterator, Sequence
@@ -15,7 +15,7 @@ VERSIONS = ("1.0", "0.3", "0.2")
 
 
 def decode_card(wire: Json) -> Card:
-    """Return the card; members that the model does not have stay in the JSON."""
+    """Return the card, without members that the model lacks."""
     capabilities = wire.get("capabilities") or {}
     extended = capabilities.get("extendedAgentCard") or wire.get("supportsAuthenticatedExtendedCard")
     return Card(
@@ -47,7 +47,7 @@ def _interfaces(wire: Json) -> Iterator[Interface]:
                 tenant=item.get("tenant") or None,
             )
         return
-    # A card without a version is of the time when the oldest was current.
+    # Cards of the oldest version need not name it.
     version = _version(wire.get("protocolVersion"), VERSIONS[-1])
     main = (wire["url"], wire.get("preferredTransport") or RPC)
     others = [(item["url"], item.get("transport") or RPC) for item in wire.get("additionalInterfaces") or ()]
@@ -81,7 +81,7 @@ def _extension(wire: Json) -> Extension:
 
 
 def _scheme(wire: Json) -> SecurityScheme:
-    """Return a scheme in either version's form; of the ways that the model does not have, the description stays."""
+    """Return a scheme in the form of either version. Of a kind that the model lacks, only the description remains."""
     http: Json = wire.get("httpAuthSecurityScheme") or (wire if wire.get("type") == "http" else {})
     key: Json = wire.get("apiKeySecurityScheme") or (wire if wire.get("type") == "apiKey" else {})
     header = key.get("name") if (key.get("location") or key.get("in")) == "header" else None
@@ -126,7 +126,7 @@ def _as_safe(url: str, source: str) -> bool:
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether the address is this machine's own."""
+    """Return whether the address is one of this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -1,4 +1,4 @@
-"""The time, and chance, which the client reads from the machine so that a test may give its own."""
+"""The time and random numbers of the client. Tests supply their own."""
 
 import asyncio
 import random
@@ -9,15 +9,15 @@ from msgspec import Struct
 
 
 class Clock(Struct, frozen=True, kw_only=True):
-    """A source of time."""
+    """A source of time and random numbers."""
 
     sleep: Callable[[float], Awaitable[None]]
     steady: Callable[[], float]
-    """Seconds that never go back."""
+    """Returns seconds that never go back."""
     today: Callable[[], float]
-    """Seconds since 1970, for dates that servers send."""
+    """Returns the seconds since 1970, to compare with the dates of servers."""
     chance: Callable[[], float]
-    """A number from 0 to 1."""
+    """Returns a random number from 0 to 1."""
 
 
 SYSTEM = Clock(sleep=asyncio.sleep, steady=time.monotonic, today=time.time, chance=random.random)

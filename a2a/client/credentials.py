@@ -1,4 +1,4 @@
-"""Credentials: what a call shows to the server, and where it comes from."""
+"""Credentials: the headers that authenticate a call, and their sources."""
 
 import asyncio
 from typing import Protocol
@@ -11,9 +11,9 @@ from a2a.client.clock import SYSTEM, Clock
 from a2a.client.errors import NoToken
 
 EARLY = 300.0
-"""Seconds before its end at which a token is renewed."""
+"""Seconds before the expiry of a token at which it is renewed."""
 LIFETIME = 3600.0
-"""Seconds for which a token is used whose lifetime the endpoint does not tell."""
+"""The lifetime of a token in seconds, if the endpoint does not name one."""
 
 
 class Credentials(Protocol):
@@ -23,7 +23,7 @@ class Credentials(Protocol):
         """Return the headers. Raises ClientError."""
 
     def refused(self) -> None:
-        """Forget what a server has refused (401)."""
+        """Drop credentials that a server has refused (401)."""
 
 
 class Bearer:
@@ -36,11 +36,11 @@ class Bearer:
         return {"Authorization": f"Bearer {self._token}"}
 
     def refused(self) -> None:
-        """Keep the token: there is no other."""
+        """Do nothing: there is no other token."""
 
 
 class ApiKey:
-    """A key in a header of its own."""
+    """An API key in a header of its own."""
 
     def __init__(self, key: str, *, header: str = "X-API-Key") -> None:
         self._headers = {header: key}
@@ -49,7 +49,7 @@ class ApiKey:
         return self._headers
 
     def refused(self) -> None:
-        """Keep the key: there is no other."""
+        """Do nothing: there is no other key."""
 
 
 class _Grant(Struct):
@@ -100,7 +100,7 @@ class ClientCredentials:
             return {"Authorization": f"Bearer {self._token}"}
 
     def refused(self) -> None:
-        """Forget the token: the next call gets another."""
+        """Drop the token, so that the next call gets another."""
         self._token = ""
 
     async def _ask(self) -> _Grant:

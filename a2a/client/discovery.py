@@ -1,4 +1,4 @@
-"""Finding an agent: its card, which may have to be signed (A2A 1.0, 8)."""
+"""The discovery of an agent by its card, with the check of its signature (A2A 1.0, 8)."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -14,24 +14,24 @@ from a2a.client.cards import decode_card, is_loopback
 from a2a.client.errors import ClientError, InvalidResponse, UntrustedCard
 from a2a.client.http import Answer, Exchange, Http
 from a2a.client.language import decoded
-from a2a.client.patience import Retries, repeated
+from a2a.client.patience import Retries, repeat
 from a2a.language import VERSION_HEADER
 from a2a.signatures import ALGORITHMS, MAX_SIGNATURES, BadSignature, verify
 from a2a.types import Card, Json
 
 PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
-"""The place of cards since 0.3, and that of 0.2."""
+"""The paths of cards: that since 0.3, and that of 0.2."""
 _ELSEWHERE = frozenset({404, 405, 410})
-"""Statuses that say that the card is not at this path."""
+"""Statuses of a path without a card."""
 
 
 class Trust(Struct, frozen=True, kw_only=True):
     """The keys by which cards must be signed."""
 
     keys: Json | None = None
-    """A JWK Set that is trusted already (RFC 7517)."""
+    """A JWK Set that the caller trusts (RFC 7517)."""
     hosts: Collection[str] = ()
-    """Hosts, with a port where it is not the usual one, from which a signature may name its key set (`jku`)."""
+    """Hosts of key sets that a signature may name (`jku`), each with its port unless that is the usual one."""
     algorithms: Collection[str] = tuple(ALGORITHMS)
 
 
@@ -40,7 +40,7 @@ class FoundCard(Struct, frozen=True, kw_only=True):
 
     card: Card
     wire: Json
-    """The JSON; of a card that had to be signed, only what the signature covers."""
+    """The JSON of the card. If the card must be signed, these are only the members that the signature covers."""
     url: str
 
 
@@ -71,7 +71,7 @@ async def _fetch(http: Http, exchange: Exchange, retries: Retries) -> Answer:
             raise refusals.of_rest(answer, exchange.place)
         return answer
 
-    return await repeated(attempt, retries, http.clock, safe=True)
+    return await repeat(attempt, retries, http.clock, safe=True)
 
 
 def _object(answer: Answer, place: str) -> Json:
@@ -93,7 +93,7 @@ async def believe(http: Http, found: FoundCard, trust: Trust, retries: Retries) 
 
 
 async def _trusted(http: Http, wire: Json, place: str, trust: Trust, retries: Retries) -> Json:
-    """Return what a valid signature covers. Raises UntrustedCard."""
+    """Return the members of the card that a valid signature covers. Raises UntrustedCard."""
     why = ""
     sets = [trust.keys] if trust.keys else []
     for address in _key_sets(wire, trust):
@@ -110,7 +110,7 @@ async def _trusted(http: Http, wire: Json, place: str, trust: Trust, retries: Re
 
 
 def _key_sets(wire: Json, trust: Trust) -> list[str]:
-    """Return the addresses of key sets that the signatures name, as far as they are at hosts that are trusted."""
+    """Return the addresses of key sets that the signatures name, at hosts that the caller trusts."""
     addresses = {}
     signatures = wire.get("signatures")
     for entry in (signatures if isinstance(signatures, list) else [])[:MAX_SIGNATURES]:

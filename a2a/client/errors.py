@@ -21,9 +21,9 @@ class ClientError(Exception):
     """The base of all errors of a client."""
 
     retryable: bool = False
-    """True if the call, made again, may succeed."""
+    """True if the call may succeed when it is repeated."""
     reason: str = ""
-    """The reason as the protocol names it, or a name of the client's own."""
+    """The reason of the protocol, or one of the client's own."""
     advice: ClassVar[str] = ""
     """The remedy, the end of the message."""
     code: int | None = None
@@ -33,13 +33,13 @@ class ClientError(Exception):
     details: Any = None
     """The details of the error as the server sent them."""
     retry_after: float | None = None
-    """Seconds after which the server asks to be called again."""
+    """The seconds of a Retry-After."""
     processed: bool = True
-    """The server may have done what the call asked for. False only where it certainly has not."""
+    """True if the server may have done the work of the call; false if it certainly has not."""
     attempts: int = 1
     """The number of times that the call was made."""
     doubtful: bool = False
-    """An attempt before the last may have been processed."""
+    """True if the server may have done the work in an attempt before the last."""
 
     def __init__(self, what: str, *, where: str = "") -> None:
         super().__init__(what)
@@ -47,7 +47,7 @@ class ClientError(Exception):
         self.where = where
 
     def __str__(self) -> str:
-        """The fault, its place, and the remedy."""
+        """Return the fault, its place, and the remedy."""
         place = f" ({self.where})" if self.where else ""
         attempts = f", {self.attempts} attempts" if self.attempts > 1 else ""
         remedy = f". {self.advice}" if self.advice else ""
@@ -105,7 +105,7 @@ class InvalidResponse(ClientError):
 
 
 class StreamLost(ClientError):
-    """A stream broke, and could not be taken up again."""
+    """A stream broke and could not be resumed."""
 
     reason = "STREAM_LOST"
     advice = "The task goes on: subscribe to it later, with the last id"
@@ -115,7 +115,7 @@ class StreamLost(ClientError):
 
 
 class NoInterface(ClientError):
-    """The card offers no interface that this client speaks and is allowed to use."""
+    """The card has no interface that this client supports and may use."""
 
     reason = "NO_INTERFACE"
     advice = "Compare the versions and bindings of the card with those of the client"
@@ -174,7 +174,7 @@ class InvalidParams(ServerError):
 
     @property
     def violations(self) -> tuple[tuple[str, str], ...]:
-        """The fields that are wrong, each with a description."""
+        """The wrong fields, each with a description."""
         listed = [item for item in _objects(self.details) if "fieldViolations" in item or "violations" in item]
         violations = [
             pair for item in listed for pair in _objects(item.get("fieldViolations") or item.get("violations"))

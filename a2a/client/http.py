@@ -1,6 +1,6 @@
-"""One HTTP exchange: bytes go out, an answer or the events of a stream come back, and faults get their names.
+"""One HTTP exchange: a request, and its answer or the events of its stream. Faults of httpx become client errors.
 
-Nothing here is repeated, and nothing here knows a method.
+This module repeats nothing, and knows no method.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ _FAULTS: tuple[tuple[type[httpx.HTTPError], type[ClientError], str], ...] = (
     (httpx.TooManyRedirects, InvalidResponse, "the server sends calls elsewhere"),
     (httpx.HTTPError, ConnectionLost, "the connection was lost"),
 )
-"""The class and the words of each fault of httpx; the first that fits."""
+"""The class and the words of each fault of httpx. The first match counts."""
 
 
 _BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")
-"""The ends of an event."""
+"""The bytes that end an event."""
 
 
 class Answer(NamedTuple):
@@ -50,7 +50,7 @@ class Answer(NamedTuple):
     media: str
     body: bytes
     retry_after: float | None
-    """Seconds."""
+    """The seconds of the Retry-After header."""
 
 
 class Exchange(NamedTuple):
@@ -61,7 +61,7 @@ class Exchange(NamedTuple):
     headers: dict[str, str]
     body: bytes | None = None
     anonymous: bool = False
-    """Without credentials: the address is not that of the agent."""
+    """True to send no credentials, because the address is not that of the agent."""
 
     @property
     def place(self) -> str:
@@ -70,7 +70,7 @@ class Exchange(NamedTuple):
 
 
 class Http:
-    """The connections to a server, with what every exchange has in common."""
+    """The connections to a server, with the credentials, time limits and sizes of every exchange."""
 
     def __init__(
         self, client: httpx.AsyncClient, credentials: Credentials | None, timeouts: Timeouts, clock: Clock, largest: int
@@ -80,7 +80,7 @@ class Http:
         self.timeouts = timeouts
         self.clock = clock
         self.largest = largest
-        """Bytes of an answer, and of one event of a stream."""
+        """The limit of bytes, for an answer and for one event of a stream."""
 
     async def fetch(self, exchange: Exchange, seconds: float) -> Answer:
         """Return the answer. Raises ClientError."""
@@ -93,10 +93,10 @@ class Http:
 
     @asynccontextmanager
     async def listen(self, exchange: Exchange) -> AsyncIterator[AsyncIterator[ServerSentEvent] | Answer]:
-        """Open a stream, and give its events; or the answer, if it is none. Raises ClientError."""
+        """Open a stream of events. Return the answer in its place if the server sends no stream. Raises ClientError."""
         silence = self.timeouts.silence
         with_limit = httpx.Timeout(silence, connect=self.timeouts.connect)
-        # Bytes that are compressed have no ends of events that could be counted.
+        # The limit counts bytes between the ends of events, which compressed bytes do not have.
         exchange = exchange._replace(headers=exchange.headers | {"Accept-Encoding": "identity"})
         async with self._send(exchange, with_limit) as response:
             if response.headers.get("content-type", "").startswith(EVENT_STREAM) and response.is_success:
@@ -149,7 +149,7 @@ class Http:
 
 
 class _Limited(httpx.AsyncByteStream):
-    """The bytes of a stream of events, each of which has a limit."""
+    """The bytes of a stream of events, with a limit for each event."""
 
     def __init__(self, response: httpx.Response, largest: int, place: str) -> None:
         self._bytes = cast("httpx.AsyncByteStream", response.stream)

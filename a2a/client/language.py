@@ -1,5 +1,5 @@
-"""A wire language the other way round: requests become params, and results become values. A new one is a file with
-such a value."""
+"""A wire language on the client's side: it encodes requests as params, and decodes results into values. A language is a
+value in its own file."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -23,11 +23,11 @@ class Operation(Struct, frozen=True, kw_only=True):
 
     method: str
     encode: Callable[[Any], Json]
-    """Turns the request into params."""
+    """Encodes the request as params."""
     decode: Callable[[Any], Any]
-    """Turns the result into a value; any exception says that it is not one."""
+    """Decodes the result. Any exception means that the result is invalid."""
     page: str = ""
-    """The path of a plain GET beside the address, for what is not a method."""
+    """The path of a plain GET beside the address, for an operation without a method."""
 
 
 class ClientLanguage(Struct, frozen=True, kw_only=True):
@@ -37,22 +37,22 @@ class ClientLanguage(Struct, frozen=True, kw_only=True):
     version: str
     """Major.Minor, as on cards."""
     headers: Mapping[str, str]
-    """Headers of every call: the version, where the language has that header."""
+    """The headers of every call: that of the version, if the language has one."""
     extensions_header: str
-    """The header that names the extensions which calls ask for."""
+    """The header in which calls request extensions."""
     operations: Mapping[type[Request], Operation]
     update: Callable[[Any], Update]
-    """Turns one event of a stream into an update; any exception says that it is not one."""
+    """Decodes one event of a stream. Any exception means that the event is invalid."""
     begins_with_task: bool = True
-    """Each stream begins with the task as it is."""
+    """True if each stream begins with the task as it is."""
     default_webhook: bool = False
-    """A webhook that is registered without an id is the task's default, also when it is registered again."""
+    """True if a webhook without an id is the task's default, which a second registration replaces."""
     question_ends: bool = False
-    """A question of the agent ends each stream, not only that of a message."""
+    """True if a question of the agent ends every stream, and not only that of a message."""
     routes: tuple[Route, ...] = ()
-    """Verbs and paths of its methods; empty for a language that is always in an envelope."""
+    """The verbs and paths of its methods; empty for a language that is always in an envelope."""
     prefix: str = ""
-    """The path before those of the routes."""
+    """The prefix of the paths."""
 
     def operation(self, request: Request) -> Operation:
         """Return the operation of a request. Raises LookupError."""
@@ -63,7 +63,7 @@ class ClientLanguage(Struct, frozen=True, kw_only=True):
 
 
 def decoded(decode: Callable[[Any], Value], wire: Any, what: str, where: str) -> Value:
-    """Return the value of JSON from a server. Raises InvalidResponse."""
+    """Decode JSON from a server. Raises InvalidResponse."""
     try:
         value = decode(wire)
         check_types(value.event if isinstance(value, Update) else value)

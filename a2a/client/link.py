@@ -25,7 +25,7 @@ from a2a.types import Interface, Json
 
 
 class Way(Struct, frozen=True, kw_only=True):
-    """A binding and a version that are spoken here."""
+    """A binding and a version that the client supports."""
 
     binding: str
     language: ClientLanguage
@@ -55,7 +55,7 @@ WAYS = (
     Way(binding=SOCKET, language=v0_3.LANGUAGE, transport=_socket),
     Way(binding=SOCKET, language=v0_2.LANGUAGE, transport=_socket),
 )
-"""Every binding and version. Another language, or another transport, is a row."""
+"""All bindings and versions. Each language over each transport is a row."""
 
 
 class Link:
@@ -87,7 +87,7 @@ class Link:
 
     @asynccontextmanager
     async def listen(self, request: Request, after: str | None) -> AsyncIterator[AsyncIterator[tuple[Update, float]]]:
-        """Open a stream: updates, each with the seconds that the server wants between two connections."""
+        """Open a stream of updates, each with the server's pause between two connections in seconds."""
         request, operation = self._prepared(request)
         async with self._transport.stream(operation.method, self._params(operation, request), after) as frames:
             yield self._updates(frames, operation)

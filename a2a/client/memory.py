@@ -1,4 +1,4 @@
-"""The memory of a stream: its task so far, and so the news in its next event."""
+"""The memory of a stream: its task so far, by which it finds what is new in the next event."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from a2a.types import Message, Part, Status, Task
 
 
 class Memory:
-    """The task as its stream has told it."""
+    """The task of a stream, as of its last event."""
 
     def __init__(self, last_id: str | None) -> None:
         self.last_id = last_id
@@ -31,17 +31,17 @@ class Memory:
 
     @property
     def task(self) -> Task | None:
-        """The task as of the last update; None before the first, and for a bare reply."""
+        """The task as of the last update; None before the first, and for a direct reply."""
         if self._task is not None and self._later:
             self._task, self._later = fold(self._task, self._later), []
         return self._task
 
     def take(self, update: Update, *, first: bool) -> Iterator[Update]:
-        """Yield what is new. `first` is the first event of a stream that was taken up again."""
+        """Yield the new part of an update. `first` marks the first event of a resumed stream."""
         if self._task is None:
             yield from self._keep(update)
         elif isinstance(update.event, Task):
-            # A server that resumes begins with the task as of the last event: all of it is there already.
+            # A server that resumes begins with the task as of the last event, which contains nothing new.
             if not (first and update.id is not None and update.id == self.last_id):
                 yield from self._compared(update, update.event)
         elif not self._is_there(update):
@@ -97,6 +97,6 @@ def ends_with(part: Part, piece: tuple[Part, ...]) -> bool:
 
 
 def _empty(update: Update) -> Task:
-    """Return a task of which nothing is told but an event: streams of 0.x need not begin with the task."""
+    """Return an empty task for its first event: streams of 0.x need not begin with the task."""
     status = Status(state=TaskState.WORKING, timestamp=UNDATED)
     return Task(id=update.task_id, context_id=update.context_id, status=status)

@@ -1,4 +1,4 @@
-"""The difference between two states of a task, as events: what a stream without ids missed while it was broken."""
+"""The difference between two states of a task, as events. A stream without ids needs them after a broken connection."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def news(old: Task, new: Task) -> Iterator[StatusChanged | ArtifactAdded]:
 
 
 def _change(old: Artifact | None, new: Artifact) -> ArtifactAdded | None:
-    """Return the event for an artifact: only the new parts where the old ones are its beginning, else all of it."""
+    """Return the event for an artifact: its new parts if the old ones are its beginning, else all of its parts."""
     if old is None:
         return ArtifactAdded(artifact=new)
     parts = _joined(new.parts)
@@ -31,7 +31,7 @@ def _change(old: Artifact | None, new: Artifact) -> ArtifactAdded | None:
 
 
 def _rest(old: tuple[Part, ...], new: tuple[Part, ...]) -> tuple[Part, ...] | None:
-    """Return the parts that are new; None if the old ones are not the beginning."""
+    """Return the new parts; None if the old ones are not the beginning."""
     if len(new) < len(old) or new[: len(old) - 1] != old[:-1]:
         return None
     if not old or new[len(old) - 1] == old[-1]:
@@ -44,7 +44,7 @@ def _rest(old: tuple[Part, ...], new: tuple[Part, ...]) -> tuple[Part, ...] | No
 
 
 def _joined(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Return the parts with neighbouring texts as one: some servers keep the chunks of a stream apart."""
+    """Return the parts with neighbouring texts joined, since some servers store each chunk as a part."""
     result: list[Part] = []
     for part in parts:
         if result and continues(result[-1], part):

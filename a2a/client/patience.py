@@ -1,4 +1,4 @@
-"""The time that calls may take, and their repetition: how often, after how long, and which."""
+"""The time limits of calls, and the rules of their repetition."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from email.utils import parsedate_to_datetime
@@ -14,16 +14,16 @@ Outcome = TypeVar("Outcome")
 
 
 class Timeouts(Struct, frozen=True, kw_only=True):
-    """Limits in seconds."""
+    """Time limits in seconds."""
 
     connect: float = 5.0
-    """For a connection."""
+    """The limit for a connection."""
     request: float = 30.0
-    """For a whole call, each attempt anew. A stream has no such limit."""
+    """The limit for each attempt of a call. Streams have none."""
     silence: float | None = 60.0
-    """For the time in which a stream brings no byte. Then it is taken up again. None: no limit."""
+    """The limit for a silence of a stream. After it the stream is resumed. None for no limit."""
     methods: Mapping[type[Request], float] = field(default_factory=dict)
-    """Limits of single operations in place of `request`, such as {SendMessage: 600}."""
+    """Limits for single operations in place of `request`, such as {SendMessage: 600}."""
 
     def of(self, request: type[Request]) -> float:
         """Return the limit of a call."""
@@ -31,7 +31,7 @@ class Timeouts(Struct, frozen=True, kw_only=True):
 
 
 class Retries(Struct, frozen=True, kw_only=True):
-    """The repetition of calls that failed on the way, or that the server could not take: exponential, with jitter."""
+    """The repetition of calls after faults of connections and transient errors. Pauses grow exponentially."""
 
     times: int = 3
     """The largest number of repetitions."""
@@ -39,26 +39,27 @@ class Retries(Struct, frozen=True, kw_only=True):
     """Seconds before the first repetition."""
     factor: float = 2.0
     jitter: float = 0.2
-    """The share of a pause by which it is made shorter or longer at random."""
+    """The share of a pause that is added or subtracted at random, at most."""
     longest: float = 30.0
-    """The longest pause in seconds. A server that asks for a longer one is not called again: the error says so."""
+    """The longest pause in seconds. If a server asks for a longer one, the call is not repeated."""
     resend: bool = True
-    """Repeat a message that may have arrived, under its id. Servers that remember message ids, as ours do, take it
-    once. Say False for a server that does not: then a message is repeated only if it certainly did not arrive."""
+    """True to repeat a message that may have arrived, under its id. A server that stores message ids, such as ours,
+    accepts it once. False is for other servers: then a message is repeated only if it certainly did not arrive."""
     reconnects: int = 10
-    """The largest number of reconnections in a row that bring nothing new to a stream."""
+    """The largest number of consecutive reconnections without a new event."""
 
     def pause(self, number: int, clock: Clock = SYSTEM, least: float | None = None) -> float:
-        """Return the seconds before a repetition, the first of which has the number 0. The server may ask for more."""
+        """Return the pause before a repetition in seconds. The first one has number 0. The server may ask for more."""
         plain = min(self.first * self.factor**number, self.longest)
         seconds = plain * (1 + self.jitter * (2 * clock.chance() - 1))
         return max(seconds, least or 0.0)
 
 
-async def repeated(attempt: Callable[[], Awaitable[Outcome]], retries: Retries, clock: Clock, *, safe: bool) -> Outcome:
-    """Return the outcome of a call, which is made again as long as its errors are retryable.
+async def repeat(attempt: Callable[[], Awaitable[Outcome]], retries: Retries, clock: Clock, *, safe: bool) -> Outcome:
+    """Return the outcome of a call, which is repeated while its errors are retryable.
 
-    `safe` says that repeating a call that the server has processed does no harm. Raises the error of the last attempt.
+    `safe` is true if it does no harm to repeat a call that the server has processed. Raises the error of the last
+    attempt.
     """
     doubtful = False
     for number in range(retries.times + 1):
@@ -77,7 +78,7 @@ async def repeated(attempt: Callable[[], Awaitable[Outcome]], retries: Retries, 
 
 
 def seconds_until(header: str | None, clock: Clock) -> float | None:
-    """Return the seconds that a Retry-After header asks for, as a number or a date (RFC 9110, 10.2.3)."""
+    """Return the seconds of a Retry-After header, a number or a date (RFC 9110, 10.2.3); None if it has neither."""
     if not header:
         return None
     text = header.strip()

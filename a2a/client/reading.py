@@ -18,7 +18,7 @@ from a2a.states import TaskState
 from a2a.types import Artifact, Json, Message, Part, PushConfig, Role, Status, Task
 
 UNDATED = datetime.fromtimestamp(0, UTC)
-"""The time of a status whose server does not tell it."""
+"""The time of a status without a timestamp."""
 _PLAIN = (bytes, datetime)
 
 
@@ -104,7 +104,7 @@ class Form(Struct, frozen=True, kw_only=True):
 
 
 def _time(text: str | None) -> datetime:
-    """Return the time of a status. Some servers leave out the zone; they mean UTC."""
+    """Return the time of a status. A time without a zone, as some servers send it, is in UTC."""
     if not text:
         return UNDATED
     has_zone = text[-1] in "Zz" or "+" in text[10:] or "-" in text[10:]
@@ -112,14 +112,14 @@ def _time(text: str | None) -> datetime:
 
 
 def config(wire: Json, task_id: str, schemes: tuple[str, ...]) -> PushConfig:
-    """Return a webhook; its credentials are never part of an answer."""
+    """Return a webhook. Answers never contain its credentials."""
     return PushConfig(
         id=wire.get("id"), task_id=task_id, url=wire["url"], token=wire.get("token") or None, schemes=schemes
     )
 
 
 def check_types(value: Any) -> None:
-    """Raise msgspec.ValidationError if a member of a value of the model has another type than the model says."""
+    """Raise msgspec.ValidationError if a member of a value has another type than in the model."""
     if value is not None:
         plain = msgspec.to_builtins(value, builtin_types=_PLAIN)
         msgspec.convert(plain, type(value), builtin_types=_PLAIN)

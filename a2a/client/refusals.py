@@ -1,5 +1,8 @@
-"""The errors of a server, read from its answers: by reason, else by number, else by the sentence that the protocol has
-for the error, and by HTTP status only where an answer has none of them: the statuses of one error differ."""
+"""The errors of a server, read from its answers.
+
+The class of an error follows from its reason, else from its number, else from the fixed sentence of the protocol. The
+HTTP status counts only for an answer without any of these, because versions have different statuses for one error.
+"""
 
 from typing import Any
 
@@ -11,7 +14,7 @@ from a2a.client.http import Answer
 from a2a.dialects.errors_1_0 import CODES
 
 _BY_CODE: dict[int, str] = {number: error.reason for error, number in reversed(CODES.items())}
-"""The reason of each number; of two with one number the first."""
+"""The reason of each number. If two errors have one number, it is that of the first."""
 _NUMBERS = {error.reason: number for error, number in CODES.items()}
 _SENTENCES = tuple((error.sentence.lower(), error.reason) for error in CODES)
 _BY_STATUS: dict[int, type[ServerError]] = {
@@ -50,7 +53,7 @@ def of_rest(answer: Answer, place: str) -> ServerError:
 
 
 def of_status(answer: Answer, place: str) -> ServerError:
-    """Return the error of an answer whose status is all that it says."""
+    """Return the error of an answer that has only a status."""
     kind = _kind_of(answer.status)
     words = answer.body[:_WORDS].decode(errors="replace").strip() if answer.media.startswith("text/plain") else ""
     error = kind(f"the server answered with status {answer.status}{': ' + words if words else ''}", where=place)
@@ -95,7 +98,7 @@ def _error(code: Any, message: Any, details: Any, answer: Answer | None, place: 
 
 
 def _reason(details: Any) -> str | None:
-    """Return the reason that the details name: in a list of typed objects (1.0), in an object, or as a class name."""
+    """Return the reason in the details: in a list of typed objects (1.0), in an object, or as a class name."""
     for item in details if isinstance(details, list) else [details]:
         if isinstance(item, dict):
             if isinstance(item.get("reason"), str):

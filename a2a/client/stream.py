@@ -1,7 +1,7 @@
-"""A stream that survives its connections: it is taken up again after the last event, and gives each event once.
+"""A stream that survives its connections. It resumes after its last event, and yields each event once.
 
-A server with ids continues after the id it is given. Of a server without ids the snapshot that begins each stream is
-compared with what is there already, and only the difference is given.
+A server with event ids continues after the last id. A server without ids begins each stream with a snapshot, which is
+compared with the task so far; the stream yields the difference.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -34,18 +34,18 @@ class Stream:
         self._updates = self._follow()
         self._question_ends = isinstance(request, StreamMessage)
         self._frames = 0
-        """Events of this connection."""
+        """The number of events on this connection."""
         self._pause = 0.0
-        """Seconds that the server wants between two connections."""
+        """The pause between two connections that the server requests, in seconds."""
 
     @property
     def task(self) -> Task | None:
-        """The task as of the last update; None before the first, and for a bare reply."""
+        """The task as of the last update; None before the first, and for a direct reply."""
         return self._memory.task
 
     @property
     def last_id(self) -> str | None:
-        """The id of the last event, by which the stream can be taken up again later."""
+        """The id of the last event, by which the stream can resume the stream later."""
         return self._memory.last_id
 
     def __aiter__(self) -> AsyncIterator[Update]:
@@ -60,7 +60,7 @@ class Stream:
         await self.close()
 
     async def close(self) -> None:
-        """Leave the stream. The task goes on."""
+        """Leave the stream. The task continues."""
         await self._updates.aclose()
 
     # ------------------------------------------------------------- connections
@@ -89,7 +89,7 @@ class Stream:
                     yield update
                 return
             if not (isinstance(lost, Timeout) and self._frames):
-                # A stream that is open and says nothing is no failure: its task takes long.
+                # A quiet stream is no failure: its task takes long.
                 fruitless += 1
             if not self._goes_on(lost, fruitless):
                 return
@@ -97,7 +97,7 @@ class Stream:
             await self._clock.sleep(self._retries.pause(max(fruitless - 1, 0), self._clock, pause))
 
     async def _connection(self) -> AsyncGenerator[Update, None]:
-        """Yield what is new on one connection. Raises ClientError."""
+        """Yield the new updates of one connection. Raises ClientError."""
         self._frames = 0
         link = await self._link()
         self._question_ends = self._question_ends or link.language.question_ends
@@ -117,14 +117,14 @@ class Stream:
                     yield new
 
     def _wish(self) -> Listening:
-        """Return the call of the next connection: once the task is there, a subscription to it."""
+        """Return the request of the next connection: a subscription, if the task is known."""
         update = self._memory.update
         if update is None or isinstance(update.event, Message):
             return self._request
         return SubscribeToTask(id=update.task_id, tenant=self._request.tenant)
 
     async def _missed(self, link: Link) -> AsyncGenerator[Update, None]:
-        """Yield what is new in the task as it is now."""
+        """Yield the updates that the current task adds to the stream so far."""
         if self._memory.update is not None:
             task = await link.ask(GetTask(id=self._memory.update.task_id, tenant=self._request.tenant))
             snapshot = Update(event=task, task_id=task.id, context_id=task.context_id)
@@ -156,7 +156,7 @@ class Stream:
         return updates if self._memory.state in TERMINAL else None
 
     def _goes_on(self, lost: ClientError | None, fruitless: int) -> bool:
-        """Return whether to connect again; False is a quiet end. Raises the error, or StreamLost."""
+        """Return whether to connect again. False ends the stream without an error. Raises the error, or StreamLost."""
         if self._memory.update is None:
             return self._opens_again(lost, fruitless)
         if lost is not None and not lost.retryable:
@@ -164,7 +164,7 @@ class Stream:
         if fruitless <= self._retries.reconnects:
             return True
         if lost is None and self._memory.state in INTERRUPTED:
-            # A server that closes the stream of a waiting task, again and again.
+            # The server closes each stream of an interrupted task.
             return False
         why = f": {lost.what}" if lost else ""
         last = f"after the event {self.last_id}" if self.last_id else "without ids"
@@ -172,7 +172,7 @@ class Stream:
         raise error from lost
 
     def _opens_again(self, lost: ClientError | None, attempts: int) -> bool:
-        """Decide about a stream that has not brought anything yet, as about any other call."""
+        """Return whether to connect again for the first event, by the rules of any other call. Raises the error."""
         error = lost or StreamLost("the stream ended before its first event")
         error.attempts = attempts
         safe = self._retries.resend or isinstance(self._request, SubscribeToTask)

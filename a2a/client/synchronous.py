@@ -24,12 +24,12 @@ class SyncStream:
 
     @property
     def task(self) -> Task | None:
-        """The task as of the last update; None before the first, and for a bare reply."""
+        """The task as of the last update; None before the first, and for a direct reply."""
         return self._stream.task
 
     @property
     def last_id(self) -> str | None:
-        """The id of the last event, by which the stream can be taken up again later."""
+        """The id of the last event, by which the stream can resume the stream later."""
         return self._stream.last_id
 
     def __iter__(self) -> Iterator[Update]:
@@ -53,12 +53,12 @@ class SyncStream:
         self.close()
 
     def close(self) -> None:
-        """Leave the stream. The task goes on."""
+        """Leave the stream. The task continues."""
         self._runner.run(self._stream.close())
 
 
 class SyncClient:
-    """A client whose methods wait. It takes what `Client` takes, and cannot be used where an event loop runs."""
+    """A client whose methods block. It has the arguments of `Client`, and cannot be used while an event loop runs."""
 
     def __init__(self, url: str, **options: Any) -> None:
         self._runner = asyncio.Runner()
@@ -89,7 +89,7 @@ class SyncClient:
         return SyncStream(self._runner, self._client.stream(message, **options))
 
     def subscribe(self, task_id: str, *, after: int | None = None) -> SyncStream:
-        """Follow a task that exists."""
+        """Follow an existing task."""
         return SyncStream(self._runner, self._client.subscribe(task_id, after=after))
 
     def get_task(self, task_id: str, *, history_length: int | None = None) -> Task:
@@ -101,11 +101,11 @@ class SyncClient:
         return self._run(self._client.list_tasks(**filters))
 
     def cancel_task(self, task_id: str) -> Task:
-        """End a task. Return it as it is then."""
+        """End a task. Return the task after its end."""
         return self._run(self._client.cancel_task(task_id))
 
     def create_push_config(self, task_id: str, config: str | PushConfig) -> PushConfig:
-        """Register a webhook of a task by its URL, or replace the one of that id."""
+        """Register a webhook for a task, or replace the webhook of that id. A text is its URL."""
         return self._run(self._client.create_push_config(task_id, config))
 
     def get_push_config(self, task_id: str, config_id: str | None = None) -> PushConfig:
@@ -117,7 +117,7 @@ class SyncClient:
         return self._run(self._client.list_push_configs(task_id))
 
     def delete_push_config(self, task_id: str, config_id: str) -> None:
-        """Remove a webhook of a task."""
+        """Delete a webhook of a task."""
         self._run(self._client.delete_push_config(task_id, config_id))
 
     def card(self) -> Card:

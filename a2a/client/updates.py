@@ -1,4 +1,4 @@
-"""The events of a stream as a caller of the client sees them."""
+"""The events of a stream, as the client yields them."""
 
 from msgspec import Struct
 
@@ -11,18 +11,18 @@ class Update(Struct, frozen=True, kw_only=True):
     """One event of a stream."""
 
     event: Task | Message | StatusChanged | ArtifactAdded
-    """The task as it is, a bare reply, or a change."""
+    """The task as it is, a direct reply, or a change."""
     task_id: str
-    """Empty for a bare reply."""
+    """Empty for a direct reply."""
     context_id: str
     id: str | None = None
-    """The id by which the server can resume the stream after this event; None from a server without ids."""
+    """The id with which the stream can be resumed after this event; None if the server sends no ids."""
     final: bool = False
-    """The server says that the stream ends here (A2A 0.x)."""
+    """True if the server ends the stream with this event (A2A 0.x)."""
 
     @property
     def text(self) -> str:
-        """The text that the event adds to the answer: of a reply, of artifacts, of a piece of an artifact."""
+        """The text that the event adds: that of a reply, of artifacts, or of a chunk of an artifact."""
         match self.event:
             case Message() as message:
                 return message.text
@@ -35,7 +35,7 @@ class Update(Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> TaskState | None:
-        """The state that the task has now, if the event tells it."""
+        """The state of the task, if the event has it."""
         match self.event:
             case Task(status=status) | StatusChanged(status=status):
                 return status.state
@@ -44,7 +44,7 @@ class Update(Struct, frozen=True, kw_only=True):
 
     @property
     def ends(self) -> bool:
-        """Whether nothing can follow: the task has ended, or this is the only reply."""
+        """True if no event can follow: the task has ended, or the event is a direct reply."""
         return isinstance(self.event, Message) or self.state in TERMINAL
 
 

@@ -1,1 +1,1 @@
-"""The wire languages that the client speaks, one a file."""
+"""The wire languages of the client, a module for each."""

@@ -1,5 +1,5 @@
-"""A2A 0.3 and 0.2 over REST, in the JSON of the protobuf, which the official servers speak; the server's side is in
-a2a/dialects/rest_0_x.py. Methods and params are those of JSON-RPC, with what differs put around them."""
+"""A2A 0.3 and 0.2 over REST, in the JSON of the protobuf, which the official servers use. The server's side is in
+a2a/dialects/rest_0_x.py. Methods and params are those of JSON-RPC, with functions that change them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -95,7 +95,7 @@ def decode_page(wire: Json) -> TaskPage:
 
 
 def decode_config(wire: Json) -> PushConfig:
-    """Return a webhook. Its resource name holds its task and, where nothing else does, its id."""
+    """Return a webhook. Its resource name has the task, and the id if no other member has it."""
     _, task_id, _, config_id = wire["name"].split("/")
     config = v0_3.decode_config({**wire, "taskId": task_id})
     return config if config.id else replace(config, id=config_id or None)

@@ -1,4 +1,4 @@
-"""A2A 0.2 from the client's side: 0.3 without the version header, and with the extended card as a plain page."""
+"""A2A 0.2 on the client's side: 0.3 without the version header, and with a plain GET of the extended card."""
 
 from msgspec.structs import replace
 
@@ -11,7 +11,7 @@ LANGUAGE = replace(
     v0_3.LANGUAGE,
     name=DIALECT.name,
     version=DIALECT.version,
-    # Its agents are older than the header.
+    # Agents of 0.2 are older than the header.
     headers={},
     operations={**v0_3.LANGUAGE.operations, GetExtendedCard: CARD},
 )

@@ -1,4 +1,4 @@
-"""A2A 0.3 from the client's side; the server's is in a2a/dialects/v0_3.py."""
+"""A2A 0.3 on the client's side. The server's side is in a2a/dialects/v0_3.py."""
 
 from a2a.client.answers import ConfigPage, TaskPage
 from a2a.client.cards import decode_card
@@ -54,7 +54,7 @@ def encode_resubscribe(request: SubscribeToTask) -> Json:
 
 
 def encode_list(request: ListTasks) -> Json:
-    """Return the params of a method that our servers have, and upstream's 0.x has not (docs/protocol.md#listing)."""
+    """Return the params of tasks/list, which is an addition of this project to 0.x (docs/protocol.md#listing)."""
     if request.since is not None:
         raise InvalidParams(("since", "has no place in a list of 0.x"))
     return filled(
@@ -93,7 +93,7 @@ def encode_nothing(request: GetExtendedCard) -> Json:
 
 
 def kind_of(wire: Json) -> str:
-    """Return what an object is; samples leave the member for it out (docs/protocol.md#leniency)."""
+    """Return the kind of an object, whose member `kind` samples of A2A omit (docs/protocol.md#leniency)."""
     if wire.get("kind"):
         return str(wire["kind"])
     if "parts" in wire:

@@ -1,4 +1,4 @@
-"""A2A 1.0 from the client's side; the server's is in a2a/dialects/v1_0.py."""
+"""A2A 1.0 on the client's side. The server's side is in a2a/dialects/v1_0.py."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ FORM = Form(part=decode_part, roles=ROLES_BACK, state=decode_state)
 
 
 def filled(**members: Any) -> Json:
-    """Return the members that say something."""
+    """Return the members that are not empty."""
     return {name: value for name, value in members.items() if value not in (None, "", (), [])}
 
 
@@ -107,7 +107,7 @@ def decode_answer(wire: Json) -> Task | Message:
 
 
 def decode_page(wire: Json) -> TaskPage:
-    """Return a page; ProtoJSON leaves out what is empty."""
+    """Return a page. ProtoJSON omits empty members."""
     tasks = tuple(FORM.task(task) for task in wire.get("tasks") or ())
     total = wire.get("totalSize")
     return TaskPage(tasks=tasks, next_page_token=wire.get("nextPageToken") or "", total_size=total and int(total))
@@ -124,7 +124,7 @@ def decode_configs(wire: Json) -> ConfigPage:
 
 
 def decode_nothing(wire: Any) -> None:
-    """Take anything for success: servers answer null, an empty object, or nothing."""
+    """Accept any result: servers answer null, an empty object, or nothing."""
 
 
 UPDATES = {

@@ -1,6 +1,6 @@
-"""Transports: how the calls of a language travel. One a file, each a value with `call` and `stream`.
+"""Transports: the ways in which the calls of a language are sent. Each is a value with `call` and `stream`.
 
-A transport makes one attempt. Repetition and resumption are the same for all of them, and are elsewhere.
+A transport makes one attempt. Repetition and resumption are the same for all transports, in patience.py and stream.py.
 """
 
 from collections.abc import AsyncIterator
@@ -11,26 +11,26 @@ from a2a.types import Json
 
 
 class Frame(NamedTuple):
-    """One event of a stream as it came."""
+    """One event of a stream, before it is decoded."""
 
     id: str | None
     value: Any
     """The JSON of the result."""
     retry: float | None = None
-    """Seconds after which the server wants a lost stream to be taken up again."""
+    """The pause in seconds after which the server asks clients to resume a lost stream."""
 
 
 class Transport(Protocol):
-    """A way to one address."""
+    """A way to send calls to one address."""
 
     where: str
     """The address."""
 
     async def call(self, method: str, params: Json, seconds: float) -> Any:
-        """Return the JSON of the result within so many seconds. Raises ClientError."""
+        """Return the JSON of the result. The limit is in seconds. Raises ClientError."""
 
     def stream(self, method: str, params: Json, after: str | None) -> AbstractAsyncContextManager[AsyncIterator[Frame]]:
-        """Open a stream after the event of that id, and give its events. Raises ClientError, while opening too."""
+        """Open a stream of the events after that id. Raises ClientError, also while it opens."""
 
     async def close(self) -> None:
-        """Close what is kept open between calls."""
+        """Close the connections that stay open between calls."""

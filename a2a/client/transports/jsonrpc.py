@@ -43,7 +43,7 @@ class JsonRpc:
 
     async def _frames(self, events: AsyncIterator[Any], method: str) -> AsyncIterator[Frame]:
         async for event in events:
-            # A blank line after an id, as behind a comment, is no event.
+            # A blank line after an id or a comment alone is no event.
             if event.data:
                 answer = Answer(200, MEDIA, event.data.encode(), None)
                 yield Frame(event.id or None, self._result(answer, method), event.retry and event.retry / 1000)
@@ -53,7 +53,7 @@ class JsonRpc:
         return Exchange("POST", self.where, self._headers | headers, orjson.dumps(wire))
 
     def _result(self, answer: Answer, method: str) -> Any:
-        """Return the result; None if there is none, which some servers send for deleting."""
+        """Return the result; None if there is none, as some servers answer a deletion."""
         wire = refusals.in_envelope(answer)
         if wire is not None and wire.get("error") is not None:
             raise refusals.of_rpc(wire["error"], answer, self._place(method))

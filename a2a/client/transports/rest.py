@@ -16,7 +16,7 @@ from a2a.language import Route
 from a2a.types import Json
 
 _VARIABLE = re.compile(r"\{(\w+)\}")
-# A server must take this one as well as the media type of A2A, and some take no other.
+# All servers must accept this media type, and some accept no other.
 _MEDIA = "application/json"
 _ACCEPT = "application/a2a+json, application/json"
 _WRONG_VERB = 405
@@ -31,7 +31,7 @@ class Rest:
         self._base = url.rstrip("/") + prefix
         self._headers = dict(headers)
         self._routes: dict[str, list[Route]] = {}
-        """The routes of each method. The first is meant; others are tried where a server does not have its verb."""
+        """The routes of each method. If a server lacks the verb of the first, the others are tried."""
         for route in routes:
             self._routes.setdefault(route.method, []).append(route)
 
