@@ -87,9 +87,9 @@ def _object(answer: Answer, place: str) -> Json:
 # -------------------------------------------------------------- signatures
 
 
-async def believe(http: Http, found: FoundCard, trust: Trust, retries: Retries) -> None:
+async def believe(http: Http, card: FoundCard, trust: Trust, retries: Retries) -> None:
     """Verify the signatures of a card. Raises UntrustedCard."""
-    await _trusted(http, found.wire, found.url, trust, retries)
+    await _trusted(http, card.wire, card.url, trust, retries)
 
 
 async def _trusted(http: Http, wire: Json, place: str, trust: Trust, retries: Retries) -> Json:

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from django.core.management import call_command
 
-from a2a.client.console import ASKED, FAILED, OK, REFUSED, TOKEN, UNREACHED, main
+from a2a.client.console import FAILED, OK, REFUSED, TOKEN, UNREACHED, WAITS, main
 from config.entry import is_for_the_client
 from tests.conftest import Server
 from tests.support.servers import free_port
@@ -56,7 +56,7 @@ def test_a_stream_is_printed_as_it_comes(ask: Any) -> None:
 
 def test_each_end_has_its_exit_code(ask: Any, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     code, _, err = ask("send", "asks", "one")
-    assert (code, "input_required: Which one?" in err) == (ASKED, True)
+    assert (code, "input_required: Which one?" in err) == (WAITS, True)
     task_id = err.split()[0]
     assert ask("cancel", "asks", task_id)[0] == OK
     assert ask("get", "asks", task_id)[0] == FAILED

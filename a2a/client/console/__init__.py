@@ -23,7 +23,7 @@ from a2a.client import REST, RPC, SOCKET, Client, ClientError, ServerError, Time
 from a2a.client.cards import VERSIONS
 from a2a.client.console.output import Output
 
-OK, FAILED, USAGE, REFUSED, UNREACHED, ASKED = range(6)
+OK, FAILED, USAGE, REFUSED, UNREACHED, WAITS = range(6)
 TOKEN = "A2A_TOKEN"  # noqa: S105  # the name of a variable
 """The environment's variable with the bearer token."""
 Options = dict[str, Any]

@@ -1,6 +1,6 @@
 """The outputs of the command line: text for people, plain lines in a pipe, JSON when asked."""
 
-from typing import Any, TextIO
+from typing import Any, TextIO, assert_never
 
 import orjson
 
@@ -58,9 +58,9 @@ class Output:
             self.state(reply)
 
     def state(self, task: Task) -> None:
-        """Report the state of a task, and what its agent says about it."""
-        said = f": {task.status.message.text}" if task.status.message else ""
-        self.note(f"{task.id} {task.status.state.value}{said}")
+        """Report the state of a task, and the agent's message about it."""
+        words = f": {task.status.message.text}" if task.status.message else ""
+        self.note(f"{task.id} {task.status.state.value}{words}")
 
     def update(self, update: Update) -> None:
         """Print one event of a stream: text as it grows, states beside it."""
@@ -75,10 +75,12 @@ class Output:
             case Task() as task:
                 self.state(task)
             case StatusChanged(status=status):
-                said = f": {status.message.text}" if status.message else ""
-                self.note(f"{update.task_id} {status.state.value}{said}")
-            case _:
+                words = f": {status.message.text}" if status.message else ""
+                self.note(f"{update.task_id} {status.state.value}{words}")
+            case Message() | ArtifactAdded():
                 pass
+            case _:
+                assert_never(update.event)
 
     def _end_line(self) -> None:
         if self._open:
@@ -92,16 +94,18 @@ def encode_update(update: Update) -> Json:
     ids: dict[str, Any] = {"taskId": update.task_id, "contextId": update.context_id}
     match update.event:
         case Task() as task:
-            shown: Json = {"task": encode_task(task)}
+            wire: Json = {"task": encode_task(task)}
         case Message() as message:
-            shown = {"message": encode_message(message)}
+            wire = {"message": encode_message(message)}
         case StatusChanged(status=status):
-            shown = {"statusUpdate": ids | {"status": encode_status(status)}}
+            wire = {"statusUpdate": ids | {"status": encode_status(status)}}
         case ArtifactAdded(artifact=artifact, append=append, last_chunk=last):
-            shown = {
+            wire = {
                 "artifactUpdate": ids | {"artifact": encode_artifact(artifact), "append": append, "lastChunk": last}
             }
-    return shown if update.id is None else {"id": update.id} | shown
+        case _:
+            assert_never(update.event)
+    return wire if update.id is None else {"id": update.id} | wire
 
 
 def _safe(text: str, keep: str = "\n\t") -> str:

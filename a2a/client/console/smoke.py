@@ -37,10 +37,10 @@ class Report:
 async def check(client: Client, options: Options, output: Output) -> int:
     """Try a server, and report each step. A fault does not keep the next step from being tried."""
     report = Report(output)
-    found = await client.found_card()
-    card = found.card
-    report.add("card", f"{card.name} {card.version}, {len(card.skills)} skills, at {found.url}")
-    signed = "signatures" in found.wire
+    public = await client.found_card()
+    card = public.card
+    report.add("card", f"{card.name} {card.version}, {len(card.skills)} skills, at {public.url}")
+    signed = "signatures" in public.wire
     report.add("signatures", "present; `card verify` verifies them" if signed else "none")
     offers = [f"{one.binding} {one.version}" for one in card.interfaces]
     report.add("interfaces", ", ".join(offers) or "none", fault=not offers)

@@ -7,7 +7,7 @@ from urllib.parse import urljoin, urlsplit
 import orjson
 
 from a2a.client import Client, Trust, errors
-from a2a.client.console import ASKED, FAILED, OK, Options, Verb, add_connection
+from a2a.client.console import FAILED, OK, WAITS, Options, Verb, add_connection
 from a2a.client.console.output import Output
 from a2a.client.console.smoke import check
 from a2a.client.stream import Stream
@@ -21,7 +21,7 @@ ENDS_BADLY = {TaskState.FAILED, TaskState.REJECTED, TaskState.CANCELED}
 def _exit_code(state: TaskState | None) -> int:
     if state in ENDS_BADLY:
         return FAILED
-    return ASKED if state in INTERRUPTED else OK
+    return WAITS if state in INTERRUPTED else OK
 
 
 def _message_arguments(parser: ArgumentParser) -> None:
@@ -136,10 +136,10 @@ async def agents(client: Client, options: Options, output: Output) -> int:
     catalogue = await client.page(urljoin(root, "/agents/"))
     if catalogue is None:
         card = await client.card()
-        found = [{"name": skill.id, "description": skill.description} for skill in card.skills]
+        items = [{"name": skill.id, "description": skill.description} for skill in card.skills]
     else:
-        found = catalogue["agents"]
-    for agent in found:
+        items = catalogue["agents"]
+    for agent in items:
         if output.as_json:
             output.json(agent)
         else:
@@ -148,19 +148,19 @@ async def agents(client: Client, options: Options, output: Output) -> int:
 
 
 async def card(client: Client, options: Options, output: Output) -> int:
-    found = await client.found_card()
+    public = await client.found_card()
     if options["what"] == "show":
-        shown = orjson.dumps(found.wire, option=0 if output.as_json else orjson.OPT_INDENT_2)
-        output.line(shown.decode())
+        text = orjson.dumps(public.wire, option=0 if output.as_json else orjson.OPT_INDENT_2)
+        output.line(text.decode())
         return OK
     keys = orjson.loads(Path(options["keys"]).read_bytes()) if options["keys"] else None  # noqa: ASYNC240
-    hosts = options["host"] or ([] if keys else [urlsplit(found.url).netloc])
+    hosts = options["host"] or ([] if keys else [urlsplit(public.url).netloc])
     try:
         await client.verify_card(Trust(keys=keys, hosts=hosts))
     except errors.UntrustedCard as error:
         output.error(error)
         return FAILED
-    output.line(f"The card of {found.card.name} has a valid signature.")
+    output.line(f"The card of {public.card.name} has a valid signature.")
     return OK
 
 
