@@ -34,8 +34,8 @@ def find_leader(filters: Filters) -> Filters:
     """
     if filters.agent is None or filters.context_id is None:
         return filters
-    of_agent = _count(replace(filters, context_id=None, state=None, since=None), EXACT + 1)
-    return replace(filters, leader="context" if of_agent > EXACT else "agent")
+    of_agent = replace(filters, context_id=None, state=None, since=None)
+    return replace(filters, leader="context" if count_tasks(of_agent, of_agent.binding()) > EXACT else "agent")
 
 
 def count_tasks(filters: Filters, binding: str) -> int:
