@@ -342,8 +342,11 @@ def greedy(run: Run, megabytes: int) -> str:
 
 
 @agent(attempts=20, backoff=0)
-async def persists(run: Run, words: int = 20, pause: float = 0.05) -> AsyncIterator[Any]:
-    """Counts aloud, from the beginning in each attempt, however often its process is killed."""
-    for number in range(words):
+async def persists(run: Run, kills: int = 5) -> AsyncIterator[Any]:
+    """Count aloud until the process is killed, and end in the attempt after so many kills."""
+    number = 0
+    while run.attempt <= kills:
         yield f"{run.attempt}.{number} "
-        await asyncio.sleep(pause)
+        number += 1
+        await asyncio.sleep(0.05)
+    yield "and ended"
