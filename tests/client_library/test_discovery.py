@@ -65,7 +65,7 @@ BOTH = ((RPC, "0.3", "https://a/old"), (REST, "1.0.1", "https://a/rest"), (RPC, 
         pytest.param(BOTH, ("0.3", "1.0"), (), "https://a/old", id="the preferred version"),
         pytest.param(BOTH, ("1.0", "0.3"), (RPC,), "https://a/rpc", id="one binding only"),
         pytest.param((("GRPC", "1.0", "a:1"), *BOTH), ("1.0",), (), "https://a/rest", id="none that is not spoken"),
-        pytest.param((("WEBSOCKET", "1.0", "wss://a/ws"), *BOTH), ("1.0",), (), "https://a/rest", id="a bare word"),
+        pytest.param((("WEBSOCKET", "1.0", "wss://a/ws"), *BOTH), ("1.0",), (), "wss://a/ws", id="a bare word"),
         pytest.param(((RPC, "1.0", "http://a/"), BOTH[0]), ("1.0", "0.3"), (), "https://a/old", id="never without TLS"),
     ],
 )
