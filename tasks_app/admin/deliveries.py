@@ -46,11 +46,11 @@ class DeliveryAdmin(ActionTable[Delivery]):
     )
     list_filter = (DeliveryStateFilter,)
     search_help_text = "An exact delivery id (webhook-id), webhook id or task id."
-    search_columns = ("pk", "config_id", "task_id")
+    search_columns = ("pk", "webhook_id", "task_id")
     actions = ("send_again", "give_up")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
-        return super().get_queryset(request).defer("body").select_related("config")
+        return super().get_queryset(request).defer("body").select_related("webhook")
 
     def add_columns(self, rows: list[Delivery]) -> None:
         next_tries = find_next_tries(rows)
@@ -90,7 +90,7 @@ class DeliveryAdmin(ActionTable[Delivery]):
         for row in rows:
             groups.setdefault((find_receiver(row), row.state, row.error), []).append(row)
         return [
-            f"{host}: {format_count(self, len(group))} of {len({row.config_id for row in group})} webhooks, {state}"
+            f"{host}: {format_count(self, len(group))} of {len({row.webhook_id for row in group})} webhooks, {state}"
             + (f": {reveal(error)}" if error else "")
             for (host, state, error), group in groups.items()
         ]
@@ -124,12 +124,12 @@ class DeliveryAdmin(ActionTable[Delivery]):
 
 def find_receiver(row: Delivery) -> str:
     """Return the host of the delivery's webhook, or a dash if the webhook was deleted. The webhook must be selected."""
-    return reveal(row.config.host) if row.config else NONE
+    return reveal(row.webhook.host) if row.webhook else NONE
 
 
 def select_deliveries() -> QuerySet[Delivery]:
     """Return deliveries with their webhooks, but without the bodies, which may be large."""
-    return Delivery.objects.defer("body").select_related("config")
+    return Delivery.objects.defer("body").select_related("webhook")
 
 
 def find_next_tries(rows: Sequence[Delivery]) -> dict[str, str]:
@@ -140,26 +140,26 @@ def find_next_tries(rows: Sequence[Delivery]) -> dict[str, str]:
     waiting = [
         row
         for row in rows
-        if row.state == DeliveryState.WAITING and row.config and row.config.state == WebhookState.ACTIVE
+        if row.state == DeliveryState.WAITING and row.webhook and row.webhook.state == WebhookState.ACTIVE
     ]
-    ahead = Delivery.objects.filter(config_id__in={row.config_id for row in waiting}, state=DeliveryState.WAITING)
-    first = dict(ahead.values_list("config_id").annotate(first=Min("seq"))) if waiting else {}
+    ahead = Delivery.objects.filter(webhook_id__in={row.webhook_id for row in waiting}, state=DeliveryState.WAITING)
+    first = dict(ahead.values_list("webhook_id").annotate(first=Min("seq"))) if waiting else {}
     return {
-        row.pk: format_time(row.config.due_at)
-        if row.seq <= first.get(row.config_id, row.seq)
-        else f"after event {first[row.config_id]}"
+        row.pk: format_time(row.webhook.due_at)
+        if row.seq <= first.get(row.webhook_id, row.seq)
+        else f"after event {first[row.webhook_id]}"
         for row in waiting
     }
 
 
 def build_facts(row: Delivery) -> list[Fact]:
-    config = row.config
+    webhook = row.webhook
     return [
-        Fact("Receiver", reveal(site_of(config.url)) if config else ""),
+        Fact("Receiver", reveal(site_of(webhook.url)) if webhook else ""),
         Fact("Next try (UTC)", find_next_tries([row]).get(row.pk, "")),
         Fact("Task", row.task_id, link("task", row.task_id)),
         Fact("Event", str(row.seq)),
-        Fact("Webhook", row.config_id, link("pushconfig", row.config_id)),
+        Fact("Webhook", row.webhook_id, link("webhook", row.webhook_id)),
         Fact("Version", row.version),
         Fact("Language", row.language_name),
         Fact("Attempts", str(row.attempt)),
@@ -178,7 +178,7 @@ def build_deliveries(rows: Sequence[Delivery]) -> list[dict[str, str]]:
             "id": row.pk,
             "href": link("delivery", row.pk),
             "receiver": find_receiver(row),
-            "webhook_href": link("pushconfig", row.config_id),
+            "webhook_href": link("webhook", row.webhook_id),
             "seq": str(row.seq),
             "state": row.state,
             "attempt": str(row.attempt),

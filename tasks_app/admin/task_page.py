@@ -39,7 +39,7 @@ def build_context(task: Task, *, exchanges: bool, deliveries: bool) -> dict[str,
     more_deliveries = False
     if deliveries:
         delivery_rows, more_deliveries = fetch_page(
-            select_deliveries().filter(task_id=task.pk).order_by("-seq", "config_id"), DELIVERIES
+            select_deliveries().filter(task_id=task.pk).order_by("-seq", "webhook_id"), DELIVERIES
         )
     return {
         "mark": task.state,

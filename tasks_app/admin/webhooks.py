@@ -14,7 +14,7 @@ from tasks_app.admin.filters import ExactFilter
 from tasks_app.admin.readonly import Fact, link
 from tasks_app.admin.text import format_time, reveal
 from tasks_app.database.keyset import fetch_page
-from tasks_app.models import PushConfig
+from tasks_app.models import Webhook
 from tasks_app.sealing import site_of
 
 DELIVERIES = 100
@@ -25,11 +25,11 @@ class WebhookStateFilter(ExactFilter):
     title = parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
-        return PushConfig.STATES
+        return Webhook.STATES
 
 
-@admin.register(PushConfig)
-class PushConfigAdmin(ActionTable[PushConfig]):
+@admin.register(Webhook)
+class WebhookAdmin(ActionTable[Webhook]):
     list_display = ("show_created_at", "show_state", "show_due_at", "show_address", "version", "show_task", "id")
     list_filter = (WebhookStateFilter,)
     search_columns = ("pk", "task_id", "host")
@@ -37,16 +37,16 @@ class PushConfigAdmin(ActionTable[PushConfig]):
     actions = ("disable", "enable")
 
     @admin.display(description="address")
-    def show_address(self, row: PushConfig) -> str:
+    def show_address(self, row: Webhook) -> str:
         return reveal(site_of(row.url))
 
     @admin.display(description="next try (UTC)")
-    def show_due_at(self, row: PushConfig) -> str | None:
+    def show_due_at(self, row: Webhook) -> str | None:
         return format_time(row.due_at) or None
 
-    def build_page(self, request: HttpRequest, row: PushConfig) -> dict[str, Any]:
+    def build_page(self, request: HttpRequest, row: Webhook) -> dict[str, Any]:
         # The order is by event, because ids of deliveries that are written together have no order.
-        deliveries, more = fetch_page(select_deliveries().filter(config_id=row.pk).order_by("-seq"), DELIVERIES)
+        deliveries, more = fetch_page(select_deliveries().filter(webhook_id=row.pk).order_by("-seq"), DELIVERIES)
         return {
             "mark": row.state,
             "state": row.state,
@@ -55,12 +55,12 @@ class PushConfigAdmin(ActionTable[PushConfig]):
             "more_deliveries": DELIVERIES if more else 0,
         }
 
-    def summarize(self, rows: list[PushConfig]) -> list[str]:
+    def summarize(self, rows: list[Webhook]) -> list[str]:
         hosts = Counter((row.host, row.state) for row in rows)
         return [f"{reveal(host)}: {format_count(self, count)}, {state}" for (host, state), count in hosts.items()]
 
     @admin.action(permissions=["act"], description="Disable selected webhooks")
-    def disable(self, request: HttpRequest, queryset: QuerySet[PushConfig]) -> HttpResponse | None:
+    def disable(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> HttpResponse | None:
         return self.act(
             request,
             queryset,
@@ -72,7 +72,7 @@ class PushConfigAdmin(ActionTable[PushConfig]):
         )
 
     @admin.action(permissions=["act"], description="Enable selected webhooks")
-    def enable(self, request: HttpRequest, queryset: QuerySet[PushConfig]) -> HttpResponse | None:
+    def enable(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> HttpResponse | None:
         return self.act(
             request,
             queryset,
@@ -85,12 +85,12 @@ class PushConfigAdmin(ActionTable[PushConfig]):
         )
 
 
-def build_facts(row: PushConfig) -> list[Fact]:
+def build_facts(row: Webhook) -> list[Fact]:
     return [
         Fact("Reason for the state", reveal(row.reason)),
         Fact("Address", reveal(site_of(row.url))),
         Fact("Key", str(row.key_id or ""), link("apikey", str(row.key_id)) if row.key_id else ""),
-        Fact("Id chosen by its owner", reveal(row.config_id)),
+        Fact("Id chosen by its owner", reveal(row.name)),
         Fact("Task", row.task_id, link("task", row.task_id)),
         Fact("Version", row.version),
         Fact("Language", row.language_name),

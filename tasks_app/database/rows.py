@@ -23,9 +23,9 @@ from tasks_app.models import (
     ExchangeBody,
     File,
     IdempotencyKey,
-    PushConfig,
     Run,
     Task,
+    Webhook,
 )
 from tasks_app.models.states import DeliveryState, WebhookState
 
@@ -155,12 +155,11 @@ class FileRow(Row, kw_only=True, gc=False):
     created_at: datetime
 
 
-class WebhookRow(Row, kw_only=True, gc=False):
-    """The row of a PushConfig."""
-
+class WebhookRow(Row, kw_only=True, gc=False, rename={"name": "config_id"}):
     id: str
     task_id: str
-    config_id: str
+    name: str
+    """The id that its owner chose."""
     version: str
     url: str
     address: str
@@ -178,9 +177,9 @@ class WebhookRow(Row, kw_only=True, gc=False):
     reason: str = ""
 
 
-class DeliveryRow(Row, kw_only=True, gc=False, rename={"attempt": "tries"}):
+class DeliveryRow(Row, kw_only=True, gc=False, rename={"webhook_id": "config_id", "attempt": "tries"}):
     id: str
-    config_id: str
+    webhook_id: str
     task_id: str
     seq: int
     version: str
@@ -318,7 +317,7 @@ EVENTS = Table(Event, EventRow)
 FILES = Table(File, FileRow)
 DIRECT_REPLIES = Table(DirectReply, DirectReplyRow)
 RUNS = Table(Run, RunRow)
-WEBHOOKS = Table(PushConfig, WebhookRow)
+WEBHOOKS = Table(Webhook, WebhookRow)
 DELIVERIES = Table(Delivery, DeliveryRow)
 # A response may be stored after its request: see the room exchanges.
 EXCHANGES = Table(Exchange, ExchangeRow)

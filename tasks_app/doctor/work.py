@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from a2a.agents import registry
 from a2a.states import TaskState
 from tasks_app.doctor.finding import Finding
-from tasks_app.models import Delivery, PushConfig, Task
+from tasks_app.models import Delivery, Task, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
 
 LATE = timedelta(seconds=60)
@@ -66,23 +66,23 @@ def _find_waiting(now: datetime) -> Iterator[Finding]:
 
 def _find_webhooks(now: datetime) -> Iterator[Finding]:
     """Yield webhooks that are overdue, or that have waiting deliveries but no time to send them."""
-    active = PushConfig.objects.filter(state=WebhookState.ACTIVE)
-    for config in active.filter(due_at__lt=now - LATE).order_by("due_at")[:MOST]:
+    active = Webhook.objects.filter(state=WebhookState.ACTIVE)
+    for webhook in active.filter(due_at__lt=now - LATE).order_by("due_at")[:MOST]:
         yield Finding(
             kind="delivery",
-            subject=config.id,
-            problem=f"Webhook {config.id} has been due since {config.due_at:%Y-%m-%d %H:%M:%S} UTC, and no process "
+            subject=webhook.id,
+            problem=f"Webhook {webhook.id} has been due since {webhook.due_at:%Y-%m-%d %H:%M:%S} UTC, and no process "
             f"has sent to it.",
             remedy="Start a server or a worker. If one runs, its sender is too slow or has ended: see /readyz.",
         )
-    waits = Delivery.objects.filter(config_id=OuterRef("id"), state=DeliveryState.WAITING)
+    waits = Delivery.objects.filter(webhook_id=OuterRef("id"), state=DeliveryState.WAITING)
     orphans = Delivery.objects.filter(state=DeliveryState.WAITING, created_at__lt=now - LATE)
-    stuck = active.filter(Exists(waits), due_at=None, pk__in=orphans.values("config_id"))
-    for config in stuck.order_by("id")[:MOST]:
+    stuck = active.filter(Exists(waits), due_at=None, pk__in=orphans.values("webhook_id"))
+    for webhook in stuck.order_by("id")[:MOST]:
         yield Finding(
             kind="delivery",
-            subject=config.id,
-            problem=f"Webhook {config.id} has waiting deliveries, but no time at which they are sent.",
+            subject=webhook.id,
+            problem=f"Webhook {webhook.id} has waiting deliveries, but no time at which they are sent.",
             remedy="Send one of them again: manage.py deliveries retry ID.",
         )
 

@@ -5,13 +5,13 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from tasks_app.models import Delivery, PushConfig
+from tasks_app.models import Delivery, Webhook
 from tasks_app.models.states import DELIVERY_TRANSITIONS, WEBHOOK_TRANSITIONS, DeliveryState, WebhookState
 
 State = WebhookState | DeliveryState
 
 
-def set_state(rows: QuerySet[PushConfig] | QuerySet[Delivery], state: State, **columns: Any) -> int:
+def set_state(rows: QuerySet[Webhook] | QuerySet[Delivery], state: State, **columns: Any) -> int:
     """Move the rows whose state allows it to the state, and set these columns in them; return how many moved."""
     sources = [source for source, targets in _moves(state).items() if state in targets]
     # A single state is compared with `=`: an index of the rows in one state serves no list of states.
@@ -19,7 +19,7 @@ def set_state(rows: QuerySet[PushConfig] | QuerySet[Delivery], state: State, **c
     return movable.update(state=state, **columns)
 
 
-def move(row: PushConfig | Delivery, state: State) -> None:
+def move(row: Webhook | Delivery, state: State) -> None:
     """Move a row that its caller has locked and saves later. Raises ValueError for a state that may not follow."""
     if state not in _moves(state)[type(state)(row.state)]:
         raise ValueError(f"{type(row).__name__} {row.pk} is {row.state}, which {state} does not follow")

@@ -27,7 +27,7 @@ from tasks_app.database.rows import DELIVERIES, DeliveryRow, EventRow, WebhookRo
 from tasks_app.event_log.moves import set_state
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7
-from tasks_app.models import Delivery, DeliveryTry, Event, PushConfig
+from tasks_app.models import Delivery, DeliveryTry, Event, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.models.webhooks import LANGUAGE, language_of
 from tasks_app.sealing import has_same_url
@@ -39,7 +39,7 @@ END_ADDRESSES = 10
 """Addresses to which one webhook of an ended task may send the end, one after the other."""
 DELIVERED_OR_WAITING = (DeliveryState.WAITING, DeliveryState.DELIVERED)
 """The states of a delivery that its receiver has or will get."""
-_CONFIG = PushConfig._meta.db_table
+_WEBHOOKS = Webhook._meta.db_table
 
 
 def deliveries(webhook: str, language: str, events: Sequence[EventRow], now: datetime) -> list[DeliveryRow]:
@@ -51,7 +51,7 @@ def deliveries(webhook: str, language: str, events: Sequence[EventRow], now: dat
             rows.append(
                 DeliveryRow(
                     id=uuid7(),
-                    config_id=webhook,
+                    webhook_id=webhook,
                     task_id=event.task_id,
                     seq=event.seq,
                     version=version,
@@ -100,17 +100,17 @@ _SET = f"""grown = c.grown + n.bytes,
 _DUE_POSTGRES = f"""
 with n as (select * from jsonb_to_recordset(%s::jsonb)
         as x(task_id text, language text, bytes bigint, pushes boolean, firm boolean)),
-    w as (select id, task_id from {_CONFIG} where task_id = any(%s) and state = '{WebhookState.ACTIVE}'),
-    l as materialized (select id from {_CONFIG} where task_id = any(%s) and state = '{WebhookState.ACTIVE}'
+    w as (select id, task_id from {_WEBHOOKS} where task_id = any(%s) and state = '{WebhookState.ACTIVE}'),
+    l as materialized (select id from {_WEBHOOKS} where task_id = any(%s) and state = '{WebhookState.ACTIVE}'
         order by id for no key update skip locked),
-    u as (update {_CONFIG} c set {_SET.format(greatest="greatest", least="least")}
+    u as (update {_WEBHOOKS} c set {_SET.format(greatest="greatest", least="least")}
         from l, n where c.id = l.id and n.task_id = c.task_id and n.language = {LANGUAGE.format("c.")}
         returning c.id, n.language, c.due_at)
 select w.id, w.task_id, u.language, u.due_at <= %s, l.id is null
 from w left join l using (id) left join u using (id)
 """
 _DUE_SQLITE = f"""
-update {_CONFIG} as c set {_SET.format(greatest="max", least="min")}
+update {_WEBHOOKS} as c set {_SET.format(greatest="max", least="min")}
 from (select column1 as task_id, column2 as language, column3 as bytes, column4 as pushes, column5 as firm
     from (values {{rows}})) as n
 where c.task_id = n.task_id and n.language = {LANGUAGE.format("c.")} and c.state = '{WebhookState.ACTIVE}'
@@ -183,7 +183,7 @@ def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, has_new_a
     The caller has locked the task's row. An address gets the end once, however often a webhook for it is registered and
     removed in turn.
     """
-    existing = Delivery.objects.filter(config_id=webhook.id, seq=seq)
+    existing = Delivery.objects.filter(webhook_id=webhook.id, seq=seq)
     if existing.filter(state__in=[DeliveryState.WAITING] if has_new_address else DELIVERED_OR_WAITING).exists():
         return
     task_id, now = webhook.task_id, clock.shared()
@@ -198,7 +198,7 @@ def write_end(cursor: CursorWrapper, webhook: WebhookRow, seq: int, *, has_new_a
         columns = {"version": row.version, "language": row.language, "created_at": now}
         if not set_state(existing, DeliveryState.WAITING, done_at=None, body=None, **columns):
             DELIVERIES.write(cursor, [row])
-    PushConfig.objects.filter(pk=webhook.id).update(due_at=now)
+    Webhook.objects.filter(pk=webhook.id).update(due_at=now)
     transaction.on_commit(hints.due)
 
 
@@ -209,10 +209,10 @@ def _has_delivered(task_id: str, seq: int, webhook: WebhookRow) -> bool:
     exist at the same time have a delivery each.
     """
     same = {"version": webhook.version} if webhook.version else {"language": webhook.language}
-    others = Delivery.objects.filter(task_id=task_id, seq=seq, config__host=webhook.host, **same)
-    others = others.filter(state__in=DELIVERED_OR_WAITING, config__state=WebhookState.REMOVED)
-    others = others.exclude(config_id=webhook.id)
-    return any(has_same_url(other.config, webhook) for other in others.select_related("config"))
+    others = Delivery.objects.filter(task_id=task_id, seq=seq, webhook__host=webhook.host, **same)
+    others = others.filter(state__in=DELIVERED_OR_WAITING, webhook__state=WebhookState.REMOVED)
+    others = others.exclude(webhook_id=webhook.id)
+    return any(has_same_url(other.webhook, webhook) for other in others.select_related("webhook"))
 
 
 def _count_deliveries(existing: QuerySet[Delivery]) -> int:

@@ -14,7 +14,7 @@ from tasks_app.database.rows import VISIBLE, WEBHOOKS, WebhookRow
 from tasks_app.database.work import ItemRefused
 from tasks_app.event_log.moves import set_state
 from tasks_app.event_log.outbox import write_end
-from tasks_app.models import Delivery, PushConfig, Task
+from tasks_app.models import Delivery, Task, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.sealing import has_same_url, is_readable, seal, site_of, unseal
 
@@ -23,7 +23,7 @@ MOST = 10
 SEAL_BATCH = 100
 """Addresses that one transaction seals, at most."""
 _TASK = Task._meta.db_table
-_LIVE = [state for state, _ in PushConfig.STATES if state != WebhookState.REMOVED]
+_LIVE = [state for state, _ in Webhook.STATES if state != WebhookState.REMOVED]
 
 
 class Full(ItemRefused):
@@ -41,19 +41,19 @@ class Remove(Struct, frozen=True, kw_only=True):
     """The webhook to remove."""
 
     task_id: str
-    config_id: str
+    name: str
     now: datetime
 
 
 class UnderWay(Struct, frozen=True, kw_only=True):
     """A delivery attempt that is under way."""
 
-    config: str
+    webhook: str
     lease: str
 
     def lasts(self) -> bool:
         """Return whether the attempt may still send: its answer is not stored, and its lease has not ended."""
-        mine = PushConfig.objects.filter(pk=self.config, lease_owner=self.lease)
+        mine = Webhook.objects.filter(pk=self.webhook, lease_owner=self.lease)
         return mine.filter(lease_until__gt=clock.shared()).exists()
 
 
@@ -84,14 +84,14 @@ def _lock(task_id: str) -> None:
     Task.objects.select_for_update(no_key=True, nowait=True).only("pk").filter(pk=task_id).first()
 
 
-def put(cursor: CursorWrapper, row: WebhookRow) -> PushConfig | None:
+def put(cursor: CursorWrapper, row: WebhookRow) -> Webhook | None:
     """Store a webhook, and return the webhook that had its id before. The caller has locked the task's row.
 
     Raises Full and LockRefused.
     """
-    webhooks = PushConfig.objects.filter(task_id=row.task_id)
+    webhooks = Webhook.objects.filter(task_id=row.task_id)
     try:
-        existing = webhooks.select_for_update(no_key=True, nowait=True).filter(config_id=row.config_id).first()
+        existing = webhooks.select_for_update(no_key=True, nowait=True).filter(name=row.name).first()
     except OperationalError as error:
         if is_lock_refusal(error):
             raise LockRefused("another transaction has locked the webhook", [row.task_id]) from error
@@ -107,7 +107,7 @@ def put(cursor: CursorWrapper, row: WebhookRow) -> PushConfig | None:
         # sealed anew, or a process of the version before could use it with a part of the address.
         row.secret = seal(unseal(existing.secret))
     # Waiting deliveries go to the new address, at once.
-    has_waiting = Delivery.objects.filter(config_id=existing.pk, state=DeliveryState.WAITING).exists()
+    has_waiting = Delivery.objects.filter(webhook_id=existing.pk, state=DeliveryState.WAITING).exists()
     row.id, row.created_at, row.due_at = existing.pk, existing.created_at, clock.shared() if has_waiting else None
     columns = {name: getattr(row, name) for name in WEBHOOKS.fields if name not in {"id", "state"}}
     set_state(webhooks.filter(pk=existing.pk), WebhookState.ACTIVE, **columns)
@@ -120,17 +120,17 @@ def seal_addresses() -> int:
     A delivery attempt that is under way has read the row, and compares columns that this does not change.
     """
     with transaction.atomic():
-        clear = PushConfig.objects.filter(address=None).order_by("pk")
+        clear = Webhook.objects.filter(address=None).order_by("pk")
         rows = list(clear.select_for_update(skip_locked=True, no_key=True)[:SEAL_BATCH])
         for row in rows:
             row.address, row.url = seal(row.url), site_of(row.url)
             if row.secret and is_readable(row.secret):
                 row.secret = seal(unseal(row.secret))
-        PushConfig.objects.bulk_update(rows, ["address", "url", "secret"])
+        Webhook.objects.bulk_update(rows, ["address", "url", "secret"])
     return len(rows)
 
 
-def _keeps_secret(existing: PushConfig, row: WebhookRow) -> bool:
+def _keeps_secret(existing: Webhook, row: WebhookRow) -> bool:
     """Return whether the same address is registered again, with the secret of this server before and now."""
     schemes = [text.partition(" ")[0].lower() for text in (existing.schemes, row.schemes)]
     is_same = existing.state != WebhookState.REMOVED and has_same_url(existing, row)
@@ -141,25 +141,25 @@ def remove(item: Remove) -> UnderWay | None:
     """Remove the webhook. Return its delivery attempt that began before and is still under way, if there is one."""
     with transaction.atomic():
         _lock(item.task_id)
-        webhooks = PushConfig.objects.filter(task_id=item.task_id)
-        webhook = webhooks.filter(config_id=item.config_id).select_for_update(no_key=True, nowait=True).first()
+        webhooks = Webhook.objects.filter(task_id=item.task_id)
+        webhook = webhooks.filter(name=item.name).select_for_update(no_key=True, nowait=True).first()
         if webhook is None:
             return None
         if webhook.state != WebhookState.REMOVED:
             drop(webhook, item.now)
             if not webhooks.filter(state__in=_LIVE).exists():
                 Task.objects.filter(pk=item.task_id).update(pushes=False)
-        if not Delivery.objects.filter(config_id=webhook.pk).exists():
+        if not Delivery.objects.filter(webhook_id=webhook.pk).exists():
             webhook.delete()  # No delivery refers to the row.
             return None
     if webhook.lease_owner is None or webhook.lease_until is None or webhook.lease_until <= clock.shared():
         return None
-    return UnderWay(config=webhook.pk, lease=webhook.lease_owner)
+    return UnderWay(webhook=webhook.pk, lease=webhook.lease_owner)
 
 
-def drop(config: PushConfig, now: datetime) -> None:
+def drop(webhook: Webhook, now: datetime) -> None:
     """Mark a webhook as removed: its waiting deliveries are dropped and its secrets deleted."""
-    set_state(Delivery.objects.filter(config_id=config.pk), DeliveryState.DROPPED, done_at=now)
+    set_state(Delivery.objects.filter(webhook_id=webhook.pk), DeliveryState.DROPPED, done_at=now)
     blank = {"token": "", "credentials": "", "secret": "", "due_at": None}
-    webhook = PushConfig.objects.filter(pk=config.pk)
-    set_state(webhook, WebhookState.REMOVED, reason="removed by its owner", updated_at=now, **blank)
+    rows = Webhook.objects.filter(pk=webhook.pk)
+    set_state(rows, WebhookState.REMOVED, reason="removed by its owner", updated_at=now, **blank)

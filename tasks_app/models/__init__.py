@@ -8,7 +8,7 @@ from tasks_app.models.callers import ApiKey, Principal, Tenant
 from tasks_app.models.exchanges import Exchange, ExchangeBody
 from tasks_app.models.processes import Process
 from tasks_app.models.tasks import STATES, DirectReply, Event, File, IdempotencyKey, Run, Task
-from tasks_app.models.webhooks import Delivery, DeliveryTry, PushConfig
+from tasks_app.models.webhooks import Delivery, DeliveryTry, Webhook
 from tasks_app.models.wrong_logins import WrongLogins
 
 __all__ = [
@@ -25,9 +25,9 @@ __all__ = [
     "IdempotencyKey",
     "Principal",
     "Process",
-    "PushConfig",
     "Run",
     "Task",
     "Tenant",
+    "Webhook",
     "WrongLogins",
 ]

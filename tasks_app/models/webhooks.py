@@ -23,14 +23,16 @@ def is_in(languages: Collection[str]) -> Q:
     return Q(version__in=versions) | Q(version="", language__in=languages)
 
 
-class PushConfig(models.Model):
+class Webhook(models.Model):
     """A webhook of a task, with its lease: one delivery is under way at a time, the oldest that waits."""
 
     STATES: ClassVar = [(state.value, state.value) for state in WebhookState]
 
     id = models.CharField(max_length=36, primary_key=True)
     task = models.ForeignKey("Task", models.CASCADE, db_constraint=False, db_index=False, related_name="webhooks")
-    config_id = models.CharField(max_length=255, help_text="The id that its owner uses; unique in the task.")
+    name = models.CharField(
+        max_length=255, db_column="config_id", help_text="The id that its owner uses; unique in the task."
+    )
     version = models.CharField(max_length=8, help_text="The A2A version of its deliveries; empty in another language.")
     language = models.CharField(
         max_length=32, null=True, help_text="The language of its deliveries; null: it follows from the version."
@@ -70,8 +72,8 @@ class PushConfig(models.Model):
     updated_at = models.DateTimeField()
 
     class Meta:
-        verbose_name = "webhook"
-        constraints: ClassVar = [models.UniqueConstraint(fields=["task", "config_id"], name="push_config_id")]
+        db_table = "tasks_app_pushconfig"  # Processes of the version before write to it.
+        constraints: ClassVar = [models.UniqueConstraint(fields=["task", "name"], name="push_config_id")]
         indexes: ClassVar = [
             models.Index(fields=["due_at"], name="push_config_due", condition=Q(due_at__isnull=False)),
             models.Index(fields=["key"], name="push_config_key", condition=Q(key__isnull=False)),
@@ -80,7 +82,7 @@ class PushConfig(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.config_id} of {self.task_id}"
+        return f"{self.name} of {self.task_id}"
 
     @property
     def language_name(self) -> str:
@@ -94,8 +96,13 @@ class Delivery(models.Model):
     STATES: ClassVar = [(state.value, state.value) for state in DeliveryState]
 
     id = models.CharField(max_length=36, primary_key=True, help_text="Every attempt sends it as webhook-id.")
-    config = models.ForeignKey(
-        PushConfig, models.CASCADE, db_constraint=False, db_index=False, related_name="deliveries"
+    webhook = models.ForeignKey(
+        Webhook,
+        models.CASCADE,
+        db_column="config_id",
+        db_constraint=False,
+        db_index=False,
+        related_name="deliveries",
     )
     task = models.ForeignKey("Task", models.CASCADE, db_constraint=False, db_index=False, related_name="deliveries")
     seq = models.PositiveIntegerField(help_text="The sequence number of the event.")
@@ -118,11 +125,11 @@ class Delivery(models.Model):
 
     class Meta:
         verbose_name_plural = "deliveries"
-        constraints: ClassVar = [models.UniqueConstraint(fields=["config", "seq"], name="delivery_of_event")]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["webhook", "seq"], name="delivery_of_event")]
         indexes: ClassVar = [
             models.Index(fields=["task", "seq"], name="delivery_task"),
             models.Index(
-                fields=["config", "seq"], name="delivery_waiting", condition=Q(state=DeliveryState.WAITING.value)
+                fields=["webhook", "seq"], name="delivery_waiting", condition=Q(state=DeliveryState.WAITING.value)
             ),
             models.Index(
                 fields=["state", "id"], name="delivery_state", condition=~Q(state=DeliveryState.DELIVERED.value)

@@ -13,7 +13,7 @@ from tasks_app.database.rows import WebhookRow
 from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import MOST
 from tasks_app.ids import uuid7
-from tasks_app.models import PushConfig as Row
+from tasks_app.models import Webhook
 from tasks_app.models.states import WebhookState
 from tasks_app.operations.operation import Await
 from tasks_app.outbound import dialling as outbound
@@ -36,9 +36,7 @@ async def check_address(config: PushConfig) -> None:
 
 async def check_room(config: PushConfig, row: WebhookRow) -> None:
     """Check that the task has room for another webhook. Raises InvalidParams."""
-    others = (
-        Row.objects.filter(task_id=row.task_id).exclude(state=WebhookState.REMOVED).exclude(config_id=row.config_id)
-    )
+    others = Webhook.objects.filter(task_id=row.task_id).exclude(state=WebhookState.REMOVED).exclude(name=row.name)
     if (await DoSlowly(others.count)) >= MOST:
         raise InvalidParams(too_many(config))
 
@@ -62,7 +60,7 @@ def webhook_row(config: PushConfig, task_id: str, now: datetime, key_id: int | N
     return WebhookRow(
         id=uuid7(),
         task_id=task_id,
-        config_id=config.id or default_id,
+        name=config.id or default_id,
         version=version,
         language=config.language,
         url=site_of(config.url),

@@ -16,7 +16,7 @@ from tasks_app.callers.buckets import Buckets
 from tasks_app.database.keyset import Keyset, Position, fetch_page
 from tasks_app.database.work import Do, DoSlowly
 from tasks_app.event_log import Full, Register, Remove, register, remove
-from tasks_app.models import PushConfig as Row
+from tasks_app.models import Webhook
 from tasks_app.models.states import WebhookState
 from tasks_app.operations.operation import Await, Context, Done, Grant
 from tasks_app.operations.registration import check_address, too_many, webhook_row
@@ -56,7 +56,7 @@ async def create(request: CreatePushConfig, context: Context) -> Grant:
         # The task was deleted since `find`.
         raise TaskNotFound(taskId=request.task_id)
     answer = PushConfig(
-        id=row.config_id,
+        id=row.name,
         task_id=row.task_id,
         url=request.config.url,
         schemes=request.config.schemes,
@@ -87,24 +87,24 @@ async def get(request: GetPushConfig, context: Context) -> Grant:
     return _answer(context, _config_of(row))
 
 
-def _find(task_id: str, request: GetPushConfig) -> Row | None:
+def _find(task_id: str, request: GetPushConfig) -> Webhook | None:
     """Return the webhook with the id of the request.
 
     If the request has no id, or a default stands in for an unknown one, return the task's default webhook, or else its
     oldest one.
     """
-    rows = Row.objects.filter(task_id=task_id).exclude(state=WebhookState.REMOVED)
+    rows = Webhook.objects.filter(task_id=task_id).exclude(state=WebhookState.REMOVED)
     # PostgreSQL raises an error for a text with U+0000.
-    row = rows.filter(config_id=request.id).first() if request.id and "\0" not in request.id else None
+    row = rows.filter(name=request.id).first() if request.id and "\0" not in request.id else None
     if row is None and (request.id is None or request.or_default):
-        row = rows.filter(config_id=task_id).first() or rows.order_by("created_at", "id").first()
+        row = rows.filter(name=task_id).first() or rows.order_by("created_at", "id").first()
     return row
 
 
 async def list_configs(request: ListPushConfigs, context: Context) -> Grant:
     """Return a page of the webhooks of a task, oldest first (A2A 1.0, 3.1.9)."""
     head = await find(context, request.task_id, request.tenant)
-    rows = Row.objects.filter(task_id=head.task_id).exclude(state=WebhookState.REMOVED).order_by("created_at", "id")
+    rows = Webhook.objects.filter(task_id=head.task_id).exclude(state=WebhookState.REMOVED).order_by("created_at", "id")
     if request.page_token:
         rows = rows.filter(OLDEST_FIRST.after(OLDEST_FIRST.decode(request.page_token, head.task_id)))
     page_and_more = await DoSlowly(lambda: fetch_page(rows, request.page_size))
@@ -118,12 +118,12 @@ async def delete(request: DeletePushConfig, context: Context) -> Grant:
     """Remove a webhook (A2A 1.0, 3.1.10). Its address hears nothing after the answer: a try under way is waited for."""
     head = await find(context, request.task_id, request.tenant)
     if "\0" not in request.id:
-        now, config_id = clock.now(), request.id
-        rows = Row.objects.filter(task_id=head.task_id, config_id=config_id).exclude(state=WebhookState.REMOVED)
+        now, name = clock.now(), request.id
+        rows = Webhook.objects.filter(task_id=head.task_id, name=name).exclude(state=WebhookState.REMOVED)
         if request.or_default and not (await DoSlowly(rows.exists)):
-            config_id = head.task_id
+            name = head.task_id
         # Remove once, outside of the loop: a caller who registers the id again meanwhile has another webhook.
-        attempt = await Do(lambda: remove(Remove(task_id=head.task_id, config_id=config_id, now=now)))
+        attempt = await Do(lambda: remove(Remove(task_id=head.task_id, name=name, now=now)))
         end = now + LONGEST_TRY
         while attempt is not None and clock.now() < end and (await DoSlowly(attempt.lasts)):
             await Await(lambda: asyncio.sleep(POLL_SECONDS))
@@ -136,12 +136,12 @@ def _answer(context: Context, result: PushConfig | PushConfigPage | None) -> Don
     return Done(result)
 
 
-def _config_of(row: Row) -> PushConfig:
+def _config_of(row: Webhook) -> PushConfig:
     """Return the webhook as its owner may read it: without token and credentials (docs/protocol.md#secrets)."""
     try:
         url = url_of(row)
     except Unreadable:
         url = row.url
     return PushConfig(
-        id=row.config_id, task_id=row.task_id, url=url, schemes=tuple(row.schemes.split()), language=row.language_name
+        id=row.name, task_id=row.task_id, url=url, schemes=tuple(row.schemes.split()), language=row.language_name
     )

@@ -13,7 +13,7 @@ from tasks_app.database.work import Do
 from tasks_app.event_log import MakeBody, body_of
 from tasks_app.event_log.moves import set_state
 from tasks_app.hints import hints
-from tasks_app.models import Delivery, PushConfig
+from tasks_app.models import Delivery, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.operators.audit import Change, Operator, record_acts, state_changes
 from tasks_app.sealing import Unreadable, unseal
@@ -48,28 +48,28 @@ def give_up(delivery_id: str, by: Operator) -> None:
     hints.due()
 
 
-def disable(config_id: str, by: Operator) -> None:
+def disable(webhook_id: str, by: Operator) -> None:
     """Disable a webhook until its owner registers it again or an operator enables it. Raises ActRefused."""
-    bridge.do(Do(partial(_disable, config_id, by)))
+    bridge.do(Do(partial(_disable, webhook_id, by)))
 
 
-def enable(config_id: str, by: Operator) -> None:
+def enable(webhook_id: str, by: Operator) -> None:
     """Enable a disabled webhook, for events from now on. Raises ActRefused."""
-    bridge.do(Do(partial(_enable, config_id, by)))
+    bridge.do(Do(partial(_enable, webhook_id, by)))
 
 
-def secret_of(config_id: str, by: Operator) -> str:
+def secret_of(webhook_id: str, by: Operator) -> str:
     """Return the secret that signs a webhook's deliveries, and record that the operator saw it. Raises ActRefused."""
-    config = PushConfig.objects.filter(pk=config_id).first()
-    if config is None or not config.secret:
-        raise _no_webhook(config_id)
+    webhook = Webhook.objects.filter(pk=webhook_id).first()
+    if webhook is None or not webhook.secret:
+        raise _no_webhook(webhook_id)
     try:
-        secret = unseal(config.secret)
+        secret = unseal(webhook.secret)
     except Unreadable:
         raise ActRefused(
             "Its secret was sealed under a former SECRET_KEY: add that one to SECRET_KEY_FALLBACKS."
         ) from None
-    bridge.do(Do(partial(record_acts, by, "show secret", Change(config))))
+    bridge.do(Do(partial(record_acts, by, "show secret", Change(webhook))))
     return secret
 
 
@@ -89,69 +89,69 @@ def readable_body(row: Delivery, base: str | None = None) -> str:
 
 def oldest_due(patience: timedelta) -> datetime | None:
     """Return the time at which the oldest due delivery became due, if that is longer ago than `patience`."""
-    late = PushConfig.objects.filter(state=WebhookState.ACTIVE, due_at__lt=clock.shared() - patience).order_by("due_at")
+    late = Webhook.objects.filter(state=WebhookState.ACTIVE, due_at__lt=clock.shared() - patience).order_by("due_at")
     return late.values_list("due_at", flat=True).first()
 
 
-def _act_under_lock(act: Callable[[Delivery, PushConfig, Operator], None], delivery_id: str, by: Operator) -> None:
+def _act_under_lock(act: Callable[[Delivery, Webhook, Operator], None], delivery_id: str, by: Operator) -> None:
     """Run an act under the lock of the webhook, which a sender takes to record the result of a try."""
     with transaction.atomic():
         delivery = Delivery.objects.filter(pk=delivery_id).first()
         if delivery is None:
             raise ActRefused(no_delivery(delivery_id))
-        config = lock_webhook(delivery.config_id)
-        if config is None:
+        webhook = lock_webhook(delivery.webhook_id)
+        if webhook is None:
             raise ActRefused("Its webhook is no longer kept.")
-        act(delivery, config, by)
+        act(delivery, webhook, by)
 
 
-def _give_up(delivery: Delivery, config: PushConfig, by: Operator) -> None:
+def _give_up(delivery: Delivery, webhook: Webhook, by: Operator) -> None:
     if delivery.state != DeliveryState.WAITING:
         raise ActRefused(f"It is {delivery.state} already.")
     now = clock.shared()
-    waiting = Delivery.objects.filter(config_id=config.pk, state=DeliveryState.WAITING).order_by("seq")
+    waiting = Delivery.objects.filter(webhook_id=webhook.pk, state=DeliveryState.WAITING).order_by("seq")
     head = waiting.values_list("pk", flat=True).first()
     end(waiting.filter(pk=delivery.pk), now, error=delivery.error or "An operator gave it up.")
     record_acts(by, "give up", *state_changes([delivery], {delivery.pk: DeliveryState.WAITING}, DeliveryState.DEAD))
     # If another delivery came before this one, that one keeps the time of its next try.
-    if config.state == WebhookState.ACTIVE and head == delivery.pk:
-        PushConfig.objects.filter(pk=config.pk).update(due_at=now if waiting.exists() else None)
+    if webhook.state == WebhookState.ACTIVE and head == delivery.pk:
+        Webhook.objects.filter(pk=webhook.pk).update(due_at=now if waiting.exists() else None)
 
 
-def _disable(config_id: str, by: Operator) -> None:
+def _disable(webhook_id: str, by: Operator) -> None:
     now = clock.now()
     with transaction.atomic():
-        lock_webhook(config_id)
-        mine, reason = PushConfig.objects.filter(pk=config_id), f"disabled by {by.name}"[:255]
+        lock_webhook(webhook_id)
+        mine, reason = Webhook.objects.filter(pk=webhook_id), f"disabled by {by.name}"[:255]
         if not set_state(mine, WebhookState.DISABLED, reason=reason, due_at=None, updated_at=now):
-            raise _other_state(config_id, WebhookState.ACTIVE)
-        waiting = Delivery.objects.filter(config_id=config_id, state=DeliveryState.WAITING)
+            raise _other_state(webhook_id, WebhookState.ACTIVE)
+        waiting = Delivery.objects.filter(webhook_id=webhook_id, state=DeliveryState.WAITING)
         end(waiting, now, error="The webhook was disabled before this was delivered.")
-        _record("disable", config_id, by, WebhookState.ACTIVE, WebhookState.DISABLED)
+        _record("disable", webhook_id, by, WebhookState.ACTIVE, WebhookState.DISABLED)
 
 
-def _enable(config_id: str, by: Operator) -> None:
+def _enable(webhook_id: str, by: Operator) -> None:
     with transaction.atomic():
-        config = lock_webhook(config_id)
-        if config and config.state == WebhookState.DISABLED and is_without_key(config, clock.shared()):
+        webhook = lock_webhook(webhook_id)
+        if webhook and webhook.state == WebhookState.DISABLED and is_without_key(webhook, clock.shared()):
             raise ActRefused("Its key has ended: its owner must register it again with another key.")
-        mine = PushConfig.objects.filter(pk=config_id, state=WebhookState.DISABLED)
+        mine = Webhook.objects.filter(pk=webhook_id, state=WebhookState.DISABLED)
         if not set_state(mine, WebhookState.ACTIVE, reason="", updated_at=clock.now()):
-            raise _other_state(config_id, WebhookState.DISABLED)
-        _record("enable", config_id, by, WebhookState.DISABLED, WebhookState.ACTIVE)
+            raise _other_state(webhook_id, WebhookState.DISABLED)
+        _record("enable", webhook_id, by, WebhookState.DISABLED, WebhookState.ACTIVE)
 
 
-def _record(verb: str, config_id: str, by: Operator, before: str, after: str) -> None:
-    record_acts(by, verb, *state_changes([PushConfig.objects.get(pk=config_id)], {config_id: before}, after))
+def _record(verb: str, webhook_id: str, by: Operator, before: str, after: str) -> None:
+    record_acts(by, verb, *state_changes([Webhook.objects.get(pk=webhook_id)], {webhook_id: before}, after))
 
 
-def _other_state(config_id: str, need: str) -> ActRefused:
-    state = PushConfig.objects.filter(pk=config_id).values_list("state", flat=True).first()
-    return ActRefused(f"It is {state}, not {need}.") if state else _no_webhook(config_id)
+def _other_state(webhook_id: str, need: str) -> ActRefused:
+    state = Webhook.objects.filter(pk=webhook_id).values_list("state", flat=True).first()
+    return ActRefused(f"It is {state}, not {need}.") if state else _no_webhook(webhook_id)
 
 
-def _no_webhook(config_id: str) -> ActRefused:
+def _no_webhook(webhook_id: str) -> ActRefused:
     return ActRefused(
-        f"There is no webhook {config_id[:64]!r}, or it was removed. Use the webhook_id that "
+        f"There is no webhook {webhook_id[:64]!r}, or it was removed. Use the webhook_id that "
         "`manage.py deliveries webhooks` prints, not the id that its owner gave it."
     )

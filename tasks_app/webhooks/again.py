@@ -15,7 +15,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log.moves import set_state
 from tasks_app.hints import hints
-from tasks_app.models import Delivery, PushConfig
+from tasks_app.models import Delivery, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.operators.audit import Operator, record_acts, state_changes
 from tasks_app.webhooks.heads import heads
@@ -51,7 +51,7 @@ def _send_again(ids: Sequence[str], by: Operator) -> dict[str, Answer]:
         # PostgreSQL raises an error for a text with U+0000.
         deliveries = Delivery.objects.filter(pk__in=[id for id in ids if "\0" not in id])
         rows = {row.pk: row for row in deliveries.defer("body")}
-        webhook_of = {row.pk: row.config_id for row in rows.values()}
+        webhook_of = {row.pk: row.webhook_id for row in rows.values()}
         webhooks = lock_webhooks(webhook_of.values())
         refusals = {id: _refusal(id, webhook_of, webhooks) for id in ids}
         selection = [id for id, refusal in refusals.items() if not refusal]
@@ -63,7 +63,7 @@ def _send_again(ids: Sequence[str], by: Operator) -> dict[str, Answer]:
     return {id: Answer(refusal=refusal, note=notes.get(id, "")) for id, refusal in refusals.items()}
 
 
-def _refusal(id: str, webhook_of: Mapping[str, str], webhooks: Mapping[str, PushConfig]) -> str:
+def _refusal(id: str, webhook_of: Mapping[str, str], webhooks: Mapping[str, Webhook]) -> str:
     if id not in webhook_of:
         return no_delivery(id)
     webhook = webhooks.get(webhook_of[id])
@@ -74,7 +74,7 @@ def _refusal(id: str, webhook_of: Mapping[str, str], webhooks: Mapping[str, Push
     return ""
 
 
-def _make_due(selection: Iterable[str], webhook_of: Mapping[str, PushConfig]) -> dict[str, str]:
+def _make_due(selection: Iterable[str], webhook_of: Mapping[str, Webhook]) -> dict[str, str]:
     """Make webhooks due now if their first waiting delivery was chosen; return a note for each delivery that must wait.
 
     If another delivery comes first, it keeps the time of its next try, which its receiver may have asked for.
@@ -82,7 +82,7 @@ def _make_due(selection: Iterable[str], webhook_of: Mapping[str, PushConfig]) ->
     webhooks = {webhook.pk: webhook for webhook in webhook_of.values()}
     first, now = heads(list(webhooks.values())), clock.shared()
     ready = {pk for pk, webhook in webhooks.items() if first[pk].pk in webhook_of or webhook.due_at is None}
-    PushConfig.objects.filter(pk__in=ready).update(due_at=now)
+    Webhook.objects.filter(pk__in=ready).update(due_at=now)
     return {
         id: f"It waits behind the delivery of event {first[webhook.pk].seq}, which is tried next at "
         f"{webhook.due_at:%Y-%m-%d %H:%M:%S} UTC: send that one again, and it is tried now."

@@ -16,7 +16,7 @@ from msgspec import Struct
 from a2a import languages
 from tasks_app.event_log import GROWTH
 from tasks_app.event_log.moves import set_state
-from tasks_app.models import Delivery, PushConfig
+from tasks_app.models import Delivery, Webhook
 from tasks_app.models.states import DeliveryState
 
 STEPS_BYTES = 1_048_576
@@ -30,7 +30,7 @@ SUPERSEDED = "A later delivery of the webhook says all that this one would have 
 class _Bounds(Struct, frozen=True):
     """The events of a webhook's waiting deliveries, by number."""
 
-    config: str
+    webhook: str
     first: int | None
     firm: int | None
     """The first delivery that must not be left out: it is not interim, or was tried, so its receiver may know it."""
@@ -46,68 +46,66 @@ def whole(language: str) -> bool:
     return wire is not None and wire.push is not None and wire.push.whole_task
 
 
-def step_by_step(config: PushConfig) -> bool:
+def step_by_step(webhook: Webhook) -> bool:
     """Return whether the webhook still gets a body for each change of status."""
-    return config.sent_bytes + config.body_bytes <= STEPS_BYTES
+    return webhook.sent_bytes + webhook.body_bytes <= STEPS_BYTES
 
 
-def heads(configs: Sequence[PushConfig]) -> dict[str, Delivery]:
+def heads(webhooks: Sequence[Webhook]) -> dict[str, Delivery]:
     """Return the next delivery to try for each webhook that has one, in two statements.
 
     The caller has locked the rows of the webhooks, so no delivery is added to them meanwhile.
     """
-    bounds = {row.config: row for row in _bounds([config.pk for config in configs])}
-    targets = {config.pk: seq for config in configs if (seq := _target(config, bounds[config.pk])) is not None}
+    bounds = {row.webhook: row for row in _bounds([webhook.pk for webhook in webhooks])}
+    targets = {webhook.pk: seq for webhook in webhooks if (seq := _target(webhook, bounds[webhook.pk])) is not None}
     if not targets:
         return {}
-    these = reduce(or_, (Q(config_id=config, seq=seq) for config, seq in targets.items()))
-    return {row.config_id: row for row in Delivery.objects.filter(these)}
+    these = reduce(or_, (Q(webhook_id=webhook, seq=seq) for webhook, seq in targets.items()))
+    return {row.webhook_id: row for row in Delivery.objects.filter(these)}
 
 
-def _bounds(configs: Sequence[str]) -> list[_Bounds]:
-    waiting = Delivery.objects.filter(config_id=OuterRef("pk"), state=DeliveryState.WAITING)
+def _bounds(ids: Sequence[str]) -> list[_Bounds]:
+    waiting = Delivery.objects.filter(webhook_id=OuterRef("pk"), state=DeliveryState.WAITING)
     firm = waiting.filter(Q(interim=False) | Q(attempt__gt=0))
     orders = (waiting.order_by("seq"), firm.order_by("seq"), waiting.order_by("-seq"))
     numbers = [Subquery(rows.values("seq")[:1]) for rows in orders]
-    webhooks = PushConfig.objects.filter(pk__in=configs)
+    webhooks = Webhook.objects.filter(pk__in=ids)
     webhooks = webhooks.annotate(first=numbers[0], firm=numbers[1], newest=numbers[2])
     return [_Bounds(*row) for row in webhooks.values_list("pk", "first", "firm", "newest")]
 
 
-def _target(config: PushConfig, bounds: _Bounds) -> int | None:
-    if not whole(config.language_name) or step_by_step(config):
+def _target(webhook: Webhook, bounds: _Bounds) -> int | None:
+    if not whole(webhook.language_name) or step_by_step(webhook):
         return bounds.first
     return bounds.newest if bounds.firm is None else bounds.firm
 
 
 def supersede(deliveries: Sequence[Delivery], now: datetime) -> None:
     """End the interim deliveries that come before these, the heads of their webhooks, in one statement."""
-    before = [Q(config_id=head.config_id, seq__lt=head.seq) for head in deliveries if whole(head.language_name)]
+    before = [Q(webhook_id=head.webhook_id, seq__lt=head.seq) for head in deliveries if whole(head.language_name)]
     if not before:
         return
     waiting = Delivery.objects.filter(state=DeliveryState.WAITING, interim=True, attempt=0)
     set_state(waiting.filter(reduce(or_, before)), DeliveryState.SUPERSEDED, done_at=now, error=SUPERSEDED)
 
 
-def count_body(config: PushConfig, size: int, now: datetime, *, is_delivered: bool) -> None:
+def count_body(webhook: Webhook, size: int, now: datetime, *, is_delivered: bool) -> None:
     """Count the bytes of a body in the webhook's columns. After a whole body, interim deliveries rest."""
-    config.sent_bytes += size
-    if is_delivered and whole(config.language_name):
-        config.body_bytes = size
-        config.rests_until = None if step_by_step(config) else now + timedelta(seconds=size / REST_RATE)
+    webhook.sent_bytes += size
+    if is_delivered and whole(webhook.language_name):
+        webhook.body_bytes = size
+        webhook.rests_until = None if step_by_step(webhook) else now + timedelta(seconds=size / REST_RATE)
 
 
-def due_after(
-    config: PushConfig, waiting: QuerySet[Delivery], again: datetime, *, is_delivered: bool
-) -> datetime | None:
+def due_after(webhook: Webhook, waiting: QuerySet[Delivery], again: datetime, *, is_delivered: bool) -> datetime | None:
     """Return the time of the next try, not before `again`; None if no delivery waits."""
-    if not whole(config.language_name):
+    if not whole(webhook.language_name):
         return again if waiting.exists() else None
     # False sorts first, so this is false if any waiting delivery is not interim.
     interim = waiting.order_by("interim").values_list("interim", flat=True).first()
     if interim is None:
         return None
-    has_grown = GROWTH * config.grown >= config.body_bytes
-    if not interim or not is_delivered or config.rests_until is None or has_grown:
+    has_grown = GROWTH * webhook.grown >= webhook.body_bytes
+    if not interim or not is_delivered or webhook.rests_until is None or has_grown:
         return again
-    return max(again, config.rests_until)
+    return max(again, webhook.rests_until)

@@ -12,7 +12,7 @@ from django.db import transaction
 from tasks_app import clock
 from tasks_app.callers import access
 from tasks_app.event_log.moves import set_state
-from tasks_app.models import ApiKey, Delivery, PushConfig
+from tasks_app.models import ApiKey, Delivery, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.webhooks.leases import end, has_key
@@ -40,7 +40,7 @@ def revoke(key: ApiKey, by: Operator) -> int | None:
 def end_webhooks_of(keys: Collection[int]) -> int:
     """Disable the webhooks of revoked keys, and give up their waiting deliveries. Return the number of webhooks."""
     with transaction.atomic():
-        mine = PushConfig.objects.filter(key__in=keys, state=WebhookState.ACTIVE)
+        mine = Webhook.objects.filter(key__in=keys, state=WebhookState.ACTIVE)
         return _end(list(mine.order_by("pk").values_list("pk", flat=True)), REVOKED)
 
 
@@ -51,23 +51,23 @@ def end_webhooks_without_key() -> int:
     """
     now = clock.shared()
     with transaction.atomic():
-        due = PushConfig.objects.filter(state=WebhookState.ACTIVE, due_at__lte=now)
+        due = Webhook.objects.filter(state=WebhookState.ACTIVE, due_at__lte=now)
         without_key = due.filter(key__revoked_at__isnull=False)
         past_expiry = due.filter(key__revoked_at=None, key__expires_at__lte=now)
         both = ((without_key, REVOKED), (past_expiry, EXPIRED))
         return sum(_end(list(rows.values_list("pk", flat=True)[:AT_ONCE]), why) for rows, why in both)
 
 
-def is_without_key(config: PushConfig, now: datetime) -> bool:
+def is_without_key(webhook: Webhook, now: datetime) -> bool:
     """Return whether the key of the webhook has ended."""
-    return not PushConfig.objects.filter(has_key(now), pk=config.pk).exists()
+    return not Webhook.objects.filter(has_key(now), pk=webhook.pk).exists()
 
 
 def _end(ids: list[str], reason: str) -> int:
     now, count = clock.shared(), 0
     for place in range(0, len(ids), AT_ONCE):
         some = ids[place : place + AT_ONCE]
-        rows = PushConfig.objects.filter(pk__in=some)
+        rows = Webhook.objects.filter(pk__in=some)
         count += set_state(rows, WebhookState.DISABLED, reason=reason, due_at=None, updated_at=now)
-        end(Delivery.objects.filter(config_id__in=some, state=DeliveryState.WAITING), now, error=UNSENT)
+        end(Delivery.objects.filter(webhook_id__in=some, state=DeliveryState.WAITING), now, error=UNSENT)
     return count

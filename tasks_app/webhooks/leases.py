@@ -16,7 +16,7 @@ from msgspec import Struct
 from a2a import languages
 from tasks_app import clock
 from tasks_app.event_log.moves import move, set_state
-from tasks_app.models import Delivery, DeliveryTry, PushConfig
+from tasks_app.models import Delivery, DeliveryTry, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.models.webhooks import is_in
 from tasks_app.webhooks.heads import count_body, due_after, heads, supersede
@@ -46,7 +46,7 @@ COLUMNS = (
 class DeliveryLease(Struct, frozen=True, kw_only=True):
     """A lease of a webhook, with all that one try of its next delivery needs."""
 
-    config: str
+    webhook: str
     owner_id: int
     holder: str
     until: datetime
@@ -75,11 +75,11 @@ def has_key(now: datetime) -> Q:
     return Q(key=None) | (Q(key__revoked_at=None) & lasts)
 
 
-def due(now: datetime, busy: Busy) -> QuerySet[PushConfig]:
+def due(now: datetime, busy: Busy) -> QuerySet[Webhook]:
     """Return the webhooks that are due and within all limits, longest due first. Those in a language that this process
     does not speak wait for a process that does."""
     free, is_spoken = Q(lease_until=None) | Q(lease_until__lt=now), is_in(languages.ALL.pushing)
-    rows = PushConfig.objects.filter(free, is_spoken, has_key(now), state=WebhookState.ACTIVE, due_at__lte=now)
+    rows = Webhook.objects.filter(free, is_spoken, has_key(now), state=WebhookState.ACTIVE, due_at__lte=now)
     rows = rows.order_by("due_at")
     pairs, hosts, owners = busy.full()
     if hosts:
@@ -102,33 +102,33 @@ def take(worker: str, limit: int, busy: Busy) -> list[DeliveryLease]:
     with transaction.atomic():
         now = clock.shared()
         rows = due(now, busy).annotate(owner_id=F("task__owner_id"))
-        configs = list(rows.select_for_update(of=("self",), skip_locked=True, no_key=True)[:limit])
-        deliveries = heads(configs)
+        webhooks = list(rows.select_for_update(of=("self",), skip_locked=True, no_key=True)[:limit])
+        deliveries = heads(webhooks)
         leases: list[DeliveryLease] = []
         later: dict[str, datetime] = {}
         elsewhere = [pk for pk, head in deliveries.items() if head.language_name not in languages.ALL.pushing]
-        for config in configs:
-            if config.pk not in deliveries or config.pk in elsewhere:
+        for webhook in webhooks:
+            if webhook.pk not in deliveries or webhook.pk in elsewhere:
                 continue
-            if seconds := busy.volumes.wait(config.owner_id, clock.now()) if busy.volumes else 0.0:
-                later[config.pk] = now + timedelta(seconds=seconds)
-            elif busy.has_room(config.owner_id, config.host):
-                leases.append(_lease_of(config, config.owner_id, deliveries[config.pk], holder, until))
+            if seconds := busy.volumes.wait(webhook.owner_id, clock.now()) if busy.volumes else 0.0:
+                later[webhook.pk] = now + timedelta(seconds=seconds)
+            elif busy.has_room(webhook.owner_id, webhook.host):
+                leases.append(_lease_of(webhook, webhook.owner_id, deliveries[webhook.pk], holder, until))
                 busy.add(leases[-1])
         _hold_back(later, byte_limit_reason())
         _hold_back(dict.fromkeys(elsewhere, now + UNSPOKEN), UNSPOKEN_REASON)
-        _write(leases, [config.pk for config in configs if config.pk not in deliveries], holder, now)
-        supersede([deliveries[lease.config] for lease in leases], now)
+        _write(leases, [webhook.pk for webhook in webhooks if webhook.pk not in deliveries], holder, now)
+        supersede([deliveries[lease.webhook] for lease in leases], now)
     return leases
 
 
 def _write(leases: list[DeliveryLease], idle: list[str], holder: str, now: datetime) -> None:
     """Write the leases. Webhooks without a waiting delivery are no longer due."""
     if idle:
-        PushConfig.objects.filter(pk__in=idle).update(due_at=None)
+        Webhook.objects.filter(pk__in=idle).update(due_at=None)
     if leases:
         # The next body is of the task as of now, so the growth of the log counts from here.
-        PushConfig.objects.filter(pk__in=[lease.config for lease in leases]).update(
+        Webhook.objects.filter(pk__in=[lease.webhook for lease in leases]).update(
             lease_owner=holder, lease_until=now + LEASE, grown=0, reason=""
         )
 
@@ -137,7 +137,7 @@ def _hold_back(times: dict[str, datetime], reason: str) -> None:
     """Make webhooks due at later times."""
     if times:
         later = Case(*(When(pk=pk, then=Value(at)) for pk, at in times.items()), output_field=DateTimeField())
-        PushConfig.objects.filter(pk__in=times).update(due_at=later, reason=reason)
+        Webhook.objects.filter(pk__in=times).update(due_at=later, reason=reason)
 
 
 def byte_limit_reason() -> str:
@@ -145,9 +145,9 @@ def byte_limit_reason() -> str:
     return f"held back: its owner has had more than {settings.A2A_OWNER_DELIVERY_BYTES} bytes sent in a minute"
 
 
-def _lease_of(config: PushConfig, owner_id: int, head: Delivery, holder: str, until: datetime) -> DeliveryLease:
+def _lease_of(webhook: Webhook, owner_id: int, head: Delivery, holder: str, until: datetime) -> DeliveryLease:
     return DeliveryLease(
-        config=config.pk,
+        webhook=webhook.pk,
         owner_id=owner_id,
         holder=holder,
         until=until,
@@ -157,25 +157,25 @@ def _lease_of(config: PushConfig, owner_id: int, head: Delivery, holder: str, un
         language=head.language_name,
         body=head.body,
         attempt=head.attempt,
-        url=config.url,
-        address=config.address,
-        host=config.host,
-        schemes=config.schemes,
-        token=config.token,
-        credentials=config.credentials,
-        secret=config.secret,
-        updated_at=config.updated_at,
+        url=webhook.url,
+        address=webhook.address,
+        host=webhook.host,
+        schemes=webhook.schemes,
+        token=webhook.token,
+        credentials=webhook.credentials,
+        secret=webhook.secret,
+        updated_at=webhook.updated_at,
     )
 
 
-def lock_webhook(config_id: str) -> PushConfig | None:
+def lock_webhook(webhook_id: str) -> Webhook | None:
     """Lock a webhook and return it. The lock is not waited for, because all other work shares this lane."""
-    return PushConfig.objects.select_for_update(no_key=True, nowait=True).filter(pk=config_id).first()
+    return Webhook.objects.select_for_update(no_key=True, nowait=True).filter(pk=webhook_id).first()
 
 
-def lock_webhooks(config_ids: Iterable[str]) -> dict[str, PushConfig]:
+def lock_webhooks(webhook_ids: Iterable[str]) -> dict[str, Webhook]:
     """Lock webhooks in the order of their ids, without waiting, and return them by id."""
-    rows = PushConfig.objects.select_for_update(no_key=True, nowait=True).filter(pk__in=set(config_ids))
+    rows = Webhook.objects.select_for_update(no_key=True, nowait=True).filter(pk__in=set(webhook_ids))
     return {row.pk: row for row in rows.order_by("pk")}
 
 
@@ -185,9 +185,9 @@ def settle(lease: DeliveryLease, result: TryResult, began: datetime, finish: dat
     A late result, after another sender has leased the webhook, changes no state: the new lease decides.
     """
     with transaction.atomic():
-        config = lock_webhook(lease.config)
+        webhook = lock_webhook(lease.webhook)
         delivery = Delivery.objects.defer("body").filter(pk=lease.delivery).first()
-        if config is None or delivery is None:
+        if webhook is None or delivery is None:
             return  # The task was deleted with its deliveries.
         DeliveryTry.objects.create(
             delivery_id=lease.delivery,
@@ -197,7 +197,7 @@ def settle(lease: DeliveryLease, result: TryResult, began: datetime, finish: dat
             error=result.error,
             duration_ms=max(0, int((finish - began).total_seconds() * 1_000)),
         )
-        mine, now = config.lease_owner == lease.holder, clock.shared()
+        mine, now = webhook.lease_owner == lease.holder, clock.shared()
         delivery.attempt, delivery.status, delivery.error = delivery.attempt + 1, result.status, result.error
         if mine and decide(result) is Decision.DELIVERED:
             # Even if the delivery was dropped or given up during the try, it has arrived.
@@ -205,34 +205,34 @@ def settle(lease: DeliveryLease, result: TryResult, began: datetime, finish: dat
             delivery.done_at = now
         delivery.save(update_fields=["attempt", "status", "error", "state", "done_at"])
         if mine:
-            _settle_webhook(lease, config, delivery, result, now, chance)
+            _settle_webhook(lease, webhook, delivery, result, now, chance)
 
 
 def _settle_webhook(
-    lease: DeliveryLease, config: PushConfig, delivery: Delivery, result: TryResult, now: datetime, chance: float
+    lease: DeliveryLease, webhook: Webhook, delivery: Delivery, result: TryResult, now: datetime, chance: float
 ) -> None:
-    mine = Delivery.objects.filter(config_id=config.pk, state=DeliveryState.WAITING)
+    mine = Delivery.objects.filter(webhook_id=webhook.pk, state=DeliveryState.WAITING)
     decision = decide(result)
     is_delivered = decision is Decision.DELIVERED
     late = now - delivery.created_at >= timedelta(hours=settings.A2A_DELIVERY_HOURS)
     # The webhook was registered again during the try. A success still counts; a failure was that of the former address.
-    is_outdated = config.updated_at != lease.updated_at and not is_delivered
+    is_outdated = webhook.updated_at != lease.updated_at and not is_delivered
     again = now
     if not is_outdated and delivery.state == DeliveryState.WAITING and decision is Decision.RETRY and not late:
         again = next_try(result, delivery.attempt, now, chance)
     elif not is_outdated and not is_delivered:
         end(mine.filter(pk=delivery.pk), now)
-    config.lease_owner = config.lease_until = None
-    if decision is Decision.DISABLE and not is_outdated and config.state == WebhookState.ACTIVE:
-        move(config, WebhookState.DISABLED)
-        config.reason = "its receiver answered 410 Gone"
+    webhook.lease_owner = webhook.lease_until = None
+    if decision is Decision.DISABLE and not is_outdated and webhook.state == WebhookState.ACTIVE:
+        move(webhook, WebhookState.DISABLED)
+        webhook.reason = "its receiver answered 410 Gone"
         end(mine, now, error="The webhook was disabled before this was tried.")
-    count_body(config, result.size, now, is_delivered=is_delivered)
-    config.due_at = None
-    if config.state == WebhookState.ACTIVE:
-        config.due_at = due_after(config, mine, again, is_delivered=is_delivered)
-    config.updated_at = now
-    config.save(update_fields=COLUMNS)
+    count_body(webhook, result.size, now, is_delivered=is_delivered)
+    webhook.due_at = None
+    if webhook.state == WebhookState.ACTIVE:
+        webhook.due_at = due_after(webhook, mine, again, is_delivered=is_delivered)
+    webhook.updated_at = now
+    webhook.save(update_fields=COLUMNS)
 
 
 def end(waiting: QuerySet[Delivery], now: datetime, **error: str) -> None:
@@ -245,20 +245,20 @@ def end(waiting: QuerySet[Delivery], now: datetime, **error: str) -> None:
 def release(lease: DeliveryLease) -> None:
     """End a lease without a result: the try was not made, or its answer was lost."""
     with transaction.atomic():
-        lock_webhook(lease.config)
-        PushConfig.objects.filter(pk=lease.config, lease_owner=lease.holder).update(lease_owner=None, lease_until=None)
+        lock_webhook(lease.webhook)
+        Webhook.objects.filter(pk=lease.webhook, lease_owner=lease.holder).update(lease_owner=None, lease_until=None)
 
 
 def postpone(lease: DeliveryLease, seconds: float, sentence: str) -> None:
     """End a lease without a result, and make its webhook due after that many seconds. The sentence is for operators."""
     with transaction.atomic():
-        lock_webhook(lease.config)
+        lock_webhook(lease.webhook)
         due_at = clock.shared() + timedelta(seconds=seconds)
-        mine = PushConfig.objects.filter(pk=lease.config, lease_owner=lease.holder)
+        mine = Webhook.objects.filter(pk=lease.webhook, lease_owner=lease.holder)
         mine.filter(state=WebhookState.ACTIVE).update(due_at=due_at, reason=sentence[:255])
         mine.update(lease_owner=None, lease_until=None)
 
 
 def release_all() -> int:
     """End every lease. Only the first process of an installation may call this, at its start."""
-    return PushConfig.objects.filter(lease_until__isnull=False).update(lease_owner=None, lease_until=None)
+    return Webhook.objects.filter(lease_until__isnull=False).update(lease_owner=None, lease_until=None)

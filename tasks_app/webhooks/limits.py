@@ -34,7 +34,7 @@ class Try(Protocol):
     """The attributes of a try that limits depend on."""
 
     @property
-    def config(self) -> str: ...
+    def webhook(self) -> str: ...
     @property
     def owner_id(self) -> int: ...
     @property
@@ -93,11 +93,11 @@ class Places:
             raise outbound.Crowded
         self.tries[place] += 1
         self.of_owners[lease.owner_id, place] += 1
-        self.places.setdefault(lease.config, []).append(place)
+        self.places.setdefault(lease.webhook, []).append(place)
 
     def leave(self, lease: Try) -> None:
         """Stop counting a try at all of its addresses."""
-        for place in self.places.pop(lease.config, ()):
+        for place in self.places.pop(lease.webhook, ()):
             self.tries -= Counter([place])
             self.of_owners -= Counter([(lease.owner_id, place)])
 

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import orjson
 import pytest
+from django.apps import apps
 from django.contrib import admin
 from django.urls import reverse
 
@@ -70,13 +71,13 @@ def lists() -> list[str]:
 
 def pages(server: Server) -> list[str]:
     """Return the newest row of each kind, and of calls and tasks one for each end."""
-    wanted = [(name, "order by id desc limit 1") for name in ("delivery", "pushconfig", "apikey", "principal")]
+    wanted = [(name, "order by id desc limit 1") for name in ("delivery", "webhook", "apikey", "principal")]
     wanted += [("exchange", f"where outcome = '{outcome}' limit 1") for outcome in ("result", "error", "refused")]
     wanted += [("task", f"where state = '{state}' limit 1") for state in ("completed", "failed", "input_required")]
     found = [
         reverse(f"admin:tasks_app_{name}_change", args=[row[0]])
         for name, which in wanted
-        for row in server.rows(f"select id from tasks_app_{name} {which}")  # noqa: S608
+        for row in server.rows(f"select id from {apps.get_model('tasks_app', name)._meta.db_table} {which}")  # noqa: S608
     ]
     return [*found, reverse("admin:auth_user_change", args=[1])]
 

@@ -10,7 +10,7 @@ from django.core.management import CommandError
 from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.database.bridge import bridge
-from tasks_app.models import Delivery, Event, Process, PushConfig, Task
+from tasks_app.models import Delivery, Event, Process, Task, Webhook
 from tests.conftest import Person
 from tests.operations.rows import addition, chunk, creation, status, wish
 from tests.operations.webhooks import hooked, task
@@ -160,9 +160,9 @@ def test_the_closing_sentence_counts(owner: Person) -> None:
 def test_a_webhook_that_nobody_tries_is_found(owner: Person, settings: Any) -> None:
     settings.A2A_OUTBOUND_LOOPBACK = True
     task_id = hooked(owner, "http://127.0.0.1:65001/")
-    webhook = PushConfig.objects.get(task_id=task_id)
+    webhook = Webhook.objects.get(task_id=task_id)
     assert doctor()[0] == []
-    PushConfig.objects.update(due_at=clock.now() - AGO)
+    Webhook.objects.update(due_at=clock.now() - AGO)
     (found,) = doctor()[0]
     assert (found["kind"], found["subject"]) == ("delivery", webhook.pk)
 
@@ -173,9 +173,9 @@ def test_deliveries_that_no_time_is_set_for_are_found(owner: Person, settings: A
     bridge.do(addition(task_id, status(TaskState.WORKING)))
     assert Delivery.objects.filter(state="waiting").count() == 1
     Delivery.objects.update(created_at=clock.now() - AGO)
-    PushConfig.objects.update(due_at=None)
+    Webhook.objects.update(due_at=None)
     (found,) = doctor()[0]
-    assert (found["kind"], found["subject"]) == ("delivery", PushConfig.objects.get().pk)
+    assert (found["kind"], found["subject"]) == ("delivery", Webhook.objects.get().pk)
     assert "retry" in found["remedy"]
 
 

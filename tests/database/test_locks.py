@@ -21,7 +21,7 @@ from tasks_app.database.locks import LockRefused, pauses
 from tasks_app.database.work import LOCKED, Do
 from tasks_app.event_log import Append, Appended, Refresh
 from tasks_app.ids import uuid7_at
-from tasks_app.models import Delivery, Event, PushConfig, Task
+from tasks_app.models import Delivery, Event, Task, Webhook
 from tasks_app.process.health import find_problems
 from tasks_app.upkeep.sweeps import Sweeper
 from tasks_app.webhooks import disable, leases
@@ -67,7 +67,7 @@ def test_a_webhook_locked_elsewhere_delays_only_the_callers_that_need_it(
     task_id, others = hooked(owner, "https://93.184.216.34/", id="a"), [hooked(owner, "https://93.184.216.34/")]
     happens(task_id, status(TaskState.WORKING))
     (turn,) = [turn for turn in leases.take("w", 2, leases.Busy()) if turn.task_id == task_id]
-    row = PushConfig.objects.get(task_id=task_id)
+    row = Webhook.objects.get(task_id=task_id)
     settled = partial(leases.settle, turn, TryResult(status=204), clock.now(), clock.now(), 0.5)
     acts: dict[str, Callable[[], Any]] = {
         "create": lambda: ask(

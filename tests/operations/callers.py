@@ -185,7 +185,7 @@ class Callers(RuleBasedStateMachine):
         """To a receiver that is there, or to one that refuses: then the next time."""
         self.there.got.clear()
         self.there.default = Reply(503) if away else Reply()
-        models.PushConfig.objects.filter(due_at__isnull=False).update(due_at=LONG_AGO)  # the gap is over
+        models.Webhook.objects.filter(due_at__isnull=False).update(due_at=LONG_AGO)  # the gap is over
         pump()
         for task in self.tasks if not away else ():
             for webhook in task.webhooks:

@@ -57,7 +57,7 @@ ENDS = st.sampled_from([TaskState.COMPLETED, TaskState.COMPLETED, TaskState.INPU
 TABLES = (
     models.DeliveryTry,
     models.Delivery,
-    models.PushConfig,
+    models.Webhook,
     models.Event,
     models.Run,
     models.IdempotencyKey,
@@ -289,8 +289,8 @@ class Story(Callers):
     @invariant()
     def each_event_has_its_deliveries(self) -> None:
         rows: dict[str, list[int]] = {webhook.path[1:]: [] for _, webhook in self.hooked()}
-        found = models.Delivery.objects.filter(config__config_id__in=rows).order_by("seq")
-        for name, seq in found.values_list("config__config_id", "seq"):
+        found = models.Delivery.objects.filter(webhook__name__in=rows).order_by("seq")
+        for name, seq in found.values_list("webhook__name", "seq"):
             rows[name].append(seq)
         assert rows == {webhook.path[1:]: webhook.due for _, webhook in self.hooked()}
 

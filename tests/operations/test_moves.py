@@ -7,18 +7,18 @@ import pytest
 from tasks_app import clock
 from tasks_app.event_log.moves import State, move, set_state
 from tasks_app.ids import uuid7
-from tasks_app.models import Delivery, PushConfig
+from tasks_app.models import Delivery, Webhook
 from tasks_app.models.states import DELIVERY_TRANSITIONS, WEBHOOK_TRANSITIONS, DeliveryState, WebhookState
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
 
-def webhook(state: str = "active") -> PushConfig:
+def webhook(state: str = "active") -> Webhook:
     now = clock.now()
-    return PushConfig.objects.create(
+    return Webhook.objects.create(
         id=uuid7(),
         task_id="t",
-        config_id="c",
+        name="c",
         version="1.0",
         url="",
         host="",
@@ -30,14 +30,14 @@ def webhook(state: str = "active") -> PushConfig:
 
 def delivery(state: str) -> Delivery:
     return Delivery.objects.create(
-        id=uuid7(), config=webhook(), task_id="t", seq=1, version="1.0", state=state, created_at=clock.now()
+        id=uuid7(), webhook=webhook(), task_id="t", seq=1, version="1.0", state=state, created_at=clock.now()
     )
 
 
 def test_every_state_has_its_moves_and_no_other_is_in_the_tables() -> None:
     assert set(WEBHOOK_TRANSITIONS) == set(WebhookState)
     assert set(DELIVERY_TRANSITIONS) == set(DeliveryState)
-    assert [state for state, _ in PushConfig.STATES] == list(WebhookState)
+    assert [state for state, _ in Webhook.STATES] == list(WebhookState)
     assert [state for state, _ in Delivery.STATES] == list(DeliveryState)
 
 
@@ -53,7 +53,7 @@ PAIRS: list[tuple[State, State]] = [*product(WebhookState, WebhookState), *produ
 @pytest.mark.parametrize(("before", "after"), PAIRS, ids=lambda state: f"{type(state).__name__}-{state}")
 def test_a_row_moves_as_the_table_says(before: State, after: State) -> None:
     if isinstance(before, WebhookState):
-        row: PushConfig | Delivery = webhook(before)
+        row: Webhook | Delivery = webhook(before)
         may = after in WEBHOOK_TRANSITIONS[before]
     else:
         row = delivery(before)

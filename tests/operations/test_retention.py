@@ -25,9 +25,9 @@ from tasks_app.models import (
     ExchangeBody,
     IdempotencyKey,
     Process,
-    PushConfig,
     Run,
     Task,
+    Webhook,
 )
 from tasks_app.upkeep import deletion
 from tasks_app.upkeep.deletion import MAX_ROWS, MIN_ROWS, SQLITE_MAX_ROWS, SQLITE_MIN_ROWS, Deletion, Step
@@ -101,10 +101,10 @@ def test_a_task_with_many_events_and_deliveries_goes_in_several_steps(
 ) -> None:
     fill(owner, 3, 31 * DAY)
     (first, *_) = Task.objects.order_by("id").values_list("id", flat=True)
-    hook = PushConfig.objects.create(
+    hook = Webhook.objects.create(
         id="h",
         task_id=first,
-        config_id="h",
+        name="h",
         version="1.0",
         url="http://x/",
         host="x",
@@ -114,7 +114,7 @@ def test_a_task_with_many_events_and_deliveries_goes_in_several_steps(
     for seq in range(7):
         done = Delivery.objects.create(
             id=f"{first[:-1]}{seq}",
-            config=hook,
+            webhook=hook,
             task_id=first,
             seq=seq,
             version="1.0",
@@ -131,7 +131,7 @@ def test_a_task_with_many_events_and_deliveries_goes_in_several_steps(
         assert stepped
         counts.append((stepped.batch.count, Delivery.objects.count()))
     assert counts == [(0, 3), (2, 0), (1, 0), (0, 0)]
-    assert [model.objects.count() for model in (Task, PushConfig, DeliveryTry)] == [0, 0, 0]
+    assert [model.objects.count() for model in (Task, Webhook, DeliveryTry)] == [0, 0, 0]
 
 
 def test_steps_are_as_large_as_they_are_fast() -> None:

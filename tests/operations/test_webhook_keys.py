@@ -19,7 +19,7 @@ from tasks_app.callers import access
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log import seal_addresses
-from tasks_app.models import ApiKey, Delivery, PushConfig
+from tasks_app.models import ApiKey, Delivery, Webhook
 from tasks_app.outbound import dialling as outbound
 from tasks_app.sealing import has_same_url, site_of, unseal, url_of
 from tasks_app.webhooks import ActRefused, enable, end_webhooks_of, secret_of
@@ -54,9 +54,9 @@ def stored_text() -> str:
 def of_former_version(task_id: str, url: str) -> None:
     """Make the row what the version before has written: the address in clear, secrets sealed as they were then."""
     former = Fernet(former_key())
-    row = PushConfig.objects.get(task_id=task_id)
+    row = Webhook.objects.get(task_id=task_id)
     secret = former.encrypt(unseal(row.secret).encode()).decode()
-    PushConfig.objects.filter(pk=row.pk).update(url=url, address=None, key=None, secret=secret)
+    Webhook.objects.filter(pk=row.pk).update(url=url, address=None, key=None, secret=secret)
 
 
 def former_key() -> bytes:
@@ -68,7 +68,7 @@ def test_an_address_is_stored_sealed_and_shown_whole_to_its_owner_alone(owner: P
     url = there.url + PATH
     task_id = hooked(owner, url, id="mine")
     assert "hunter2" not in stored_text()
-    assert PushConfig.objects.get().url == f"{there.url}/"
+    assert Webhook.objects.get().url == f"{there.url}/"
     assert ask(owner, GetPushConfig(task_id=task_id, id="mine")).url == url
     assert ask(owner, ListPushConfigs(task_id=task_id, page_size=10)).configs[0].url == url
     happens(task_id, WORKS)
@@ -95,14 +95,14 @@ def test_an_address_that_cannot_be_read_is_shown_as_its_site_and_waits(
 def test_a_row_of_the_version_before_is_delivered_and_then_sealed(owner: Person, there: Receiver) -> None:
     task_id = hooked(owner, there.url + PATH, id="mine")
     of_former_version(task_id, there.url + PATH)
-    secret = secret_of(PushConfig.objects.get().pk, OPS)
+    secret = secret_of(Webhook.objects.get().pk, OPS)
     happens(task_id, WORKS)
     pump()
     assert "hunter2" in stored_text()
     assert bridge.do(Do(seal_addresses)) == 1
     assert bridge.do(Do(seal_addresses)) == 0
     assert "hunter2" not in stored_text()
-    assert secret_of(PushConfig.objects.get().pk, OPS) == secret
+    assert secret_of(Webhook.objects.get().pk, OPS) == secret
     happens(task_id, WORKS)
     pump()
     assert [got.path for got in there.got] == [PATH] * 2
@@ -120,20 +120,20 @@ def test_the_version_before_cannot_send_to_a_part_of_an_address(owner: Person, t
     # Its senders open the secret before they send, and try again later when they cannot.
     task_id = hooked(owner, there.url + PATH, id="mine")
     with pytest.raises(InvalidToken):
-        Fernet(former_key()).decrypt(PushConfig.objects.get().secret.encode())
+        Fernet(former_key()).decrypt(Webhook.objects.get().secret.encode())
     of_former_version(task_id, there.url + PATH)
     hook(owner, task_id, there.url + PATH, id="mine")
     with pytest.raises(InvalidToken):
-        Fernet(former_key()).decrypt(PushConfig.objects.get().secret.encode())
+        Fernet(former_key()).decrypt(Webhook.objects.get().secret.encode())
 
 
 def test_an_address_written_by_the_former_version_over_a_sealed_one_counts(owner: Person) -> None:
     hooked(owner, "http://127.0.0.1:65001/former")
-    PushConfig.objects.update(url="http://127.0.0.1:65001/newer")
-    row = PushConfig.objects.get()
+    Webhook.objects.update(url="http://127.0.0.1:65001/newer")
+    row = Webhook.objects.get()
     assert url_of(row) == "http://127.0.0.1:65001/newer"
-    assert has_same_url(row, PushConfig(url="http://127.0.0.1:65001/newer"))
-    assert not has_same_url(row, PushConfig(url="http://127.0.0.1:65001/former"))
+    assert has_same_url(row, Webhook(url="http://127.0.0.1:65001/newer"))
+    assert not has_same_url(row, Webhook(url="http://127.0.0.1:65001/former"))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_revoked_keys_webhooks_get_nothing_more_and_operators_see_why(
     happens(other, WORKS)
     pump()
     assert [got.path for got in there.got] == ["/other", "/other"]
-    webhook = PushConfig.objects.get(task_id=mine)
+    webhook = Webhook.objects.get(task_id=mine)
     assert (webhook.state, webhook.reason, webhook.due_at) == ("disabled", REVOKED, None)
     dead = Delivery.objects.get(task_id=mine)
     assert (dead.state, dead.error) == ("dead", UNSENT)
@@ -176,7 +176,7 @@ def test_an_owner_registers_again_with_another_key(owner: Person, second: Person
     access.revoke(ApiKey.objects.filter(pk=owner.caller.key_id))
     end_webhooks_of([owner.caller.key_id or 0])
     hook(second, task_id, f"{there.url}/mine", id="a")
-    webhook = PushConfig.objects.get()
+    webhook = Webhook.objects.get()
     assert (webhook.state, webhook.key_id) == ("active", second.caller.key_id)
     happens(task_id, WORKS)
     pump()
@@ -192,7 +192,7 @@ def test_nothing_is_sent_for_a_key_that_ended_unnoticed(owner: Person, there: Re
     pump()
     assert (there.got, states()) == ([], [(2, "waiting", 0)])
     assert bridge.do(Do(end_webhooks_without_key)) == 1
-    assert PushConfig.objects.get().reason == (EXPIRED if how == "expired" else REVOKED)
+    assert Webhook.objects.get().reason == (EXPIRED if how == "expired" else REVOKED)
     assert states() == [(2, "dead", 0)]
 
 
@@ -218,7 +218,7 @@ def test_a_name_that_leads_inside_is_registered_like_one_that_is_unknown(
         assert ask(owner, GetPushConfig(task_id=task_id, id=f"w{number}")).url == f"https://{name}/x"
         happens(task_id, WORKS)
     pump()
-    by_host = {row.config.host: (row.state, row.error) for row in Delivery.objects.select_related("config")}
+    by_host = {row.webhook.host: (row.state, row.error) for row in Delivery.objects.select_related("webhook")}
     assert by_host["inside.example"] == (
         "dead",
         "The address leads to an address that is not of the public network.",

@@ -6,7 +6,7 @@ import pytest
 
 from a2a.requests import CancelTask
 from tasks_app import clock
-from tasks_app.models import Delivery, PushConfig
+from tasks_app.models import Delivery, Webhook
 from tasks_app.webhooks import leases, send_again
 from tasks_app.webhooks.limits import Busy
 from tests.conftest import Person
@@ -29,7 +29,7 @@ def test_a_delivery_in_an_unspoken_language_holds_up_no_webhook(
     waiting = Delivery.objects.filter(task_id=ids[0])
     waiting.update(**ELSEWHERE)
     assert [lease.task_id for lease in leases.take("here", 5, Busy())] == [ids[1]]
-    webhook = PushConfig.objects.get(task_id=ids[0])
+    webhook = Webhook.objects.get(task_id=ids[0])
     assert (webhook.lease_owner, webhook.due_at) == (None, clock.shared() + leases.UNSPOKEN)
     assert webhook.reason == leases.UNSPOKEN_REASON
     # A process that speaks the language takes the delivery after the pause.
@@ -43,6 +43,6 @@ def test_deliveries_of_a_webhook_in_an_unspoken_language_are_sent_again(lanes: N
     ask(owner, CancelTask(id=task_id))
     delivery = Delivery.objects.get()
     Delivery.objects.update(state="dead", **ELSEWHERE)
-    PushConfig.objects.update(due_at=None, **ELSEWHERE)
+    Webhook.objects.update(due_at=None, **ELSEWHERE)
     assert not send_again([delivery.pk], OPS)[delivery.pk].refusal
-    assert PushConfig.objects.get().due_at == clock.shared()
+    assert Webhook.objects.get().due_at == clock.shared()

@@ -72,7 +72,7 @@ def pump(sender: Sender | None = None) -> None:
 
 def states() -> list[tuple[int, str, int]]:
     """Return sequence number, state and attempt of each delivery, webhook by webhook."""
-    return list(Delivery.objects.order_by("config_id", "seq").values_list("seq", "state", "attempt"))
+    return list(Delivery.objects.order_by("webhook_id", "seq").values_list("seq", "state", "attempt"))
 
 
 def seqs(there: Receiver) -> list[int]:

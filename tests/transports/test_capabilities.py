@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tasks_app.callers.access import revoke
-from tasks_app.models import ApiKey, PushConfig
+from tasks_app.models import ApiKey, Webhook
 from tests.conftest import Person
 from tests.support.cached_cards import forget_cards
 from tests.support.doors import StockDoor
@@ -123,7 +123,7 @@ def test_a_message_that_brings_a_webhook_is_refused_and_makes_nothing(owner: Per
     for method, params in (("SendMessage", new), ("message/send", old)):
         assert called(owner, method, params)["error"]["code"] == -32003
     assert called(owner, "ListTasks", {})["result"]["totalSize"] == 0
-    assert not PushConfig.objects.exists()
+    assert not Webhook.objects.exists()
 
 
 def test_what_remains_works(owner: Person) -> None:

@@ -26,7 +26,7 @@ from a2a.languages import Languages
 from a2a.types import Json
 from tasks_app.callers.paths import segments_of, words_of
 from tasks_app.exchanges.responses import response_text
-from tasks_app.models import Delivery, Exchange, PushConfig
+from tasks_app.models import Delivery, Exchange, Webhook
 from tasks_app.urls import endpoint_urls
 from tasks_app.urls import urlpatterns as doors
 from tests.conftest import Person
@@ -171,7 +171,7 @@ def test_the_story_in_a_toy_language(owner: Person, stranger: Person, door: type
     asyncio.run(told(story, way) if door is QueueDoor else story)  # type: ignore[arg-type]
     recorded = Exchange.objects.exclude(dialect="")
     assert set(recorded.values_list("dialect", "envelope")) <= {("toy", "toy")}
-    assert {*PushConfig.objects.values_list("version", "language")} <= {("", "toy")}
+    assert {*Webhook.objects.values_list("version", "language")} <= {("", "toy")}
     assert {*Delivery.objects.values_list("version", "language")} <= {("", "toy")}
 
 

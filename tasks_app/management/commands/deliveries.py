@@ -10,7 +10,7 @@ from django.db.models import Model
 from tasks_app import webhooks
 from tasks_app.management.arguments import add_examples, add_limit, add_operator, read_ids, read_operator
 from tasks_app.management.database_command import DatabaseCommand
-from tasks_app.models import Delivery, DeliveryTry, PushConfig
+from tasks_app.models import Delivery, DeliveryTry, Webhook
 from tasks_app.operators import lookup
 from tasks_app.operators.audit import Operator
 from tasks_app.sealing import site_of
@@ -18,7 +18,7 @@ from tasks_app.webhooks import ActRefused, Answer
 
 HEAD = (
     "id",
-    "config_id",
+    "webhook_id",
     "task_id",
     "seq",
     "version",
@@ -32,7 +32,7 @@ HEAD = (
 WEBHOOK = (
     "id",
     "task_id",
-    "config_id",
+    "name",
     "version",
     "url",
     "key_id",
@@ -58,9 +58,9 @@ VERBS = {
     "retry": Verb(Delivery, webhooks.send_again, "send deliveries again now, for each webhook in the order of events"),
     "give-up": Verb(Delivery, webhooks.one_by_one(webhooks.give_up), "give up waiting deliveries"),
     "disable": Verb(
-        PushConfig, webhooks.one_by_one(webhooks.disable), "disable webhooks and give up their waiting deliveries"
+        Webhook, webhooks.one_by_one(webhooks.disable), "disable webhooks and give up their waiting deliveries"
     ),
-    "enable": Verb(PushConfig, webhooks.one_by_one(webhooks.enable), "enable webhooks for events from now on"),
+    "enable": Verb(Webhook, webhooks.one_by_one(webhooks.enable), "enable webhooks for events from now on"),
 }
 
 
@@ -83,7 +83,7 @@ class Command(DatabaseCommand):
         show = verbs.add_parser("show", help="show a delivery with its body and its tries")
         show.add_argument("id", help="the id of the delivery")
         webhooks = verbs.add_parser("webhooks", help="list the newest webhooks, without their secrets")
-        webhooks.add_argument("--state", choices=[state for state, _ in PushConfig.STATES], help="only in this state")
+        webhooks.add_argument("--state", choices=[state for state, _ in Webhook.STATES], help="only in this state")
         webhooks.add_argument("--task", metavar="TASK_ID", help="only of this task")
         webhooks.add_argument("--host", help="only with this host in the address, such as hooks.example.com")
         webhooks.add_argument("--key", type=int, metavar="KEY_ID", help="only registered with this API key")
@@ -102,7 +102,7 @@ class Command(DatabaseCommand):
             case "list":
                 self.list(Delivery.objects.values(*HEAD), options)
             case "webhooks":
-                self.list(PushConfig.objects.values(*WEBHOOK), options)
+                self.list(Webhook.objects.values(*WEBHOOK), options)
             case "show":
                 self.show(options["id"])
             case "secret":
@@ -112,10 +112,10 @@ class Command(DatabaseCommand):
                 self.print_answers(name, _act(verb, read_operator(options), read_ids(options["ids"])))
 
     def list(self, rows: Any, options: dict[str, Any]) -> None:
-        columns = {"state": "state", "task": "task_id", "webhook": "config_id", "host": "host", "key": "key_id"}
+        columns = {"state": "state", "task": "task_id", "webhook": "webhook_id", "host": "host", "key": "key_id"}
         values = {column: options[name] for name, column in columns.items() if options.get(name)}
         # Within a webhook the order is by event, because ids of deliveries that are written together have no order.
-        order = ("-seq",) if "config_id" in values else ("-id",)
+        order = ("-seq",) if "webhook_id" in values else ("-id",)
         for row in self.limit_rows(lookup.filter_by(rows, **values).order_by(*order), options["limit"]):
             self.print_line(rename_columns(row))
 
@@ -138,10 +138,10 @@ class Command(DatabaseCommand):
 def rename_columns(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row of a delivery or a webhook with the same name for the same id.
 
-    The id of a webhook is `webhook_id` in both. The `config_id` of a webhook is the id that its owner chose.
+    The id of a webhook is `webhook_id` in both. The `name` of a webhook is the id that its owner chose.
     """
     if "url" not in row:
-        return {"webhook_id" if name == "config_id" else name: value for name, value in row.items()}
+        return row
     safe = row | {"url": site_of(row["url"])}
     return {"webhook_id" if name == "id" else name: value for name, value in safe.items()}
 

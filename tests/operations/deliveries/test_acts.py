@@ -8,7 +8,7 @@ from asgiref.sync import async_to_sync
 
 from a2a.requests import DeletePushConfig
 from tasks_app.ids import uuid7_at
-from tasks_app.models import Delivery, DeliveryTry, DirectReply, File, PushConfig, Task
+from tasks_app.models import Delivery, DeliveryTry, DirectReply, File, Task, Webhook
 from tasks_app.process.health import find_lags
 from tasks_app.upkeep import deletion
 from tasks_app.webhooks import ActRefused, disable, enable, give_up, oldest_due, send_again
@@ -36,7 +36,7 @@ def test_operators_send_again_and_give_up(lanes: None, owner: Person, there: Rec
     assert send_again(["nothing"], OPS)["nothing"].refusal
     pump()
     assert states() == [(2, "delivered", 2), (3, "dead", 1)]
-    (row,) = PushConfig.objects.all()
+    (row,) = Webhook.objects.all()
     disable(row.pk, OPS)
     assert send_again([waiting.pk], OPS)[waiting.pk].refusal
     enable(row.pk, OPS)
@@ -52,11 +52,11 @@ def test_to_give_up_one_that_waits_behind_another_makes_that_one_no_earlier(
     happens(hooked(owner, there.url), WORKS, chunk("one"))
     pump()
     head, behind = Delivery.objects.order_by("seq")
-    due_at = PushConfig.objects.get().due_at
+    due_at = Webhook.objects.get().due_at
     give_up(behind.pk, OPS)
-    assert PushConfig.objects.get().due_at == due_at
+    assert Webhook.objects.get().due_at == due_at
     give_up(head.pk, OPS)
-    assert PushConfig.objects.get().due_at is None
+    assert Webhook.objects.get().due_at is None
     pump()
     assert states() == [(2, "dead", 1), (3, "dead", 0)]
 
@@ -78,7 +78,7 @@ def test_a_delivery_stays_delivered_when_an_operator_stops_sending_it_again(
         give_up(first, OPS)
         give_up(second, OPS)
     else:
-        disable(PushConfig.objects.get().pk, OPS)
+        disable(Webhook.objects.get().pk, OPS)
     assert states() == [(2, "delivered", 2), (3, "dead", 1)]
     assert not Delivery.objects.filter(done_at=None).exists()
 
@@ -103,7 +103,7 @@ def test_a_task_is_not_forgotten_while_a_delivery_waits(
     assert Task.objects.count() == 1
     pump()
     forget()
-    assert [model.objects.count() for model in (Task, PushConfig, Delivery, DeliveryTry)] == [0, 0, 0, 0]
+    assert [model.objects.count() for model in (Task, Webhook, Delivery, DeliveryTry)] == [0, 0, 0, 0]
 
 
 def test_files_of_a_direct_reply_go_with_it_while_deliveries_are_forgotten(
@@ -111,7 +111,7 @@ def test_files_of_a_direct_reply_go_with_it_while_deliveries_are_forgotten(
 ) -> None:
     monkeypatch.setattr(deletion, "FIRST_ROWS", 2)
     task_id = hooked(owner, "http://127.0.0.1:65001/")
-    (webhook,) = PushConfig.objects.all()
+    (webhook,) = Webhook.objects.all()
     reply = DirectReply.objects.create(
         id=uuid7_at(LONG_AGO),
         owner_id=owner.caller.owner_id,
@@ -124,7 +124,7 @@ def test_files_of_a_direct_reply_go_with_it_while_deliveries_are_forgotten(
     for seq in range(2):
         Delivery.objects.create(
             id=uuid7_at(LONG_AGO)[:-1] + str(seq),
-            config=webhook,
+            webhook=webhook,
             task_id=task_id,
             seq=seq,
             version="1.0",
@@ -148,7 +148,7 @@ def test_a_delivery_stays_delivered_when_it_is_refused_the_second_time(
     send_again([Delivery.objects.get().pk], OPS)
     pump()
     assert states() == [(2, "delivered", 2)]
-    assert PushConfig.objects.get().state == ("disabled" if status == 410 else "active")
+    assert Webhook.objects.get().state == ("disabled" if status == 410 else "active")
 
 
 @pytest.mark.parametrize("how", ["removed", "disabled", "moved"])
@@ -161,7 +161,7 @@ def test_the_end_is_told_again_to_whoever_takes_the_place_of_a_webhook(
     if how == "removed":
         ask(owner, DeletePushConfig(task_id=task_id, id=task_id))
     elif how == "disabled":
-        disable(PushConfig.objects.get().pk, OPS)
+        disable(Webhook.objects.get().pk, OPS)
     else:
         pump()
     former = len(there.got)

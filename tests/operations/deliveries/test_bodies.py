@@ -1,12 +1,12 @@
 """Bodies of deliveries: every event as of itself, in the words of the version that was asked for."""
 
 import pytest
-from standardwebhooks import Webhook
+from standardwebhooks import Webhook as Verifier
 
 from a2a.requests import DeletePushConfig
 from a2a.types import Part
 from tasks_app.database.bridge import bridge
-from tasks_app.models import PushConfig
+from tasks_app.models import Webhook
 from tasks_app.webhooks import secret_of
 from tests.conftest import Person, until
 from tests.operations.asking import ask, message, sent
@@ -97,4 +97,4 @@ def test_a_large_file_is_told_as_a_link(service: None, owner: Person, there: Rec
     text = there.got[0].raw.decode()
     assert "taskdesk-file:" not in text
     assert "/files/" in text
-    Webhook(secret_of(PushConfig.objects.get().pk, OPS)).verify(there.got[0].raw, dict(there.got[0].headers))
+    Verifier(secret_of(Webhook.objects.get().pk, OPS)).verify(there.got[0].raw, dict(there.got[0].headers))

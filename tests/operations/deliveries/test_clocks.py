@@ -8,7 +8,7 @@ import pytest
 
 from tasks_app import clock
 from tasks_app.event_log import Remove, remove
-from tasks_app.models import Delivery, PushConfig
+from tasks_app.models import Delivery, Webhook
 from tasks_app.webhooks import leases, oldest_due, send_again
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import GAPS, JITTER, TryResult
@@ -53,7 +53,7 @@ def test_a_sender_whose_clock_differs_leaves_a_try_under_way_alone(
     (lease,) = leases.take("one", 5, Busy())
     another_machine()
     assert leases.take("two", 5, Busy()) == []
-    under_way = remove(Remove(task_id=task_id, config_id="a", now=clock.now()))
+    under_way = remove(Remove(task_id=task_id, name="a", now=clock.now()))
     assert under_way
     assert under_way.lasts()
     leases.settle(lease, TryResult(status=204), clock.now(), clock.now(), 0.5)
@@ -99,6 +99,6 @@ def test_a_try_by_a_machine_whose_clock_differs_is_made_and_the_next_is_due_in_t
     pump()
     monkeypatch.undo()
     assert states() == [(2, "waiting", 1)]
-    gap, due = timedelta(seconds=GAPS[0]), PushConfig.objects.get().due_at
+    gap, due = timedelta(seconds=GAPS[0]), Webhook.objects.get().due_at
     assert due
     assert before + gap * (1 - JITTER) <= due <= clock.shared() + gap * (1 + JITTER)

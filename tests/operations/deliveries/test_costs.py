@@ -12,7 +12,7 @@ from tasks_app.database import prepared as prepared_ones
 from tasks_app.database.bridge import bridge
 from tasks_app.database.groups import do_group
 from tasks_app.event_log import HAS_WEBHOOKS, Append, Appended
-from tasks_app.models import Delivery, PushConfig
+from tasks_app.models import Delivery, Webhook
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import TryResult
@@ -95,7 +95,7 @@ def test_the_end_of_a_try_costs_the_same_however_much_waits(lanes: None, owner: 
         (lease,) = leases.take("w", 1, Busy())
         result, now = TryResult(status=204, size=100), clock.now()
         needed = statements(lambda: leases.settle(lease, result, now, now, 0.5))
-        PushConfig.objects.update(due_at=None)
+        Webhook.objects.update(due_at=None)
         return needed
 
     assert settled(2) == settled(20)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tasks_app import clock
-from tasks_app.models import PushConfig
+from tasks_app.models import Webhook
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import TryResult
@@ -53,7 +53,7 @@ def test_a_turn_that_was_lost_is_taken_over_and_its_late_end_decides_nothing(
     assert states() == [(2, "waiting", 1)]
     leases.settle(second, TryResult(status=204), clock.now(), clock.now(), 0.5)
     assert states() == [(2, "delivered", 2)]
-    assert PushConfig.objects.get().lease_owner is None
+    assert Webhook.objects.get().lease_owner is None
 
 
 def test_a_lease_is_as_long_as_it_says_although_the_writers_were_busy(

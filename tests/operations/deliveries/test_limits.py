@@ -14,7 +14,7 @@ from a2a.requests import DeletePushConfig
 from tasks_app import clock
 from tasks_app.callers.buckets import Buckets
 from tasks_app.event_log.outbox import END_ADDRESSES
-from tasks_app.models import PushConfig
+from tasks_app.models import Webhook
 from tasks_app.outbound import dialling as outbound
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.limits import AT_A_HOST, OF_SLOTS, Busy, Places, place_of
@@ -169,7 +169,7 @@ def test_a_try_beyond_the_limit_of_its_address_is_not_made_and_says_why(
     sender = Sender()
     (lease,) = leases.take("w", 1, Busy())
     for place in range(AT_A_HOST):
-        sender.places.enter(replace(lease, config=f"another {place}"), "127.0.0.1")
+        sender.places.enter(replace(lease, webhook=f"another {place}"), "127.0.0.1")
 
     async def tried() -> None:
         await sender._send(lease)
@@ -177,7 +177,7 @@ def test_a_try_beyond_the_limit_of_its_address_is_not_made_and_says_why(
         await sender.client.aclose()
 
     asyncio.run(tried())
-    row = PushConfig.objects.get()
+    row = Webhook.objects.get()
     assert (there.got, states()) == ([], [(2, "waiting", 0)])
     assert "at its address" in row.reason
     assert row.due_at
@@ -200,13 +200,13 @@ def test_who_has_one_address_of_a_network_of_ipv6_has_them_all(number: str, plac
 class Attempt(NamedTuple):
     """A try, as far as limits go."""
 
-    config: str
+    webhook: str
     owner_id: int
     host: str
 
 
 def test_what_has_left_is_counted_no_more(owner: Person) -> None:
-    places, lease = Places(), Attempt(config="a", owner_id=1, host="h")
+    places, lease = Places(), Attempt(webhook="a", owner_id=1, host="h")
     places.enter(lease, "192.0.2.1")
     places.enter(lease, "192.0.2.2")
     places.leave(lease)
@@ -228,7 +228,7 @@ def test_what_an_owner_has_sent_beyond_a_number_of_bytes_waits_and_is_not_lost(
     pump(sender)
     # The last of them took what was left.
     assert len(there.at("/mine")) == 2
-    waiting = PushConfig.objects.filter(due_at__isnull=False)
+    waiting = Webhook.objects.filter(due_at__isnull=False)
     assert {row.reason for row in waiting} == {leases.byte_limit_reason()}
     happens(hooked(stranger, f"{there.url}/other"), chunk("x"))
     pump(sender)
@@ -238,7 +238,7 @@ def test_what_an_owner_has_sent_beyond_a_number_of_bytes_waits_and_is_not_lost(
         pump(sender)
         assert sum(len(got.raw) for got in there.at("/mine")) <= 60_000 + half * 31_000 + 31_000
     assert {state for _, state, _ in states()} == {"delivered"}
-    assert set(PushConfig.objects.values_list("reason", flat=True)) == {""}
+    assert set(Webhook.objects.values_list("reason", flat=True)) == {""}
 
 
 def test_a_webhook_is_no_cannon(lanes: None, owner: Person, there: Receiver, hand: Hand, settings: Any) -> None:
@@ -247,14 +247,14 @@ def test_a_webhook_is_no_cannon(lanes: None, owner: Person, there: Receiver, han
     refused: list[RateLimited] = []
     happens(task_id, chunk("x" * 900_000), DONE)
     for place in range(100):
-        config_id = f"{place}"
+        name = f"{place}"
         try:
-            hook(owner, task_id, f"{there.url}/{place}", "0.3", id=config_id)
+            hook(owner, task_id, f"{there.url}/{place}", "0.3", id=name)
         except RateLimited as error:
             refused.append(error)
             continue
         pump(sender)
-        ask(owner, DeletePushConfig(task_id=task_id, id=config_id))
+        ask(owner, DeletePushConfig(task_id=task_id, id=name))
     assert len(refused) == 60
     assert refused[0].facts == {"limit": "webhooks registered in a minute", "most": "40"}
     assert 1 <= refused[0].retry_after <= 60

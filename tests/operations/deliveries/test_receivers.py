@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tasks_app.models import Delivery, DeliveryTry, PushConfig
+from tasks_app.models import Delivery, DeliveryTry, Webhook
 from tasks_app.webhooks import readable_body
 from tests.conftest import Person
 from tests.operations.rows import chunk
@@ -95,13 +95,13 @@ def test_gone_disables_the_webhook_until_it_is_registered_again(lanes: None, own
     happens(task_id, chunk("two"))
     pump()
     assert (seqs(there), states()) == ([2], [(2, "dead", 1), (3, "dead", 0)])
-    (row,) = PushConfig.objects.all()
+    (row,) = Webhook.objects.all()
     assert (row.state, row.due_at, "410" in row.reason) == ("disabled", None, True)
     hook(owner, task_id, there.url, id="a")
     happens(task_id, chunk("three"))
     pump()
     assert seqs(there) == [2, 5]
-    assert PushConfig.objects.count() == 1
+    assert Webhook.objects.count() == 1
 
 
 def test_a_receiver_that_asks_for_time_gets_it(lanes: None, owner: Person, there: Receiver, hand: Hand) -> None:

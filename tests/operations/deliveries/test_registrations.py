@@ -10,7 +10,7 @@ from a2a.languages import ALL
 from a2a.requests import CancelTask, CreatePushConfig, ListPushConfigs
 from tasks_app import clock
 from tasks_app.ids import uuid7
-from tasks_app.models import Delivery, Event, PushConfig, Task
+from tasks_app.models import Delivery, Event, Task, Webhook
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.limits import Busy
 from tests.conftest import Person, until
@@ -103,7 +103,7 @@ def test_webhooks_that_come_with_many_messages_at_once_are_ten_at_most(service: 
 
     results = together(16, more)
     refused = [result for result in results if isinstance(result, InvalidParams)]
-    assert (len(refused), PushConfig.objects.count()) == (6, 10), results
+    assert (len(refused), Webhook.objects.count()) == (6, 10), results
     assert Event.objects.filter(kind="message").count() == 10
     assert {error.violations[0][0] for error in refused} == {"id"}
     ask(owner, CancelTask(id=made.id))
@@ -111,7 +111,7 @@ def test_webhooks_that_come_with_many_messages_at_once_are_ten_at_most(service: 
 
 def test_a_webhook_in_an_unspoken_language_waits_and_holds_up_no_other(lanes: None, owner: Person) -> None:
     ids = [hooked(owner, f"http://127.0.0.1:{free_port()}/", "1.0") for _ in range(2)]
-    unknown = PushConfig.objects.filter(task_id=ids[0])
+    unknown = Webhook.objects.filter(task_id=ids[0])
     unknown.update(version="", language="spoken elsewhere", due_at=clock.shared() - timedelta(seconds=9))
     for task_id in ids:
         ask(owner, CancelTask(id=task_id))
@@ -122,7 +122,7 @@ def test_a_webhook_in_an_unspoken_language_waits_and_holds_up_no_other(lanes: No
     own = unknown.get()
     Delivery.objects.create(
         id=uuid7(),
-        config=own,
+        webhook=own,
         task_id=ids[0],
         seq=2,
         version="",
@@ -139,7 +139,7 @@ def test_a_webhook_that_the_version_before_registered_gets_its_deliveries(
 ) -> None:
     """Its row names no language, as a process of the version before writes it."""
     task_id = hooked(owner, f"http://127.0.0.1:{free_port()}/", version)
-    PushConfig.objects.update(language=None)
+    Webhook.objects.update(language=None)
     ask(owner, CancelTask(id=task_id))
     (delivery,) = Delivery.objects.filter(state="waiting")
     assert (delivery.language_name, delivery.version) == (f"a2a-{version}", version)

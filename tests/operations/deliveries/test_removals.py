@@ -6,7 +6,7 @@ import pytest
 
 from a2a.requests import DeletePushConfig
 from tasks_app import clock
-from tasks_app.models import DeliveryTry, PushConfig, Task
+from tasks_app.models import DeliveryTry, Task, Webhook
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import TryResult
@@ -78,13 +78,13 @@ def test_a_removal_is_answered_when_nothing_is_under_way_any_more(
 
     removing = threading.Thread(target=remove, daemon=True)
     removing.start()
-    until(lambda: PushConfig.objects.get().state == "removed", "the removal is written")
+    until(lambda: Webhook.objects.get().state == "removed", "the removal is written")
     assert not done.is_set()
     gate.set()
     assert done.wait(PATIENCE)
     assert len(there.got) == 1
     assert sorted(states()) == [(2, "delivered", 1), (3, "dropped", 0)]
-    row = PushConfig.objects.get()
+    row = Webhook.objects.get()
     assert (row.token, row.credentials, row.secret, row.due_at) == ("", "", "", None)
 
 
@@ -103,13 +103,13 @@ def test_a_webhook_that_is_registered_while_a_removal_waits_is_not_removed(
         done.set()
 
     threading.Thread(target=remove, daemon=True).start()
-    until(lambda: PushConfig.objects.get().state == "removed", "the removal is written")
+    until(lambda: Webhook.objects.get().state == "removed", "the removal is written")
     hook(owner, task_id, f"{there.url}/new", id="a")
     happens(task_id, chunk("one"))
     assert not done.is_set()
     gate.set()
     assert done.wait(PATIENCE)
-    assert PushConfig.objects.get().state == "active"
+    assert Webhook.objects.get().state == "active"
     assert there.wait(1, "/new")[0].seq == 3
 
 
@@ -120,5 +120,5 @@ def test_a_removed_webhook_leaves_a_row_only_for_what_was_to_be_delivered(lanes:
     happens(task_id, WORKS)
     ask(owner, DeletePushConfig(task_id=task_id, id="b"))
     ask(owner, DeletePushConfig(task_id=task_id, id="b"))
-    assert list(PushConfig.objects.values_list("config_id", "state")) == [("b", "removed")]
+    assert list(Webhook.objects.values_list("name", "state")) == [("b", "removed")]
     assert not Task.objects.get(pk=task_id).pushes

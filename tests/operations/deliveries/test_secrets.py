@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from standardwebhooks import Webhook, WebhookVerificationError
+from standardwebhooks import Webhook as Verifier
+from standardwebhooks import WebhookVerificationError
 
 from a2a.requests import DeletePushConfig, ListPushConfigs
 from tasks_app import clock
-from tasks_app.models import Delivery, PushConfig
+from tasks_app.models import Delivery, Webhook
 from tasks_app.webhooks import leases, secret_of
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.posting import headers
@@ -24,11 +25,11 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 def test_a_receiver_can_verify_what_it_gets(lanes: None, owner: Person, there: Receiver) -> None:
     happens(hooked(owner, there.url), WORKS)
     pump()
-    secret = secret_of(PushConfig.objects.get().pk, OPS)
+    secret = secret_of(Webhook.objects.get().pk, OPS)
     (got,) = there.got
-    assert Webhook(secret).verify(got.raw, dict(got.headers)) == got.json
+    assert Verifier(secret).verify(got.raw, dict(got.headers)) == got.json
     with pytest.raises(WebhookVerificationError):
-        Webhook(secret).verify(got.raw.replace(b"WORKING", b"FAILED "), dict(got.headers))
+        Verifier(secret).verify(got.raw.replace(b"WORKING", b"FAILED "), dict(got.headers))
     assert got.headers["webhook-id"] == Delivery.objects.get().pk
 
 
@@ -37,7 +38,7 @@ def test_an_owner_may_bring_the_secret_and_it_is_never_sent(lanes: None, owner: 
     happens(hooked(owner, there.url, schemes=("StandardWebhooks",), credentials=secret), WORKS)
     pump()
     (got,) = there.got
-    Webhook(secret).verify(got.raw, dict(got.headers))
+    Verifier(secret).verify(got.raw, dict(got.headers))
     assert "authorization" not in got.headers
     assert secret not in str(got)
 
@@ -51,7 +52,7 @@ def test_the_servers_secret_stays_while_the_same_address_is_registered_again(
 
     def again(address: str, **more: Any) -> None:
         hook(owner, task_id, address, id="a", **more)
-        known.append(secret_of(PushConfig.objects.get().pk, OPS))
+        known.append(secret_of(Webhook.objects.get().pk, OPS))
 
     again(url)
     again(url, token="another", schemes=("Bearer",), credentials="c")
@@ -72,7 +73,7 @@ def test_nothing_secret_can_be_read_from_the_database_or_by_its_owner(
 ) -> None:
     task_id = hooked(owner, there.url, token="canary-token", schemes=("Bearer",), credentials="canary-credentials")
     happens(task_id, WORKS)
-    secret = secret_of(PushConfig.objects.get().pk, OPS)
+    secret = secret_of(Webhook.objects.get().pk, OPS)
     pump()
     with connection.cursor() as cursor:
         tables = [name for name in connection.introspection.table_names() if name.startswith("tasks_app_")]

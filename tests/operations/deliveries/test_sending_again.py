@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from tasks_app.models import Delivery, PushConfig
+from tasks_app.models import Delivery, Webhook
 from tasks_app.webhooks import disable, send_again
 from tasks_app.webhooks.sending import Sender
 from tests.conftest import Person
@@ -104,9 +104,9 @@ def test_one_that_is_sent_again_behind_another_waits_for_it(
     pump()
     assert states() == [(2, "dead", 1), (3, "waiting", 1), (4, "waiting", 0)]
     first, head, behind = Delivery.objects.order_by("seq").values_list("pk", flat=True)
-    due_at = PushConfig.objects.get().due_at
+    due_at = Webhook.objects.get().due_at
     answers = send_again([behind], OPS)
-    assert PushConfig.objects.get().due_at == due_at, "its receiver may have said when to come again"
+    assert Webhook.objects.get().due_at == due_at, "its receiver may have said when to come again"
     assert "behind the delivery of event 3" in answers[behind].note
     pump()
     assert len(there.got) == 2
@@ -119,7 +119,7 @@ def test_each_refusal_to_send_again_says_why_and_stops_no_other(
     dead: list[str], owner: Person, there: Receiver
 ) -> None:
     off = Delivery.objects.get(pk=dead[0])
-    disable(off.config_id, OPS)
+    disable(off.webhook_id, OPS)
     answers = send_again([*dead, "nothing", "n\0l"], OPS)
     assert answers[off.pk].refusal == "Its webhook is disabled: disabled by ops."
     assert "There is no delivery 'nothing'" in answers["nothing"].refusal

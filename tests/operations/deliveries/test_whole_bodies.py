@@ -18,7 +18,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.rows import DELIVERIES, Table
 from tasks_app.event_log import GROWTH, bodies
 from tasks_app.event_log.bodies import Folds, MakeBody, body_of
-from tasks_app.models import Delivery, PushConfig
+from tasks_app.models import Delivery, Webhook
 from tasks_app.models import Event as Row
 from tasks_app.webhooks import give_up, leases, readable_body, send_again
 from tasks_app.webhooks.heads import REST_RATE, STEPS_BYTES
@@ -64,7 +64,7 @@ def large(lanes: None, owner: Person, there: Receiver, hand: Hand) -> str:
     for place in range(4):
         happens(task_id, says(f"{place}" * LARGE))
         pump()
-    assert PushConfig.objects.get().rests_until is not None
+    assert Webhook.objects.get().rests_until is not None
     there.got.clear()
     return task_id
 
@@ -113,7 +113,7 @@ def test_an_interim_update_of_a_large_task_waits_and_the_newest_is_sent(
     happens(large, says("six"), says("seven"))
     pump()
     assert there.got == []
-    row = PushConfig.objects.get()
+    row = Webhook.objects.get()
     assert row.due_at == row.rests_until
     hand.on(seconds=row.body_bytes / REST_RATE)
     pump()
@@ -127,7 +127,7 @@ def test_an_update_does_not_wait_once_the_log_has_grown(large: str, there: Recei
     happens(large, says("six"))
     pump()
     assert there.got == []
-    happens(large, chunk("x" * (PushConfig.objects.get().body_bytes // GROWTH)), says("eight"))
+    happens(large, chunk("x" * (Webhook.objects.get().body_bytes // GROWTH)), says("eight"))
     pump()
     assert seqs(there) == [9]
 
@@ -169,9 +169,9 @@ def test_a_gap_after_a_failed_try_is_not_cut_short_by_the_end(large: str, there:
     hand.on(hours=1)
     happens(large, says("six"))
     pump()
-    due = PushConfig.objects.get().due_at
+    due = Webhook.objects.get().due_at
     happens(large, DONE)
-    assert PushConfig.objects.get().due_at == due
+    assert Webhook.objects.get().due_at == due
 
 
 def test_webhooks_of_1_0_get_every_event_of_a_large_task(
@@ -278,7 +278,7 @@ def test_turns_are_taken_in_the_same_number_of_statements_however_many(lanes: No
         with CaptureQueriesContext(connection) as captured:
             assert len(leases.take("w", 64, Busy())) == number
         hand.on(minutes=1)
-        PushConfig.objects.all().delete()
+        Webhook.objects.all().delete()
         return len(captured)
 
     assert taken(8) == taken(2)
@@ -305,6 +305,6 @@ def test_a_rest_ends(lanes: None, owner: Person, there: Receiver, hand: Hand) ->
     happens(task_id, says("x" * STEPS_BYTES))
     pump()
     happens(task_id, says("next"))
-    row = PushConfig.objects.get()
+    row = Webhook.objects.get()
     assert row.due_at
     assert row.due_at - clock.now() <= timedelta(seconds=row.body_bytes / REST_RATE)

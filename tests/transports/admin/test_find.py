@@ -116,7 +116,7 @@ def test_the_list_of_exchanges_says_by_which_door_they_came(admin: Client, olga:
     assert {"?door=http", "?door=rest"} <= set(re.findall(r'href="(\?door=[a-z]+)"', shown))
 
 
-@pytest.mark.parametrize("model", ["exchange", "task", "pushconfig", "delivery", "apikey", "principal", "process"])
+@pytest.mark.parametrize("model", ["exchange", "task", "webhook", "delivery", "apikey", "principal", "process"])
 @pytest.mark.parametrize("query", ["id__startswith", "task__snapshot__contains", "url__contains", "digest__startswith"])
 def test_a_viewer_cannot_choose_rows_by_what_no_filter_offers(viewer: Client, model: str, query: str) -> None:
     address = reverse(f"admin:tasks_app_{model}_changelist")

@@ -13,7 +13,7 @@ from django.urls import reverse
 from a2a.events import StatusChanged
 from a2a.states import TaskState
 from tasks_app import clock
-from tasks_app.models import ApiKey, Delivery, Principal, Process, PushConfig, Task
+from tasks_app.models import ApiKey, Delivery, Principal, Process, Task, Webhook
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import TryResult
@@ -29,13 +29,13 @@ TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{3})?")
 
 
 @pytest.fixture
-def webhook(owner: Person, settings: Any) -> PushConfig:
+def webhook(owner: Person, settings: Any) -> Webhook:
     """Return a webhook with a delivery that is tried again later, and two behind it."""
     settings.A2A_OUTBOUND_LOOPBACK = True
     happens(hooked(owner, "http://127.0.0.1:65001/x"), becomes(TaskState.WORKING), chunk("one"), chunk("two"))
     (lease,) = leases.take("w", 1, Busy())
     leases.settle(lease, TryResult(status=503, error="It answered 503."), clock.now(), clock.now(), 0.5)
-    return PushConfig.objects.get()
+    return Webhook.objects.get()
 
 
 def facts_of(text: str) -> dict[str, str]:
@@ -73,8 +73,8 @@ def test_the_time_of_a_list_is_its_first_column(admin: Client) -> None:
     assert {name for name, column in first.items() if column not in times} == {"tenant", "principal"}
 
 
-def test_a_webhook_shows_its_deliveries_by_event_with_receiver_and_next_try(admin: Client, webhook: PushConfig) -> None:
-    text = page(admin, "pushconfig", webhook.pk)
+def test_a_webhook_shows_its_deliveries_by_event_with_receiver_and_next_try(admin: Client, webhook: Webhook) -> None:
+    text = page(admin, "webhook", webhook.pk)
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL) for row in re.findall("<tr>(.*?)</tr>", text, re.DOTALL)]
     cells = [[re.sub("<[^>]*>", "", cell) for cell in row] for row in rows if row]
     assert [row[0] for row in cells] == ["4", "3", "2"]
@@ -90,7 +90,7 @@ def test_a_webhook_shows_its_deliveries_by_event_with_receiver_and_next_try(admi
     assert "State" not in facts
 
 
-def test_the_page_that_asks_back_names_receivers_and_counts(admin: Client, webhook: PushConfig) -> None:
+def test_the_page_that_asks_back_names_receivers_and_counts(admin: Client, webhook: Webhook) -> None:
     there = reverse("admin:tasks_app_delivery_changelist")
     chosen = {"action": "send_again", "_selected_action": list(Delivery.objects.values_list("pk", flat=True))}
     text = admin.post(there, chosen).content.decode()

@@ -1,7 +1,15 @@
 """Permissions of operators: a form changes nothing, and a viewer sees and does what is allowed."""
 
+import importlib
+from collections.abc import Iterator
+from types import SimpleNamespace
+
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.apps import apps
+from django.contrib.auth.models import Group, Permission, User
+from django.contrib.contenttypes.models import ContentType
+from django.core.management.sql import emit_post_migrate_signal
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
@@ -11,6 +19,8 @@ from tests.support.operators import exchange, task
 from tests.transports.admin.pages import act, page
 
 pytestmark = pytest.mark.django_db
+RENAMING = importlib.import_module("tasks_app.migrations.0030_webhooks_by_name")
+VERBS = ("add", "change", "delete", "view")
 
 
 @pytest.mark.parametrize("model", ["exchange", "task", "tenant", "principal", "apikey"])
@@ -77,3 +87,63 @@ def test_the_digest_of_a_key_is_never_shown(admin: Client) -> None:
     row = ApiKey.objects.get()
     assert row.digest not in page(admin, "apikey", str(row.pk))
     assert row.digest not in admin.get(reverse("admin:tasks_app_apikey_changelist")).content.decode()
+
+
+@pytest.fixture
+def _clear_types() -> Iterator[None]:
+    """Clear Django's cache of content types after a test that renames or deletes them."""
+    yield
+    ContentType.objects.clear_cache()
+
+
+def codenames() -> list[str]:
+    """Return the codenames of the permissions of webhooks, under either name."""
+    rows = Permission.objects.filter(codename__regex="webhook|pushconfig")
+    return sorted(rows.values_list("codename", flat=True))
+
+
+def rename(function: str) -> None:
+    """Rename permissions as the migration does, and let Django create those that are missing."""
+    getattr(RENAMING, function)(apps, SimpleNamespace(connection=connection))
+    emit_post_migrate_signal(verbosity=0, interactive=False, db="default")
+
+
+@pytest.mark.storage
+@pytest.mark.usefixtures("_clear_types")
+def test_operators_keep_their_permissions_of_webhooks_under_the_new_name() -> None:
+    operators, tom = Group.objects.create(name="operators"), User.objects.create_user("tom", is_staff=True)
+    RENAMING.restore_permissions(apps, SimpleNamespace(connection=connection))
+    assert codenames() == [f"{verb}_pushconfig" for verb in VERBS]
+    operators.permissions.set(Permission.objects.filter(codename="view_pushconfig"))
+    tom.user_permissions.set(Permission.objects.filter(codename="change_pushconfig"))
+    tom.groups.add(operators)
+    rename("rename_permissions")
+    assert codenames() == [f"{verb}_webhook" for verb in VERBS]
+    assert tom.get_all_permissions() == {"tasks_app.view_webhook", "tasks_app.change_webhook"}
+    assert not ContentType.objects.filter(app_label="tasks_app", model="pushconfig").exists()
+
+
+@pytest.mark.storage
+@pytest.mark.usefixtures("_clear_types")
+def test_operators_get_permissions_that_exist_under_the_new_name() -> None:
+    """A process of the version before that migrates after the migration creates its permissions anew."""
+    kind = ContentType.objects.create(app_label="tasks_app", model="pushconfig")
+    former = Permission.objects.create(content_type=kind, codename="view_pushconfig", name="Can view webhook")
+    tom = User.objects.create_user("tom", is_staff=True)
+    tom.user_permissions.set([former])
+    operators = Group.objects.create(name="operators")
+    operators.permissions.set([former])
+    rename("rename_permissions")
+    assert tom.has_perm("tasks_app.view_webhook")
+    assert operators.permissions.filter(codename="view_webhook").exists()
+    assert codenames() == sorted([*(f"{verb}_webhook" for verb in VERBS), "view_pushconfig"])
+
+
+@pytest.mark.storage
+@pytest.mark.usefixtures("_clear_types")
+@pytest.mark.parametrize("function", ["rename_permissions", "restore_permissions"])
+def test_a_new_database_has_no_permissions_to_rename(function: str) -> None:
+    ContentType.objects.filter(app_label="tasks_app").delete()
+    ContentType.objects.clear_cache()
+    rename(function)
+    assert codenames() == [f"{verb}_webhook" for verb in VERBS]

@@ -13,7 +13,7 @@ from django.urls import reverse
 from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.management.arguments import find_account
-from tasks_app.models import Act, Delivery, Event, PushConfig
+from tasks_app.models import Act, Delivery, Event, Webhook
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.heads import STEPS_BYTES, SUPERSEDED
 from tasks_app.webhooks.limits import Busy
@@ -25,11 +25,11 @@ from tests.support.commands import printed, run
 
 pytestmark = pytest.mark.django_db
 SECRETS = ("canary-token", "canary-credentials", "canary-query", "canary-path")
-LISTS = [reverse(f"admin:tasks_app_{model}_changelist") for model in ("pushconfig", "delivery")]
+LISTS = [reverse(f"admin:tasks_app_{model}_changelist") for model in ("webhook", "delivery")]
 
 
 @pytest.fixture
-def webhook(owner: Person, settings: Any) -> PushConfig:
+def webhook(owner: Person, settings: Any) -> Webhook:
     """Return a webhook with a delivery that was refused and one that waits."""
     settings.A2A_OUTBOUND_LOOPBACK = True
     url = f"http://127.0.0.1:65001/{SECRETS[3]}?key={SECRETS[2]}"
@@ -37,7 +37,7 @@ def webhook(owner: Person, settings: Any) -> PushConfig:
     happens(task_id, status(TaskState.WORKING), chunk("one <script>"))
     (lease,) = leases.take("w", 1, Busy())
     leases.settle(lease, TryResult(status=404, error="The receiver answered 404."), clock.now(), clock.now(), 0.5)
-    return PushConfig.objects.get()
+    return Webhook.objects.get()
 
 
 def page(client: Client, model: str, pk: str) -> str:
@@ -56,10 +56,10 @@ def acted(client: Client, model: str, action: str, *ids: str) -> None:
     assert client.post(there, chosen | {"post": "yes"}).status_code in {200, 302}
 
 
-def test_pages_show_what_happened_and_nothing_secret(admin: Client, webhook: PushConfig) -> None:
+def test_pages_show_what_happened_and_nothing_secret(admin: Client, webhook: Webhook) -> None:
     dead, waiting = Delivery.objects.order_by("seq")
     texts = [admin.get(path).content.decode() for path in LISTS]
-    texts += [page(admin, "pushconfig", webhook.pk), page(admin, "delivery", dead.pk)]
+    texts += [page(admin, "webhook", webhook.pk), page(admin, "delivery", dead.pk)]
     texts += [page(admin, "delivery", waiting.pk), page(admin, "task", webhook.task_id)]
     for text in texts:
         assert not any(secret in text for secret in SECRETS)
@@ -73,12 +73,12 @@ def test_pages_show_what_happened_and_nothing_secret(admin: Client, webhook: Pus
 
 
 @pytest.mark.parametrize(("state", "found"), [("dead", 1), ("waiting", 1), ("delivered", 0), ("nonsense", 0)])
-def test_deliveries_are_filtered_by_state(admin: Client, webhook: PushConfig, state: str, found: int) -> None:
+def test_deliveries_are_filtered_by_state(admin: Client, webhook: Webhook, state: str, found: int) -> None:
     response = admin.get(LISTS[1], {"state": state})
     assert response.context["cl"].result_count == found
 
 
-def test_both_are_found_by_their_ids_and_by_the_task(admin: Client, webhook: PushConfig) -> None:
+def test_both_are_found_by_their_ids_and_by_the_task(admin: Client, webhook: Webhook) -> None:
     dead = Delivery.objects.earliest("seq")
     for path, text, count in (
         (LISTS[0], webhook.pk, 1),
@@ -92,25 +92,25 @@ def test_both_are_found_by_their_ids_and_by_the_task(admin: Client, webhook: Pus
         assert admin.get(path, {"q": text}).context["cl"].result_count == count
 
 
-def test_operators_send_again_give_up_disable_and_enable(admin: Client, webhook: PushConfig) -> None:
+def test_operators_send_again_give_up_disable_and_enable(admin: Client, webhook: Webhook) -> None:
     dead, waiting = Delivery.objects.order_by("seq")
     acted(admin, "delivery", "send_again", dead.pk)
     dead.refresh_from_db()
     assert dead.state == "waiting"
     acted(admin, "delivery", "give_up", waiting.pk, dead.pk)
     assert set(Delivery.objects.values_list("state", flat=True)) == {"dead"}
-    acted(admin, "pushconfig", "disable", webhook.pk)
+    acted(admin, "webhook", "disable", webhook.pk)
     webhook.refresh_from_db()
     assert (webhook.state, webhook.reason) == ("disabled", "disabled by ada")
-    acted(admin, "pushconfig", "disable", webhook.pk)  # A refusal is told, and nothing happens.
-    acted(admin, "pushconfig", "enable", webhook.pk)
+    acted(admin, "webhook", "disable", webhook.pk)  # A refusal is told, and nothing happens.
+    acted(admin, "webhook", "enable", webhook.pk)
     webhook.refresh_from_db()
     assert webhook.state == "active"
-    log = admin.get(reverse("admin:tasks_app_pushconfig_history", args=[webhook.pk]), follow=True).content.decode()
+    log = admin.get(reverse("admin:tasks_app_webhook_history", args=[webhook.pk]), follow=True).content.decode()
     assert re.findall('field-show_verb">([^<]*)<', log) == ["enable", "disable"]
 
 
-def test_who_may_only_look_acts_on_nothing(client: Client, webhook: PushConfig) -> None:
+def test_who_may_only_look_acts_on_nothing(client: Client, webhook: Webhook) -> None:
     user = User.objects.create_user("vera", is_staff=True)
     user.user_permissions.set(
         Permission.objects.filter(content_type__app_label="tasks_app", codename__startswith="view_")
@@ -134,7 +134,7 @@ def deliveries(*words: str) -> list[dict[str, Any]]:
     return printed("deliveries", *words)
 
 
-def test_the_command_lists_and_shows(webhook: PushConfig) -> None:
+def test_the_command_lists_and_shows(webhook: Webhook) -> None:
     dead, waiting = sorted(deliveries("list"), key=lambda row: int(row["seq"]))
     assert [dead["state"], waiting["state"]] == ["dead", "waiting"]
     assert deliveries("list", "--state", "dead", "--task", webhook.task_id) == [dead]
@@ -161,25 +161,25 @@ def test_the_command_lists_and_shows(webhook: PushConfig) -> None:
         assert deliveries(*empty) == []
 
 
-def test_a_webhook_has_one_name_in_all_that_is_printed(webhook: PushConfig) -> None:
+def test_a_webhook_has_one_name_in_all_that_is_printed(webhook: Webhook) -> None:
     (row,) = deliveries("webhooks")
     assert "id" not in row
-    assert (row["webhook_id"], row["config_id"]) == (webhook.pk, webhook.config_id)
+    assert (row["webhook_id"], row["name"]) == (webhook.pk, webhook.name)
     lines = [*deliveries("list"), *deliveries("show", Delivery.objects.latest("seq").pk)]
     assert {line["webhook_id"] for line in lines} == {webhook.pk}
     assert not any("config_id" in line for line in lines)
 
 
 @pytest.mark.parametrize("verb", ["disable", "enable", "secret"])
-def test_an_id_that_is_no_webhook_is_told_which_id_is_meant(webhook: PushConfig, verb: str) -> None:
-    (line,), errors, _ = run("deliveries", verb, webhook.config_id)
+def test_an_id_that_is_no_webhook_is_told_which_id_is_meant(webhook: Webhook, verb: str) -> None:
+    (line,), errors, _ = run("deliveries", verb, webhook.name)
     assert "1 of 1 refused" in errors
-    assert line["webhook_id"] == webhook.config_id
-    assert f"There is no webhook '{webhook.config_id}'" in line["refused"]
+    assert line["webhook_id"] == webhook.name
+    assert f"There is no webhook '{webhook.name}'" in line["refused"]
     assert "Use the webhook_id that `manage.py deliveries webhooks` prints" in line["refused"]
 
 
-def test_an_id_that_is_no_delivery_is_told_where_the_ids_are(webhook: PushConfig) -> None:
+def test_an_id_that_is_no_delivery_is_told_where_the_ids_are(webhook: Webhook) -> None:
     (line,), errors, _ = run("deliveries", "retry", webhook.pk)
     assert "1 of 1 refused" in errors
     assert "`manage.py deliveries list` prints their ids" in line["refused"]
@@ -187,13 +187,13 @@ def test_an_id_that_is_no_delivery_is_told_where_the_ids_are(webhook: PushConfig
         deliveries("show", webhook.pk)
 
 
-def test_a_webhook_in_another_state_says_in_which(webhook: PushConfig) -> None:
+def test_a_webhook_in_another_state_says_in_which(webhook: Webhook) -> None:
     (line,), errors, _ = run("deliveries", "enable", webhook.pk)
     assert line["refused"] == "It is active, not disabled."
     assert errors
 
 
-def test_the_command_acts(webhook: PushConfig) -> None:
+def test_the_command_acts(webhook: Webhook) -> None:
     dead, waiting = Delivery.objects.order_by("seq").values_list("pk", flat=True)
     assert deliveries("retry", dead) == [{"id": dead, "done": "retry"}]
     assert deliveries("give-up", dead, waiting) == [{"id": pk, "done": "give-up"} for pk in (dead, waiting)]
@@ -212,7 +212,7 @@ def log_of(pk: str) -> list[tuple[str, ...]]:
     return list(Act.objects.filter(object_id=pk).order_by("pk").values_list("operator", "door", "verb"))
 
 
-def test_acts_are_written_down_with_who_did_them_from_what_to_what_and_why(admin: Client, webhook: PushConfig) -> None:
+def test_acts_are_written_down_with_who_did_them_from_what_to_what_and_why(admin: Client, webhook: Webhook) -> None:
     dead, waiting = Delivery.objects.order_by("seq").values_list("pk", flat=True)
     deliveries("retry", dead, "--operator", "ada", "--reason", "the receiver is back")
     deliveries("give-up", dead, waiting, "--operator", "otto")
@@ -227,17 +227,17 @@ def test_acts_are_written_down_with_who_did_them_from_what_to_what_and_why(admin
     verbs = ("disable", "enable", "show secret")
     assert log_of(webhook.pk) == [("otto", "command", verb) for verb in verbs]
     assert shown["secret"] not in str(list(Act.objects.values()))
-    acted(admin, "pushconfig", "disable", webhook.pk)
+    acted(admin, "webhook", "disable", webhook.pk)
     assert log_of(webhook.pk)[-1] == ("ada", "admin", "disable")
 
 
-def test_an_operator_need_not_be_a_user(webhook: PushConfig) -> None:
+def test_an_operator_need_not_be_a_user(webhook: Webhook) -> None:
     deliveries("disable", webhook.pk)
     assert log_of(webhook.pk) == [(find_account(), "command", "disable")]
     assert not User.objects.exists()
 
 
-def test_an_act_that_is_refused_is_not_written_down(webhook: PushConfig) -> None:
+def test_an_act_that_is_refused_is_not_written_down(webhook: Webhook) -> None:
     dead = Delivery.objects.earliest("seq").pk
     for words in (
         ("give-up", dead),
@@ -259,7 +259,7 @@ def test_the_body_of_a_delivery_is_shown_as_it_is_sent_and_why_one_was_left_out(
     settings.A2A_OUTBOUND_LOOPBACK = True
     task_id = hooked(owner, "http://127.0.0.1:65001/", "0.3")
     happens(task_id, status(TaskState.WORKING, "first"), status(TaskState.COMPLETED, "second"))
-    PushConfig.objects.update(sent_bytes=STEPS_BYTES + 1)
+    Webhook.objects.update(sent_bytes=STEPS_BYTES + 1)
     leases.take("w", 1, Busy())
     left_out, end = Delivery.objects.order_by("seq")
     assert (left_out.state, left_out.body, end.body) == ("superseded", None, None)
@@ -275,12 +275,12 @@ def test_the_body_of_a_delivery_is_shown_as_it_is_sent_and_why_one_was_left_out(
     assert page(admin, "delivery", end.pk)
 
 
-def test_webhooks_are_found_by_the_host_of_their_address(admin: Client, webhook: PushConfig) -> None:
+def test_webhooks_are_found_by_the_host_of_their_address(admin: Client, webhook: Webhook) -> None:
     assert admin.get(LISTS[0], {"q": "127.0.0.1"}).context["cl"].result_count == 1
     assert admin.get(LISTS[0], {"q": "127.0.0.2"}).context["cl"].result_count == 0
 
 
-def test_revoking_a_key_in_the_admin_ends_its_webhooks(admin: Client, webhook: PushConfig) -> None:
+def test_revoking_a_key_in_the_admin_ends_its_webhooks(admin: Client, webhook: Webhook) -> None:
     acted(admin, "apikey", "revoke", str(webhook.key_id))
     webhook.refresh_from_db()
     assert (webhook.state, webhook.reason) == ("disabled", "the key that registered it was revoked")
