@@ -1,4 +1,5 @@
-"""The time of day, which is that of the database: all processes of a database share it. No other module reads a clock.
+"""The time of day, which is that of the database: all processes of a database share it. Other modules get it
+from here.
 
 `now` is a steady clock of this machine plus a shift. The shift is measured against the database's clock whenever a
 connection opens, and with every sweep. So a machine whose clock is wrong, or is set while a process runs, still writes
@@ -31,9 +32,9 @@ class Anchor:
 
     def __init__(self) -> None:
         self.shift = time.time_ns() - _ticks()
-        """From the steady clock to the database's time of day."""
+        """Nanoseconds from the steady clock to the database's time of day."""
         self.wall = self.shift
-        """From the steady clock to this machine's time of day."""
+        """Nanoseconds from the steady clock to this machine's time of day."""
         self.jump = 0.0
         """Seconds by which this machine's clock was last set, if by more than APART."""
         self.jumped: int | None = None

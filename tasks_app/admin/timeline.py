@@ -17,7 +17,7 @@ from tasks_app.models import Task
 from tasks_app.webhooks import with_files
 
 NEWEST = 500
-"""Events that a timeline shows."""
+"""Events that a timeline shows, at most."""
 PAYLOAD = 20_000
 """Characters read from each payload. One payload may have a megabyte, and a timeline reads up to NEWEST of them."""
 QUOTE = 120

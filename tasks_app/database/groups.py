@@ -31,8 +31,8 @@ def do_group(kind: type[Work[Any]], items: Sequence[Any], *, again: bool = True)
     try:
         kind.after_commit(items, results)
     except Exception:
-        # The work is committed, and the lane must go on. Followers find the news at their next poll.
-        log.exception("%d %s were done, but their followers were not notified", len(items), kind.__name__)
+        # The work is committed, and the lane must go on. Readers find the news at their next poll.
+        log.exception("%d %s were done, but others were not notified of them", len(items), kind.__name__)
     return results
 
 

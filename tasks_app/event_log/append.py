@@ -1,8 +1,8 @@
-"""The only change of a task that exists: under its fence, its state and its sequence, in groups.
+"""Appends to the logs of tasks, in groups: all events but those of the creation and of claims.
 
-One item is one conditional update: the caller may see the task, the fence is right, and the events may follow its
-state. The update gives the next sequence numbers. The events, the run and the exchange are inserted with it or not at
-all.
+One item is one conditional update of a task's row. Its conditions are that the caller may see the task, that the fence
+is right, and that the events may follow the task's state. The update gives the next sequence numbers. The events, the
+run and the exchange are inserted with it or not at all.
 """
 
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ class Append(Work[Appended | NewerMessage | None], Change, kw_only=True):
     def after_commit(
         cls, items: Sequence[Self], results: Sequence[GroupResult[Appended | NewerMessage | None]]
     ) -> None:
-        """Notify followers and dispatchers, and have stale snapshots refreshed."""
+        """Notify readers and dispatchers, and have stale snapshots refreshed."""
         pairs = [(item, result) for item, result in zip(items, results, strict=True) if isinstance(result, Appended)]
         notify([Reached(item.task_id, result.seq, item.state, item.messages > 0) for item, result in pairs])
         for item, result in pairs:

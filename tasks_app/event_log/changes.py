@@ -38,7 +38,7 @@ class Appended(Struct, frozen=True):
     seq: int
     """The task's last sequence number."""
     stale: bool
-    """The snapshot should be refreshed."""
+    """Whether the snapshot should be refreshed."""
 
 
 class HasWebhooks(NotDone, frozen=True):
@@ -73,7 +73,7 @@ class Change(Struct, kw_only=True):
     sight: str | None = None
     """The result of access.sight for the caller; None for the server itself, which sees all tasks."""
     ends_lease: bool = False
-    """No run works on the task any more."""
+    """Whether the change ends the lease, because no run works on the task any more."""
     attempts: int = 0
     """Added to the count of attempts: -1 gives back the attempt of an agent that was not called."""
     delay: float | None = None
@@ -96,13 +96,13 @@ class Change(Struct, kw_only=True):
     snapshot: TaskDocument | None = None
     """The task after these events. It is stored as the snapshot unless other events came between."""
     most_size: int | None = None
-    """The characters that the task may hold then. None sets no condition for characters and messages."""
+    """The characters that the task may hold after the events. None sets no condition for characters and messages."""
     most_messages: int | None = None
-    """The messages that the task may hold then."""
+    """The messages that the task may hold after the events."""
     webhook: WebhookRow | None = None
     """A webhook to register with the events, and to deliver these events to."""
     with_deliveries: bool = False
-    """Deliveries are written for a task with webhooks; without this the outcome is HAS_WEBHOOKS."""
+    """Whether deliveries are written for a task with webhooks. If not, the outcome for such a task is HAS_WEBHOOKS."""
 
     @property
     def size(self) -> int:

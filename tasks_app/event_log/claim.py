@@ -60,7 +60,7 @@ class Claim(Work[list[TaskRead]], Struct, frozen=True, kw_only=True):
 
     @classmethod
     def after_commit(cls, items: Sequence[Self], results: Sequence[GroupResult[list[TaskRead]]]) -> None:
-        """Notify the followers of the claimed tasks."""
+        """Notify the readers of the claimed tasks."""
         documents = [read.document for reads in results if isinstance(reads, list) for read in reads]
         notify([Reached(task.id, task.seq, task.state) for task in documents])
 
@@ -87,7 +87,7 @@ class _ClaimRow(NamedTuple):
     row: TaskColumns | None
     """None for a task with webhooks, which a statement of its own claims."""
     more: bool
-    """There are more tasks than could be chosen."""
+    """Whether there are more tasks than could be chosen."""
 
 
 # The database's clock decides about leases, since workers' clocks may differ. With SQLite there is one machine.
@@ -95,6 +95,7 @@ _WITH_WEBHOOKS = f"""
 c as (select id, false as pushes from {_TASK} where state {among(RUNNABLE)} and id = any(%s)
     for no key update skip locked)
 """
+# Two columns have the names of an earlier version: `attempt` is the fence, and `tries` is the attempt.
 # 1. Choose tasks, as queue.py does: c0, c1, ... have the ids.
 # 2. u: claim them. Tasks with webhooks are chosen in their turn but not claimed: their deliveries need a transaction.
 # 3. e: append the event "working".

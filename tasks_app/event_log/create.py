@@ -90,7 +90,7 @@ class Create(Work[KeyTarget | None], Struct, kw_only=True):
 
     @classmethod
     def after_commit(cls, items: Sequence[Self], results: Sequence[GroupResult[KeyTarget | None]]) -> None:
-        """Notify dispatchers alone: a new task has no followers yet."""
+        """Notify dispatchers alone: a new task has no readers yet."""
         new = [item.task for item, result in zip(items, results, strict=True) if result is None and item.task]
         if queues := frozenset({task.queue for task in new if task.state in RUNNABLE}):
             hints.offer(queues)

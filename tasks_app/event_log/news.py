@@ -1,4 +1,4 @@
-"""News of the log for followers and dispatchers, after a commit."""
+"""News of the log for readers and dispatchers, after a commit."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from tasks_app.hints import Reached, hints
 
 
 def notify(news: Sequence[Reached]) -> None:
-    """Pass on how far tasks have come. Call this after the commit: followers read the log and dispatchers claim."""
+    """Pass on how far tasks have come. Call this after the commit: readers then read the log, and runners claim."""
     if news:
         hints.publish(list(news))
         if any(item.state in RUNNABLE for item in news):

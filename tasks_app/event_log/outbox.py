@@ -70,9 +70,9 @@ class _News(Struct, kw_only=True):
     language: str
     bytes: int
     pushes: bool
-    """There is a delivery."""
+    """Whether there is a delivery."""
     firm: bool
-    """There is a delivery that no later one supersedes."""
+    """Whether there is a delivery that no later one supersedes."""
 
 
 def _news(task_id: str, language: str, events: Sequence[EventRow], now: datetime) -> _News:
@@ -145,7 +145,7 @@ class _Due(NamedTuple):
     task_id: str
     language: str
     is_now: bool
-    """It is due now, not at a later time."""
+    """Whether it is due now, not at a later time."""
 
 
 class _Webhook(NamedTuple):

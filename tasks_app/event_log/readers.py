@@ -1,4 +1,4 @@
-"""Followers of tasks in this process: one table of waiting readers, woken by hints, with one poll for all of them.
+"""The readers of this process: one table of those that wait, woken by hints, with one poll for all of them.
 
 A reader owns nothing but a cursor. It looks at the log, and when there is nothing new it waits for a hint, or for the
 poll that finds what hints missed (another process, a lost message).
@@ -37,7 +37,7 @@ class Reader:
         self.state: str | None = None
         """The task's state as of the last hint."""
         self.is_over = False
-        """The caller that waits here has left."""
+        """Whether the caller that waits here has left."""
         self.wakeup = asyncio.Event()
 
     def leave(self) -> None:
@@ -65,7 +65,7 @@ class Reader:
         return events
 
     async def news(self, seconds: float) -> bool:
-        """Wait for an event after the cursor. Return False when the time is up or the readers drain."""
+        """Wait for an event after the cursor. Return whether there is one when the time is up or the readers drain."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self.newest <= self.cursor and not readers.draining:

@@ -9,9 +9,9 @@ from tasks_app.database.rows import BodyRow, ExchangeRow
 MOST = 10_000
 """The limit of exchanges."""
 MOST_BYTES = 16_000_000
-"""The limit of characters in their bodies."""
+"""The limit of their size: the characters of their bodies, and OVERHEAD for each."""
 OVERHEAD = 500
-"""Bytes that count for an exchange besides its bodies."""
+"""The size of an exchange apart from its bodies."""
 AT_ONCE = 512
 """Exchanges in one offer, after offers that the database accepted."""
 

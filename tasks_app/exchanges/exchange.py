@@ -67,17 +67,17 @@ class OpenExchange:
 
     @property
     def request_bytes(self) -> int:
-        """Return the size of the call."""
+        """The bytes of the request."""
         return self.row.request_bytes
 
     @property
     def request_id(self) -> str:
-        """The id of the request in the answer."""
+        """The request id that the caller gets: the caller's own, or else the id of the exchange."""
         return self.row.request_id or self.row.id
 
     @property
     def _is_about_webhooks(self) -> bool:
-        """Whether its request and its answer hold addresses of webhooks, which may be secrets of their receivers."""
+        """Whether the request and the answer may contain addresses of webhooks, which may be secrets."""
         return "ushNotificationConfig" in self.row.method
 
     def set_caller(self, caller: Caller) -> None:

@@ -1,4 +1,4 @@
-"""The recorder writes exchanges: with the change where there is one, else behind the answer.
+"""The recorder writes the halves of exchanges that were not stored with a change, most of them after the answer.
 
 A failure to record never changes an answer. It is counted and logged.
 """
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 BEHIND = 0.05
 """Seconds by which recording may lag behind an answer."""
 MOST_BEHIND = 16_000_000
-"""Characters of exchanges that may wait for the write lane."""
+"""Bytes of exchanges that may wait for the write lane, roughly."""
 ROW_SIZE = 2_000
 """Bytes that the row of an exchange takes in memory, roughly."""
 
@@ -69,7 +69,7 @@ class Recorder:
         self.loop: asyncio.AbstractEventLoop | None = None
         """The loop that will call flush(), or None. A loop that has ended never calls it."""
         self.behind = 0
-        """Characters at the write lane."""
+        """Bytes of exchanges at the write lane, roughly."""
         self.backlog = Backlog()
         self.offer_lock = threading.Lock()
         """Locked while an offer of the backlog is at the write lane."""
@@ -85,7 +85,9 @@ class Recorder:
         return self.backlog.losses
 
     def close(self, exchange: OpenExchange) -> None:
-        """Record an exchange that has its answer. Call it on the loop of the door."""
+        """Record an exchange that has its answer, unless both halves were stored with the change.
+
+        Call it on the loop of the door."""
         if exchange.is_written and exchange.answer is not None:
             return
         loop = asyncio.get_running_loop()
@@ -149,7 +151,7 @@ class Recorder:
         bridge.put(record, future)
 
     def _settle(self, record: Record, size: int, future: Future[None]) -> None:
-        """Keep the exchanges of a record that never came to record_many(), which keeps those it could not write."""
+        """Note that the lane is done with a record. If the lane failed before record_many(), keep its exchanges."""
         self._futures.discard(future)
         self._count(-size)
         if error := future.exception():

@@ -101,7 +101,8 @@ async def _drive(operation: Coroutine[object, object, Grant], context: Context) 
         grant: Grant = end.value
         return grant
     finally:
-        # When the caller has left, this ends the counts in flight at once, however long the exception lives.
+        # When the caller has left, this ends the operation's `with` blocks at once, such as its count of new work.
+        # Otherwise they would last as long as the exception, whose traceback refers to the operation.
         operation.close()
 
 

@@ -73,8 +73,8 @@ class Follow(Struct, frozen=True, kw_only=True):
     first: TaskDocument | Message
     history_length: int | None = None
     stays: bool = False
-    """True for a subscription, which stays open while the task is interrupted; the stream of a send does not
-    (docs/protocol.md#following-a-task)."""
+    """True for a subscription of 1.0, which stays open while the agent waits for an answer. A subscription of 0.x and
+    the stream of a send end then (docs/protocol.md#following-a-task)."""
 
 
 Grant = Done | Wait | Follow
@@ -85,7 +85,8 @@ class Operation(Struct, frozen=True):
     """One row in the table of operations."""
 
     function: Callable[[Any, Context], Coroutine[object, object, Grant]]
-    """Any, because a function takes the requests of its own row alone, and the type of a table cannot say so."""
+    """The function that performs it. The request is Any, because the type of a table cannot say that a function takes
+    the requests of its own row alone."""
     scope: str
     capability: Capability | None = None
     """The optional capability that it belongs to, if any."""

@@ -1,4 +1,5 @@
-"""The registration of a webhook, alone or with a message: checks of its address and of their number, and its row."""
+"""The registration of a webhook, alone or with a message: checks of its address and of the number of
+the task's webhooks, and its row."""
 
 import secrets
 from base64 import b64encode

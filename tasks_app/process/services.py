@@ -133,7 +133,7 @@ def stop() -> None:
         services = list(_running)
         _running.clear()
     atexit.unregister(stop)
-    # Hints go out until the end: released tasks are offered to other workers, and followers elsewhere hear of them.
+    # Hints go out until the end: released tasks are offered to other workers, and readers elsewhere hear of them.
     late = [service for service in services if service in (broadcast, celery)]
     for service in reversed(services):
         if service not in late:

@@ -138,7 +138,8 @@ class Execution:
             function(*arguments)
 
     def cut_off(self) -> None:
-        """Stop because the database accepted no write for longer than a lease. The end is written once it does."""
+        """Stop because the database accepted no write for longer than a lease. The end is written once the database
+        accepts writes again."""
         self._stop("cut off")
 
     def _stop(self, why: Stop) -> None:

@@ -226,7 +226,7 @@ class Runner:
         self._free_slot(run)
 
     def _on_return(self, run: Execution) -> None:
-        """Remove a run whose thread has returned after its end."""
+        """Remove a run that had ended before its thread returned. Called when the thread has returned."""
         with self.change:
             self.hanging.discard(run)
             self.change.notify_all()

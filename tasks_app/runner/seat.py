@@ -1,4 +1,5 @@
-"""The thread of a run that is not async. It cannot be stopped: it keeps its slot until it ends, after its run too."""
+"""The thread of a run that is not async. It cannot be stopped: it keeps its slot until it ends, even if its run has
+ended before."""
 
 import sys
 import threading

@@ -62,5 +62,5 @@ async def _find_seq(item: Append) -> int | None:
     seq = await bridge.ask(DoSlowly(partial(run_seq, item.task_id, item.fence or 0)))
     if seq is None or seq == item.after:
         return None
-    notify([Reached(item.task_id, seq, item.state)])  # Its commit had no result, so that no follower was notified.
+    notify([Reached(item.task_id, seq, item.state)])  # Its commit had no result, so that no reader was notified.
     return seq

@@ -1,5 +1,5 @@
-"""JSON-RPC over WebSocket: calls share one connection and are matched by id, and each stream has a connection of its
-own, so that a slow reader of one holds back nothing else."""
+"""JSON-RPC over WebSocket: calls share one connection and are matched to answers by id. Each stream has a connection of
+its own, so that a slow reader of a stream holds back no call and no other stream."""
 
 import asyncio
 import ssl
@@ -29,8 +29,9 @@ from a2a.types import Json
 PARAMETERS = "a2a-service-parameters"
 """The member with the service parameters of a frame (A2A 1.0.1, 12.3)."""
 AFTER, SEQUENCE, END = "afterSequence", "sequence", "stream/end"
+"""The parameter and the member for the number of an event, and the method that ends a stream."""
 PINGS = 20.0
-"""Seconds between two pings, and for the answer to one, where the silence of a stream has no limit."""
+"""Seconds between two pings, and for the answer to a ping, if no limit for the silence of a stream is set."""
 
 
 class WebSocket:

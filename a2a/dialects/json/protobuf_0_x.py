@@ -33,7 +33,7 @@ _FIELDS = (
 )
 """Paths of fields, in the JSON with `kind` and in the protobuf's."""
 _WORDS = (("bytes, data, uri", "fileWithBytes, fileWithUri"), ("`parts`", "`content`"))
-"""Words of error messages, for each of the two."""
+"""Words of error messages, in the JSON with `kind` and in the protobuf's."""
 
 
 # ------------------------------------------------------------------ requests
@@ -76,6 +76,7 @@ def _kind_message(message: Json) -> Json:
 
 
 def kind_part(part: Json, path: str) -> Json:
+    """Translate a part. Raises InvalidParams with the path for data without its value."""
     part = dict(part)
     if isinstance(file := part.get("file"), dict):
         part["file"] = {_FILES_BACK.get(name, name): value for name, value in camel_names(file).items()}
