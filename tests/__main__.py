@@ -24,7 +24,7 @@ BUSY = ["-n", str(CORES + 1)]
 WAITING = ["-n", str(2 * CORES), "--dist", "loadgroup", "--no-loadscope-reorder"]
 """For tests that mostly wait for processes. With three workers a core their deadlines come close."""
 NICENESS = 5
-"""Of the tests beside those with processes: a promise in seconds is kept by processes that are given their time."""
+"""The nice value of the other tests: processes under test keep promises in seconds, so they get the cores first."""
 NOTHING_COLLECTED = 5
 """Fine where the arguments chose tests of another kind."""
 

@@ -176,7 +176,7 @@ def _find_address(request: HttpRequest) -> str:
     """Return the address under which a login is counted, or an empty string if it must not be counted.
 
     For IPv6 it is the /64 network, because one client usually has all of its addresses. It is empty for a proxy that is
-    not trusted: its address is everybody's, and a lock on it would keep everybody out.
+    not trusted: all its users share one address, and a lock on that would keep all of them out.
     """
     try:
         address = ip_address((peer_of(request) or "").partition("%")[0])

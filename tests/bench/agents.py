@@ -29,7 +29,7 @@ async def bench_queued(run: Run) -> str:
 
 @agent
 async def bench_waiting(run: Run) -> str:
-    """Waits for somebody else, as most agents do."""
+    """Waits for another service, as most agents do."""
     await asyncio.sleep(WAIT_SECONDS)
     return "waited"
 

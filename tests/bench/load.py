@@ -47,9 +47,9 @@ class Calls(NamedTuple):
 
     path: str
     expected: str
-    """What a right answer holds."""
+    """Bytes that every right answer contains."""
     method: str = ""
-    """Of JSON-RPC; empty is a GET."""
+    """The JSON-RPC method; empty for a GET."""
     params: object = None
     ids: Sequence[str] = ()
     """In place of the mark; made up if there are none."""

@@ -16,7 +16,7 @@ STOP_SECONDS = 10.0
 
 
 class BenchError(Exception):
-    """Something did not start or did not end; the message says what, with its log."""
+    """A process did not start or did not end. The message names it and has its log."""
 
 
 def cores() -> frozenset[int]:
@@ -103,7 +103,7 @@ def _proc(name: str) -> str:
 
 
 def busy() -> float:
-    """Seconds that the cores of the machine have worked so far, for everybody; 0 where the system does not tell."""
+    """Seconds that the cores of the machine have worked so far, for all processes; 0 where the system does not tell."""
     row = _proc("stat").partition("\n")[0].split()
     # user nice system idle iowait irq softirq steal
     return sum(int(row[place]) for place in (1, 2, 3, 6, 7, 8)) / os.sysconf("SC_CLK_TCK") if row else 0.0

@@ -46,7 +46,7 @@ class Result:
     pinned: str
     rounds: list[Line] = field(default_factory=list)
     answers: int = 0
-    """Of calls that made a task."""
+    """The number of calls that made a task."""
     states: dict[str, int] = field(default_factory=dict)
     """The tasks in the database at the end, by state."""
 

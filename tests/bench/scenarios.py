@@ -29,7 +29,7 @@ Measure = Callable[[Deployment, float], Iterator[Line]]
 
 
 class Scenario(NamedTuple):
-    """Something to measure, and what it takes."""
+    """A measurement: the calls it makes, and what it needs."""
 
     measure: Measure
     about: str
@@ -99,7 +99,7 @@ class Usage:
         self.before = {verb: process.cpu() for verb, process in self.processes.items()}
 
     def so_far(self) -> dict[str, float]:
-        """Return cores that were busy for each process and for everybody on the machine; the memory of each now."""
+        """Return cores that were busy for each process and for the whole machine, and the memory of each process."""
         seconds = time.monotonic() - self.since
         used = {
             f"{verb}_cpu": (process.cpu() - self.before[verb]) / seconds for verb, process in self.processes.items()

@@ -31,7 +31,7 @@ class Shape(NamedTuple):
     title: str
     postgres: bool = True
     worker: bool = False
-    """With Redis; then both cores are everybody's."""
+    """With Redis; all processes then share both cores."""
 
 
 SHAPES = {
@@ -78,7 +78,7 @@ class Deployment:
         }
         self.processes: dict[str, Process] = {}
         self.answers = 0
-        """Of calls that make a task, since the database is there."""
+        """The number of calls that made a task since the database was made."""
         self._manage("migrate", "--verbosity=0")
         self.key = str(orjson.loads(self._manage("a2a", "keys", "create", "bench"))["key"])
 

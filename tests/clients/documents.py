@@ -42,7 +42,7 @@ class Block(NamedTuple):
     text: str
     marks: dict[str, str]
     outputs: tuple[str, ...] = ()
-    """What it prints, as the blocks behind it show it."""
+    """The output, as the blocks behind the command show it."""
 
     @property
     def place(self) -> str:

@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 INSTALL_SECONDS = 300
 RUN_SECONDS = 300
 OLDEST_NODE = 20
-"""What the JavaScript SDK asks for."""
+"""The oldest Node.js that the JavaScript SDK runs on."""
 
 
 class Client(NamedTuple):
@@ -29,7 +29,7 @@ class Client(NamedTuple):
     name: str
     sdk: str
     version: str
-    """Of the protocol."""
+    """The version of the protocol."""
     binding: str = "JSONRPC"
     """The transport that it is told to use."""
 
@@ -44,7 +44,7 @@ class Client(NamedTuple):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """What its environment is made from. Node looks for packages beside the script, so that is copied there."""
+        """The files of its environment. Node looks for packages beside the script, so the script is copied there."""
         return (f"{self.sdk}.lock",) if self.is_python else ("package.json", "package-lock.json", self.driver)
 
 

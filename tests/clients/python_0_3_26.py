@@ -40,7 +40,7 @@ HOOK = "http://127.0.0.1:65001/hook?a=b"
 
 
 class Caller:
-    """A client as somebody with a key would make one."""
+    """A client made as a user with a key makes one."""
 
     def __init__(self, key=KEY, interceptors=None, **config):
         self.interceptors = interceptors

@@ -54,7 +54,7 @@ HOOK = "http://127.0.0.1:65001/hook?a=b"
 
 
 class Caller:
-    """A client as somebody with a key would make one."""
+    """A client made as a user with a key makes one."""
 
     def __init__(self, key=KEY, **config):
         headers = {"Authorization": f"Bearer {key}"} | ({"A2A-Version": "0.3"} if MODE == "0.3" else {})

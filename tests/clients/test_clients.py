@@ -21,7 +21,7 @@ SPEAKS = {
     "javascript-1.3.0-rest": "1.0",
     "javascript-1.3.0-rest-as-0.3": "0.3",
 }
-"""What shows the version that a client chose from the card."""
+"""The protocol version that each client chooses from the card."""
 FILE = {"name": "output.txt", "type": "text/plain"}
 TWICE = {"python-1.3.0-rest-as-0.3", "python-0.3.26-rest"}
 """They take the bytes of a file, which over REST are base64 as in every protobuf, for base64 of base64."""

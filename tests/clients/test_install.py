@@ -37,7 +37,7 @@ py-modules = ["package_of_mine"]
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project as somebody has it who cloned it, with a package that their agents need, after `make install`."""
+    """The project as a user has it after a clone and `make install`, with a package that the user's agents need."""
     folder = tmp_path_factory.mktemp("install") / "clone"
     shutil.copytree(ROOT, folder, ignore=LEFT)
     package = folder.parent / "package"
@@ -56,7 +56,7 @@ def outside(**settings: str) -> dict[str, str]:
 
 
 def shell(script: str, folder: Path, **settings: str) -> str:
-    """Run lines as somebody would paste them; return what they print."""
+    """Run lines as a user pastes them; return what they print."""
     done = subprocess.run(
         [BASH, "--norc", "-e", "-c", script],
         cwd=folder,

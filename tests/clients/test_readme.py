@@ -32,20 +32,20 @@ USUAL = (
 )
 """Programs that every Unix has."""
 OUTSIDE = ("HOME", "LANG", "TMPDIR", "NODE_EXTRA_CA_CERTS")
-"""What the shell of a reader has in its environment, besides settings of package managers and certificates."""
+"""Variables in the environment of a reader's shell, besides settings of package managers and certificates."""
 MANAGERS = ("PIP_", "UV_", "SSL_", "NPM_CONFIG_", "npm_config_")
 LEFT = shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info", "requirements-agents.txt", "node_modules")
 PORTS = ("8000", "9000", "11434")
 """Ports in the documents: ours, that of a receiver of webhooks, that of a language model."""
 SCALED = {"HOST=0.0.0.0": "HOST=127.0.0.1", "--seconds 5 --rounds 5": "--seconds 0.2 --rounds 1"}
-"""What a test does on a smaller scale than the documents."""
+"""Text of the documents, and the smaller scale at which the test runs it."""
 WRONG = re.compile(r"Traceback|CommandError|command not found|(syntax|parse) error|^(curl|zsh|bash): ", re.MULTILINE)
 DIFFERENT = {
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}": "<id>",
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)": "<time>",
     r'"messageId":"[0-9a-f]{16}"': '"messageId":"<hex>"',
 }
-"""What differs each time, and may stand in a document as it was once."""
+"""Text that differs in each run. A document shows one example of it."""
 ENDINGS = {0, 1, 2, 130}
 """Exit codes after Ctrl-C: ours, that of Celery, of make and of a shell."""
 
@@ -56,7 +56,7 @@ class Walk(NamedTuple):
     clone: Path
     environment: dict[str, str]
     changes: dict[str, str]
-    """What stands in the documents, and what is typed here: ports, addresses, scale."""
+    """Text of the documents, and what the test types in its place: ports, addresses, scale."""
 
 
 def installed(folder: Path) -> None:

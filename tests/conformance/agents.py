@@ -18,7 +18,7 @@ from a2a.types import Extension, Part
 STREAMING_SECONDS = float(os.environ.get("TCK_STREAMING_TIMEOUT", "2"))
 """The kit's own setting: a resubscribable task lasts twice as long."""
 DEFAULT = os.environ.get("A2A_CONFORMANCE_DEFAULT", "completed")
-"""What becomes of a task of no prefix: completed, or input-required, which the 0.3 kit needs to find it open."""
+"""The final state of a task without a prefix: completed, or input-required where the 0.3 kit must find it open."""
 EXTENSIONS = [
     Extension(uri=uri, required=required)
     for name, required in (("A2A_CONFORMANCE_EXTENSIONS", False), ("A2A_CONFORMANCE_REQUIRED", True))

@@ -17,7 +17,7 @@ from typing import IO
 ROOT = Path(__file__).resolve().parents[2]
 SHIFTED = ROOT / "tests" / "faults" / "shifted.py"
 SCRIPTS = {str(ROOT / "manage.py"), str(SHIFTED)}
-"""What forks run."""
+"""The scripts that forks run."""
 Process = subprocess.Popen[bytes]
 
 

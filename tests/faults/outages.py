@@ -1,4 +1,4 @@
-"""Outages of the database: connections that are cut, and a database that lets nobody in."""
+"""Outages of the database: connections that are cut, and a database that refuses all connections."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

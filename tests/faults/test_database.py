@@ -25,7 +25,7 @@ TALK_PAUSE = 0.1
 AT_ONCE_SECONDS = 3.0
 """Nothing waits for a database that is away: a patience of ours or of its driver would be longer."""
 HELD_SECONDS = 5
-"""For which the database lets somebody say nothing in a transaction; see config/settings.py."""
+"""The seconds for which the database lets a transaction be idle; see config/settings.py."""
 CUT_WAITING = """select pg_terminate_backend(pid) from pg_stat_activity
 where datname = current_database() and wait_event_type = 'Lock' and query like '%for no key update%'"""
 
@@ -161,7 +161,7 @@ async def test_a_row_that_somebody_holds_costs_nobody_else_a_lease(pair: tuple[N
         async with client(owner) as caller, client(other) as second:
             gone = asyncio.create_task(caller.reply("DeleteTaskPushNotificationConfig", named))
             ended = await second.state(task_id, "TASK_STATE_COMPLETED", 30)
-            # Nobody hurries who holds it: the caller is told to come back.
+            # The lock's holder is not hurried: the caller is asked to come back.
             assert (await gone)["error"]["code"] == -38013
     assert text(ended) == "begun and ended"
     assert (await other.shown(task_id))["fence"] == 1
@@ -173,7 +173,7 @@ async def frozen(zombie: Node, database: str, task_id: str) -> bool:
     with psycopg.connect(database, autocommit=True) as look:
         for _ in range(400):
             zombie.tell(SIGSTOP)
-            for _ in range(5):  # It may be on its way to the database to let go; or it was somebody else.
+            for _ in range(5):  # It may be on its way to the database to let go; or another transaction was cut.
                 await asyncio.sleep(0.02)
                 if look.execute(free, (task_id,)).fetchone():
                     break

@@ -1,4 +1,4 @@
-"""Agents that hang: what they do to their process costs nobody else."""
+"""Agents that hang: they block their process, and harm no other task."""
 
 import time
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Agents in processes of their own: they do what others do, can be ended, and take nobody along."""
+"""Agents in processes of their own: they work like others, can be killed, and fail no other agent."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ async def wait_for_end(pid: int, seconds: float = PATIENCE) -> float:
     """Wait until the process has ended; return the seconds that took."""
     began = time.monotonic()
     async with asyncio.timeout(seconds):
-        while is_alive(pid):  # noqa: ASYNC110  # a process tells nobody
+        while is_alive(pid):  # noqa: ASYNC110  # no signal announces its end
             await asyncio.sleep(0.02)
     return time.monotonic() - began
 

@@ -1,4 +1,4 @@
-"""kill -9: what was accepted goes on, and nobody who follows it misses or repeats a thing."""
+"""kill -9: accepted tasks go on, and their followers get each event once."""
 
 import time
 

@@ -38,7 +38,7 @@ MORE_MEMORY = 50 * MIB
 
 @pytest.fixture
 def own_postgres(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Give a server of the test's own, which may be stopped: nobody else's tests stop with it."""
+    """Give a server of the test's own, which may be stopped without stopping other tests."""
     monkeypatch.delenv("TEST_DATABASE_URL", raising=False)
     with servers.server(durable=False) as server, servers.database(server) as url:
         yield url

@@ -1,4 +1,4 @@
-"""The order to stop: within five seconds, whatever is open; everybody is answered; what may run again goes on later."""
+"""The order to stop: a process answers its callers, releases what may run again, and ends in five seconds."""
 
 import asyncio
 import time

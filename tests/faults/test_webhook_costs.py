@@ -1,4 +1,4 @@
-"""A webhook on a chatty task costs what the task is: in the database, on the wire, and to everybody else nothing."""
+"""A webhook on a chatty task costs in proportion to its events, and costs other callers nothing."""
 
 import asyncio
 import time
@@ -104,7 +104,7 @@ async def test_others_hardly_notice_a_webhook_of_0_3_on_3000_updates(
         async with client(node) as caller, client(node) as other:
             ends = time.monotonic() + 15
             quiet = await latencies(other, lambda: time.monotonic() > ends)
-            # As chatty, and nobody is told: what the task itself costs.
+            # The same task without a webhook: the cost of the task itself.
             plain = await caller.send("reporter", updates=3_000, size=330, pause=0.005)
             running = asyncio.create_task(caller.state(plain, "TASK_STATE_COMPLETED", SECONDS))
             untold = await latencies(other, running.done)

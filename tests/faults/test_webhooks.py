@@ -1,4 +1,4 @@
-"""kill -9 between an event and its delivery: whoever is there next delivers it, in order, under the same id."""
+"""kill -9 between an event and its delivery: the next process delivers it, in order, under the same id."""
 
 import asyncio
 import threading

@@ -33,7 +33,7 @@ ASYNC = "form-coroutine"
 async def holds(account: Account, *expected: tuple[str, str, int]) -> None:
     """Wait until this is what the account holds."""
     async with asyncio.timeout(PATIENCE):
-        while holdings(account) != list(expected):  # noqa: ASYNC110  # an account tells nobody
+        while holdings(account) != list(expected):  # noqa: ASYNC110  # an account announces no change
             await asyncio.sleep(0.005)
 
 
@@ -180,8 +180,8 @@ async def test_a_stream_beyond_the_cap_makes_no_task(
     assert isinstance(theirs, StreamingHttpResponse)
     await chunks.aclose()
     del chunks, first
-    await holds(account, ("streams", colleague.caller.owner_id, 1))  # the loop ends what nobody reads
-    # A response that nobody reads is given back with its stream.
+    await holds(account, ("streams", colleague.caller.owner_id, 1))  # the loop ends a stream without a reader
+    # A response without a reader is released with its stream.
     del theirs
     assert holdings(account) == []
 

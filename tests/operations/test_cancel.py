@@ -1,4 +1,4 @@
-"""Cancel: the row first, then whoever works on it hears of it."""
+"""Cancel: the row changes first, then its worker gets the hint."""
 
 import pytest
 

@@ -117,7 +117,7 @@ def test_what_is_outside_the_database_is_not_for_threads() -> None:
 
 
 def test_an_operation_that_is_not_begun_or_not_ended_warns_nobody(owner: Person) -> None:
-    """Warnings are errors in tests: a coroutine that nobody awaits would be one."""
+    """Warnings are errors in tests: a coroutine that is never awaited would be one."""
     context = Context(caller=replace(owner.caller, scopes=frozenset()))
     for request in (CancelTask(id="1"), ListTasks()):
         with pytest.raises(MissingScope):

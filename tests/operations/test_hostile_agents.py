@@ -38,7 +38,7 @@ async def crashes(run: Run, how: str) -> AsyncIterator[Any]:
 
 @agent
 def crashes_in_a_thread(run: Run, how: str) -> Iterator[Any]:
-    """The same, not async."""
+    """Crashes in a thread."""
     yield "begun "
     if how == "exit":
         sys.exit(3)
@@ -47,7 +47,7 @@ def crashes_in_a_thread(run: Run, how: str) -> Iterator[Any]:
 
 @agent(quick=True)
 async def crashes_quickly(run: Run, how: str) -> Any:
-    """The same, inside the call."""
+    """Crashes inside the call."""
     raise CRASHES[how]
 
 

@@ -1,5 +1,4 @@
-"""A mistake of an agent's author is one sentence with file, line and agent: in the log and with the run, for nobody
-else."""
+"""A mistake of an agent's author is one sentence with file, line and agent, in the log and with the run only."""
 
 import asyncio
 import logging

@@ -75,7 +75,7 @@ OPENINGS = {
     "its first run goes on while the second works": ("claim", "release", "claim", "late"),
     "a slow sweep sees it before its worker wakes": ("claim", "lose", "wake", "judge"),
 }
-"""What has happened to the first task when a story begins, so that the orders that matter are near."""
+"""Events of the first task before a story begins, so that the orders that matter are near."""
 
 
 class Story(Callers):
@@ -85,7 +85,7 @@ class Story(Callers):
         super().__init__()
         self.runs: list[Run] = []
         self.sights: list[tuple[models.Task, int, Any]] = []
-        """What a slow sweep has seen and not judged: the row, its fence, and when."""
+        """Rows that a slow sweep has read and not judged: the row, its fence, and the time."""
         self.hinted = 0
         """How many events there were when hints came for nothing."""
 

@@ -122,7 +122,7 @@ def test_a_full_process_has_a_slot_for_an_owner_who_has_none(owner: Person, coll
     (run,), _ = runner._claim()
     assert run.read.owner_id == colleague.caller.owner_id
     assert runner._claim()[0] == []
-    # A slot that is freed goes to whoever has less than a share.
+    # A free slot goes to an owner with less than a share.
     runner.running.pop("o-0000")
     runner.running.pop("o-0001")
     (run,), _ = runner._claim()

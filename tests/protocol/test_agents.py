@@ -20,7 +20,7 @@ from tests.conftest import ROOT
 async def good(run: Run) -> str:
     """Does something.
 
-    In a way nobody needs to know.
+    This paragraph is left out of the skill's description.
     """
     return run.text
 

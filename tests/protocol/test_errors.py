@@ -37,7 +37,7 @@ OURS = {
     errors.RateLimited: -38008,
     errors.Unavailable: -38013,
 }
-"""What A2A has no number for."""
+"""Numbers of errors for which A2A has none."""
 CODES: dict[type[errors.Error], int] = {error: code for error, (code, _) in SPECIFIED.items()} | OURS
 EXCEPTIONS: dict[tuple[str, type[errors.Error]], int] = {
     # 0.x has no such error: the request is wrong (docs/protocol.md#sending).

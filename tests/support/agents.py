@@ -10,9 +10,9 @@ from a2a.run import Run
 from a2a.types import Extension, Part, Skill
 
 SECRET = "hunter2: the password in the traceback"
-"""What agents that fail say; no caller may ever see it."""
+"""The words of an agent that fails. No caller may see them."""
 MEMORY: dict[str, Any] = {}
-"""What agents leave behind for tests in the same process."""
+"""Values that agents leave for tests in the same process."""
 
 # --------------------------------------------------------------- the forms
 
@@ -254,7 +254,7 @@ async def backstage(run: Run) -> str:
     skills=["sing", Skill(id="whisper", name="Whisper", description="For friends.", tags=("quiet",), listed=False)],
 )
 async def singer(run: Run) -> str:
-    """Has a skill that not everybody is told of."""
+    """Has a skill that only some callers are shown."""
     return "la"
 
 
@@ -278,7 +278,7 @@ async def extended(run: Run) -> AsyncIterator[Any]:
 
 @agent(extensions=[Extension(uri=GEO, required=True)])
 async def demanding(run: Run) -> AsyncIterator[Any]:
-    """Asks once; works for nobody who does not ask for its extension."""
+    """Asks once; refuses callers that do not request its extension."""
     if len(run.history) == 1:
         yield run.ask("Where?", extensions=[GEO])
         return

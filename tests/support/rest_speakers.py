@@ -36,7 +36,7 @@ CODES = {
     "VERSION_NOT_SUPPORTED": (400, "FAILED_PRECONDITION", -32009),
     "UNAUTHENTICATED": (401, "UNAUTHENTICATED", -38009),
 }
-"""What HTTP says of the errors of the story, and the number that JSON-RPC has for them."""
+"""The HTTP status and gRPC name of each error of the story, and its number in JSON-RPC."""
 
 
 class WithoutEnvelope(Speaker):

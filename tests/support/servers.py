@@ -80,7 +80,7 @@ def server(*, durable: bool = True) -> Iterator[str]:
 
 @contextmanager
 def database(server_url: str, template: str = "") -> Iterator[str]:
-    """Give a new database on a running server: empty, or as the database of that URL is, which nobody may be using."""
+    """Give a new database on a running server: empty, or a copy of an unused one at that URL."""
     name = f"taskdesk_{secrets.token_hex(4)}"
     like = urlsplit(template).path.lstrip("/") or "template1"
     _execute(server_url, sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(like)))
@@ -199,7 +199,7 @@ def _installed(folder: Path) -> tuple[Path, User]:
         raise Unavailable(f"TEST_DATABASE_URL is not set, and the wheel {WHEEL} is not installed.")
     if os.geteuid() != 0:
         return newest / "bin", None
-    # PostgreSQL refuses root, and nobody else may be able to enter the folder of .venv: so a copy, with
+    # PostgreSQL refuses root, and another user may be unable to enter the folder of .venv: so a copy, with
     # the libraries beside it, which the binaries find by their relative path.
     shutil.copytree(newest, folder / WHEEL / newest.name, symlinks=True)
     shutil.copytree(newest.parent.with_name(f"{WHEEL}.libs"), folder / f"{WHEEL}.libs", symlinks=True)

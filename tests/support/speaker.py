@@ -29,7 +29,7 @@ class Frame(NamedTuple):
     """task, status, artifact or message."""
     value: Any
     wire: Json
-    """As a client of that dialect folds it."""
+    """The form that a client of the dialect folds."""
 
 
 @dataclass(kw_only=True)
@@ -51,7 +51,7 @@ class Speaker:
     tells_zero = True
     """A history length of 0 is not the same as none in what it sends."""
     traits: ClassVar[frozenset[str]] = frozenset()
-    """The chapters that are not for everybody: batch, card, extensions, tenants, versions."""
+    """The optional chapters of this speaker: batch, card, extensions, tenants, versions."""
     subscription_ends = False
     """A subscription is answered where a task has ended, and ends with a question."""
     always_has_reason = True
@@ -123,7 +123,7 @@ class Speaker:
         raise NotImplementedError
 
     webhook_name = ""
-    """Of the config inside a send."""
+    """The name of the webhook's config inside a send."""
 
     def webhook(self, url: str, **more: Any) -> Json:
         """Return a config inside a send."""

@@ -1,4 +1,4 @@
-"""The story, through each door in each dialect; and the cards, which are for everybody."""
+"""The story, through each door in each dialect; and the cards, which are public."""
 
 import asyncio
 import json

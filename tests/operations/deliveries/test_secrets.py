@@ -1,4 +1,4 @@
-"""Signatures of deliveries, and secrets that nobody can read."""
+"""Signatures of deliveries, and secrets that cannot be read."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ def test_the_servers_secret_stays_while_the_same_address_is_registered_again(
     again(other)
     ask(owner, DeletePushConfig(task_id=task_id, id="a"))
     again(other)
-    # One that nobody can read any more is worth nothing.
+    # A secret that cannot be decrypted is not used.
     settings.SECRET_KEY = "another key, which is long enough for it"
     again(other)
     assert len(set(known)) == 1 + len(known[2:])

@@ -300,7 +300,7 @@ def test_deliveries_of_a_group_are_written_at_once(lanes: None, owner: Person, m
 
 
 def test_a_rest_ends(lanes: None, owner: Person, there: Receiver, hand: Hand) -> None:
-    """A delivery that waits is due some time, and is made although nobody asks."""
+    """A delivery that waits becomes due by itself, and is then sent."""
     task_id = hooked(owner, there.url, "0.3")
     happens(task_id, says("x" * STEPS_BYTES))
     pump()

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 
 
 def later(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
-    """Move the clock on. From then on nobody sweeps but the test."""
+    """Move the clock on. From then on only the test sweeps."""
     sweeps.sweeper.stop()
     moment = datetime.now(UTC) + timedelta(days=days)
     monkeypatch.setattr(clock, "now", lambda: moment)
@@ -90,7 +90,7 @@ def test_a_storage_that_hangs_holds_up_no_task(owner: Person, monkeypatch: pytes
     monkeypatch.setattr(settings, "A2A_LEASE_SECONDS", 30)
     sweeps.sweeper.stop()
     gate, ours = Event(), sweeps.Sweeper()
-    bridge.put(DoWithFiles(lambda: gate.wait(PATIENCE)))  # somebody's large file, on a slow disk
+    bridge.put(DoWithFiles(lambda: gate.wait(PATIENCE)))  # a large file, on a slow disk
     bridge.do(creation(owner, "k", agent="nobody"))
     try:
         for _ in range(3):

@@ -29,7 +29,7 @@ async def a_webhook_is_registered_read_listed_and_removed(cast: Cast) -> None:
     ((_, shown),) = read
     assert "token" not in shown
     assert (shown["id"], shown["url"], scheme_of(shown)) == ("mine", url, "Bearer")
-    # A name that nobody knows now may be known later. The same id again replaces it; another one stands beside it.
+    # A name that does not resolve now may resolve later. An id replaces its webhook; another id adds one.
     await cast.me.ask("push", cast.me.webhook_of(task, "https://nobody.invalid/", id="mine"))
     await cast.me.ask("push", cast.me.webhook_of(task, url + "&c=d", id="mine"))
     await cast.me.ask("push", cast.me.webhook_of(task, url))

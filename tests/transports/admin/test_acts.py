@@ -1,4 +1,4 @@
-"""The acts of operators stay: nobody changes or deletes them, and they outlive the users who did them."""
+"""The acts of operators stay: they cannot be changed or deleted, and they outlive their users."""
 
 import importlib
 from typing import Any
