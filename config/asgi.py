@@ -13,9 +13,10 @@ from django.conf import settings  # noqa: E402
 from tasks_app.asgi.application import App, Application, Http  # noqa: E402  # needs Django set up
 from tasks_app.asgi.handler import LeanHandler  # noqa: E402
 from tasks_app.transports.call_log import CallLog  # noqa: E402
+from tasks_app.transports.websocket import WebSocket  # noqa: E402
 
 http: App = Http(LeanHandler(), stock)
 if settings.A2A_LOG_CALLS:
     http = CallLog(http)
-application = Application({"http": http})
+application = Application({"http": http, "websocket": WebSocket.as_asgi()})
 """The doors of this server by the types of ASGI scopes. A further one is a row."""

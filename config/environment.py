@@ -123,6 +123,17 @@ def networks(name: str) -> list[str]:
     return items
 
 
+def origins(name: str) -> list[str]:
+    """Return origins of pages in browsers, such as https://app.example (RFC 6454, 6.2)."""
+    items = names(name)
+    for item in items:
+        if not re.fullmatch(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:.]+\](:[0-9]{1,5})?", item):
+            raise ImproperlyConfigured(
+                f"{name}: {item!r} is not an origin: write scheme, host and port as browsers do, https://app.example"
+            )
+    return items
+
+
 def address(name: str, default: str) -> str:
     """Return an address or a host name at which a server can listen."""
     value = text(name, default)

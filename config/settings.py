@@ -22,6 +22,7 @@ from config.environment import (
     names,
     networks,
     number,
+    origins,
     path,
     read_env_file,
     text,
@@ -80,6 +81,9 @@ if A2A_TRUST_FORWARDED not in {"", "x-forwarded", "forwarded"}:
 A2A_TRUSTED_PROXIES = networks("A2A_TRUSTED_PROXIES")
 """Addresses and networks (`10.1.0.0/16`) of proxies whose `X-Forwarded-For` gives the address of a caller, or whose
 `Forwarded`, with `A2A_TRUST_FORWARDED=forwarded`. Empty: these headers are ignored."""
+A2A_CORS_ORIGINS = origins("A2A_CORS_ORIGINS")
+"""Origins of pages in browsers that may open WebSocket connections, such as `https://app.example`. The origin of the
+server's own base URL is always allowed."""
 
 # ---------------------------------------------------------- Cards and what is on
 
@@ -151,6 +155,10 @@ A2A_OWNER_STREAMS = whole("A2A_OWNER_STREAMS", 2_000, 1)
 """Open streams of one owner in a process."""
 A2A_STREAMS = whole("A2A_STREAMS", 10_000, 1)
 """Open streams in a process."""
+A2A_OWNER_SOCKETS = whole("A2A_OWNER_SOCKETS", 1_000, 1)
+"""Open WebSocket connections of one owner in a process. Further ones are refused with `Retry-After`."""
+A2A_SOCKETS = whole("A2A_SOCKETS", 5_000, 1)
+"""Open WebSocket connections in a process. Further ones are refused with `Retry-After`."""
 A2A_OWNER_READS = whole("A2A_OWNER_READS", 64, 1)
 """Waiting long reads (lists) of one owner in a process."""
 
@@ -184,6 +192,10 @@ A2A_PING_SECONDS = number("A2A_PING_SECONDS", 4, 0.1, 15)
 Python client gives up after 5 s. The key of a waiting call is checked as often, hence at most 15."""
 A2A_STREAM_SECONDS = number("A2A_STREAM_SECONDS", 900, 1)
 """The longest time that a stream stays open. Its client resumes with `Last-Event-ID`."""
+A2A_SOCKET_CALLS = whole("A2A_SOCKET_CALLS", 64, 1)
+"""Calls in flight on one WebSocket connection, besides its streams. Further ones are refused with -38008."""
+A2A_SOCKET_IDLE_SECONDS = number("A2A_SOCKET_IDLE_SECONDS", 300, 1)
+"""The time without a call or a stream after which a WebSocket connection is closed."""
 A2A_POLL_SECONDS = number("A2A_POLL_SECONDS", 2, 0.05)
 """The longest delay of a stream when a hint is lost."""
 A2A_CALL_SECONDS = number("A2A_CALL_SECONDS", 10, 0.1)

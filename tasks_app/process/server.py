@@ -65,6 +65,8 @@ def config_of(application: Any) -> uvicorn.Config:
         http=Connection,
         ws="tasks_app.process.sockets:Socket" if "websocket" in application.doors else "none",
         ws_max_size=settings.A2A_BODY_BYTES,
+        ws_ping_interval=settings.A2A_PING_SECONDS,
+        ws_ping_timeout=settings.A2A_WRITE_SECONDS,
         ws_per_message_deflate=False,  # An attacker could have a few bytes unpacked into megabytes.
         lifespan="on",
         log_config=None,

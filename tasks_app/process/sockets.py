@@ -1,23 +1,41 @@
-"""WebSocket connections on uvicorn with limits: the size of a message, and the progress of readers."""
+"""WebSocket connections on uvicorn with limits: the size and the time of a message, its bytes in the account of its
+owner, and the progress of readers."""
 
 import asyncio
 from typing import Any
 
 from django.conf import settings
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from a2a.errors import RateLimited, Unavailable
+from tasks_app.callers.accounts import account
 from tasks_app.process.progress import Progress
 
 LAST_SECONDS = 0.5
 """Seconds between the order to stop and the end of a socket. Its streams and waiting calls end in this time."""
+FREE_BYTES = 16_384
+"""Bytes of a message under way that do not count in the account."""
+MAX_FRAGMENTS = 1_024
+"""Fragments of a message. An empty one adds nothing to the size of the message, but takes memory."""
+POLICY, TRY_AGAIN = 1008, 1013
+"""Close codes (RFC 6455, 7.4.1)."""
+SOCKET = "taskdesk.socket"
+"""An ASGI extension: the connection itself, which a door tells its owner."""
 
 
 class Socket(WebSocketsSansIOProtocol):
-    """A connection with limits. uvicorn alone has no deadline for readers, and stops in the middle of a stream."""
+    """A connection with limits. uvicorn alone has no deadlines, counts no bytes, and stops within a stream."""
 
     progress: Progress
     """The progress of its reader."""
     timer: asyncio.TimerHandle
+    owner_id: int | None = None
+    """The owner of messages, once the door knows it. Without one only the total of all owners is limited."""
+    weight = 0
+    """Bytes of a message under way, in the account."""
+    begun: float | None = None
+    """The time at which the message under way began."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -26,7 +44,76 @@ class Socket(WebSocketsSansIOProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.timer.cancel()
+        self._weigh(0)
         super().connection_lost(exc)
+
+    # ------------------------------------------------------------------ messages
+
+    def handle_connect(self, event: Any) -> None:
+        super().handle_connect(event)
+        if self.handshake_initiated and not self.close_sent:
+            extensions: dict[str, Any] = self.scope["extensions"]
+            extensions[SOCKET] = self
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.close_sent or self.transport.is_closing():
+            return
+        # A message is in the buffer of its parser, and its earlier fragments are in a list, until it is complete.
+        size = len(self.conn.reader.buffer) + (sum(map(len, self.frames)) if self.frames else 0)
+        self.begun = (self.begun or self.loop.time()) if size else None
+        if size > FREE_BYTES or self.weight:
+            self._count(size)
+
+    def handle_cont(self, event: Any) -> None:
+        super().handle_cont(event)
+        if len(self.frames) > MAX_FRAGMENTS:
+            self._fail(POLICY, f"a message may have {MAX_FRAGMENTS} fragments")
+
+    def send_receive_event_to_app(self) -> None:
+        self.begun = None
+        super().send_receive_event_to_app()
+
+    def handle_ping(self) -> None:
+        """Answer a ping if the client reads. Pongs for a client that only writes would fill the memory."""
+        answer = self.conn.data_to_send()
+        if self.writable.is_set():
+            self.transport.write(b"".join(answer))
+
+    async def send(self, message: Any) -> None:
+        """Send a message, and return when the client has taken most of it."""
+        if self.close_sent and message["type"] == "websocket.send":
+            raise ClientDisconnected
+        await super().send(message)
+        await self.writable.wait()
+
+    def _count(self, size: int) -> None:
+        try:
+            self._weigh(size if size > FREE_BYTES else 0)
+        except (RateLimited, Unavailable):
+            self._fail(TRY_AGAIN, "too many bytes of messages at once; come again soon")
+
+    def _weigh(self, size: int) -> None:
+        """Set the bytes in the account. Raises RateLimited and Unavailable."""
+        if size > self.weight:
+            account.take(self.owner_id, "bodies", size - self.weight)
+        elif size < self.weight:
+            account.give(self.owner_id, "bodies", self.weight - size)
+        self.weight = size
+
+    def _fail(self, code: int, reason: str) -> None:
+        """End the connection with a reason."""
+        if self.close_sent:
+            return
+        self._weigh(0)
+        self.frames = []
+        self.conn.fail(code, reason)
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_sent = True
+        self.transport.close()
+
+    # ------------------------------------------------------------------- deadlines
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -45,11 +132,16 @@ class Socket(WebSocketsSansIOProtocol):
         super().shutdown()
 
     def _set_timer(self) -> None:
-        """Set the timer that looks at the reader. It may be late by half a deadline."""
-        self.timer = self.loop.call_later(settings.A2A_WRITE_SECONDS / 2, self._check_progress)
+        """Set the timer for both deadlines. It may be late by half of the shorter one."""
+        shorter = min(settings.A2A_WRITE_SECONDS, settings.A2A_BODY_SECONDS)
+        self.timer = self.loop.call_later(shorter / 2, self._check_progress)
 
     def _check_progress(self) -> None:
-        if self.progress.is_too_slow(self.loop.time()):
+        now = self.loop.time()
+        if self.progress.is_too_slow(now):
             self.transport.abort()
+            return
+        if self.begun is not None and not self.read_paused and now - self.begun > settings.A2A_BODY_SECONDS:
+            self._fail(POLICY, f"a message must arrive within {settings.A2A_BODY_SECONDS:g} s")
             return
         self._set_timer()

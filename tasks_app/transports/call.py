@@ -12,7 +12,7 @@ from msgspec import Struct, UnsetType
 
 from a2a.choice import Endpoint
 from a2a.documents import Encoded
-from a2a.envelopes import Id, Wrapping, wrap
+from a2a.envelopes import AnyMember, Id, Wrapping, wrap
 from a2a.errors import Error, Internal, Unavailable
 from tasks_app.callers.access import Caller
 from tasks_app.callers.accounts import Holding
@@ -46,6 +46,9 @@ class Call(Struct, kw_only=True):
     """The agent in the address of the call."""
     after: int | None = None
     """The sequence number of the last event that the caller has seen."""
+    adapt: Callable[["Call", AnyMember], "Call"] | None = None
+    """Returns the call with the service parameters in the member itself, if the door allows them there. Raises
+    InvalidRequest."""
     departure: Callable[[], Awaitable[None]] | None = None
     """Ends when the caller leaves. It is None if the door cannot notice that."""
     has_status: bool = False

@@ -205,9 +205,13 @@ def fault_of_key(cause: Exception) -> Refusal:
     return Refusal(503 if isinstance(error, Unavailable) else 500, "", error=error)
 
 
-def refuse(request: HttpRequest, refusal: Refusal, endpoint: Endpoint) -> HttpResponse:
-    """Answer a request that is refused before its envelope is read. Only its verb and path are recorded."""
+def refuse(request: HttpRequest, refusal: Refusal, endpoint: Endpoint, door: str | None = None) -> HttpResponse:
+    """Answer a request that is refused before its envelope is read. Only its verb and path are recorded.
+
+    `door` is the name of the door if it is not one of HTTP.
+    """
     call = call_of(request, endpoint)
+    call.door = door or call.door
     wrapping, exchange = call.wrap(None), call.open(None, b"")
     failure = wrapping.failure(refusal.error, None, refusal.status)
     exchange.set_request(f"{request.method} {request.path}"[:FIRST_LINE].encode("utf-8", "replace"))

@@ -48,8 +48,7 @@ class Batch:
 
     async def payload(self) -> Encoded:
         """Return the answer to the batch when all replies are there."""
-        payloads = [reply.payload for reply in await self.work if reply.payload is not None]
-        return await off_loop(_array, payloads) if sum(map(len, payloads)) > LARGE else _array(payloads)
+        return await join(reply.payload for reply in await self.work if reply.payload is not None)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -69,7 +68,8 @@ class Batch:
         async def one(member: AnyMember) -> Reply:
             nonlocal size
             async with places:
-                choice = _choose(call, member)
+                own, member = _adapt(call, member)
+                choice = _choose(own, member)
                 # Lists are handled one after another, because each has a page of tasks in memory.
                 async with lists if _is_list(choice) else nullcontext():
                     if size > BATCH_BYTES:
@@ -78,7 +78,7 @@ class Batch:
                         )
                         member = BadMember(id=member.id, error=error, source=member.source)
                         choice = CallError(error)
-                    reply = await _reply(call, member, orjson.dumps(member.source), choice)
+                    reply = await _reply(own, member, orjson.dumps(member.source), choice)
                     self.member_headers.append(reply.headers)
                     if reply.late:
                         del member  # The wait may be long, and the message large.
@@ -102,12 +102,17 @@ async def receive(call: Call, body: bytes) -> Reply | Batch:
         except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
             return refuse_stranger(call.open(None, body), call.wrap(None), error)
     try:
-        members = await _parse(call.endpoint.envelope, body)
+        members = await parse(call.endpoint.envelope, body)
     except (ParseError, InvalidRequest) as error:
-        return await _refuse_unreadable(call, body, error)
+        return await refuse_body(call, body, error)
+    return await receive_parsed(call, members, body)
+
+
+async def receive_parsed(call: Call, members: AnyMember | list[AnyMember], body: bytes) -> Reply | Batch:
+    """Handle the members of a body that was read. Raises nothing but CancelledError."""
     single = None if isinstance(members, list) else members
     if isinstance(single, BadMember):
-        return await _refuse_unreadable(call, body, single.error, single.id)
+        return await refuse_body(call, body, single.error, single.id)
     try:
         await call.identify()
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
@@ -116,12 +121,15 @@ async def receive(call: Call, body: bytes) -> Reply | Batch:
     return Batch(call, members) if isinstance(members, list) else await _reply(call, members, body)
 
 
-async def _parse(envelope: Envelope, body: bytes) -> AnyMember | list[AnyMember]:
+async def parse(envelope: Envelope, body: bytes) -> AnyMember | list[AnyMember]:
+    """Parse a body, a large one off the loop. Raises ParseError and InvalidRequest."""
     return await off_loop(envelope.parse, body) if len(body) > LARGE else envelope.parse(body)
 
 
 async def _reply(call: Call, member: AnyMember, body: bytes, choice: Choice | None = None) -> Reply:
     """Handle one member. Raises nothing but CancelledError."""
+    if call.adapt is not None and not call.batch:
+        call, member = _adapt(call, member)
     exchange = call.open(member.id, body)
 
     def select() -> Selection:
@@ -139,12 +147,22 @@ async def _reply(call: Call, member: AnyMember, body: bytes, choice: Choice | No
     return await handle(call, exchange, call.wrap(member.id), select)
 
 
-async def _refuse_unreadable(call: Call, body: bytes, error: Error, rpc_id: Any = None) -> Reply:
-    """Refuse a body whose envelope cannot be read."""
+async def refuse_body(call: Call, body: bytes, error: Error, rpc_id: Any = None) -> Reply:
+    """Refuse a body before its call is handled, such as one whose envelope cannot be read."""
     exchange = call.open(rpc_id, body)
     if rpc_id is None:
         exchange.row.rpc_id_type = "absent"
     return await refuse_unreadable(call, exchange, call.wrap(rpc_id), error)
+
+
+def _adapt(call: Call, member: AnyMember) -> tuple[Call, AnyMember]:
+    """Return the call with the service parameters of the member, which is a bad one if they cannot be read."""
+    if call.adapt is None:
+        return call, member
+    try:
+        return call.adapt(call, member), member
+    except InvalidRequest as error:
+        return call, BadMember(id=member.id, error=error, source=member.source)
 
 
 def _choose(call: Call, member: AnyMember) -> Choice:
@@ -158,6 +176,12 @@ def _choose(call: Call, member: AnyMember) -> Choice:
 
 def _is_list(choice: Choice) -> bool:
     return not isinstance(choice, CallError) and choice[1].request is ListTasks
+
+
+async def join(answers: Iterable[Encoded]) -> Encoded:
+    """Return the answers of members as one JSON array, made off the loop if it is large."""
+    payloads = list(answers)
+    return await off_loop(_array, payloads) if sum(map(len, payloads)) > LARGE else _array(payloads)
 
 
 def _array(payloads: list[Encoded]) -> Encoded:

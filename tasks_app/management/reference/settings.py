@@ -27,6 +27,7 @@ KINDS = {
     "names": "list",
     "networks": "list of networks",
     "number": "number",
+    "origins": "list of origins",
     "path": "path",
     "text": "text",
     "whole": "whole number",

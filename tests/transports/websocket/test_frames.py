@@ -1,0 +1,193 @@
+"""Frames: calls and streams matched by id, ends of streams, resuming, and whatever a client may send instead."""
+
+import json
+from typing import Any
+
+import pytest
+from websockets import ClientConnection
+
+from tasks_app.callers.accounts import account
+from tests.conftest import Person, Server
+from tests.support.accounts import holdings
+from tests.transports.websocket.door import PARAMETERS, bearer, call, dialled, message, next_frame
+from tests.transports.websocket.serving import connected, eventually
+
+pytestmark = pytest.mark.storage
+
+
+def streaming(rpc_id: Any, agent: str, **more: Any) -> str:
+    return call(rpc_id, "SendStreamingMessage", {"message": message(**more), "metadata": {"agent": agent}})
+
+
+def end_wish(rpc_id: Any, **more: Any) -> str:
+    return json.dumps({"jsonrpc": "2.0", "method": "stream/end", "params": {"id": rpc_id}, **more})
+
+
+async def answer_to(client: ClientConnection, rpc_id: Any) -> Any:
+    """Return the next frame with the id."""
+    while (frame := await next_frame(client)).get("id") != rpc_id:
+        pass
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("frame", "code"),
+    [
+        ("no JSON", -32700),
+        ("", -32700),
+        ("{}", -32600),
+        ("[]", -32600),
+        ("3", -32600),
+        ('{"jsonrpc": "2.0", "id": 1, "method": "nope"}', -32601),
+        (call(1, "GetTask", {}), -32602),
+        (call(1, "GetTask", {"id": "t"}, **{"A2A-Version": "7.7"}), -32009),
+        (call(1, "GetTask", {"id": "t"}, **{"A2A-Version": 1}), -32600),
+        (call(1, "GetTask", {"id": "t"}, afterSequence="7"), -32600),
+        (call(1, "GetTask", {"id": "t"}, afterSequence=-1), -32600),
+        (call(1, "GetTask", {"id": "t"}, afterSequence=True), -32600),
+        (json.dumps({"jsonrpc": "2.0", "id": 1, "method": "GetTask", PARAMETERS: []}), -32600),
+        (end_wish([1], id=1), -32602),
+        (end_wish(None, id=1), -32602),
+        ('{"jsonrpc": "2.0", "id": 1, "method": "stream/end"}', -32602),
+    ],
+)
+async def test_a_bad_frame_is_refused_and_the_next_one_answered(server: Server, frame: str, code: int) -> None:
+    async with dialled(server.url, **bearer(server.owner)) as client:
+        await client.send(frame)
+        answer = await next_frame(client)
+        assert (answer["jsonrpc"], answer["error"]["code"]) == ("2.0", code)
+        await client.send(call("next", "GetTask", {"id": "none"}))
+        assert (await next_frame(client))["id"] == "next"
+
+
+async def test_calls_and_streams_share_one_socket(server: Server) -> None:
+    async with dialled(server.url, **bearer(server.owner)) as client:
+        await client.send(streaming("s", "gate", id="shared"))
+        first = await next_frame(client)
+        assert (first["id"], first["sequence"]) == ("s", 1)
+        for number in range(20):
+            await client.send(call(number, "GetTask", {"id": first["result"]["task"]["id"]}))
+        await client.send(json.dumps([json.loads(call(one, "GetTask", {"id": "none"})) for one in ("a", "b")]))
+        answers: set[Any] = set()
+        while len(answers) < 21:
+            frame = await next_frame(client)
+            if isinstance(frame, list):
+                answers.add(tuple(member["id"] for member in frame))
+            elif frame["id"] != "s":
+                answers.add(frame["id"])
+        assert answers == {*range(20), ("a", "b")}
+
+
+async def test_a_client_ends_one_stream_and_keeps_the_others(server: Server) -> None:
+    async with dialled(server.url, **bearer(server.owner)) as client:
+        for name in ("one", "two"):
+            await client.send(streaming(name, "gate", id=f"ends {name}"))
+        tasks: dict[str, str] = {}
+        while len(tasks) < 2:
+            frame = await next_frame(client)
+            if "task" in frame["result"]:
+                tasks[frame["id"]] = frame["result"]["task"]["id"]
+        await client.send(end_wish("one", id="wish"))
+        frames = []
+        while not any(frame.get("method") for frame in frames) or not any(
+            frame.get("id") == "wish" for frame in frames
+        ):
+            frames.append(await next_frame(client))
+        (wish,) = [frame for frame in frames if frame.get("id") == "wish"]
+        assert wish["result"] == {"ended": True}
+        (end,) = [frame for frame in frames if "method" in frame]
+        assert end == {
+            "jsonrpc": "2.0",
+            "method": "stream/end",
+            "params": {"id": "one", "reason": "asked", "resume": False},
+        }
+        stop = message("stop", id="ends two: stop", taskId=tasks["two"])
+        await client.send(call("stop", "SendMessage", {"message": stop}))
+        seen = {}
+        while "method" not in seen:
+            seen = await next_frame(client)
+            assert seen.get("id") != "one"
+        assert seen["params"] == {"id": "two", "reason": "done", "resume": False}
+        await client.send(end_wish("two", id="late"))
+        assert (await answer_to(client, "late"))["result"] == {"ended": False}
+        await client.send(call("one", "GetTask", {"id": tasks["one"]}))
+        assert (await answer_to(client, "one"))["result"]["status"]["state"] == "TASK_STATE_WORKING"
+
+
+async def test_an_id_in_flight_is_refused_until_its_answer(server: Server) -> None:
+    async with dialled(server.url, **bearer(server.owner)) as client:
+        await client.send(streaming("s", "gate", id="in flight"))
+        await next_frame(client)
+        await client.send(call("s", "GetTask", {"id": "none"}))
+        frame = await next_frame(client)
+        while frame.get("id") == "s":
+            frame = await next_frame(client)
+        assert (frame["id"], frame["error"]["code"]) == (None, -32600)
+        assert "in flight" in frame["error"]["message"]
+        for _ in range(3):
+            await client.send(call(7, "GetTask", {"id": "none"}))
+            while (await next_frame(client))["id"] != 7:
+                pass
+
+
+async def test_a_lost_connection_resumes_with_every_event_once(server: Server) -> None:
+    seen: list[Any] = []
+    async with dialled(server.url, **bearer(server.owner)) as client:
+        await client.send(streaming("s", "chatty", id="resumed"))
+        seen += [await next_frame(client) for _ in range(3)]
+    task_id = seen[0]["result"]["task"]["id"]
+    wish = call(2, "SubscribeToTask", {"id": task_id}, afterSequence=seen[-1]["sequence"])
+    async with dialled(server.url, **bearer(server.owner)) as client:
+        await client.send(wish)
+        again = [await next_frame(client)]
+        while "method" not in again[-1]:
+            again.append(await next_frame(client))
+    assert again[0]["sequence"] == seen[-1]["sequence"]
+    numbers = [frame["sequence"] for frame in (*seen, *again[1:-1])]
+    assert numbers == list(range(1, len(numbers) + 1))
+    async with dialled(server.url, **bearer(server.stranger)) as client:
+        await client.send(wish)
+        assert (await next_frame(client))["error"]["code"] == -32001
+
+
+async def test_a_colleague_and_a_stranger_see_nothing_of_a_task(server: Server) -> None:
+    async with dialled(server.url, **bearer(server.owner)) as client:
+        await client.send(call(1, "SendMessage", {"message": message(id="private")}))
+        task_id = (await next_frame(client))["result"]["task"]["id"]
+    for key in (server.colleague, server.stranger):
+        async with dialled(server.url, **bearer(key)) as client:
+            for method in ("GetTask", "SubscribeToTask", "CancelTask"):
+                await client.send(call(method, method, {"id": task_id}))
+                assert (await next_frame(client))["error"]["code"] == -32001
+
+
+async def test_the_answers_name_their_version_and_extensions(server: Server) -> None:
+    async with dialled(server.url, **bearer(server.owner)) as client:
+        await client.send(call(1, "GetTask", {"id": "none"}))
+        assert (await next_frame(client))[PARAMETERS] == {"A2A-Version": "1.0"}
+        await client.send('{"jsonrpc": "2.0", "id": 2, "method": "tasks/get", "params": {"id": "none"}}')
+        assert (await next_frame(client))[PARAMETERS] == {"A2A-Version": "0.3"}
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_too_many_calls_at_once_are_refused(owner: Person, service: None, settings: Any) -> None:
+    settings.A2A_SOCKET_CALLS = 2
+    async with connected(owner, "/agents/sleeper/ws") as (client, _):
+        await client.send(streaming("stream", "sleeper", id="stream"))
+        await next_frame(client)
+        for name in ("one", "two", "three"):
+            await client.send(call(name, "SendMessage", {"message": message(id=name)}))
+        frame = await next_frame(client)
+        while frame["id"] == "stream":
+            frame = await next_frame(client)
+        assert (frame["id"], frame["error"]["code"]) == ("three", -38008)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_stream_ends_with_its_socket(owner: Person, service: None) -> None:
+    async with connected(owner) as (client, _):
+        await client.send(streaming("s", "asks-credentials"))
+        await next_frame(client)
+        assert {kind for kind, _, _ in holdings(account)} == {"sockets", "streams"}
+        await client.close()
+        await eventually(lambda: not holdings(account))

@@ -1,0 +1,243 @@
+"""Limits of a connection: bytes and time of a message, readers, idleness, keys, and the order to stop."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from websockets import ClientConnection
+from websockets.frames import Frame, Opcode
+
+from tasks_app.callers.access import revoke
+from tasks_app.callers.accounts import account
+from tasks_app.exchanges.recording import recorder
+from tasks_app.models import ApiKey, Exchange
+from tasks_app.process import services
+from tasks_app.process.connections import Connection
+from tasks_app.process.progress import MIN_PROGRESS, Progress
+from tasks_app.process.sockets import MAX_FRAGMENTS, Socket
+from tasks_app.transports import websocket
+from tests.conftest import PATIENCE, Person
+from tests.support.accounts import holdings
+from tests.transports.websocket.door import bearer, call, dialled, frames_of, message, next_frame
+from tests.transports.websocket.serving import DOORS, connected, eventually, port, serving, url
+from tests.transports.websocket.test_frames import streaming
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+
+
+async def test_a_message_that_is_too_large_ends_the_socket(owner: Person, settings: Any) -> None:
+    settings.A2A_BODY_BYTES = 2_000
+    async with connected(owner) as (client, _):
+        await client.send("x" * 2_001)
+        assert await frames_of(client) == []
+    assert client.close_code == 1009
+
+
+async def test_a_binary_message_ends_the_socket(owner: Person) -> None:
+    async with connected(owner) as (client, _):
+        await client.send(call(1, "GetTask", {"id": "none"}).encode())
+        assert await frames_of(client) == []
+    assert (client.close_code, client.close_reason) == (1003, "frames must be text, with JSON in it")
+
+
+async def begin(client: ClientConnection, opcode: Opcode, data: bytes) -> None:
+    """Send one fragment of a message whose end does not come."""
+    client.transport.write(Frame(opcode, data, fin=False).serialize(mask=True, extensions=[]))
+
+
+async def test_a_message_under_way_counts_in_the_account_of_its_owner(owner: Person, settings: Any) -> None:
+    async with connected(owner) as (client, _):
+        await begin(client, Opcode.TEXT, b"x" * 50_000)
+        await eventually(lambda: any(kind == "bodies" and amount == 50_000 for kind, _, amount in holdings(account)))
+        await client.close()
+        await eventually(lambda: not holdings(account))
+    settings.A2A_OWNER_BODY_BYTES = 40_000
+    async with connected(owner) as (client, _):
+        await begin(client, Opcode.TEXT, b"x" * 50_000)
+        assert await frames_of(client) == []
+        assert client.close_code == 1013
+        await eventually(lambda: not holdings(account))
+
+
+async def test_a_message_has_a_limited_number_of_fragments(owner: Person) -> None:
+    async with connected(owner) as (client, _):
+        await begin(client, Opcode.TEXT, b"")
+        for _ in range(MAX_FRAGMENTS):
+            await begin(client, Opcode.CONT, b"")
+        assert await frames_of(client) == []
+    assert client.close_code == 1008
+
+
+async def test_a_message_that_does_not_arrive_in_time_ends_the_socket(owner: Person, settings: Any) -> None:
+    settings.A2A_BODY_SECONDS = 0.1
+    async with connected(owner) as (client, _):
+        await begin(client, Opcode.TEXT, b"x")
+        assert await frames_of(client) == []
+    assert (client.close_code, client.close_reason) == (1008, "a message must arrive within 0.1 s")
+
+
+async def test_an_idle_socket_is_closed_and_one_with_a_stream_is_not(owner: Person, settings: Any) -> None:
+    settings.A2A_SOCKET_IDLE_SECONDS = 0.2
+    async with serving() as server, dialled(url(server), **bearer(owner.key)) as busy:
+        await busy.send(streaming("s", "asks-credentials"))
+        await next_frame(busy)
+        async with dialled(url(server), **bearer(owner.key)) as idle:
+            assert await frames_of(idle) == []
+            assert (idle.close_code, idle.close_reason) == (1001, "there was no call for 0.2 s")
+        await busy.send(call(1, "GetTask", {"id": "none"}))
+        while (await next_frame(busy))["id"] != 1:
+            pass
+
+
+async def test_a_revoked_key_ends_its_idle_socket(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(websocket, "KEY_SECONDS", 0.2)
+    async with connected(owner) as (client, _):
+        await asyncio.to_thread(revoke, ApiKey.objects.filter(pk=owner.caller.key_id))
+        assert await frames_of(client) == []
+    assert (client.close_code, client.close_reason) == (1008, "the key of this socket is not valid any more")
+
+
+async def test_a_stream_tells_its_end_before_the_server_stops(owner: Person) -> None:
+    frames: list[Any] = []
+    async with connected(owner) as (client, server):
+        await client.send(streaming("s", "asks-credentials"))
+        frames.append(await next_frame(client))
+        services.drain()
+        for connection in [*server.server_state.connections]:
+            connection.shutdown()  # as the server does at once, or a little later
+        frames += await frames_of(client)
+    assert (frames[-1]["method"], frames[-1]["params"]) == (
+        "stream/end",
+        {"id": "s", "reason": "draining", "resume": True},
+    )
+    assert client.close_code == 1012
+
+
+async def test_a_client_that_does_not_read_is_cut_off(owner: Person, settings: Any) -> None:
+    settings.A2A_WRITE_SECONDS = 0.5
+    async with connected(owner) as (client, server):
+        text = "x" * 200_000
+        await client.send(call("m", "SendMessage", {"message": message(text, id="large")}))
+        task_id = (await next_frame(client))["result"]["task"]["id"]
+        client.transport.pause_reading()
+        for number in range(60):
+            await client.send(call(number, "GetTask", {"id": task_id}))
+        await eventually(lambda: not server.server_state.connections)
+        await eventually(lambda: not holdings(account))
+
+
+async def test_each_frame_is_an_exchange(owner: Person) -> None:
+    async with connected(owner) as (client, _):
+        await client.send("no JSON")
+        await next_frame(client)
+        await client.send(call(1, "GetTask", {"id": "none"}))
+        await next_frame(client)
+        await client.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "stream/end", "params": {"id": "s"}}))
+        await next_frame(client)
+    assert await asyncio.to_thread(recorder.drain, PATIENCE)
+    rows = await asyncio.to_thread(lambda: list(Exchange.objects.order_by("created_at")))
+    assert {(row.door, row.http_status, row.envelope) for row in rows} == {("websocket", None, "jsonrpc")}
+    assert [(row.method, row.outcome) for row in rows] == [
+        ("", "refused"),
+        ("GetTask", "error"),
+        ("stream/end", "result"),
+    ]
+
+
+# ----------------------------------------------------------------- the server
+
+
+async def test_without_a_door_an_upgrade_is_ignored() -> None:
+    """Answer the request as one of HTTP (RFC 9110, 7.8)."""
+
+    async def http(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 405, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    async with serving({"http": http}) as server, asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port(server))
+        upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: a\r\n"
+        writer.write(f"GET /ws HTTP/1.1\r\nHost: x\r\n{upgrade}\r\n".encode())
+        assert (await reader.readline()).startswith(b"HTTP/1.1 405")
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_an_upgrade_behind_an_open_answer_ends_the_connection() -> None:
+    """Close it, because the answer would be written into the socket."""
+    gate = asyncio.Event()
+
+    async def http(scope: Any, receive: Any, send: Any) -> None:
+        await gate.wait()
+
+    async with serving({"http": http, **DOORS}) as server, asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port(server))
+        upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: a\r\n"
+        plain = "GET / HTTP/1.1\r\nHost: x\r\n"
+        writer.write(f"{plain}\r\n{plain}{upgrade}\r\n".encode())
+        assert await reader.read() == b""
+        gate.set()
+        writer.close()
+
+
+async def test_an_upgraded_connection_keeps_no_timer(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    freed: list[Connection] = []
+    release = Connection._release
+    monkeypatch.setattr(Connection, "_release", lambda self: (freed.append(self), release(self))[1])
+    async with connected(owner):
+        (connection,) = freed
+        assert connection.timer is not None
+        assert connection.timer.cancelled()
+
+
+async def test_pings_of_a_client_that_does_not_read_are_not_answered(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered: list[bool] = []
+    answer = Socket.handle_ping
+
+    def handle_ping(self: Socket) -> None:
+        self.writable.clear()  # as while the buffer of a client that does not read is full
+        answer(self)
+        self.writable.set()
+        answered.append(False)
+
+    async with connected(owner) as (client, _):
+        with monkeypatch.context() as patched:
+            patched.setattr(Socket, "handle_ping", handle_ping)
+            waiting = await client.ping("unanswered")
+            await eventually(lambda: answered == [False])
+        await client.send("no JSON")
+        await next_frame(client)
+        assert not waiting.done()
+        await (await client.ping("answered"))
+
+
+class Pipe:
+    """A transport with so many bytes left to write."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def get_write_buffer_size(self) -> int:
+        return self.left
+
+    def is_closing(self) -> bool:
+        return False
+
+
+def test_a_reader_must_take_some_bytes_in_time(settings: Any) -> None:
+    settings.A2A_WRITE_SECONDS = 10.0
+    pipe = Pipe(100_000)
+    progress = Progress(pipe)
+    assert not progress.is_too_slow(0.0)
+    progress.pause(0.0)
+    assert not progress.is_too_slow(9.9)
+    pipe.left -= MIN_PROGRESS
+    assert not progress.is_too_slow(10.0)
+    pipe.left -= MIN_PROGRESS - 1
+    assert not progress.is_too_slow(19.9)
+    assert progress.is_too_slow(20.0)
+    progress.resume()
+    assert not progress.is_too_slow(90.0)
