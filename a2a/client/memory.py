@@ -22,9 +22,9 @@ class Memory:
         """The last update."""
         self.state: TaskState | None = None
         self.has_gap = False
-        """The stream was taken up again without ids: what a server sent around that moment may be there twice."""
+        """Whether the stream was resumed without ids, so that events from around that moment may be there twice."""
         self._tails: dict[str, Part] = {}
-        """The last part of each artifact as of the last such moment, until the artifact gets its next piece."""
+        """The last part of each artifact when it was last resumed so, until the artifact gets its next piece."""
         self._task: Task | None = None
         self._later: list[StatusChanged | ArtifactAdded] = []
         """Events after `_task`; folding each at once would take quadratic time."""
@@ -57,7 +57,7 @@ class Memory:
             self._tails = {one.artifact_id: one.parts[-1] for one in snapshot.artifacts if one.parts}
 
     def _is_there(self, update: Update) -> bool:
-        """Return whether a snapshot has told the event already: the present status, or the last piece before it."""
+        """Return whether the task so far has the event already: as its status, or as the end of an artifact."""
         match update.event:
             case StatusChanged(status=status):
                 return status == self._status

@@ -45,7 +45,7 @@ class Stream:
 
     @property
     def last_id(self) -> str | None:
-        """The id of the last event, by which the stream can resume the stream later."""
+        """The id of the last event, from which another stream can resume later."""
         return self._memory.last_id
 
     def __aiter__(self) -> AsyncIterator[Update]:

@@ -61,7 +61,7 @@ def _drop_webhook(params: Any) -> Any:
 
 
 def envelope_of(exchange: Exchange) -> Envelope | None:
-    """Return the envelope of a call. Rows of the version before have no name of one, and it follows from their door."""
+    """Return the envelope of a call. Rows of an earlier version name no envelope; theirs follows from the door."""
     name = exchange.envelope or ("bare" if exchange.door == BARE else "jsonrpc")
     return languages.ALL.envelopes.get(name)
 

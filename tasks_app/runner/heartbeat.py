@@ -14,7 +14,7 @@ from tasks_app.runner.execution import Execution
 
 log = logging.getLogger(__name__)
 AGAIN = 10.0
-"""A failed beat is repeated after one in AGAIN of a lease."""
+"""The fraction of a lease (one in AGAIN) after which a failed beat is repeated."""
 
 
 class Heartbeat:
@@ -59,7 +59,7 @@ class Heartbeat:
             if self.runs.get(task_id) is not run:
                 continue
             if task_id in own:
-                # For messages to another process, or whose hint was lost.
+                # Finds messages that another process stored and whose hint was lost.
                 run.look()
             else:
                 run.lose()

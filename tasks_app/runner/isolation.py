@@ -1,5 +1,6 @@
-"""Agents in processes of their own: `@agent(isolation="process")`. A child process runs one agent once. A server that
-has loaded Django and all agents forks it. It can be ended at any point, and its crash harms no other run."""
+"""Agents in processes of their own: `@agent(isolation="process")`. A child process runs one agent once. Python's fork
+server, which has loaded Django and all agents, forks the child. The child can be ended at any point, and its crash
+harms no other run."""
 
 import contextlib
 import logging
