@@ -24,7 +24,7 @@ class Memory:
         self.has_gap = False
         """Whether the stream was resumed without ids, so that events from around that moment may be there twice."""
         self._tails: dict[str, Part] = {}
-        """The last part of each artifact when it was last resumed so, until the artifact gets its next piece."""
+        """The last part of each artifact as of the last such resumption, until the artifact gets its next piece."""
         self._task: Task | None = None
         self._later: list[StatusChanged | ArtifactAdded] = []
         """Events after `_task`; folding each at once would take quadratic time."""

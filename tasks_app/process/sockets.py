@@ -21,11 +21,11 @@ MAX_FRAGMENTS = 1_024
 POLICY, TRY_AGAIN = 1008, 1013
 """Close codes (RFC 6455, 7.4.1)."""
 SOCKET = "taskdesk.socket"
-"""An ASGI extension: the connection itself, which a door tells its owner."""
+"""An ASGI extension: the connection itself, so that a door can set the owner of its messages."""
 
 
 class Socket(WebSocketsSansIOProtocol):
-    """A connection with limits. uvicorn alone has no deadlines, counts no bytes, and stops within a stream."""
+    """A connection with limits. uvicorn alone has no deadlines, counts no bytes, and may cut off a stream."""
 
     progress: Progress
     """The progress of its reader."""
