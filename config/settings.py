@@ -28,6 +28,7 @@ from config.environment import (
     text,
     whole,
 )
+from config.logs import logging_options
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = ROOT if (ROOT / "manage.py").exists() else Path.cwd()
@@ -386,16 +387,4 @@ SILENCED_SYSTEM_CHECKS = [
     # Only with a trusted X-Forwarded-Proto do we know about TLS. Any other proxy has to redirect by itself.
     *([] if SECURE_SSL_REDIRECT or not SECURE_HSTS_SECONDS else ["security.W008"]),
 ]
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "tasks_app.masking.Line", "fmt": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "filters": {"log_throttle": {"()": "tasks_app.process.log_throttle.LogThrottle"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["log_throttle"]}},
-    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
-    "loggers": {
-        **{name: {"level": "WARNING"} for name in ("asyncio", "celery", "httpcore", "httpx", "uvicorn")},
-        # It would log a traceback each second while Redis is away. tasks_app.hints logs that once.
-        "channels_redis": {"level": "CRITICAL"},
-    },
-}
+LOGGING = logging_options(LOG_LEVEL)

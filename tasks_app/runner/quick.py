@@ -110,12 +110,17 @@ async def play_quickly(run: Run) -> Played:
         played.failure = failed_row(run.task_id, 0, "in the call", since, reference, error)
         return played
     warn_of(run)
-    if replies and len(events) == 2:
+    _finish(played, replies, scribe)
+    return played
+
+
+def _finish(played: Played, replies: list[Reply], scribe: Scribe) -> None:
+    """End the task, unless the agent did, or answer without a task."""
+    if replies and len(played.events) == 2:
         # The reply is the only action, so the answer is a message, and there is no task (A2A 1.0, 3.1.1).
         played.reply = scribe.message(replies[0], bare=True)
-    elif not _is_end(events[-1]):
-        events.append(scribe.status(TaskState.COMPLETED, clock.now()))
-    return played
+    elif not _is_end(played.events[-1]):
+        played.events.append(scribe.status(TaskState.COMPLETED, clock.now()))
 
 
 async def _play_in_time(run: Run, accept: Accept, limit: asyncio.Timeout) -> None:
