@@ -34,7 +34,7 @@ class Socket(WebSocketsSansIOProtocol):
     """The owner of messages, once the door knows it. Without one only the total of all owners is limited."""
     weight = 0
     """Bytes of a message under way, in the account."""
-    begun: float | None = None
+    started_at: float | None = None
     """The time at which the message under way began."""
 
     def connection_made(self, transport: Any) -> None:
@@ -61,7 +61,7 @@ class Socket(WebSocketsSansIOProtocol):
             return
         # A message is in the buffer of its parser, and its earlier fragments are in a list, until it is complete.
         size = len(self.conn.reader.buffer) + (sum(map(len, self.frames)) if self.frames else 0)
-        self.begun = (self.begun or self.loop.time()) if size else None
+        self.started_at = (self.started_at or self.loop.time()) if size else None
         if size > FREE_BYTES or self.weight:
             self._count(size)
 
@@ -71,7 +71,7 @@ class Socket(WebSocketsSansIOProtocol):
             self._fail(POLICY, f"a message may have {MAX_FRAGMENTS} fragments")
 
     def send_receive_event_to_app(self) -> None:
-        self.begun = None
+        self.started_at = None
         super().send_receive_event_to_app()
 
     def handle_ping(self) -> None:
@@ -141,7 +141,7 @@ class Socket(WebSocketsSansIOProtocol):
         if self.progress.is_too_slow(now):
             self.transport.abort()
             return
-        if self.begun is not None and not self.read_paused and now - self.begun > settings.A2A_BODY_SECONDS:
+        if self.started_at is not None and not self.read_paused and now - self.started_at > settings.A2A_BODY_SECONDS:
             self._fail(POLICY, f"a message must arrive within {settings.A2A_BODY_SECONDS:g} s")
             return
         self._set_timer()

@@ -33,7 +33,7 @@ IDLE, NO_TEXT, INVALID_KEY, FAULT = 1001, 1003, 1008, 1011
 """Close codes (RFC 6455, 7.4.1)."""
 REASONS = {End.DONE: "done", End.REVOKED: "revoked", End.TOO_LONG: "too-long", End.DRAINING: "draining"}
 """The reasons in the last frame of a stream, by the end of the stream. A fault is the reason of all others."""
-ASKED = "asked"
+ON_REQUEST = "asked"
 """The reason of a stream that its client has ended."""
 RESUMABLE = {End.TOO_LONG, End.DRAINING, End.FAULT}
 """The ends after which a client should come back with the last sequence number that it has seen."""
@@ -220,12 +220,12 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         """Send the events of a stream, and then a frame with the reason of its end."""
         work = _current()
         self.streams.add(work)
-        asked = False
+        on_request = False
         try:
             await self._send_events(stream, reply.headers)
         except asyncio.CancelledError:
-            asked = work in self.unwanted
-            if not asked or work.uncancel():
+            on_request = work in self.unwanted
+            if not on_request or work.uncancel():
                 raise
         finally:
             self.streams.discard(work)
@@ -233,8 +233,8 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         self._free_id(reply.wrapping.id)
         if stream.failure:
             await self._send(stream.failure)
-        reason = ASKED if asked else REASONS.get(stream.end, "fault")
-        await self._send(end_of_stream(reply.wrapping.id, reason, resume=not asked and stream.end in RESUMABLE))
+        reason = ON_REQUEST if on_request else REASONS.get(stream.end, "fault")
+        await self._send(end_of_stream(reply.wrapping.id, reason, resume=not on_request and stream.end in RESUMABLE))
 
     async def _send_events(self, stream: Stream, parameters: dict[str, str]) -> None:
         """Send each page before asking for the next one."""

@@ -51,6 +51,10 @@ def call(rpc_id: Any, method: str, params: Any, **parameters: Any) -> str:
     return json.dumps(wire | {PARAMETERS: {"A2A-Version": "1.0", **parameters}})
 
 
+def streaming(rpc_id: Any, agent: str, **more: Any) -> str:
+    return call(rpc_id, "SendStreamingMessage", {"message": message(**more), "metadata": {"agent": agent}})
+
+
 class SocketReply(Reply):
     """A reply whose events, if it is a stream, come from the socket."""
 

@@ -9,14 +9,10 @@ from websockets import ClientConnection
 from tasks_app.callers.accounts import account
 from tests.conftest import Person, Server
 from tests.support.accounts import holdings
-from tests.transports.websocket.door import PARAMETERS, bearer, call, dialled, message, next_frame
+from tests.transports.websocket.door import PARAMETERS, bearer, call, dialled, message, next_frame, streaming
 from tests.transports.websocket.serving import connected, eventually
 
 pytestmark = pytest.mark.storage
-
-
-def streaming(rpc_id: Any, agent: str, **more: Any) -> str:
-    return call(rpc_id, "SendStreamingMessage", {"message": message(**more), "metadata": {"agent": agent}})
 
 
 def end_wish(rpc_id: Any, **more: Any) -> str:

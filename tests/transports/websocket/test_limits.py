@@ -19,9 +19,8 @@ from tasks_app.process.sockets import MAX_FRAGMENTS, Socket
 from tasks_app.transports import websocket
 from tests.conftest import PATIENCE, Person
 from tests.support.accounts import holdings
-from tests.transports.websocket.door import bearer, call, dialled, frames_of, message, next_frame
+from tests.transports.websocket.door import bearer, call, dialled, frames_of, message, next_frame, streaming
 from tests.transports.websocket.serving import DOORS, connected, eventually, port, serving, url
-from tests.transports.websocket.test_frames import streaming
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
