@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from django.db import connections
 from websockets import ClientConnection
 
 from tasks_app.asgi.application import Application
@@ -20,6 +21,18 @@ async def eventually(happened: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not happened():  # noqa: ASYNC110  # nothing tells of it
             await asyncio.sleep(0.02)
+
+
+async def in_a_thread(function: Callable[[], Any]) -> Any:
+    """Call a function that uses the database, and close the connection of its thread."""
+
+    def call() -> Any:
+        try:
+            return function()
+        finally:
+            connections.close_all()
+
+    return await asyncio.to_thread(call)
 
 
 @asynccontextmanager

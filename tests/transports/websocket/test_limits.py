@@ -20,7 +20,7 @@ from tasks_app.transports import websocket
 from tests.conftest import PATIENCE, Person
 from tests.support.accounts import holdings
 from tests.transports.websocket.door import bearer, call, dialled, frames_of, message, next_frame, streaming
-from tests.transports.websocket.serving import DOORS, connected, eventually, port, serving, url
+from tests.transports.websocket.serving import DOORS, connected, eventually, in_a_thread, port, serving, url
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 
@@ -92,7 +92,7 @@ async def test_an_idle_socket_is_closed_and_one_with_a_stream_is_not(owner: Pers
 async def test_a_revoked_key_ends_its_idle_socket(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(websocket, "KEY_SECONDS", 0.2)
     async with connected(owner) as (client, _):
-        await asyncio.to_thread(revoke, ApiKey.objects.filter(pk=owner.caller.key_id))
+        await in_a_thread(lambda: revoke(ApiKey.objects.filter(pk=owner.caller.key_id)))
         assert await frames_of(client) == []
     assert (client.close_code, client.close_reason) == (1008, "the key of this socket is not valid any more")
 
@@ -135,7 +135,7 @@ async def test_each_frame_is_an_exchange(owner: Person) -> None:
         await client.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "stream/end", "params": {"id": "s"}}))
         await next_frame(client)
     assert await asyncio.to_thread(recorder.drain, PATIENCE)
-    rows = await asyncio.to_thread(lambda: list(Exchange.objects.order_by("created_at")))
+    rows = await in_a_thread(lambda: list(Exchange.objects.order_by("created_at")))
     assert {(row.door, row.http_status, row.envelope) for row in rows} == {("websocket", None, "jsonrpc")}
     assert [(row.method, row.outcome) for row in rows] == [
         ("", "refused"),
