@@ -83,8 +83,7 @@ A2A_TRUSTED_PROXIES = networks("A2A_TRUSTED_PROXIES")
 """Addresses and networks (`10.1.0.0/16`) of proxies whose `X-Forwarded-For` gives the address of a caller, or whose
 `Forwarded`, with `A2A_TRUST_FORWARDED=forwarded`. Empty: these headers are ignored."""
 A2A_CORS_ORIGINS = origins("A2A_CORS_ORIGINS")
-"""Origins of pages in browsers that may open WebSocket connections, such as `https://app.example`. The origin of the
-server's own base URL is always allowed."""
+"""Origins of pages that may open WebSocket connections, besides the server's own, such as `https://app.example`."""
 
 # ---------------------------------------------------------- Cards and what is on
 
