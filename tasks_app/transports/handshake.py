@@ -1,6 +1,5 @@
 """The handshake of a WebSocket connection: a request of HTTP that names the agent and the caller of all its calls."""
 
-import binascii
 from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
 from io import BytesIO
@@ -61,7 +60,7 @@ async def open_socket(request: HttpRequest, protocols: Sequence[str]) -> Opening
     try:
         await call.identify()
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
-        raise fault_of_key(error) from None
+        raise fault_of_key(error, "a WebSocket connection") from None
     if agent is not None and registry.get(agent) is None:
         raise Refusal(404, f"there is no agent {agent[:64]!r}; GET /agents/ lists the agents")
     return Opening(call, _hold(call.caller.owner_id), PROTOCOL if PROTOCOL in protocols else None)
@@ -102,8 +101,8 @@ def _key_in(protocols: Sequence[str]) -> str:
     encoded = next((name.removeprefix(BEARER) for name in protocols if name.startswith(BEARER)), "")
     try:
         return urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        raise fault_of_key(Unauthenticated()) from None
+    except ValueError:  # of base64, of ASCII before it, or of UTF-8 after it
+        raise fault_of_key(Unauthenticated(), "a WebSocket connection") from None
 
 
 def _hold(owner_id: int) -> Holding:

@@ -197,10 +197,13 @@ def add_headers(response: HttpResponse, error: Error) -> None:
         response["Retry-After"] = str(error.retry_after)
 
 
-def fault_of_key(cause: Exception) -> Refusal:
-    """Return the refusal of a request whose caller is not known: its key is not valid, or the database is away."""
+def fault_of_key(cause: Exception, subject: str = "a body of this size") -> Refusal:
+    """Return the refusal of a request whose caller is not known: its key is not valid, or the database is away.
+
+    `subject` is what the key is for.
+    """
     if isinstance(cause, Unauthenticated):
-        return Refusal(401, "a body of this size needs a key", error=cause)
+        return Refusal(401, f"{subject} needs a key", error=cause)
     error = fault_with("the key of a request could not be looked up", cause, secrets.token_hex(6))
     return Refusal(503 if isinstance(error, Unavailable) else 500, "", error=error)
 

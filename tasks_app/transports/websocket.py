@@ -175,13 +175,14 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         try:
             weight = _weigh(base, body)
             members = await parse(ENDPOINT.envelope, body)
+            if isinstance(members, Member) and members.method == END:
+                # A client at its limit must be able to end a stream. Frames are read one at a time then.
+                return await end_stream(call, members, body, self._end_stream)
             if busy:
                 raise RateLimited(limit="calls in flight on a socket", most=str(settings.A2A_SOCKET_CALLS))
             if _is_silent(members):
                 self.silent.add(_current())
             if isinstance(members, Member):
-                if members.method == END:
-                    return await end_stream(call, members, body, self._end_stream)
                 self._take_id(members.id)
             return await receive_parsed(call, members, body)
         except Error as error:

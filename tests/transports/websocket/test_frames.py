@@ -177,6 +177,9 @@ async def test_too_many_calls_at_once_are_refused(owner: Person, service: None, 
         while frame["id"] == "stream":
             frame = await next_frame(client)
         assert (frame["id"], frame["error"]["code"]) == ("three", -38008)
+        await client.send(end_wish("stream", id="wish"))
+        frames = [await next_frame(client), await next_frame(client)]
+        assert {"ended": True} in [frame.get("result") for frame in frames], "a stream can be ended at the limit"
 
 
 @pytest.mark.django_db(transaction=True)
