@@ -102,6 +102,17 @@ class Form(Struct, frozen=True, kw_only=True):
         message = self.message(wire)
         return Update(task_id=message.task_id or "", context_id=message.context_id or "", event=message)
 
+    def update(self, wire: Json) -> Update:
+        """Return the update that is the one member of an object."""
+        decoders = {
+            "task": self.task_update,
+            "message": self.message_update,
+            "statusUpdate": self.status_update,
+            "artifactUpdate": self.artifact_update,
+        }
+        (name,) = [name for name in decoders if wire.get(name) is not None]
+        return decoders[name](wire[name])
+
 
 def _time(text: str | None) -> datetime:
     """Return the time of a status. A time without a zone, as some servers send it, is in UTC."""

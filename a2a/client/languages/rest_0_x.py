@@ -75,18 +75,8 @@ def decode_answer(wire: Json) -> Task | Message:
     return FORM.message(wire.get("message") or wire["msg"])
 
 
-UPDATES = {
-    "task": FORM.task_update,
-    "message": FORM.message_update,
-    "msg": FORM.message_update,
-    "statusUpdate": FORM.status_update,
-    "artifactUpdate": FORM.artifact_update,
-}
-
-
 def decode_update(wire: Json) -> Update:
-    (name,) = [name for name in UPDATES if wire.get(name) is not None]
-    return UPDATES[name](wire[name])
+    return FORM.update(wire | {"message": wire.get("message") or wire.get("msg")})
 
 
 def decode_page(wire: Json) -> TaskPage:

@@ -6,7 +6,6 @@ from a2a.client.answers import ConfigPage, TaskPage
 from a2a.client.cards import decode_card
 from a2a.client.language import ClientLanguage, Operation
 from a2a.client.reading import Form, config
-from a2a.client.updates import Update
 from a2a.dialects.json.json_1_0 import ROLES_BACK, STATES, decode_part, decode_state, encode_message
 from a2a.dialects.params import write_time
 from a2a.dialects.v1_0 import DIALECT, ROUTES
@@ -127,19 +126,6 @@ def decode_nothing(wire: Any) -> None:
     """Accept any result: servers answer null, an empty object, or nothing."""
 
 
-UPDATES = {
-    "task": FORM.task_update,
-    "message": FORM.message_update,
-    "statusUpdate": FORM.status_update,
-    "artifactUpdate": FORM.artifact_update,
-}
-
-
-def decode_update(wire: Json) -> Update:
-    (name,) = [name for name in UPDATES if wire.get(name) is not None]
-    return UPDATES[name](wire[name])
-
-
 LANGUAGE = ClientLanguage(
     name=DIALECT.name,
     version=DIALECT.version,
@@ -147,11 +133,11 @@ LANGUAGE = ClientLanguage(
     extensions_header=HEADER,
     operations={
         SendMessage: Operation(method="SendMessage", encode=encode_send, decode=decode_answer),
-        StreamMessage: Operation(method="SendStreamingMessage", encode=encode_send, decode=decode_update),
+        StreamMessage: Operation(method="SendStreamingMessage", encode=encode_send, decode=FORM.update),
         GetTask: Operation(method="GetTask", encode=encode_get, decode=FORM.task),
         ListTasks: Operation(method="ListTasks", encode=encode_list, decode=decode_page),
         CancelTask: Operation(method="CancelTask", encode=encode_cancel, decode=FORM.task),
-        SubscribeToTask: Operation(method="SubscribeToTask", encode=encode_subscribe, decode=decode_update),
+        SubscribeToTask: Operation(method="SubscribeToTask", encode=encode_subscribe, decode=FORM.update),
         CreatePushConfig: Operation(
             method="CreateTaskPushNotificationConfig", encode=encode_create, decode=decode_config
         ),
@@ -164,6 +150,6 @@ LANGUAGE = ClientLanguage(
         ),
         GetExtendedCard: Operation(method="GetExtendedAgentCard", encode=_tenant, decode=decode_card),
     },
-    update=decode_update,
+    update=FORM.update,
     routes=ROUTES,
 )
