@@ -12,6 +12,8 @@ from a2a.types import Card, Extension, Interface, Json, Provider, SecurityScheme
 RPC, REST, SOCKET = "JSONRPC", "HTTP+JSON", "WEBSOCKET"
 VERSIONS = ("1.0", "0.3", "0.2")
 """The versions of the client, the preferred first."""
+_OVER_TLS = frozenset({"https", "wss"})
+"""The schemes of addresses with TLS. `urlsplit` gives schemes in lower case."""
 
 
 def decode_card(wire: Json) -> Card:
@@ -103,7 +105,8 @@ def choose(
 ) -> list[Interface]:
     """Return the interfaces that may be used, the preferred first: by version, by binding, then as the card lists them.
 
-    Without bindings the card decides. A card that came over TLS leads to no address without it. Raises NoInterface.
+    Without bindings the card decides. A card that came over TLS leads to no address without it, but for
+    those of this machine. Raises NoInterface.
     """
     usable = [
         interface
@@ -122,7 +125,11 @@ def choose(
 
 
 def _as_safe(url: str, source: str) -> bool:
-    return not (source.startswith("https:") and url.startswith("http:") and not is_loopback(url))
+    """Return whether a card from the source may lead to the address."""
+    try:
+        return urlsplit(source).scheme != "https" or urlsplit(url).scheme in _OVER_TLS or is_loopback(url)
+    except ValueError:
+        return False
 
 
 def is_loopback(url: str) -> bool:

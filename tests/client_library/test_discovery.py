@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from a2a.client import REST, RPC, Client, Trust, errors
-from a2a.client.cards import choose, decode_card
+from a2a.client.cards import SOCKET, choose, decode_card
 from a2a.client.link import WAYS
 from a2a.dialects import v0_2, v0_3, v1_0
 from a2a.signatures import key_set, new_key, read_keys, sign
@@ -72,6 +72,36 @@ BOTH = ((RPC, "0.3", "https://a/old"), (REST, "1.0.1", "https://a/rest"), (RPC, 
 def test_an_interface_is_chosen(offers: Sequence[Any], versions: Any, bindings: Any, url: str) -> None:
     found = decode_card(card(*offers))
     assert choose(found, "https://a/card", versions, bindings, SPOKEN)[0].url == url
+
+
+@pytest.mark.parametrize("source", ["https://a/card", "HTTPS://a/card"])
+@pytest.mark.parametrize(
+    ("binding", "url"),
+    [
+        (RPC, "http://b/"),
+        (RPC, "HTTP://b/"),
+        (SOCKET, "ws://b/"),
+        (SOCKET, "WS://b/"),
+        (RPC, "//b/"),
+        (RPC, "https://["),
+    ],
+)
+def test_a_card_over_tls_leads_to_no_address_without_it(source: str, binding: str, url: str) -> None:
+    with pytest.raises(errors.NoInterface):
+        choose(decode_card(card((binding, "1.0", url))), source, ("1.0",), (), SPOKEN)
+
+
+@pytest.mark.parametrize(
+    ("source", "binding", "url"),
+    [
+        ("https://a/card", RPC, "HTTPS://b/"),
+        ("https://a/card", SOCKET, "WSS://b/"),
+        ("https://a/card", SOCKET, "ws://127.0.0.1/"),
+        ("http://a/card", RPC, "http://b/"),
+    ],
+)
+def test_other_addresses_of_a_card_are_used(source: str, binding: str, url: str) -> None:
+    assert choose(decode_card(card((binding, "1.0", url))), source, ("1.0",), (), SPOKEN)[0].url == url
 
 
 def test_a_card_without_a_fitting_interface_is_told_with_all_it_offers() -> None:

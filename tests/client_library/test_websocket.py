@@ -11,8 +11,9 @@ import orjson
 import pytest
 from websockets import Request, Response, ServerConnection, serve
 
-from a2a.client import Client, Retries, Timeouts, errors
+from a2a.client import ApiKey, Bearer, Client, Retries, Timeouts, errors
 from a2a.client.cards import SOCKET
+from a2a.client.credentials import Credentials
 from a2a.types import Interface
 from tests.client_library.faulty import FakeClock, Json, chunk, status, task
 
@@ -28,6 +29,8 @@ class Socket:
     opened: int = 0
     refusals: list[int] = field(default_factory=list)
     """Statuses with which handshakes are refused, the first first."""
+    location: str = ""
+    """The address to which refusals lead."""
     headers: list[dict[str, str]] = field(default_factory=list)
 
 
@@ -42,7 +45,9 @@ async def socket(act: Act) -> AsyncIterator[Socket]:
     def refuse(connection: ServerConnection, request: Request) -> Response | None:
         server.headers.append({name.lower(): value for name, value in request.headers.raw_items()})
         if server.refusals:
-            return connection.respond(HTTPStatus(server.refusals.pop(0)), "no")
+            response = connection.respond(HTTPStatus(server.refusals.pop(0)), "no")
+            response.headers["Location"] = server.location
+            return response
         return None
 
     async def handle(connection: ServerConnection) -> None:
@@ -59,7 +64,7 @@ async def socket(act: Act) -> AsyncIterator[Socket]:
 
 def client_of(server: Socket, fake: FakeClock, **options: Any) -> Client:
     interface = Interface(url=server.url, binding=SOCKET, version="1.0")
-    return Client(server.url, interface=interface, token="secret", clock=fake.clock, **options)
+    return Client(server.url, interface=interface, clock=fake.clock, **{"token": "secret"} | options)
 
 
 async def tell(connection: ServerConnection, wire: Json, **members: Any) -> None:
@@ -146,6 +151,20 @@ async def test_a_refused_handshake_is_repeated_or_final_by_its_status() -> None:
                 await client.get_task("t")
 
 
+@pytest.mark.parametrize("credentials", [ApiKey("secret"), Bearer("secret")])
+async def test_a_redirect_takes_credentials_to_no_other_server(credentials: Credentials) -> None:
+    async def act(connection: ServerConnection, wire: Json) -> None:
+        await tell(connection, wire, result=task())
+
+    async with socket(act) as server, socket(act) as other:
+        server.refusals, server.location = [302], other.url
+        async with client_of(server, FakeClock(), token=None, credentials=credentials) as client:
+            with pytest.raises(errors.UnexpectedStatus, match="302"):
+                await client.get_task("t")
+    assert "secret" in str(server.headers)
+    assert other.headers == []
+
+
 async def test_a_lost_connection_fails_its_calls_and_the_next_opens_another() -> None:
     async def act(connection: ServerConnection, wire: Json) -> None:
         if len(server.asked) == 1:
@@ -159,17 +178,45 @@ async def test_a_lost_connection_fails_its_calls_and_the_next_opens_another() ->
     assert (server.opened, fake.pauses) == (2, [0.1])
 
 
-async def test_a_server_that_says_nothing_or_nonsense_is_told() -> None:
+async def test_a_server_that_says_nothing_is_told() -> None:
     async def silent(connection: ServerConnection, wire: Json) -> None:
         """Say nothing."""
-
-    async def nonsense(connection: ServerConnection, wire: Json) -> None:
-        await connection.send("[")
 
     limits = {"timeouts": Timeouts(request=0.05), "retries": Retries(times=0)}
     async with socket(silent) as server, client_of(server, FakeClock(), **limits) as client:
         with pytest.raises(errors.Timeout):
             await client.get_task("t")
-    async with socket(nonsense) as server, client_of(server, FakeClock()) as client:
-        with pytest.raises(errors.InvalidResponse, match="a frame is not a JSON object"):
-            await client.get_task("t")
+
+
+def frame(**members: Any) -> str:
+    return orjson.dumps({"jsonrpc": "2.0", **members}).decode()
+
+
+BROKEN = [
+    pytest.param("[", "a frame is not a JSON object", id="no JSON"),
+    pytest.param(frame(id=[], result={}), "the id of a frame", id="a list as id"),
+    pytest.param(frame(id={}, result={}), "the id of a frame", id="an object as id"),
+    pytest.param(frame(id=True, result={}), "the id of a frame", id="a bool as id"),
+    pytest.param(frame(id=1, result={}, sequence="x"), "the sequence of a frame", id="a text as sequence"),
+    pytest.param(frame(method="stream/end", params=[1]), "the params of stream/end", id="a list as params"),
+    pytest.param(frame(method="stream/end"), "the params of stream/end", id="no params"),
+]
+
+
+@pytest.mark.parametrize(("text", "why"), BROKEN)
+async def test_a_frame_that_cannot_be_read_is_told_and_ends_its_connection(text: str, why: str) -> None:
+    connections: list[ServerConnection] = []
+
+    async def act(connection: ServerConnection, wire: Json) -> None:
+        connections.append(connection)
+        await connection.send(text)
+
+    async with socket(act) as server, client_of(server, FakeClock()) as client:
+        for _ in range(2):
+            with pytest.raises(errors.InvalidResponse, match=why):
+                await client.get_task("t")
+        with pytest.raises(errors.InvalidResponse, match=why):
+            await anext(aiter(client.stream("Hi")))
+        for connection in connections:
+            await asyncio.wait_for(connection.wait_closed(), 10)
+    assert len(set(connections)) == 3

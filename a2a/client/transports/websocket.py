@@ -6,7 +6,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import orjson
 from websockets import ClientConnection, ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI, connect
@@ -32,6 +32,13 @@ AFTER, SEQUENCE, END = "afterSequence", "sequence", "stream/end"
 """The parameter and the member for the number of an event, and the method that ends a stream."""
 PINGS = 20.0
 """Seconds between two pings, and for the answer to a ping, if no limit for the silence of a stream is set."""
+
+
+class _Direct(connect):
+    """A connection that follows no redirect, so that credentials reach no other address."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        return exc
 
 
 class WebSocket:
@@ -91,7 +98,7 @@ class WebSocket:
         headers = await credentials.headers() if credentials else {}
         pings = self.http.timeouts.silence / 2 if self.http.timeouts.silence else PINGS
         try:
-            return await connect(
+            return await _Direct(
                 self.where,
                 additional_headers=headers,
                 open_timeout=self.http.timeouts.connect,
@@ -142,6 +149,7 @@ class WebSocket:
                     answer.set_result(wire)
         except ClientError as error:
             fault = error
+            connection.transport.abort()
         finally:
             for answer in self._waiting.values():
                 if not answer.done():
@@ -152,7 +160,7 @@ class WebSocket:
     async def _frames(self, connection: ClientConnection, rpc_id: int, method: str) -> AsyncIterator[Frame]:
         while True:
             wire = await self._receive(connection)
-            if wire.get("method") == END and wire.get("params", {}).get("id") == rpc_id:
+            if wire.get("method") == END and wire["params"].get("id") == rpc_id:
                 return
             if wire.get("id") == rpc_id:
                 sequence = wire.get(SEQUENCE)
@@ -171,11 +179,12 @@ class WebSocket:
             wire = orjson.loads(await connection.recv())
         except ConnectionClosed as error:
             raise ConnectionLost(f"the connection was closed: {error}", where=self.where) from error
-        except orjson.JSONDecodeError:
+        except ValueError:
             wire = None
-        if not isinstance(wire, dict):
-            raise InvalidResponse("a frame is not a JSON object", where=self.where)
-        return wire
+        fault = _fault(wire)
+        if fault:
+            raise InvalidResponse(fault, where=self.where)
+        return cast("Json", wire)
 
     def _result(self, wire: Json, method: str) -> Any:
         if wire.get("error") is not None:
@@ -184,3 +193,16 @@ class WebSocket:
 
     def _place(self, method: str) -> str:
         return f"{method} at {self.where}"
+
+
+def _fault(wire: Any) -> str:
+    """Return why a frame cannot be read; an empty text if it can."""
+    if not isinstance(wire, dict):
+        return "a frame is not a JSON object"
+    if isinstance(wire.get("id"), list | dict | bool):
+        return "the id of a frame is neither a number nor a text"
+    if not isinstance(wire.get(SEQUENCE), int | None):
+        return f"the {SEQUENCE} of a frame is not an integer"
+    if wire.get("method") == END and not isinstance(wire.get("params"), dict):
+        return f"the params of {END} are not an object"
+    return ""
