@@ -20,6 +20,8 @@ SWITCH_SECONDS = 0.0005
 
 An event loop gives up the lock with each system call, and waits this long to get it back, several times in each call.
 Python's 5 ms would delay all callers. Without large work so many switches would cost more than they gain."""
+SHORTEST_WORK = 0.001
+"""Seconds of work after which a rest is due. The shortest sleep costs a tenth of that."""
 LONGEST_REST = 0.01
 """Seconds of a rest in large work at most. A step that took longer waited for something else."""
 NICE = 5
@@ -82,8 +84,11 @@ class Pace:
         self.since = time.perf_counter()
 
     def rest(self) -> None:
-        """Sleep for as long as the last step took."""
-        time.sleep(min(time.perf_counter() - self.since, LONGEST_REST))
+        """Sleep for as long as the work since the last rest took, once that is SHORTEST_WORK. Shorter steps add up."""
+        seconds = time.perf_counter() - self.since
+        if seconds < SHORTEST_WORK:
+            return
+        time.sleep(min(seconds, LONGEST_REST))
         self.since = time.perf_counter()
 
 

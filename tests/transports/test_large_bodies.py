@@ -16,7 +16,7 @@ from a2a.files import MARK
 from tasks_app.asgi.handler import PIECE, _send_pieces
 from tasks_app.callers.accounts import Account
 from tasks_app.exchanges.exchange import OpenExchange
-from tasks_app.off_loop import LARGE, LONGEST_REST, SWITCH_SECONDS, off_loop, rest
+from tasks_app.off_loop import LARGE, LONGEST_REST, SHORTEST_WORK, SWITCH_SECONDS, Pace, off_loop, rest
 from tasks_app.operations.large import compute
 from tasks_app.operations.operation import Context
 from tasks_app.process.connections import COMPLETE
@@ -272,14 +272,41 @@ async def test_a_large_message_is_encoded_off_the_loop(size: int, thread: str) -
     assert name.partition("_")[0] == thread
 
 
+class Seconds:
+    """A module `time` in which each look at the clock is a step of work later."""
+
+    def __init__(self, step: float) -> None:
+        self.step, self.now = step, 0.0
+        self.rests: list[float] = []
+
+    def perf_counter(self) -> float:
+        self.now += self.step
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.rests.append(seconds)
+
+
 def test_large_work_rests_as_long_as_it_works_and_other_work_never(monkeypatch: pytest.MonkeyPatch) -> None:
-    rests: list[float] = []
-    monkeypatch.setattr("tasks_app.off_loop.time.sleep", rests.append)
-    rest()
-    assert rests == []
-    asyncio.run(off_loop(rest))
-    assert len(rests) == 1
-    assert 0 < rests[0] <= LONGEST_REST
+    for step, taken in ((2 * SHORTEST_WORK, 2 * SHORTEST_WORK), (9.0, LONGEST_REST)):
+        seconds = Seconds(step)
+        monkeypatch.setattr("tasks_app.off_loop.time", seconds)
+        rest()
+        assert seconds.rests == []
+        asyncio.run(off_loop(rest))
+        assert seconds.rests == [pytest.approx(taken)]
+
+
+def test_short_steps_of_large_work_add_up_to_one_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sleep costs more than a step of a few microseconds, so that a rest after each step would be most of the
+    time."""
+    seconds = Seconds(SHORTEST_WORK / 100)
+    monkeypatch.setattr("tasks_app.off_loop.time", seconds)
+    pace = Pace()
+    for _ in range(1_000):
+        pace.rest()
+    assert len(seconds.rests) in (9, 10)
+    assert all(taken == pytest.approx(SHORTEST_WORK, rel=0.02) for taken in seconds.rests)
 
 
 def test_threads_take_turns_often_while_something_large_is_done_and_no_longer() -> None:
