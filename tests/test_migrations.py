@@ -18,7 +18,7 @@ from tasks_app.database import rows
 from tasks_app.database.rows import on_postgres
 from tasks_app.migrations._online import AddIndexOnline, RemoveIndexOnline
 from tasks_app.migrations._texts_last import TEXTS, TextsLast
-from tasks_app.models import Task
+from tasks_app.models import Event, Task
 from tests.conftest import Person
 from tests.operations.asking import sent
 
@@ -168,3 +168,21 @@ def test_the_inserts_of_the_version_before_are_taken(owner: Person) -> None:
         with connection.cursor() as cursor:
             cursor.execute(f"insert into {model._meta.db_table} ({', '.join(columns)}) values ({marks})", values)  # noqa: S608
         assert model.objects.count() == 1
+
+
+@pytest.mark.storage
+@pytest.mark.django_db
+def test_the_sizes_of_tasks_from_before_the_column_are_counted(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = importlib.import_module("tasks_app.migrations.0031_sizes")
+    monkeypatch.setattr(sizes, "BATCH", 2)
+    ids = [sent(owner, "x" * length, "echo").id for length in (1, 20, 300, 4_000, 50_000)]
+    expected = {task_id: _events_size(task_id) for task_id in ids}
+    Task.objects.filter(pk__in=ids[::2]).update(size=0)
+    Task.objects.filter(pk=ids[1]).update(size=7)
+    for _ in range(2):
+        sizes.count_sizes(apps, connection.schema_editor(atomic=False))
+        assert dict(Task.objects.values_list("pk", "size")) == expected
+
+
+def _events_size(task_id: str) -> int:
+    return sum(len(payload) for payload in Event.objects.filter(task_id=task_id).values_list("payload", flat=True))

@@ -50,16 +50,29 @@ SMALL = 262_144
 """Characters of the events of a task that is read together with others, at most."""
 
 
+def small(most: int) -> str:
+    """Return the SQL condition of a task whose events have up to `most` characters.
+
+    The size 0 is unknown: a process of a version without the column has stored the task.
+    """
+    return f"t.size between 1 and {most}"
+
+
+def is_small(size: int) -> bool:
+    """Return whether `small(SMALL)` holds for a task of that size."""
+    return 0 < size <= SMALL
+
+
 @cache
-def task_columns(*, history: bool = True, small: bool = False) -> str:
+def task_columns(*, history: bool = True, only_small: bool = False) -> str:
     """Return the columns of a task, without its history, or without the texts of a task that is not small."""
     names = {"fence": "t.attempt", "attempt": "t.tries"}
     texts = {"artifacts": "t.artifacts", "history": "t.history" if history else "null"}
-    if not small:
+    if not only_small:
         return columns(TaskColumns._fields, snapshot_seq=SNAPSHOT_SEQ, **names, **texts)
     # No column of a large task may need a look at its texts.
-    small_texts = {name: f"case when t.size <= {SMALL} then {sql} end" for name, sql in texts.items()}
-    usable = f"case when t.size <= {SMALL} then {SNAPSHOT_SEQ} else t.snapshot_seq end"
+    small_texts = {name: f"case when {small(SMALL)} then {sql} end" for name, sql in texts.items()}
+    usable = f"case when {small(SMALL)} then {SNAPSHOT_SEQ} else t.snapshot_seq end"
     return columns(TaskColumns._fields, snapshot_seq=usable, **names, **small_texts)
 
 

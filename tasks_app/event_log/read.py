@@ -15,7 +15,7 @@ from a2a.documents import EventDocument, EventKind, TaskDocument
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import VISIBLE, on_postgres, sight_of
 from tasks_app.database.work import DoAlone, Elsewhere, GroupResult, Work
-from tasks_app.event_log.columns import SMALL, TaskColumns, columns, task_columns
+from tasks_app.event_log.columns import TaskColumns, columns, is_small, task_columns
 from tasks_app.event_log.long_history import with_long_history
 from tasks_app.hints import Reached
 from tasks_app.models import Event, Task
@@ -94,7 +94,7 @@ class ReadTask(Work[TaskRead | None], Struct, frozen=True, kw_only=True):
     def do_many(cls, items: Sequence[Self]) -> list[GroupResult[TaskRead | None]]:
         """Read the tasks, but no text of a large one: that is read alone, where its owner takes turns with others."""
         pairs = zip(items, read_many(items, small=True), strict=True)
-        return [_alone(item, read.owner_id) if read and read.size > SMALL else read for item, read in pairs]
+        return [_alone(item, read.owner_id) if read and not is_small(read.size) else read for item, read in pairs]
 
 
 class ReadEvents(Work[list[EventDocument]], Struct, frozen=True, kw_only=True):
@@ -158,20 +158,20 @@ def read_many(items: Sequence[ReadTask], *, small: bool = False) -> list[TaskRea
 
 
 def _whole(items: Sequence[ReadTask], small: bool) -> dict[str, TaskRead]:
-    rows = _task_rows(task_columns(small=small), items)
+    rows = _task_rows(task_columns(only_small=small), items)
     tails = read_tails(_tails(rows, small))
     return {row.id: read_of(row, tails.get(row.id, ())) for row in rows}
 
 
 def _tails(rows: Sequence[TaskColumns], small: bool) -> list[tuple[str, int, int]]:
     """Return the bounds of the tails to read."""
-    tails = [row for row in rows if row.has_tail and not (small and row.size > SMALL)]
+    tails = [row for row in rows if row.has_tail and (not small or is_small(row.size))]
     return [(row.id, row.snapshot_seq, row.last_seq) for row in tails]
 
 
 def _brief(items: Sequence[ReadTask], small: bool) -> dict[str, TaskRead]:
     """Read tasks without their histories. The row has the newest status, so of the tail only artifacts are read."""
-    rows = _task_rows(task_columns(small=small, history=False), items)
+    rows = _task_rows(task_columns(only_small=small, history=False), items)
     tails = read_tails(_tails(rows, small), f"and kind = '{_ARTIFACT}'")
     reads = {}
     for row in rows:

@@ -14,7 +14,7 @@ from a2a.requests import ListTasks
 from tasks_app.database.keyset import Keyset, Position
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import SNAPSHOT_SEQ, on_postgres
-from tasks_app.event_log.columns import columns
+from tasks_app.event_log.columns import columns, small
 from tasks_app.models import Task
 from tasks_app.off_loop import Pace
 from tasks_app.operations.list_filters import STATES, Filters
@@ -53,7 +53,7 @@ class Row(Struct, frozen=True):
     at: int | str
     """The time of the status: microseconds on PostgreSQL, whose times are slow to decode, and text on SQLite."""
     size: int
-    """Characters of its events: its texts have no more."""
+    """Characters of its events: its texts have no more. If it is 0, nobody has counted."""
     history: str | None
     artifacts: str | None
 
@@ -131,15 +131,15 @@ def _read_large(request: ListTasks, row: Row) -> Row | None:
 
 @cache
 def _columns(history: bool, artifacts: bool, most: int | None) -> str:
-    """Return the list of columns of a Row, without the texts of tasks of more than `most` characters."""
-    small = f"t.size <= {most}" if most is not None else "true"
+    """Return the list of columns of a Row, without the texts of tasks that may have more than `most` characters."""
+    is_small = small(most) if most is not None else "true"
     texts = {"t.history": history, "t.artifacts": artifacts}
-    read = [f"case when {small} then {text} end" if is_shown else _EMPTY for text, is_shown in texts.items()]
+    read = [f"case when {is_small} then {text} end" if is_shown else _EMPTY for text, is_shown in texts.items()]
     # On SQLite an expression, because a column of times is decoded.
     at = "(extract(epoch from t.status_at) * 1000000)::bigint" if on_postgres() else "t.status_at || ''"
     return columns(
         Row.__struct_fields__,
-        snapshot_seq=f"case when {small} then {SNAPSHOT_SEQ} else t.snapshot_seq end"
+        snapshot_seq=f"case when {is_small} then {SNAPSHOT_SEQ} else t.snapshot_seq end"
         if artifacts
         else "t.snapshot_seq",
         # The status of the snapshot matters only where the last events are not in the snapshot.

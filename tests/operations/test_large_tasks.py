@@ -6,6 +6,7 @@ from a2a.events import MessageAdded
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role
 from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Elsewhere
 from tasks_app.event_log import ReadTask, Refresh, TaskRead, read_many
 from tasks_app.event_log.columns import SMALL
 from tasks_app.models import Event, Task
@@ -69,3 +70,20 @@ def test_a_large_task_that_was_deleted_is_not_found(owner: Person) -> None:
     Event.objects.filter(task_id=task_id).delete()
     Task.objects.filter(pk=task_id).delete()
     assert bridge.do(elsewhere.instead) is None  # type: ignore[union-attr]
+
+
+def test_a_task_whose_size_nobody_has_counted_is_read_like_a_large_one(owner: Person) -> None:
+    """A version without the column stores tasks with the size 0, however large they are."""
+    task_id = create_task(owner)
+    bridge.do(addition(task_id, message_event("x")))
+    expected = whole(task_id)
+    Task.objects.filter(pk=task_id).update(size=0)
+    for history in (True, False):
+        item = ReadTask(task_id=task_id, sight=None, history=history)
+        (first,) = read_many([item], small=True)
+        assert first is not None
+        assert (first.document.artifacts, first.document.history) == (None, None), "no text is read with others"
+        (elsewhere,) = ReadTask.do_many([item])
+        assert isinstance(elsewhere, Elsewhere)
+    assert bytes(read(task_id).document.json()) == bytes(expected.document.json())
+    Task.objects.filter(pk=task_id).update(size=expected.size)

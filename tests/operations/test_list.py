@@ -179,3 +179,15 @@ def test_a_history_that_is_not_shown_does_not_end_a_page(owner: Person) -> None:
         listed = ask(owner, ListTasks(history_length=0))
     assert (page(listed), listed.next_page_token) == (ids, "")
     assert not any('"history"' in query["sql"] for query in queries)
+
+
+def test_a_task_whose_size_nobody_has_counted_is_not_read_beside_others(owner: Person) -> None:
+    """A version without the column stores tasks with the size 0, however large they are."""
+    ids = create_tasks(owner, 3)
+    size = Task.objects.get(pk=ids[1]).size
+    Task.objects.filter(pk=ids[1]).update(size=0)
+    draft = begin_page(ListTasks(page_size=3, include_artifacts=True), owner.caller, None)
+    assert isinstance(draft, Draft)
+    assert [row.is_large for row in draft.rows] == [False, True, False]
+    assert page(ask(owner, ListTasks(page_size=3, include_artifacts=True))) == ids
+    Task.objects.filter(pk=ids[1]).update(size=size)
