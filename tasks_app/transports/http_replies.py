@@ -135,6 +135,8 @@ async def with_spaces(begin: Callable[[], Awaitable[Encoded]]) -> AsyncIterator[
         payload = work.result()
         for part in payload.parts if isinstance(payload, Pieces) else (payload,):
             yield part
+            # The kernel may take megabytes at once, and then nothing else makes this task wait.
+            await asyncio.sleep(0)
     finally:
         work.cancel()
         with contextlib.suppress(asyncio.CancelledError, Unfinished):

@@ -10,10 +10,12 @@ from typing import Any
 
 import httpx
 import pytest
+from django.http import StreamingHttpResponse
 
+from a2a.documents import Pieces
 from a2a.errors import Unavailable
 from a2a.files import MARK
-from tasks_app.asgi.handler import PIECE, _send_pieces
+from tasks_app.asgi.handler import PIECE, _send_chunks, _send_pieces
 from tasks_app.callers.accounts import Account
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.off_loop import LARGE, LONGEST_REST, SHORTEST_WORK, SWITCH_SECONDS, Pace, off_loop, rest
@@ -23,6 +25,7 @@ from tasks_app.process.connections import COMPLETE
 from tasks_app.transports import bodies, handling, receiving
 from tasks_app.transports.bodies import SMALL, STRANGERS, Gone, Intake, strangers
 from tasks_app.transports.http import Refusal
+from tasks_app.transports.http_replies import with_spaces
 from tests.conftest import NO_TLS, PATIENCE, Server
 from tests.support.accounts import holdings
 from tests.support.sockets import head, received, status, wire
@@ -258,6 +261,28 @@ async def test_others_have_their_turn_between_the_pieces_of_an_answer() -> None:
     await _send_pieces(b"x" * (3 * PIECE), send, more=False)
     await work
     assert turns == ["piece", "other"] * 2 + ["piece", "other"]
+
+
+async def test_others_have_their_turn_between_the_parts_of_a_late_answer() -> None:
+    turns: list[str] = []
+
+    async def begin() -> Pieces:
+        return Pieces([b"x" * PIECE] * 3)
+
+    async def send(message: Any) -> None:
+        if len(message.get("body", b"")) == PIECE:
+            turns.append("piece")
+
+    async def other() -> None:
+        while len(turns) < 20:
+            turns.append("other")
+            await asyncio.sleep(0)
+
+    work = asyncio.ensure_future(other())
+    await _send_chunks(StreamingHttpResponse(with_spaces(begin)), {}, send)
+    await work
+    first = turns.index("piece")
+    assert turns[first : first + 6] == ["piece", "other"] * 3
 
 
 @pytest.mark.parametrize(("size", "thread"), [(LARGE, "MainThread"), (LARGE + 1, "large")])
