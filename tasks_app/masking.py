@@ -123,11 +123,12 @@ _VALUES = (
 _BEARER = r"(?i:bearer)[ \t]{1,9}(?:[\w.~+/=-]{24,}+|(?=[A-Za-z_.~+/=-]{0,23}[0-9])[\w.~+/=-]{8,}+)"
 """A text after `Bearer` that is not a word of a language: it has a digit, or at least 24 characters."""
 _KEY_BLOCK = r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY-----[^-]*+(?:-----END [A-Z0-9 ]{0,30}PRIVATE KEY-----)?"
-_USER = r"(?<=://)[^\s/?#\"]+(?=@)"
-_BY_VALUE = re.compile(rf"(?<![\w-])(?:{'|'.join(_VALUES)}|{_BEARER})|{_KEY_BLOCK}|{_USER}")
+_BY_VALUE = re.compile(rf"(?<![\w-])(?:{'|'.join(_VALUES)}|{_BEARER})|{_KEY_BLOCK}")
 WINDOW, OVERLAP = 16_384, 2_048
 """Characters that are searched at once, and of those the ones that are searched again with the next. Python runs no
-other thread during a search. A secret is found wherever it is if its first OVERLAP characters show what it is."""
+other thread during a search. A secret is found wherever it is if its first OVERLAP characters show what it is. The user
+in a URL is shown by the character after it, and is searched apart."""
+_END_OF_USER = re.compile(r"[\s/?#\"]")
 # The pattern matches any name, and code decides whether it is secret. A pattern with all secret names would be tried at
 # every place of a long text, and delay other callers.
 _IN_QUERY = re.compile(r"[?&]([\w-]{1,96}+)=(?=[^&#\s\"])")
@@ -143,7 +144,30 @@ def mask_values(text: str) -> str:
     for match in _matches(_BY_VALUE, text):
         parts += [text[place : match.start()], MASK]
         place = match.end()
-    return _mask_query("".join(parts) + text[place:] if parts else text)
+    return _mask_query(_mask_users("".join(parts) + text[place:] if parts else text))
+
+
+def _mask_users(text: str) -> str:
+    """Mask the users of URLs, with their passwords: what stands between `://` and the last `@` before a path."""
+    parts, place = [], 0
+    scheme = text.find("://")
+    while scheme >= 0:
+        start = scheme + 3
+        end = _end_of_user(text, start)
+        at = text.rfind("@", start, end)
+        if at > start:
+            parts += [text[place:start], MASK]
+            place = at
+        # No `://` begins before the slash that may be at the end.
+        scheme = text.find("://", max(start, end - 1))
+    return "".join(parts) + text[place:] if parts else text
+
+
+def _end_of_user(text: str, start: int) -> int:
+    for place in range(start, len(text), WINDOW):
+        if match := _END_OF_USER.search(text, place, place + WINDOW):
+            return match.start()
+    return len(text)
 
 
 def _matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

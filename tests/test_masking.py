@@ -8,7 +8,18 @@ import pytest
 
 from tasks_app.database.rows import RunRow
 from tasks_app.exchanges.redaction import redact
-from tasks_app.masking import MASK, TRACE_CHARACTERS, WINDOW, Line, is_secret_name, mask_id, mask_text, mask_trace, site
+from tasks_app.masking import (
+    MASK,
+    OVERLAP,
+    TRACE_CHARACTERS,
+    WINDOW,
+    Line,
+    is_secret_name,
+    mask_id,
+    mask_text,
+    mask_trace,
+    site,
+)
 from tasks_app.masking import mask_values as masked
 
 SECRETS = """
@@ -203,6 +214,28 @@ def test_a_secret_in_a_long_text_is_masked_wherever_a_window_ends(value: str) ->
     assert masked(f"{' ' * (WINDOW - 30)}{long} end") == f"{' ' * (WINDOW - 30)}{MASK} end"
     plain = f"{' ' * (WINDOW - 20)}AKIAABCDEFGHIJKLMNOPQRS{' ' * WINDOW}"
     assert masked(plain) == plain
+
+
+@pytest.mark.parametrize("length", [3_000, OVERLAP + 1, WINDOW, 3 * WINDOW])
+def test_a_user_in_a_url_is_masked_however_far_away_its_end_is(length: int) -> None:
+    for place in range(0, WINDOW + 2, 997):
+        text = f"{' ' * place}https://user:{'s' * length}@h/a@b {' ' * WINDOW}x"
+        assert masked(text) == f"{' ' * place}https://{MASK}@h/a@b {' ' * WINDOW}x"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a://b@c@d", f"a://{MASK}@d"),
+        ("a://@b a://@@b", f"a://@b a://{MASK}@b"),
+        ("a://b://c@d", f"a://b://{MASK}@d"),
+        (":///a@b", ":///a@b"),
+        ("a://b@", f"a://{MASK}@"),
+        (f"a://me:tdk_{ROOM}@b c://d@e", f"a://{MASK}@b c://{MASK}@e"),
+    ],
+)
+def test_a_user_stands_between_the_scheme_and_the_last_at_sign(text: str, shown: str) -> None:
+    assert masked(text) == shown
 
 
 # Each begins something that is searched for, so that a search which goes back at each of them is quadratic.
