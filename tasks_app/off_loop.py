@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
@@ -31,10 +31,11 @@ NICE = 5
 def lower_priority() -> None:
     """Let other threads and processes go first when there are fewer processors than threads at work.
 
-    On Linux each thread has a nice value. Elsewhere the thread stays as it is.
+    On Linux each thread has a nice value. Elsewhere, and where a sandbox forbids it, the thread stays as it is.
     """
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
 
 
 _threads = ThreadPoolExecutor(2, thread_name_prefix="large", initializer=lower_priority)

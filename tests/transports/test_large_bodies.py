@@ -5,6 +5,7 @@ import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,7 @@ from a2a.files import MARK
 from tasks_app.asgi.handler import PIECE, _send_chunks, _send_pieces
 from tasks_app.callers.accounts import Account
 from tasks_app.exchanges.exchange import OpenExchange
-from tasks_app.off_loop import LARGE, LONGEST_REST, SHORTEST_WORK, SWITCH_SECONDS, Pace, off_loop, rest
+from tasks_app.off_loop import LARGE, LONGEST_REST, SHORTEST_WORK, SWITCH_SECONDS, Pace, lower_priority, off_loop, rest
 from tasks_app.operations.large import compute
 from tasks_app.operations.operation import Context
 from tasks_app.process.connections import COMPLETE
@@ -320,6 +321,15 @@ def test_large_work_rests_as_long_as_it_works_and_other_work_never(monkeypatch: 
         assert seconds.rests == []
         asyncio.run(off_loop(rest))
         assert seconds.rests == [pytest.approx(taken)]
+
+
+def test_large_work_is_done_where_no_thread_may_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbid(*arguments: int) -> None:
+        raise PermissionError("forbidden by a sandbox")
+
+    monkeypatch.setattr("tasks_app.off_loop.os.setpriority", forbid)
+    with ThreadPoolExecutor(1, initializer=lower_priority) as threads:
+        assert threads.submit(lambda: "done").result(PATIENCE) == "done"
 
 
 def test_short_steps_of_large_work_add_up_to_one_rest(monkeypatch: pytest.MonkeyPatch) -> None:
