@@ -30,7 +30,7 @@ LONGEST_TRY = timedelta(seconds=15)
 OLDEST_FIRST = Keyset(
     time="created_at",
     newest_first=False,
-    salt="webhooks",
+    salt="tasks_app.webhooks",
     mismatch="belongs to the list of another task; begin again without it",
 )
 """The order of the webhooks of a task: by the time of their registration, then by id."""

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.core import signing
 from django.db import connection
 from msgspec.structs import replace
 
@@ -10,6 +11,7 @@ from a2a.errors import InvalidParams
 from tasks_app.database.keyset import Keyset, Position, fetch_page, older_than
 from tasks_app.event_log import create_many
 from tasks_app.models import Task
+from tasks_app.operations.webhooks import OLDEST_FIRST
 from tests.conftest import Person
 from tests.operations.rows import creation
 
@@ -64,3 +66,10 @@ def test_a_page_says_whether_there_is_more(tasks: list[Task]) -> None:
     assert ([task.id for task in page], more) == (ids[:4], True)
     page, more = fetch_page(older_than(rows, page[-1].id), 2)
     assert ([task.id for task in page], more) == (ids[4:], False)
+
+
+def test_a_token_that_lists_of_webhooks_had_before_is_of_no_list() -> None:
+    token = signing.TimestampSigner(salt="webhooks").sign_object(["task", "2026-01-01T00:00:00+00:00", "id"])
+    with pytest.raises(InvalidParams) as refusal:
+        OLDEST_FIRST.decode(token, "task")
+    assert refusal.value.violations == (("pageToken", "is not a token of this server; begin again without one"),)
