@@ -45,7 +45,9 @@ async def send(request: SendMessage, context: Context) -> Grant:
     check_tenant(context.caller, request.tenant)
     agent = choose_agent(request, context)
     preferences = fit(request, agent, context)
-    plan = await compute(context, _plan, request, context, agent, preferences)
+    # The fingerprint covers the content and the agent, but not how the caller wants to wait.
+    digest = await compute(context, fingerprint, request.message, agent.name)
+    plan = _plan(request, context, agent, preferences, digest)
     arguments(plan.run)  # Refuse a message that does not fit the agent's inputs before there is a task.
     try:
         with nullcontext() if plan.quick else account.new_work(plan.key.owner_id, agent.name):
@@ -103,15 +105,13 @@ def _check(request: SendMessage) -> None:
         PUSH.check()
 
 
-def _plan(request: SendMessage, context: Context, agent: Agent, preferences: Preferences) -> Plan:
+def _plan(request: SendMessage, context: Context, agent: Agent, preferences: Preferences, digest: str) -> Plan:
     """Return the plan of a conversation.
 
     Its ids are made before anything is stored, so that a write whose commit is in doubt can be tried again.
     """
     task_id, now = uuid7(), clock.now()
     context_id = request.message.context_id or own_context(task_id)
-    # The fingerprint covers the content and the agent, but not how the caller wants to wait.
-    digest = fingerprint(request.message, agent.name)
     message = with_ids(request.message, task_id, context_id)
     return Plan(
         agent=agent,

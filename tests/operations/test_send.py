@@ -1,9 +1,11 @@
 """Send: a new task, the next turn of one, or a direct reply; what is refused makes nothing."""
 
+import threading
 from typing import Any
 
 import pytest
 
+from a2a.agents import Agent
 from a2a.errors import (
     IdempotencyConflict,
     InvalidParams,
@@ -14,7 +16,10 @@ from a2a.errors import (
 )
 from a2a.requests import SendMessage
 from a2a.types import Message, Part, Role
+from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.models import DirectReply, Event, IdempotencyKey, Task
+from tasks_app.off_loop import LARGE
+from tasks_app.operations.repeat import fingerprint
 from tests.conftest import Person, person
 from tests.operations.asking import ask, data, message, send, sent, shown, text_of, words
 from tests.operations.rows import forget
@@ -291,3 +296,24 @@ def test_what_was_never_created_is_not_created_by_a_message_for_it(owner: Person
 
 def test_the_words_of_a_task_are_shown_to_its_owner(owner: Person) -> None:
     assert '"hello"' in words(shown(send(owner, "hello", "echo")))
+
+
+def test_the_author_decides_on_the_loop_whether_a_large_message_is_quick(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places: dict[str, str] = {}
+
+    def noted(self: Agent, message: Message) -> bool:
+        places["author"] = threading.current_thread().name
+        return True
+
+    def digest(message: Message, agent: str) -> str:
+        places["digest"] = threading.current_thread().name
+        return fingerprint(message, agent)
+
+    monkeypatch.setattr(Agent, "is_quick", noted)
+    monkeypatch.setattr("tasks_app.operations.send.fingerprint", digest)
+    exchange = OpenExchange(door="http", request_id="", rpc_id=1, request=b"x" * (LARGE + 1))
+    ask(owner, SendMessage(message=message("x")), agent="echo", exchange=exchange)
+    assert places["digest"].startswith("large")
+    assert not places["author"].startswith("large")
