@@ -6,7 +6,6 @@ from typing import Any
 from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.management.nouns import Noun
 from tasks_app.management.nouns.acts import ACTS
-from tasks_app.management.nouns.calls import CALLS
 from tasks_app.management.nouns.cardkey import CARDKEY
 from tasks_app.management.nouns.doctor import DOCTOR
 from tasks_app.management.nouns.keys import KEYS
@@ -16,7 +15,7 @@ from tasks_app.management.nouns.processes import PROCESSES
 from tasks_app.management.nouns.purge import PURGE
 from tasks_app.management.nouns.reference import REFERENCE
 
-NOUNS: dict[str, Noun] = {
+OPERATING: dict[str, Noun] = {
     "acts": ACTS,
     "cardkey": CARDKEY,
     "doctor": DOCTOR,
@@ -26,8 +25,14 @@ NOUNS: dict[str, Noun] = {
     "processes": PROCESSES,
     "purge": PURGE,
     "reference": REFERENCE,
-    **CALLS,
 }
+
+
+def all_nouns() -> dict[str, Noun]:
+    """Return all nouns, with those that call agents. Those load the client and its libraries, which takes long."""
+    from tasks_app.management.nouns.calls import CALLS
+
+    return OPERATING | CALLS
 
 
 class Command(DatabaseCommand):
@@ -37,13 +42,23 @@ class Command(DatabaseCommand):
     )
     requires_migrations_checks = False  # some nouns need no database; the others are checked below
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.nouns: dict[str, Noun] = {}
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        if argv[2:3] and argv[2] in OPERATING:
+            self.nouns = OPERATING
+        super().run_from_argv(argv)
+
     def add_arguments(self, parser: ArgumentParser) -> None:
+        self.nouns = self.nouns or all_nouns()
         nouns = parser.add_subparsers(dest="noun", required=True)
-        for name, noun in NOUNS.items():
+        for name, noun in self.nouns.items():
             noun.add_arguments(nouns.add_parser(name, help=noun.help))
 
     def handle(self, *args: Any, **options: Any) -> None:
-        noun = NOUNS[options["noun"]]
+        noun = self.nouns[options["noun"]]
         if noun.needs_database:
             self.check_migrations()
         noun.handle(self, options)
