@@ -18,7 +18,7 @@ from tasks_app.database.lanes import GROUP, take
 from tasks_app.database.waits import Ticket
 from tasks_app.database.work import Do, DoAlone, DoSlowly, Elsewhere
 from tasks_app.event_log import Appended, KeyTarget, ReadTask, read_many
-from tasks_app.event_log.read import SMALL
+from tasks_app.event_log.columns import SMALL
 from tasks_app.hints import hints
 from tasks_app.models import Task
 from tasks_app.operations import Context, perform
