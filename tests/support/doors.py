@@ -25,6 +25,9 @@ Events = AsyncIterator[tuple[int | None, bytes]]
 class Door(Protocol):
     """A way in."""
 
+    announces_ends: bool
+    """Its client learns when a notification is done."""
+
     def ask(
         self, method: str, path: str, body: bytes, headers: dict[str, str]
     ) -> AbstractAsyncContextManager[Reply]: ...
@@ -35,6 +38,8 @@ class Door(Protocol):
 
 class HttpDoor:
     """A door whose streams are server-sent events."""
+
+    announces_ends = True
 
     def events(self, reply: Reply) -> Events | None:
         if reply.headers["content-type"] != "text/event-stream":

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -164,6 +165,15 @@ class Speaker:
     def headers(self, **more: str) -> dict[str, str]:
         version = {"A2A-Version": self.version} if self.version else {}
         return {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", **version, **more}
+
+    async def settle(self, read: Callable[[], Awaitable[Any]], expected: Any) -> Any:
+        """Return the value after notifications: the first, or that expected if the door announces no ends."""
+        value = await read()
+        deadline = time.monotonic() + PATIENCE
+        while not self.door.announces_ends and value != expected and time.monotonic() < deadline:
+            await asyncio.sleep(0.05)
+            value = await read()
+        return value
 
     async def post(self, wire: Any, **headers: str) -> tuple[int, Any]:
         """Return the status and the JSON of the answer, None if there is none."""

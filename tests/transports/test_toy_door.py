@@ -111,6 +111,8 @@ class Stream(NamedTuple):
 class QueueDoor:
     """The door, with its server in the loop of the test."""
 
+    announces_ends = True
+
     def __init__(self) -> None:
         self.inbox: asyncio.Queue[Parcel] | None = None
 

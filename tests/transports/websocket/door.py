@@ -65,6 +65,8 @@ class SocketReply(Reply):
 class SocketDoor(LiveDoor):
     """A socket for each call; files are fetched over HTTP, whichever door their links came through."""
 
+    announces_ends = False
+
     @asynccontextmanager
     async def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> AsyncIterator[Reply]:
         if method == "GET":
