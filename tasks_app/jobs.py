@@ -12,7 +12,7 @@ import threading
 from typing import Any
 
 from billiard import active_children
-from celery import concurrency, current_app, shared_task, signals
+from celery import bootsteps, concurrency, current_app, shared_task, signals
 from celery.concurrency.prefork import TaskPool as Prefork
 from celery.concurrency.solo import TaskPool as Solo
 from celery.concurrency.thread import TaskPool as Threads
@@ -78,20 +78,31 @@ def prepare(conf: Any = None, **_: Any) -> None:
     conf.broker_transport_options = {**conf.broker_transport_options, "visibility_timeout": longest + LONGER}
 
 
+class Services(bootsteps.StartStopStep):
+    """The step of a worker's start that starts our services.
+
+    Celery runs it after it has installed its handlers of process signals, so that a SIGTERM never ends a run without
+    its drain, and before it connects to the broker, so that a worker runs agents while the broker does not answer.
+    """
+
+    def start(self, parent: Any) -> None:
+        _start("worker")
+
+
 @signals.worker_init.connect
-def start_worker(sender: Any = None, **_: Any) -> None:
-    """Check the pool and, unless it forks, start the services, even if the broker does not answer."""
+def prepare_worker(sender: Any = None, **_: Any) -> None:
+    """Check the pool and, unless it forks, add the step that starts the services."""
     pool = concurrency.get_implementation(sender.pool_cls)
     if not issubclass(pool, Prefork | Solo | Threads):
         sys.exit(f"The pool {sender.pool_cls} cannot run agents: use threads, or prefork for agents that need a core.")
     Life.going_down[0] = 0
     if not issubclass(pool, Prefork):
-        _start("worker")
+        sender.app.steps["worker"].add(Services)
 
 
 @signals.worker_ready.connect
 def report_ready(**_: Any) -> None:
-    """Log that the worker is ready. From now on Celery's own handlers take its process signals."""
+    """Log that the worker has its broker and its services."""
     log.info("the worker is ready")
 
 

@@ -10,9 +10,17 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+from celery import signals as celery_signals
+
 from a2a.agents import agent
 from a2a.run import Failure, Retry, Run
 from a2a.types import Part
+
+
+@celery_signals.celeryd_after_setup.connect
+def linger(**_: Any) -> None:
+    """Keep a worker for a while, if a test says so, at the moment before Celery handles process signals."""
+    time.sleep(float(os.environ.get("LINGER_SECONDS", "0")))
 
 
 @agent
