@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -9,8 +10,9 @@ import orjson
 
 from a2a.client import refusals
 from a2a.client.errors import InvalidResponse
-from a2a.client.http import EVENT_STREAM, Answer, Exchange, Http
+from a2a.client.http import Answer, Exchange, Http
 from a2a.client.transports import Frame
+from a2a.client.transports.sse import frames, stream_headers
 from a2a.envelopes.jsonrpc import MEDIA
 from a2a.types import Json
 
@@ -30,23 +32,15 @@ class JsonRpc:
 
     @asynccontextmanager
     async def stream(self, method: str, params: Json, after: str | None) -> AsyncIterator[AsyncIterator[Frame]]:
-        resumption = {"Last-Event-ID": after} if after else {}
-        exchange = self._exchange(method, params, {"Accept": EVENT_STREAM, "Cache-Control": "no-store"} | resumption)
+        exchange = self._exchange(method, params, stream_headers(after))
         async with self.http.listen(exchange) as events:
             if isinstance(events, Answer):
                 self._result(events, method)
                 raise InvalidResponse(f"{method} answered without a stream", where=self._place(method))
-            yield self._frames(events, method)
+            yield frames(events, MEDIA, partial(self._result, method=method))
 
     async def close(self) -> None:
         """Do nothing: connections belong to the Http."""
-
-    async def _frames(self, events: AsyncIterator[Any], method: str) -> AsyncIterator[Frame]:
-        async for event in events:
-            # A blank line after an id or a comment alone is no event.
-            if event.data:
-                answer = Answer(200, MEDIA, event.data.encode(), None)
-                yield Frame(event.id or None, self._result(answer, method), event.retry and event.retry / 1000)
 
     def _exchange(self, method: str, params: Json, headers: dict[str, str]) -> Exchange:
         wire = {"jsonrpc": "2.0", "id": next(self._ids), "method": method} | ({"params": params} if params else {})

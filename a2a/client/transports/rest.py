@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -10,8 +11,9 @@ import orjson
 
 from a2a.client import refusals
 from a2a.client.errors import InvalidParams, InvalidResponse
-from a2a.client.http import EVENT_STREAM, Answer, Exchange, Http
+from a2a.client.http import Answer, Exchange, Http
 from a2a.client.transports import Frame
+from a2a.client.transports.sse import frames, stream_headers
 from a2a.language import Route
 from a2a.types import Json
 
@@ -41,15 +43,14 @@ class Rest:
 
     @asynccontextmanager
     async def stream(self, method: str, params: Json, after: str | None) -> AsyncIterator[AsyncIterator[Frame]]:
-        resumption = {"Last-Event-ID": after} if after else {}
-        headers = {"Accept": EVENT_STREAM, "Cache-Control": "no-store"} | resumption
+        headers = stream_headers(after)
         async with AsyncExitStack() as stack:
-            *others, last = self._routes[method]
-            for route in (*others, last):
+            last = self._routes[method][-1]
+            for route in self._routes[method]:
                 exchange = self._exchange(route, params, headers)
                 events = await stack.enter_async_context(self.http.listen(exchange))
                 if not isinstance(events, Answer):
-                    yield self._frames(events, exchange)
+                    yield frames(events, _MEDIA, partial(self._result, exchange=exchange))
                     return
                 if events.status != _WRONG_VERB or route is last:
                     self._result(events, exchange)
@@ -57,12 +58,6 @@ class Rest:
 
     async def close(self) -> None:
         """Do nothing: connections belong to the Http."""
-
-    async def _frames(self, events: AsyncIterator[Any], exchange: Exchange) -> AsyncIterator[Frame]:
-        async for event in events:
-            if event.data:
-                value = self._result(Answer(200, _MEDIA, event.data.encode(), None), exchange)
-                yield Frame(event.id or None, value, event.retry and event.retry / 1000)
 
     def _exchange(self, route: Route, params: Json, headers: dict[str, str]) -> Exchange:
         """Put the params into the path, and the rest into the body or, without one, into the query."""
