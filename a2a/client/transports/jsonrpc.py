@@ -43,8 +43,8 @@ class JsonRpc:
         """Do nothing: connections belong to the Http."""
 
     def _exchange(self, method: str, params: Json, headers: dict[str, str]) -> Exchange:
-        wire = {"jsonrpc": "2.0", "id": next(self._ids), "method": method} | ({"params": params} if params else {})
-        return Exchange("POST", self.where, self._headers | headers, orjson.dumps(wire))
+        body = orjson.dumps(envelope(next(self._ids), method, params))
+        return Exchange("POST", self.where, self._headers | headers, body)
 
     def _result(self, answer: Answer, method: str) -> Any:
         """Return the result; None if there is none, as some servers answer a deletion."""
@@ -59,3 +59,8 @@ class JsonRpc:
 
     def _place(self, method: str) -> str:
         return f"{method} at {self.where}"
+
+
+def envelope(rpc_id: int, method: str, params: Json) -> Json:
+    """Return the JSON of a call."""
+    return {"jsonrpc": "2.0", "id": rpc_id, "method": method} | ({"params": params} if params else {})

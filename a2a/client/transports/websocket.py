@@ -24,6 +24,7 @@ from a2a.client.errors import (
 from a2a.client.http import Answer, Http
 from a2a.client.patience import seconds_until
 from a2a.client.transports import Frame
+from a2a.client.transports.jsonrpc import envelope
 from a2a.types import Json
 
 PARAMETERS = "a2a-service-parameters"
@@ -167,7 +168,7 @@ class WebSocket:
                 yield Frame(None if sequence is None else str(sequence), self._result(wire, method))
 
     async def _send(self, connection: ClientConnection, rpc_id: int, method: str, params: Json, more: Json) -> None:
-        wire = {"jsonrpc": "2.0", "id": rpc_id, "method": method} | ({"params": params} if params else {})
+        wire = envelope(rpc_id, method, params)
         parameters = {**self._parameters, **more}
         try:
             await connection.send(orjson.dumps(wire | ({PARAMETERS: parameters} if parameters else {})).decode())
