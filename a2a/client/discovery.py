@@ -4,7 +4,6 @@ from collections.abc import Collection, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-import orjson
 from jwt.api_jws import PyJWS
 from jwt.exceptions import PyJWTError
 from msgspec import Struct
@@ -64,7 +63,6 @@ async def find_card(http: Http, url: str, versions: Sequence[str], retries: Retr
 
 
 async def _fetch(http: Http, exchange: Exchange, retries: Retries) -> Answer:
-
     async def attempt() -> Answer:
         answer = await http.fetch(exchange, http.timeouts.request)
         if answer.status >= 429:
@@ -75,10 +73,7 @@ async def _fetch(http: Http, exchange: Exchange, retries: Retries) -> Answer:
 
 
 def _object(answer: Answer, place: str) -> Json:
-    try:
-        wire = orjson.loads(answer.body)
-    except orjson.JSONDecodeError:
-        wire = None
+    wire = refusals.parsed(answer)
     if not isinstance(wire, dict):
         raise InvalidResponse("the answer is not a JSON object", where=place)
     return wire

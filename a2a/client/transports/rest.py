@@ -74,10 +74,7 @@ class Rest:
         return Exchange(route.verb, f"{url}?{query}" if query else url, self._headers | headers)
 
     def _result(self, answer: Answer, exchange: Exchange) -> Any:
-        try:
-            wire = orjson.loads(answer.body) if answer.body.strip() else {}
-        except orjson.JSONDecodeError:
-            wire = None
+        wire = refusals.parsed(answer) if answer.body.strip() else {}
         if answer.status >= 300 or (isinstance(wire, dict) and isinstance(wire.get("error"), dict)):
             raise refusals.of_rest(answer, exchange.place)
         if wire is None:
