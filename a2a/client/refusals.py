@@ -59,9 +59,7 @@ def of_status(answer: Answer, place: str) -> ServerError:
     error = kind(f"the server answered with status {answer.status}{': ' + words if words else ''}", where=place)
     error.reason = kind.reason or f"HTTP_{answer.status}"
     error.code = _NUMBERS.get(error.reason)
-    error.status = answer.status
-    error.retryable = answer.status >= 500 if not kind.reason else kind.retryable
-    error.retry_after = answer.retry_after
+    _add_status(error, answer)
     return error
 
 
@@ -92,9 +90,15 @@ def _error(code: Any, message: Any, details: Any, answer: Answer | None, place: 
     error.code = _NUMBERS.get(error.reason) if number is None else number
     error.details = details
     if answer is not None:
-        error.status, error.retry_after = answer.status, answer.retry_after
-        error.retryable = answer.status >= 500 if not kind.reason else kind.retryable
+        _add_status(error, answer)
     return error
+
+
+def _add_status(error: ServerError, answer: Answer) -> None:
+    """Add what HTTP says about an error. Its status alone says whether an error without a class may be repeated."""
+    error.status, error.retry_after = answer.status, answer.retry_after
+    if not type(error).reason:
+        error.retryable = answer.status >= 500
 
 
 def _reason(details: Any) -> str | None:
