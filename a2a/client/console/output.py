@@ -8,7 +8,7 @@ from a2a.client.errors import ClientError
 from a2a.client.updates import Update, text_of
 from a2a.dialects.json.json_1_0 import encode_artifact, encode_message, encode_status, encode_task
 from a2a.events import ArtifactAdded, StatusChanged
-from a2a.types import Json, Message, Task
+from a2a.types import Json, Message, Status, Task
 
 
 class Output:
@@ -55,12 +55,7 @@ class Output:
         if text:
             self.line(text)
         if isinstance(reply, Task):
-            self.state(reply)
-
-    def state(self, task: Task) -> None:
-        """Report the state of a task, and the agent's message about it."""
-        words = f": {task.status.message.text}" if task.status.message else ""
-        self.note(f"{task.id} {task.status.state.value}{words}")
+            self._state(reply.id, reply.status)
 
     def update(self, update: Update) -> None:
         """Print one event of a stream: text as it grows, states beside it."""
@@ -68,19 +63,23 @@ class Output:
             self.json(encode_update(update))
             return
         if update.text:
-            self._out.write(_safe(update.text, keep="\n\t"))
+            self._out.write(_safe(update.text))
             self._out.flush()
             self._open = not update.text.endswith("\n")
         match update.event:
             case Task() as task:
-                self.state(task)
+                self._state(task.id, task.status)
             case StatusChanged(status=status):
-                words = f": {status.message.text}" if status.message else ""
-                self.note(f"{update.task_id} {status.state.value}{words}")
+                self._state(update.task_id, status)
             case Message() | ArtifactAdded():
                 pass
             case _:
                 assert_never(update.event)
+
+    def _state(self, task_id: str, status: Status) -> None:
+        """Report the state of a task, and the agent's message about it."""
+        words = f": {status.message.text}" if status.message else ""
+        self.note(f"{task_id} {status.state.value}{words}")
 
     def _end_line(self) -> None:
         if self._open:
@@ -108,6 +107,8 @@ def encode_update(update: Update) -> Json:
     return wire if update.id is None else {"id": update.id} | wire
 
 
-def _safe(text: str, keep: str = "\n\t") -> str:
+def _safe(text: str) -> str:
     """Return text without control characters: an agent must not move the cursor of a terminal."""
-    return "".join(letter if letter.isprintable() or letter in keep else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
