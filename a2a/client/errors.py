@@ -1,11 +1,13 @@
 """The errors that a client raises: one class for each reason of the protocol, and those of the way to the server.
 
 ClientError
-|- ConnectionRefused, ConnectionLost, Timeout      the way to the server
+|- ConnectionRefused, UntrustedServer,             the way to the server
+|  ConnectionLost, Timeout
 |- InvalidResponse                                 an answer that is not A2A
 |- StreamLost                                      a stream that could not be taken up again
 |- NoInterface, UntrustedCard, NoToken             before the first call
 `- ServerError                                     the server refused the call
+   |- UnexpectedStatus                             an HTTP status alone
    `- TaskNotFound, InvalidParams, ...             one for each reason; each has its code and its details
 
 `retryable` says whether the same call may succeed later. The client itself repeats only such calls.

@@ -37,8 +37,6 @@ _FAULTS: tuple[tuple[type[httpx.HTTPError], type[ClientError], str], ...] = (
     (httpx.HTTPError, ConnectionLost, "the connection was lost"),
 )
 """The class and the words of each fault of httpx. The first match counts."""
-
-
 _BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")
 """The bytes that end an event."""
 

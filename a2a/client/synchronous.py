@@ -29,7 +29,7 @@ class SyncStream:
 
     @property
     def last_id(self) -> str | None:
-        """The id of the last event, by which the stream can resume the stream later."""
+        """The id of the last event, from which another stream can resume later."""
         return self._stream.last_id
 
     def __iter__(self) -> Iterator[Update]:
