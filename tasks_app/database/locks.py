@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from django.db import OperationalError
 
+from tasks_app.database.sessions import sqlstate
+
 SHORTEST, LONGEST = 0.005, 0.25
 """Seconds between two retries: most locks last a few milliseconds, some until the database ends a session."""
 _LOCK_NOT_AVAILABLE = "55P03"
@@ -24,7 +26,7 @@ class LockRefused(OperationalError):
 def is_lock_refusal(error: BaseException) -> bool:
     """Return whether the database refused a lock, at once (nowait) or after a time (lock_timeout). The transaction is
     rolled back."""
-    return isinstance(error, LockRefused) or getattr(error.__cause__, "sqlstate", None) == _LOCK_NOT_AVAILABLE
+    return isinstance(error, LockRefused) or sqlstate(error) == _LOCK_NOT_AVAILABLE
 
 
 def pauses(seconds: float) -> Iterator[float]:
