@@ -15,7 +15,7 @@ from django.db.migrations.state import ProjectState
 from django.db.models.fields import NOT_PROVIDED
 
 from tasks_app.database import rows
-from tasks_app.database.rows import on_postgres
+from tasks_app.database.sql import on_postgres
 from tasks_app.migrations._online import AddIndexOnline, RemoveIndexOnline
 from tasks_app.migrations._texts_last import TEXTS, TextsLast
 from tasks_app.models import Event, Task

@@ -17,6 +17,7 @@ from tasks_app.admin.filters import ListFilter
 from tasks_app.admin.text import format_time
 from tasks_app.database.keyset import older_than
 from tasks_app.database.sessions import is_too_slow
+from tasks_app.database.sql import on_postgres
 from tasks_app.ids import time_of
 
 MOST = 1_000
@@ -160,7 +161,7 @@ def count_rows(rows: QuerySet[Any], most: int, page: int) -> Total:
 def _count(rows: QuerySet[Any], most: int) -> int:
     """Count up to `most` rows, on PostgreSQL for up to COUNT_SECONDS."""
     limited = rows if rows.query.order_by == ("-pk",) else rows.order_by()
-    if connection.vendor != "postgresql":
+    if not on_postgres():
         return limited[:most].count()
     with transaction.atomic():
         with connection.cursor() as cursor:

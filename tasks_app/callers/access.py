@@ -16,7 +16,7 @@ from a2a.callers import Caller as AgentsCaller
 from a2a.errors import MissingScope, TaskNotFound
 from tasks_app import clock
 from tasks_app.callers.paths import check_tenant_name
-from tasks_app.database.rows import sight_of
+from tasks_app.database.sql import sight_of
 from tasks_app.database.work import Work
 from tasks_app.models import ApiKey, Principal, Task, Tenant
 
@@ -52,7 +52,7 @@ def owner_for_agents(owner_id: int) -> AgentsCaller:
 
 
 def sight(caller: Caller, task_id: str) -> str:
-    """Return the value that grouped statements compare with rows.VISIBLE, so that a group may serve many callers."""
+    """Return the value that grouped statements compare with sql.VISIBLE, so that a group may serve many callers."""
     return sight_of(task_id, caller.tenant_id, caller.owner_id)
 
 

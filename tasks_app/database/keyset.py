@@ -13,7 +13,7 @@ from django.db.models import Model, Q, QuerySet
 from msgspec import Struct
 
 from a2a.errors import InvalidParams
-from tasks_app.database.rows import sql_time
+from tasks_app.database.sql import sql_time
 
 M = TypeVar("M", bound=Model)
 Parameter = datetime | str | int | list[str]

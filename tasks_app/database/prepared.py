@@ -16,8 +16,8 @@ from typing import Any
 
 from django.db import DatabaseError, connection
 
-from tasks_app.database.rows import on_postgres
 from tasks_app.database.sessions import drop_if_spent
+from tasks_app.database.sql import on_postgres
 
 _MARK = re.compile("(?<!%)%s")
 FRESH = 1.0

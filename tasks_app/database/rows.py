@@ -4,16 +4,17 @@ PostgreSQL takes a whole table's rows as one JSON parameter, so that several tab
 which is in the process, takes them one by one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
-from django.db import connection, models
+from django.db import models
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
 from a2a.documents import EventKind
+from tasks_app.database.sql import on_postgres, sqlite_time
 from tasks_app.masking import mask_trace
 from tasks_app.models import (
     Delivery,
@@ -251,36 +252,6 @@ class Table:
         return bool(cursor.rowcount)
 
 
-def snapshot_seq(table: str = "t.") -> str:
-    """Return the SQL of SNAPSHOT_SEQ for a name of the task's table."""
-    return (
-        f"case when {table}joined_seq = {table}snapshot_seq or {table}artifacts not like '%%,_\"text\":%%' "
-        f"then {table}snapshot_seq else 0 end"
-    )
-
-
-SNAPSHOT_SEQ = snapshot_seq()
-"""SQL for the event up to which the snapshot of task t equals the fold of the log; 0 if the snapshot must not be used.
-
-A process of an earlier version stores each text that was appended as a part of its own. Such a snapshot is not used:
-the log is folded instead, unless no text follows another part.
-"""
-VISIBLE = "(t.id || ':' || t.tenant_id || ':' || t.owner_id)"
-"""SQL for the result of `sight_of`: task t is visible to a caller if the two are equal."""
-
-
-def among(states: Iterable[str]) -> str:
-    """Return the SQL that compares a column with some states. The states are part of the text: otherwise PostgreSQL
-    would not use an index with a condition on them."""
-    first, *others = sorted(f"'{state}'" for state in states)
-    return f"in ({', '.join((first, *others))})" if others else f"= {first}"
-
-
-def sight_of(task_id: str, tenant_id: int, owner_id: int) -> str:
-    """Return the text that stands for the right of an owner to see a task."""
-    return f"{task_id}:{tenant_id}:{owner_id}"
-
-
 def _plain(hint: Any) -> type:
     """Return the type of a column without None. A column of literals is text."""
     if get_origin(hint) is Literal:
@@ -293,20 +264,6 @@ def _plain(hint: Any) -> type:
 def as_json(rows: Sequence[Row]) -> str:
     """Return the rows as PostgreSQL's jsonb_to_recordset takes them."""
     return msgspec.json.encode(rows).decode()
-
-
-def sqlite_time(time: datetime) -> str:
-    """Write a time as Django stores it: UTC, naive. The microseconds are always there so that times sort as text."""
-    return time.isoformat(" ", "microseconds")[:26]
-
-
-def sql_time(time: datetime) -> datetime | str:
-    """Return a time as a parameter of a statement that Django's models do not make."""
-    return time if on_postgres() else sqlite_time(time)
-
-
-def on_postgres() -> bool:
-    return connection.vendor == "postgresql"
 
 
 KEYS = Table(IdempotencyKey, KeyRow)

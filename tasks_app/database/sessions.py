@@ -11,6 +11,8 @@ from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
+from tasks_app.database.sql import on_postgres
+
 _SPENT_STATES = re.compile("25006|57P0[1-5]|53...|08...")
 """SQLSTATEs of a session that must not be used again: it is read-only, its server shuts down or is short of a resource,
 or it is lost. A new session may work: hosters make a database read-only when its disk is full, and undo that later."""
@@ -56,7 +58,7 @@ def keep_connection_usable() -> None:
     """Drop a connection that broke, or that the server closed while it was idle. Without the look at the socket the
     first group after a restart of PostgreSQL fails (measured)."""
     connection.close_if_unusable_or_obsolete()
-    if connection.vendor != "postgresql" or connection.connection is None:
+    if not on_postgres() or connection.connection is None:
         return
     poll = select.poll()
     poll.register(connection.connection.fileno(), select.POLLIN)

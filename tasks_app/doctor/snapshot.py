@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from django.db import connection, transaction
 
-from tasks_app.database.rows import on_postgres
+from tasks_app.database.sql import on_postgres
 
 
 @contextmanager

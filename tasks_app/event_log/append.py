@@ -15,16 +15,8 @@ from a2a.events import Event
 from a2a.states import QUIET, TaskState
 from tasks_app.database.bridge import bridge
 from tasks_app.database.locks import LockRefused
-from tasks_app.database.rows import (
-    BodyRow,
-    EventRow,
-    ExchangeRow,
-    FileRow,
-    KeyRow,
-    RunRow,
-    WebhookRow,
-    on_postgres,
-)
+from tasks_app.database.rows import BodyRow, EventRow, ExchangeRow, FileRow, KeyRow, RunRow, WebhookRow
+from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import LOCKED, GroupResult, Work
 from tasks_app.event_log import append_postgres, append_sqlite
 from tasks_app.event_log.changes import Appended, Change, NewerMessage, Outcome, last_status, sources

@@ -18,9 +18,9 @@ from a2a.dialects.json.json_1_0 import decode_status, document, event_of
 from a2a.documents import EventDocument, TaskDocument
 from a2a.events import fold as fold_events
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import SNAPSHOT_SEQ, on_postgres
+from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import Work
-from tasks_app.event_log.columns import SnapshotColumns, columns
+from tasks_app.event_log.columns import SNAPSHOT_SEQ, SnapshotColumns, columns
 from tasks_app.event_log.read import event_row, fold
 from tasks_app.models import Event, Task
 

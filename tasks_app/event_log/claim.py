@@ -20,7 +20,8 @@ from a2a.types import Status
 from tasks_app import clock
 from tasks_app.database.locks import LockRefused, is_lock_refusal
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import EVENTS, EventRow, among, as_json, on_postgres, sqlite_time
+from tasks_app.database.rows import EVENTS, EventRow, as_json
+from tasks_app.database.sql import among, on_postgres, one_of, sqlite_time
 from tasks_app.database.work import GroupResult, Work
 from tasks_app.event_log.columns import OWN_COLUMNS, TaskColumns, columns, task_columns
 from tasks_app.event_log.news import notify
@@ -37,7 +38,7 @@ from tasks_app.event_log.queue import (
     without_limit,
     working_of,
 )
-from tasks_app.event_log.read import ReadTask, TaskRead, one_of, read_many, read_of
+from tasks_app.event_log.read import ReadTask, TaskRead, read_many, read_of
 from tasks_app.hints import Reached
 from tasks_app.models import Task
 

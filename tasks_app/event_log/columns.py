@@ -4,7 +4,21 @@ from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
-from tasks_app.database.rows import SNAPSHOT_SEQ, snapshot_seq
+
+def snapshot_seq(table: str = "t.") -> str:
+    """Return the SQL of SNAPSHOT_SEQ for a name of the task's table."""
+    return (
+        f"case when {table}joined_seq = {table}snapshot_seq or {table}artifacts not like '%%,_\"text\":%%' "
+        f"then {table}snapshot_seq else 0 end"
+    )
+
+
+SNAPSHOT_SEQ = snapshot_seq()
+"""SQL for the event up to which the snapshot of task t equals the fold of the log; 0 if the snapshot must not be used.
+
+A process of an earlier version stores each text that was appended as a part of its own. Such a snapshot is not used:
+the log is folded instead, unless no text follows another part.
+"""
 
 
 def columns(names: Iterable[str], table: str = "t.", **sql: str) -> str:

@@ -36,11 +36,10 @@ from tasks_app.database.rows import (
     TaskRow,
     WebhookRow,
     as_json,
-    on_postgres,
 )
+from tasks_app.database.sql import on_postgres, one_of
 from tasks_app.database.work import LOCKED, GroupResult, Locked, Work
 from tasks_app.event_log.exchanges import drop_exchange
-from tasks_app.event_log.read import one_of
 from tasks_app.hints import hints
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from a2a.dialects.json.history import History
 from a2a.documents import EventDocument, Pieces, TaskDocument
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import on_postgres
+from tasks_app.database.sql import on_postgres
 from tasks_app.event_log.columns import SMALL
 from tasks_app.models import Event, Task
 from tasks_app.off_loop import Pace

@@ -23,7 +23,8 @@ from a2a.languages import push_of
 from a2a.states import QUIET
 from tasks_app import clock
 from tasks_app.database.locks import LockRefused
-from tasks_app.database.rows import DELIVERIES, DeliveryRow, EventRow, WebhookRow, on_postgres, sqlite_time
+from tasks_app.database.rows import DELIVERIES, DeliveryRow, EventRow, WebhookRow
+from tasks_app.database.sql import on_postgres, sqlite_time
 from tasks_app.event_log.moves import set_state
 from tasks_app.hints import hints
 from tasks_app.ids import uuid7

@@ -17,8 +17,7 @@ from msgspec.structs import replace
 from a2a.states import ACTIVE, RUNNABLE
 from tasks_app.callers.accounts import NOTHING, Count
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import among, on_postgres, sqlite_time
-from tasks_app.event_log.read import one_of
+from tasks_app.database.sql import among, on_postgres, one_of, sqlite_time
 from tasks_app.models import Task
 
 _TASK = Task._meta.db_table

@@ -13,7 +13,7 @@ from a2a import events
 from a2a.dialects.json.json_1_0 import document, event_of, task_of
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import VISIBLE, on_postgres, sight_of
+from tasks_app.database.sql import VISIBLE, on_postgres, one_of, sight_of
 from tasks_app.database.work import DoAlone, Elsewhere, GroupResult, Work
 from tasks_app.event_log.columns import TaskColumns, columns, is_small, task_columns
 from tasks_app.event_log.long_history import with_long_history
@@ -208,13 +208,6 @@ def _rows(columns: str, items: Sequence[ReadHead | ReadTask]) -> list[tuple[Any,
     with prepared() as cursor:
         cursor.execute(f"select {columns} from {_TASK} t where {where} and {visible}", [*more, *values])
         return list(cursor.fetchall())
-
-
-def one_of(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Return the SQL of the condition that a column has one of some values, and its parameters."""
-    if on_postgres():
-        return f"{column} = any(%s)", [list(values)]
-    return f"{column} in ({', '.join(['%s'] * len(values))})", list(values)
 
 
 def _visibility(sights: Sequence[str], open_ids: Sequence[str]) -> tuple[str, list[Any]]:

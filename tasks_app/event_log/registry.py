@@ -10,7 +10,8 @@ from a2a.dialects.webhooks import SIGNING_SCHEME
 from a2a.states import TERMINAL, TaskState
 from tasks_app import clock
 from tasks_app.database.locks import LockRefused, is_lock_refusal
-from tasks_app.database.rows import VISIBLE, WEBHOOKS, WebhookRow
+from tasks_app.database.rows import WEBHOOKS, WebhookRow
+from tasks_app.database.sql import VISIBLE
 from tasks_app.database.work import ItemRefused
 from tasks_app.event_log.moves import set_state
 from tasks_app.event_log.outbox import write_end

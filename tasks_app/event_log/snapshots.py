@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from a2a.documents import TaskDocument
 from a2a.states import QUIET
-from tasks_app.database.rows import on_postgres
+from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import Work
 from tasks_app.event_log.read import ReadTask, read_many
 from tasks_app.models import Task

@@ -7,15 +7,8 @@ from typing import Any
 from django.db import transaction
 
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import (
-    BODIES,
-    DOUBTFUL_BODIES,
-    DOUBTFUL_EXCHANGES,
-    EXCHANGES,
-    ExchangeRow,
-    as_json,
-    on_postgres,
-)
+from tasks_app.database.rows import BODIES, DOUBTFUL_BODIES, DOUBTFUL_EXCHANGES, EXCHANGES, ExchangeRow, as_json
+from tasks_app.database.sql import on_postgres
 from tasks_app.exchanges.backlog import Pair
 
 _ENDINGS = (

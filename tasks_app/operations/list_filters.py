@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from a2a.states import TaskState
 from tasks_app.database.keyset import Parameter
-from tasks_app.database.rows import sql_time
+from tasks_app.database.sql import sql_time
 
 STATES = [state.value for state in TaskState]
 _UNINDEXED = "%s || ''"

@@ -13,8 +13,8 @@ from msgspec import Struct
 from a2a.requests import ListTasks
 from tasks_app.database.keyset import Keyset, Position
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import SNAPSHOT_SEQ, on_postgres
-from tasks_app.event_log.columns import columns, small
+from tasks_app.database.sql import on_postgres
+from tasks_app.event_log.columns import SNAPSHOT_SEQ, columns, small
 from tasks_app.models import Task
 from tasks_app.off_loop import Pace
 from tasks_app.operations.list_filters import STATES, Filters

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tasks_app.database.keyset import Parameter
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import on_postgres
+from tasks_app.database.sql import on_postgres
 from tasks_app.models import Task
 from tasks_app.operations.list_filters import STATES, Filters
 

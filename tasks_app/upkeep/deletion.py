@@ -10,7 +10,7 @@ from django.db import connection
 from msgspec import Struct
 
 from tasks_app.database.bridge import bridge
-from tasks_app.database.rows import on_postgres
+from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import Do, R, Work
 from tasks_app.upkeep.row_kinds import Batch, RowKind
 

@@ -7,7 +7,7 @@ from django.conf import settings
 
 from tasks_app import clock
 from tasks_app.database.locks import LockRefused
-from tasks_app.database.rows import on_postgres
+from tasks_app.database.sql import on_postgres
 from tasks_app.upkeep.deletion import Deletion, release_lock, run_on_lane
 from tasks_app.upkeep.processes import clock_doubts, process_row, trouble_sources
 from tasks_app.upkeep.routine import Routine

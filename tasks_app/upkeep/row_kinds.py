@@ -15,8 +15,7 @@ from django.db.models import QuerySet
 from msgspec import Struct
 
 from a2a.states import TERMINAL
-from tasks_app.database.rows import on_postgres, sql_time
-from tasks_app.event_log.read import one_of
+from tasks_app.database.sql import on_postgres, one_of, sql_time
 from tasks_app.ids import uuid7_at
 from tasks_app.models import (
     Delivery,

@@ -7,8 +7,8 @@ from django.core.management import call_command
 from django.db import connections
 
 from tasks_app.cards.addresses import listening
-from tasks_app.database.rows import on_postgres
 from tasks_app.database.schema import lacking
+from tasks_app.database.sql import on_postgres
 from tasks_app.management import development
 from tasks_app.management.commands.serve import build_listen_error, lock_folder, shorten_path, take_over_folder
 from tasks_app.management.database_command import DatabaseCommand, describe_database

@@ -11,7 +11,7 @@ from django.core.management import CommandError
 from django.utils.autoreload import DJANGO_AUTORELOAD_ENV
 
 from tasks_app.cards.addresses import LOOPBACK
-from tasks_app.database.rows import on_postgres
+from tasks_app.database.sql import on_postgres
 from tasks_app.management import development
 from tasks_app.management.commands.run import prepare
 from tasks_app.management.commands.serve import lock_folder, take_over_folder

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from tasks_app.cards.addresses import LOOPBACK, listening
-from tasks_app.database.rows import on_postgres
+from tasks_app.database.sql import on_postgres
 from tasks_app.management import development
 from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.process import services
