@@ -11,11 +11,12 @@ stock = get_asgi_application()
 from django.conf import settings  # noqa: E402
 
 from tasks_app.asgi.application import App, Application, Http  # noqa: E402  # needs Django set up
+from tasks_app.asgi.cors import Cors  # noqa: E402
 from tasks_app.asgi.handler import LeanHandler  # noqa: E402
 from tasks_app.transports.call_log import CallLog  # noqa: E402
 from tasks_app.transports.websocket import WebSocket  # noqa: E402
 
-http: App = Http(LeanHandler(), stock)
+http: App = Http(Cors(LeanHandler(), settings.A2A_CORS_ORIGINS), stock)
 if settings.A2A_LOG_CALLS:
     http = CallLog(http)
 application = Application({"http": http, "websocket": WebSocket.as_asgi()})

@@ -6,9 +6,10 @@ For a value that it cannot use, a reader raises ImproperlyConfigured with a sent
 import json
 import os
 import re
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
@@ -124,14 +125,33 @@ def networks(name: str) -> list[str]:
 
 
 def origins(name: str) -> list[str]:
-    """Return origins of pages in browsers, such as https://app.example (RFC 6454, 6.2)."""
+    """Return origins of pages in browsers, such as https://app.example (RFC 6454, 6.2), or `*` alone for all."""
     items = names(name)
     for item in items:
-        if not re.fullmatch(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:.]+\](:[0-9]{1,5})?", item):
+        if item == "*" and len(items) > 1:
+            raise ImproperlyConfigured(f"{name}: * is all origins, so it must be the only one")
+        if item not in {"*", origin := _origin_of(item)}:
             raise ImproperlyConfigured(
-                f"{name}: {item!r} is not an origin: write scheme, host and port as browsers do, https://app.example"
+                f"{name}: {item!r} is not an origin: write scheme, host and port as browsers do, "
+                f"{origin or 'https://app.example'}"
             )
     return items
+
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def _origin_of(url: str) -> str:
+    """Return the origin of a URL as browsers write it; empty if it has none."""
+    try:
+        parts = urlsplit(url)
+        port, host = parts.port, parts.hostname or ""
+        host = f"[{ip_address(host)}]" if ":" in host else host
+    except ValueError:
+        return ""
+    if parts.scheme not in _DEFAULT_PORTS or not re.fullmatch(r"[a-z0-9._-]+|\[.*\]", host):
+        return ""
+    return f"{parts.scheme}://{host}" + (f":{port}" if port not in {None, _DEFAULT_PORTS[parts.scheme]} else "")
 
 
 def address(name: str, default: str) -> str:

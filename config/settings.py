@@ -83,7 +83,8 @@ A2A_TRUSTED_PROXIES = networks("A2A_TRUSTED_PROXIES")
 """Addresses and networks (`10.1.0.0/16`) of proxies whose `X-Forwarded-For` gives the address of a caller, or whose
 `Forwarded`, with `A2A_TRUST_FORWARDED=forwarded`. Empty: these headers are ignored."""
 A2A_CORS_ORIGINS = origins("A2A_CORS_ORIGINS")
-"""Origins of pages that may open WebSocket connections, besides the server's own, such as `https://app.example`."""
+"""Origins of pages in browsers that may call this server, besides its own, such as `https://app.example`: over HTTP
+(CORS) and over WebSocket. `*` is all origins."""
 
 # ---------------------------------------------------------- Cards and what is on
 

@@ -4,9 +4,11 @@ from a2a.languages import ALL, Languages
 
 STOCK = frozenset({"admin", "static", "desk", "oauth2", "slack"})
 """Paths of pages for people, which Django's own handler serves."""
-_PAGES = ".well-known agent agents card files health healthz metrics readyz"
+HEALTH = frozenset({"health", "healthz", "metrics", "readyz"})
+"""Paths for those who run this server, and for no caller."""
+_PAGES = ".well-known agent agents card files"
 _DOORS = "a2a invoke negotiate ws"
-_OTHERS = frozenset(f"{_PAGES} {_DOORS}".split())
+_OTHERS = HEALTH.union(f"{_PAGES} {_DOORS}".split())
 """Paths of the protocol that belong to no endpoint, and those of doors to come."""
 
 
@@ -31,6 +33,11 @@ def is_lean(path: str) -> bool:
     """Return whether the path belongs to the protocol, by its first segment, or by the second after a tenant."""
     first, _, rest = path[1:].partition("/")
     return first in LEAN or (first not in STOCK and rest.partition("/")[0] in WORDS)
+
+
+def is_health(path: str) -> bool:
+    """Return whether the path is one of HEALTH."""
+    return path[1:].partition("/")[0] in HEALTH
 
 
 def check_tenant_name(name: str) -> None:

@@ -31,17 +31,8 @@ from tasks_app.transports.http import add_headers, call_of, version_of
 
 MAX_AGE = 60
 """Seconds for which a client may cache a card."""
-PUBLIC = {
-    "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "ETag, A2A-Version",
-    "X-Content-Type-Options": "nosniff",
-}
-"""Headers of public answers. Pages in browsers may read them, because neither a cookie nor a key is read here."""
-PREFLIGHT = PUBLIC | {
-    "Access-Control-Allow-Methods": "GET, HEAD",
-    "Access-Control-Allow-Headers": "A2A-Version, If-None-Match",
-    "Access-Control-Max-Age": "86400",
-}
+PUBLIC = {"X-Content-Type-Options": "nosniff"}
+"""Headers of all public answers."""
 STARTED_SECONDS = STARTED.timestamp()
 LAST_MODIFIED = http_date(STARTED_SECONDS)
 UNKNOWN_NAME = "this server has no such name; its operator sets A2A_PUBLIC_URL, or lists names in ALLOWED_HOSTS"
@@ -87,10 +78,8 @@ async def key_set(request: HttpRequest) -> HttpResponse:
 def _refusal(request: HttpRequest) -> HttpResponse | None:
     if request.method in {"GET", "HEAD"}:
         return None
-    if request.method == "OPTIONS":
-        return HttpResponse(status=204, headers=PREFLIGHT)
     response = _problem(405, "use GET")
-    response["Allow"] = "GET, HEAD, OPTIONS"
+    response["Allow"] = "GET, HEAD"
     return response
 
 

@@ -89,7 +89,7 @@ def _check_origin(request: HttpRequest) -> None:
     Raises Refusal: 403.
     """
     origin: str | None = request.META.get("HTTP_ORIGIN")
-    if origin is None or origin in settings.A2A_CORS_ORIGINS:
+    if origin is None or not {origin, "*"}.isdisjoint(settings.A2A_CORS_ORIGINS):
         return
     own = urlsplit(address_of(request))
     if not own.netloc or origin != f"{own.scheme}://{own.netloc}":

@@ -97,8 +97,9 @@ async def test_a_page_of_our_own_origin_is_welcome(server: Server) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_page_of_a_listed_origin_is_welcome(owner: Person, service: None, settings: Any) -> None:
-    settings.A2A_CORS_ORIGINS = ["https://app.example"]
+@pytest.mark.parametrize("listed", ["https://app.example", "*"])
+async def test_a_page_of_a_listed_origin_is_welcome(owner: Person, service: None, settings: Any, listed: str) -> None:
+    settings.A2A_CORS_ORIGINS = [listed]
     async with connected(owner, origin="https://app.example") as (client, _):
         await client.send(call(1, "GetTask", {"id": "none"}))
         assert (await next_frame(client))["id"] == 1
