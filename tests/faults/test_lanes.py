@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os import kill
 from pathlib import Path
@@ -16,9 +16,10 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from tests.faults.bystander import bystand
 from tests.faults.clients import HEADERS, PATIENCE, Client, client, envelope, inputs
 from tests.faults.conftest import SHORT, Start
-from tests.faults.nodes import Node, manage
+from tests.faults.nodes import KEY, Node, manage
 from tests.faults.outages import cut
 from tests.support import servers
 
@@ -220,32 +221,6 @@ def percentiles(times: list[float]) -> str:
     return f"{statistics.median(ordered) * 1000:.1f}, {ordered[int(len(ordered) * 0.99)] * 1000:.1f}"
 
 
-async def timed(act: Callable[[], Awaitable[Any]], times: list[float]) -> None:
-    since = time.perf_counter()
-    await act()
-    times.append(time.perf_counter() - since)
-
-
-async def bystand(caller: Client, seconds: float) -> dict[str, list[float]]:
-    """Return how long another owner's calls take, one after another."""
-    task_id = (await caller.result("SendMessage", {"message": inputs(word="hello")}, agent="echo"))["task"]["id"]
-    times: dict[str, list[float]] = {"get": [], "send": [], "list": [], "readyz": []}
-    ends = time.monotonic() + seconds
-
-    async def send() -> None:
-        await caller.result("SendMessage", {"message": inputs(word="hello")}, agent="echo")
-
-    async def ready() -> None:
-        assert (await caller.http.get(f"{caller.node.base}/readyz")).status_code == 200
-
-    while time.monotonic() < ends:
-        await timed(lambda: caller.get(task_id), times["get"])
-        await timed(send, times["send"])
-        await timed(lambda: caller.result("ListTasks", {"pageSize": 10}), times["list"])
-        await timed(ready, times["readyz"])
-    return times
-
-
 async def list_rarely(node: Node, key: str, times: list[float], place: int) -> None:
     headers = HEADERS | {"Authorization": f"Bearer {key}", "A2A-Version": "1.0"}
     async with httpx.AsyncClient(headers=headers, timeout=PATIENCE) as http:
@@ -266,13 +241,13 @@ async def test_rare_lists_of_one_owner_leave_the_others_alone(
     made = f"from tasks_app.callers import access; access.new_key('many', key='{key}')"
     assert manage(node.folder, "shell", "--no-imports", "-c", made, **node.settings).returncode == 0
     seconds, lists = 2.0 if rows == ROWS else 10.0, list[float]()
-    async with client(node) as bystander, client(node) as owner:
+    async with client(node) as owner:
         owner.http.headers["Authorization"] = f"Bearer {key}"
         task = (await owner.result("SendMessage", {"message": inputs(word="hello")}, agent="echo"))["task"]
         await asyncio.to_thread(fill, postgres, task["id"], rows)
-        calm = await bystand(bystander, seconds)
+        calm = await bystand(node, KEY, seconds)
         listing = [asyncio.create_task(list_rarely(node, key, lists, place)) for place in range(16)]
-        meanwhile = await bystand(bystander, seconds)
+        meanwhile = await bystand(node, KEY, seconds)
         for one in listing:
             one.cancel()
         ends = await asyncio.gather(*listing, return_exceptions=True)
