@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from a2a import languages
 from a2a.agents import Agent
-from a2a.types import Card, Interface, SecurityScheme, Skill
+from a2a.types import SOCKET_BINDING, Card, Interface, SecurityScheme, Skill
 
 SECURITY = {
     "bearer": SecurityScheme(http_scheme="Bearer", description="An API key as a bearer token"),
@@ -40,12 +40,7 @@ def describe(
         name=agent.name,
         description=agent.description,
         version=agent.version,
-        interfaces=tuple(
-            Interface(url=place, binding=binding, version=version)
-            # Clients of REST append the path of each call to the URL; those of 0.x append /v1 first.
-            for binding, place in (("JSONRPC", url), ("HTTP+JSON", url.removesuffix("/jsonrpc")))
-            for version in languages.ALL.card_versions
-        ),
+        interfaces=_interfaces(url),
         skills=tuple(skills.values()),
         input_modes=agent.input_modes,
         output_modes=agent.output_modes,
@@ -54,6 +49,21 @@ def describe(
         extended_card=True,
         security_schemes=SECURITY,
         scopes=card_scopes,
+    )
+
+
+def _interfaces(url: str) -> tuple[Interface, ...]:
+    """Return the interfaces of an agent with JSON-RPC at this URL. Others stand beside it."""
+    place = url.removesuffix("/jsonrpc")
+    return (
+        *(
+            Interface(url=where, binding=binding, version=version)
+            # Clients of REST append the path of each call to the URL; those of 0.x append /v1 first.
+            for binding, where in (("JSONRPC", url), ("HTTP+JSON", place))
+            for version in languages.ALL.card_versions
+        ),
+        # Last, and for 1.0 alone, so that clients of other bindings choose as before.
+        Interface(url=f"ws{place.removeprefix('http')}/ws", binding=SOCKET_BINDING, version="1.0"),
     )
 
 

@@ -132,6 +132,10 @@ class Extension(Struct, frozen=True, kw_only=True):
     params: Json | None = None
 
 
+SOCKET_BINDING = "urn:uuid:7d0a3c52-5b0e-4f0c-9a53-0c6f1c1d8e2b"
+"""The binding of our WebSocket interfaces. A custom binding has a URI (A2A 1.0.1, 12.1), which never changes."""
+
+
 class Interface(Struct, frozen=True, kw_only=True):
     """A URL at which an agent accepts calls, with its binding and version (A2A 1.0, 4.4.6)."""
 

@@ -14,7 +14,7 @@ import httpx
 from msgspec.structs import replace
 
 from a2a.client.answers import ConfigPage, TaskPage
-from a2a.client.cards import VERSIONS, choose
+from a2a.client.cards import VERSIONS, binding_name, choose
 from a2a.client.clock import SYSTEM, Clock
 from a2a.client.credentials import Bearer, Credentials
 from a2a.client.discovery import FoundCard, Trust, believe, find_card
@@ -69,12 +69,13 @@ class Client:
         """Prepare a client; nothing is sent yet.
 
         `url` is the base address of the agent, or that of its card. `token` is short for Bearer credentials.
-        `versions` and `bindings` are allowed, the preferred first; without bindings the card's order decides.
+        `versions` and `bindings` are allowed, the preferred first; without bindings the card's order decides,
+        with WebSocket last.
         `downgrade` lets a refusal of the version (-32009) lead to an older one. With `interface` no card is read.
         """
         self.url = url
         self._versions = tuple(versions)
-        self._bindings = tuple(bindings)
+        self._bindings = tuple(map(binding_name, bindings))
         self._downgrade = downgrade
         self._retries = retries or Retries()
         self._trust = trust

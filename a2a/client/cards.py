@@ -7,9 +7,12 @@ from urllib.parse import urlsplit
 
 from a2a.choice import minor
 from a2a.client.errors import NoInterface
-from a2a.types import Card, Extension, Interface, Json, Provider, SecurityScheme, Skill
+from a2a.types import SOCKET_BINDING, Card, Extension, Interface, Json, Provider, SecurityScheme, Skill
 
 RPC, REST, SOCKET = "JSONRPC", "HTTP+JSON", "WEBSOCKET"
+"""The bindings of the client. Cards of 1.0.0 may list a WebSocket by this word, those of 1.0.1 by a URI."""
+_NAMES = {SOCKET_BINDING: SOCKET}
+"""The client's names of bindings that cards list by a URI."""
 VERSIONS = ("1.0", "0.3", "0.2")
 """The versions of the client, the preferred first."""
 _OVER_TLS = frozenset({"https", "wss"})
@@ -44,7 +47,7 @@ def _interfaces(wire: Json) -> Iterator[Interface]:
         for item in wire["supportedInterfaces"]:
             yield Interface(
                 url=item["url"],
-                binding=item.get("protocolBinding") or RPC,
+                binding=binding_name(item.get("protocolBinding") or RPC),
                 version=_version(item.get("protocolVersion"), VERSIONS[0]),
                 tenant=item.get("tenant") or None,
             )
@@ -55,6 +58,11 @@ def _interfaces(wire: Json) -> Iterator[Interface]:
     others = [(item["url"], item.get("transport") or RPC) for item in wire.get("additionalInterfaces") or ()]
     for url, binding in dict.fromkeys((main, *others)):
         yield Interface(url=url, binding=binding, version=version)
+
+
+def binding_name(binding: str) -> str:
+    """Return the client's name of a binding on a card."""
+    return _NAMES.get(binding, binding)
 
 
 def _version(text: str | None, default: str) -> str:
@@ -105,8 +113,8 @@ def choose(
 ) -> list[Interface]:
     """Return the interfaces that may be used, the preferred first: by version, by binding, then as the card lists them.
 
-    Without bindings the card decides. A card that came over TLS leads to no address without it, but for
-    those of this machine. Raises NoInterface.
+    Without bindings the card decides, but WebSocket comes last. A card that came over TLS leads to no address without
+    it, but for those of this machine. Raises NoInterface.
     """
     usable = [
         interface
@@ -121,7 +129,11 @@ def choose(
         wish = f"{' or '.join(bindings) or 'any binding'} of {' or '.join(versions)}"
         raise NoInterface(f"the card of {card.name} offers {offers}; wanted is {wish}", where=source)
     order = {binding: place for place, binding in enumerate(bindings)}
-    return sorted(usable, key=lambda one: (versions.index(one.version), order.get(one.binding, 0)))
+
+    def rank(one: Interface) -> tuple[bool, int, int]:
+        return not bindings and one.binding == SOCKET, versions.index(one.version), order.get(one.binding, 0)
+
+    return sorted(usable, key=rank)
 
 
 def _as_safe(url: str, source: str) -> bool:

@@ -11,7 +11,7 @@ from a2a.client.cards import SOCKET, choose, decode_card
 from a2a.client.link import WAYS
 from a2a.dialects import v0_2, v0_3, v1_0
 from a2a.signatures import key_set, new_key, read_keys, sign
-from a2a.types import Json
+from a2a.types import SOCKET_BINDING, Json
 from tests.client_library.faulty import Act, Asked, FakeClock, Faulty, error, faulty, plain, result, task
 from tests.wire.values import CARD
 
@@ -55,6 +55,7 @@ def test_cards_of_every_version_are_decoded() -> None:
 
 
 BOTH = ((RPC, "0.3", "https://a/old"), (REST, "1.0.1", "https://a/rest"), (RPC, "1.0", "https://a/rpc"))
+WORD, URI = ("WEBSOCKET", "1.0", "wss://a/word"), (SOCKET_BINDING, "1.0", "wss://a/uri")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,11 @@ BOTH = ((RPC, "0.3", "https://a/old"), (REST, "1.0.1", "https://a/rest"), (RPC, 
         pytest.param(BOTH, ("0.3", "1.0"), (), "https://a/old", id="the preferred version"),
         pytest.param(BOTH, ("1.0", "0.3"), (RPC,), "https://a/rpc", id="one binding only"),
         pytest.param((("GRPC", "1.0", "a:1"), *BOTH), ("1.0",), (), "https://a/rest", id="none that is not spoken"),
-        pytest.param((("WEBSOCKET", "1.0", "wss://a/ws"), *BOTH), ("1.0",), (), "wss://a/ws", id="a bare word"),
+        pytest.param((WORD, *BOTH), ("1.0",), (), "https://a/rest", id="WebSocket never over another binding"),
+        pytest.param((WORD, BOTH[0]), ("1.0", "0.3"), (), "https://a/old", id="not even over one of an older version"),
+        pytest.param((WORD,), ("1.0",), (), "wss://a/word", id="WebSocket if there is nothing else"),
+        pytest.param((*BOTH, WORD), ("1.0",), (SOCKET, RPC), "wss://a/word", id="a bare word"),
+        pytest.param((*BOTH, URI), ("1.0",), (SOCKET, RPC), "wss://a/uri", id="our URI"),
         pytest.param(((RPC, "1.0", "http://a/"), BOTH[0]), ("1.0", "0.3"), (), "https://a/old", id="never without TLS"),
     ],
 )

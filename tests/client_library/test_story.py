@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from a2a.client import REST, RPC, SOCKET
 from tests.client_library.speaking import ClientSpeaker
 from tests.conftest import Server
 from tests.support.chapters import CHAPTERS
@@ -19,10 +20,14 @@ ABOUT_THE_WIRE = {
     "without_a_key_there_is_a_challenge",
 }
 """Chapters that send what no value of the client says."""
+WAYS = (
+    *((version, binding) for version in ("1.0", "0.3", "0.2") for binding in (RPC, REST)),
+    ("1.0", SOCKET),
+)
+"""Versions and bindings of our cards, and 0.2, whose card is that of JSON-RPC and REST."""
 STORY: list[Any] = [
     pytest.param(binding, version, chapter, id=f"{chapter.name}-{version}-{binding}")
-    for version in ("1.0", "0.3", "0.2")
-    for binding in ("JSONRPC", "HTTP+JSON")
+    for version, binding in WAYS
     for chapter in CHAPTERS
     if chapter.needs in {"", *ClientSpeaker.traits} and chapter.name not in ABOUT_THE_WIRE
 ]

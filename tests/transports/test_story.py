@@ -93,6 +93,9 @@ def test_every_agent_has_a_card_of_its_own_and_a_door_of_its_own(door: Door) -> 
     card = json.loads(body)
     assert (status, card["name"], [skill["id"] for skill in card["skills"]]) == (200, "story", ["story"])
     assert card["supportedInterfaces"][0]["url"].endswith("/agents/story/jsonrpc")
+    assert card["supportedInterfaces"][-1]["protocolBinding"].startswith("urn:uuid:")
+    assert card["supportedInterfaces"][-1]["url"].startswith("ws://")
+    assert card["supportedInterfaces"][-1]["url"].endswith("/agents/story/ws")
     assert got(door, "/agents/nobody/.well-known/agent-card.json")[0] == 404
     assert got(door, "/.well-known/agent-card.json", "POST")[0] == 405
 

@@ -92,4 +92,4 @@ def test_cards_list_it(asked: str, shown: str) -> None:
     response = asyncio.run(AsyncClient().get("/.well-known/agent-card.json", headers={"A2A-Version": asked}))
     assert response["A2A-Version"] == shown
     versions = [each["protocolVersion"] for each in json.loads(response.content)["supportedInterfaces"]]
-    assert versions == ["1.1", "1.0", "0.3"] * 2
+    assert versions == ["1.1", "1.0", "0.3"] * 2 + ["1.0"], "WebSocket is last"
