@@ -21,6 +21,8 @@ class Say(Struct, frozen=True):
     parts: tuple[Part, ...]
     metadata: Json | None = None
     extensions: tuple[str, ...] = ()
+    position: str | None = None
+    """The position of the agent after this event, as in a chunk."""
 
 
 class Ask(Struct, frozen=True):
@@ -46,6 +48,11 @@ class Chunk(Struct, frozen=True):
     """True for the final chunk of the artifact."""
     extensions: tuple[str, ...] = ()
     """URIs of the extensions that contributed to the chunk."""
+    append: bool | None = None
+    """True to append to the artifact, False to replace it. With None the first chunk of an attempt replaces."""
+    position: str | None = None
+    """The place in the stream of another server up to which the agent has passed it on. It is stored together with the
+    event, so that another attempt begins there. None: no change."""
 
 
 class Reply(Struct, frozen=True):
@@ -134,6 +141,7 @@ class Run:
         message: Message,
         attempt: int = 1,
         history: tuple[Message, ...] = (),
+        artifacts: tuple[Artifact, ...] = (),
         conversation: tuple[Message, ...] = (),
         metadata: Json | None = None,
         preferences: Preferences = NO_PREFERENCES,
@@ -148,6 +156,8 @@ class Run:
         """The number of this call for the message, from 1."""
         self.history = history
         """The messages of the task, oldest first, including `message`."""
+        self.artifacts = artifacts
+        """The results of the task from before this run: of earlier messages, and of earlier attempts."""
         self.conversation = conversation
         """The messages, artifacts and direct replies of the context before this task, oldest first: those of the newest
         20 tasks and direct replies, a million characters at most."""

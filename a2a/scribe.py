@@ -69,7 +69,7 @@ class Scribe:
     def _chunk(self, chunk: Chunk) -> ArtifactAdded:
         """Return the event of a chunk. The first chunk of an artifact replaces the one of an earlier attempt."""
         artifact_id = chunk.artifact_id or self.artifact_id
-        append = artifact_id in self.artifact_ids
+        append = artifact_id in self.artifact_ids if chunk.append is None else chunk.append
         self.artifact_ids.add(artifact_id)
         return ArtifactAdded(
             artifact=Artifact(

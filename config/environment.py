@@ -124,6 +124,44 @@ def networks(name: str) -> list[str]:
     return items
 
 
+_RELAY = re.compile(r"(?P<name>[a-z][a-z0-9-]{0,63})=(?P<url>https?://\S+)(?P<options>(?: +[a-z]+=\S+)*)")
+
+
+def relays(name: str) -> dict[str, dict[str, Any]]:
+    """Return remote agents by name: name=https://host/agent, each with options after spaces, separated by commas."""
+    result: dict[str, dict[str, Any]] = {}
+    for item in names(name):
+        match = _RELAY.fullmatch(item)
+        if match is None:
+            # What is not an address may be a secret in the wrong variable, so the message does not repeat it.
+            raise ImproperlyConfigured(
+                f"{name}: each item is like weather=https://host/agents/weather timeout=600, separated by commas; "
+                "a name has lower-case letters, digits and hyphens"
+            )
+        if match["name"] in result:
+            raise ImproperlyConfigured(f"{name}: there are two relays named {match['name']}")
+        result[match["name"]] = {"url": match["url"]} | _relay_options(name, match["name"], match["options"])
+    return result
+
+
+def _relay_options(name: str, relay: str, words: str) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for word in words.split():
+        option, _, value = word.partition("=")
+        if option == "timeout" and value.isascii() and value.isdigit() and 0 < int(value) <= 31_536_000:
+            options[option] = float(value)
+        elif option == "attempts" and value.isascii() and value.isdigit() and 1 <= int(value) <= 100:
+            options[option] = int(value)
+        elif option == "resend" and value in {"yes", "no"}:
+            options[option] = value == "yes"
+        else:
+            raise ImproperlyConfigured(
+                f"{name}: {relay} has an invalid option: there are timeout= (whole seconds, a year at most), "
+                "attempts= (1 to 100), and resend= (yes or no)"
+            )
+    return options
+
+
 def origins(name: str) -> list[str]:
     """Return origins of pages in browsers, such as https://app.example (RFC 6454, 6.2), or `*` alone for all."""
     items = names(name)

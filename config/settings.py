@@ -25,6 +25,7 @@ from config.environment import (
     origins,
     path,
     read_env_file,
+    relays,
     text,
     whole,
 )
@@ -127,6 +128,10 @@ A2A_SYNC_SLOTS = whole("A2A_SYNC_SLOTS", 8, 1)
 """Simultaneous runs in a process that need a thread each: those of sync agents and of isolated agents."""
 A2A_KILL_SECONDS = number("A2A_KILL_SECONDS", 5)
 """The time between SIGTERM and SIGKILL for the process of an isolated agent."""
+A2A_RELAYS = relays("A2A_RELAYS")
+"""Remote A2A agents that are agents here, as `name=https://host/path`, separated by commas. The address is the base
+address of the agent or that of its card. After a space come options: `timeout=3600` (seconds of an attempt),
+`attempts=10` (for one message), and `resend=yes` (`no`: a message that may have arrived is not sent again)."""
 LLM_BASE_URL = text("LLM_BASE_URL").rstrip("/")
 """An OpenAI-compatible chat endpoint, such as `https://host/v1`. With `LLM_MODEL` it adds the agent `llm`."""
 LLM_MODEL = text("LLM_MODEL")

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils.autoreload import autoreload_started
 from django.utils.module_loading import autodiscover_modules
 
-from tasks_app import agent_files
+from tasks_app import agent_files, relays
 from tasks_app.discovery import discover, import_agents
 
 
@@ -21,6 +21,7 @@ class TasksAppConfig(AppConfig):
         from tasks_app import checks  # noqa: F401  # registers the checks; it needs the models
 
         autoreload_started.connect(agent_files.watch)
+        relays.register()
         discover(partial(autodiscover_modules, "agents"))
         for module in settings.A2A_AGENT_MODULES:
             import_agents(module)

@@ -152,9 +152,12 @@ class Client:
         )
         return self.follow(request)
 
-    def subscribe(self, task_id: str, *, after: int | None = None) -> Stream:
-        """Follow an existing task: the task as it is, or as of the event `after`, then all later events."""
-        return self.follow(SubscribeToTask(id=task_id, after=after))
+    def subscribe(self, task_id: str, *, after: int | None = None, task: Task | None = None) -> Stream:
+        """Follow an existing task: the task as it is, or as of the event `after`, then all later events.
+
+        With `task`, the task as the caller has it as of `after`, the stream yields only what is new.
+        """
+        return self.follow(SubscribeToTask(id=task_id, after=after), task)
 
     # ------------------------------------------------------------------- tasks
 
@@ -274,9 +277,9 @@ class Client:
                 if not self._fell_back(link):
                     raise
 
-    def follow(self, request: Listening) -> Stream:
+    def follow(self, request: Listening, task: Task | None = None) -> Stream:
         """Return the stream of a request. It connects when its first update is requested."""
-        return Stream(self.link, request, self._retries, self._clock)
+        return Stream(self.link, request, self._retries, self._clock, task)
 
     async def link(self) -> Link:
         """Return the interface in use. The first call reads the card and chooses the interface."""

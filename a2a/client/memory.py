@@ -15,17 +15,19 @@ from a2a.types import Message, Part, Status, Task
 class Memory:
     """The task of a stream, as of its last event."""
 
-    def __init__(self, last_id: str | None) -> None:
+    def __init__(self, last_id: str | None, task: Task | None = None) -> None:
         self.last_id = last_id
         """The id of the last event."""
         self.update: Update | None = None
         """The last update."""
-        self.state: TaskState | None = None
+        if task is not None:
+            self.update = Update(event=task, task_id=task.id, context_id=task.context_id, id=last_id)
+        self.state: TaskState | None = task.status.state if task else None
         self.has_gap = False
         """Whether the stream was resumed without ids, so that events from around that moment may be there twice."""
         self._tails: dict[str, Part] = {}
         """The last part of each artifact as of the last such resumption, until the artifact gets its next piece."""
-        self._task: Task | None = None
+        self._task: Task | None = task
         self._later: list[StatusChanged | ArtifactAdded] = []
         """Events after `_task`; folding each at once would take quadratic time."""
 

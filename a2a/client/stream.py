@@ -25,12 +25,19 @@ Listening = StreamMessage | SubscribeToTask
 class Stream:
     """The updates of a task, as an asynchronous iterator. Use it with `async with` if you leave it before its end."""
 
-    def __init__(self, link: Callable[[], Awaitable[Link]], request: Listening, retries: Retries, clock: Clock) -> None:
+    def __init__(
+        self,
+        link: Callable[[], Awaitable[Link]],
+        request: Listening,
+        retries: Retries,
+        clock: Clock,
+        task: Task | None = None,
+    ) -> None:
         self._link = link
         self._request = request
         self._retries = retries
         self._clock = clock
-        self._memory = Memory(None if request.after is None else str(request.after))
+        self._memory = Memory(None if request.after is None else str(request.after), task)
         self._updates = self._follow()
         self._question_ends = isinstance(request, StreamMessage)
         self._frames = 0

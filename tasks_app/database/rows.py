@@ -24,6 +24,7 @@ from tasks_app.models import (
     ExchangeBody,
     File,
     IdempotencyKey,
+    RelayedTask,
     Run,
     Task,
     Webhook,
@@ -156,6 +157,11 @@ class FileRow(Row, kw_only=True, gc=False):
     created_at: datetime
 
 
+class PositionRow(Row, kw_only=True, gc=False):
+    task_id: str
+    position: str
+
+
 class WebhookRow(Row, kw_only=True, gc=False, rename={"name": "config_id"}):
     id: str
     task_id: str
@@ -210,6 +216,7 @@ class Table:
         pairs = [(field, column) for field, column in names if field != "n"]
         kinds = {column: _plain(hints[field]) for field, column in pairs}
         self.name = model._meta.db_table
+        self.conflict = conflict
         self.fields = tuple(field for field, _ in pairs)
         """The names of the columns in Python: those of the model's fields."""
         self.columns = tuple(kinds)
@@ -274,6 +281,7 @@ EVENTS = Table(Event, EventRow)
 FILES = Table(File, FileRow)
 DIRECT_REPLIES = Table(DirectReply, DirectReplyRow)
 RUNS = Table(Run, RunRow)
+POSITIONS = Table(RelayedTask, PositionRow, "on conflict (task_id) do update set position = excluded.position")
 WEBHOOKS = Table(Webhook, WebhookRow)
 DELIVERIES = Table(Delivery, DeliveryRow)
 # A response may be stored after its request: see the room exchanges.

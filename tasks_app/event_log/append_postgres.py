@@ -108,11 +108,13 @@ def append_with_deliveries(items: Sequence[Change]) -> list[Outcome]:
 def append_group(items: Sequence[Change]) -> list[Outcome]:
     """Append each item whose conditions hold, in one statement."""
     for place, item in enumerate(items):
-        for row in (*item.events, *item.files, item.key, item.run, item.exchange, item.body):
+        for row in (*item.events, *item.files, item.key, item.run, item.exchange, item.body, item.position):
             if row is not None:
                 row.n = place
     parts = further_rows(items)
-    more = "".join(f", t{n} as ({table.insert('join u using (n)')})" for n, (table, _) in enumerate(parts))
+    more = "".join(
+        f", t{n} as ({table.insert('join u using (n)', table.conflict)})" for n, (table, _) in enumerate(parts)
+    )
     statement = _APPEND.format(more=more, fits="t.last_seq + r.count = r.snapshot")
     heads = dumps([_head(item, place) for place, item in enumerate(items)])
     events = as_json([event for item in items for event in item.events])

@@ -16,12 +16,14 @@ from tasks_app.database.rows import (
     EXCHANGES,
     FILES,
     KEYS,
+    POSITIONS,
     RUNS,
     BodyRow,
     EventRow,
     ExchangeRow,
     FileRow,
     KeyRow,
+    PositionRow,
     Row,
     RunRow,
     Table,
@@ -90,6 +92,8 @@ class Change(Struct, kw_only=True):
     """The sweeper's condition: the lease ended before this."""
     key: KeyRow | None = None
     files: list[FileRow] = []
+    position: PositionRow | None = None
+    """The place in a remote stream whose events these are."""
     run: RunRow | None = None
     exchange: ExchangeRow | None = None
     body: BodyRow | None = None
@@ -153,5 +157,6 @@ def further_rows(items: Sequence[Change]) -> list[tuple[Table, Sequence[Row]]]:
         (EXCHANGES, [item.exchange for item in items if item.exchange]),
         (BODIES, [item.body for item in items if item.body]),
         (FILES, [file for item in items for file in item.files]),
+        (POSITIONS, [item.position for item in items if item.position]),
     ]
     return [(table, rows) for table, rows in parts if rows]

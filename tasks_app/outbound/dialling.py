@@ -212,13 +212,14 @@ async def lookup(host: str, port: int, lookups: Lookups) -> Answers:
 class Bounded(httpcore.AsyncNetworkStream):
     """A connection with a limit of bytes to read."""
 
-    def __init__(self, inner: httpcore.AsyncNetworkStream, left: int = MOST_READ) -> None:
+    def __init__(self, inner: httpcore.AsyncNetworkStream, most: int, left: int | None = None) -> None:
         self.inner = inner
-        self.left = left
+        self.most = most
+        self.left = most if left is None else left
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         if self.left <= 0:
-            raise httpcore.ReadError(f"more than {MOST_READ} bytes")
+            raise httpcore.ReadError(f"more than {self.most} bytes")
         piece = await self.inner.read(min(max_bytes, self.left), timeout)
         self.left -= len(piece)
         return piece
@@ -232,7 +233,7 @@ class Bounded(httpcore.AsyncNetworkStream):
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.AsyncNetworkStream:
-        return Bounded(await self.inner.start_tls(ssl_context, server_hostname, timeout), self.left)
+        return Bounded(await self.inner.start_tls(ssl_context, server_hostname, timeout), self.most, self.left)
 
     def get_extra_info(self, info: str) -> Any:
         return self.inner.get_extra_info(info)
@@ -241,8 +242,9 @@ class Bounded(httpcore.AsyncNetworkStream):
 class Dialler(httpcore.AsyncNetworkBackend):
     """A network backend that connects to checked addresses only. TLS still verifies the name: httpcore does that."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_read: int = MOST_READ) -> None:
         self.inner = httpcore.AnyIOBackend()
+        self.most_read = most_read
 
     async def connect_tcp(
         self,
@@ -256,7 +258,8 @@ class Dialler(httpcore.AsyncNetworkBackend):
         for number in await resolve(host, port, sending):
             try:
                 arrival.get()(number)
-                return Bounded(await self.inner.connect_tcp(number, port, timeout, local_address, socket_options))
+                stream = await self.inner.connect_tcp(number, port, timeout, local_address, socket_options)
+                return Bounded(stream, self.most_read)
             except (httpcore.ConnectError, httpcore.ConnectTimeout, Crowded) as error:
                 last_error = error
         raise last_error or httpcore.ConnectError("the name has no address")
@@ -270,7 +273,13 @@ class Dialler(httpcore.AsyncNetworkBackend):
         await self.inner.sleep(seconds)
 
 
-def client(*, seconds: float, verify: ssl.SSLContext | None = None) -> httpx.AsyncClient:
+def client(
+    *,
+    seconds: float,
+    verify: ssl.SSLContext | None = None,
+    connections: int | None = None,
+    most_read: int = MOST_READ,
+) -> httpx.AsyncClient:
     """Return a client that checks and dials anew for every call.
 
     It follows no redirects and uses no proxies from the environment, since a proxy would do the dialling. Call target()
@@ -280,7 +289,10 @@ def client(*, seconds: float, verify: ssl.SSLContext | None = None) -> httpx.Asy
     transport = httpx.AsyncHTTPTransport(verify=context, trust_env=False)
     # httpx has no argument for a network backend. tests/outbound/test_names.py checks that this one is used.
     transport._pool = httpcore.AsyncConnectionPool(
-        ssl_context=context, max_connections=None, max_keepalive_connections=0, network_backend=Dialler()
+        ssl_context=context,
+        max_connections=connections,
+        max_keepalive_connections=0,
+        network_backend=Dialler(most_read),
     )
     return httpx.AsyncClient(
         transport=transport,

@@ -272,6 +272,7 @@ class Execution:
             message=messages[-1],
             attempt=self.read.attempt,
             history=_history(task),
+            artifacts=task.artifacts,
             conversation=await self._conversation(task, len(messages)),
             metadata=task.metadata,
             preferences=preferences,
@@ -357,6 +358,7 @@ class Execution:
             attempts=attempts,
             run=row,
             files=writer.files if writer else [],
+            position=writer.position if writer else None,
         )
         try:
             if await bridge.ask(item, patience=FAREWELL):

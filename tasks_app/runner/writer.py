@@ -14,12 +14,12 @@ from a2a.dialects.json.json_1_0 import document as document_of
 from a2a.documents import TaskDocument
 from a2a.events import ArtifactAdded, Event, StatusChanged, fold, status_of
 from a2a.inbox import Inbox
-from a2a.run import Action, Failure
+from a2a.run import Action, Chunk, Failure, Say
 from a2a.scribe import Scribe, ends_run, merge
 from a2a.states import INTERRUPTED, TaskState
 from a2a.types import Task
 from tasks_app import clock
-from tasks_app.database.rows import FileRow, RunRow
+from tasks_app.database.rows import FileRow, PositionRow, RunRow
 from tasks_app.event_log import TaskRead, change, last_status
 from tasks_app.files import has_large, store_action
 from tasks_app.runner.stopped import LostLease, MessageWaits, WriteFailed
@@ -70,6 +70,8 @@ class Writer:
         self.buffer: list[Event] = []
         self.files: list[FileRow] = []
         """Files of large parts in the buffer."""
+        self.position: PositionRow | None = None
+        """The position that the agent gave with its last action in the buffer, or before."""
         self.size = 0
         """Characters of text in the buffer."""
         self.total = read.size
@@ -103,6 +105,8 @@ class Writer:
         together = merge(self.buffer[-1], event) if self.buffer else None
         self.buffer[-1:] = [together] if together else [*self.buffer[-1:], event]
         self.size += _size(event)
+        if isinstance(action, Say | Chunk) and action.position is not None:
+            self.position = PositionRow(task_id=self.read.document.id, position=action.position)
         if ends_run(action) and (status := status_of(event)):
             self.end_state = status.state.value  # finish() writes it, together with the run's row.
             return
@@ -178,6 +182,7 @@ class Writer:
             run=ending.run if ending else None,
             snapshot=snapshot,
             files=files,
+            position=self.position,
             with_deliveries=self.read.pushes,
             after=self.seq,
             delay=ending.delay if ending else None,

@@ -26,6 +26,7 @@ from tasks_app.models import (
     ExchangeBody,
     File,
     IdempotencyKey,
+    RelayedTask,
     Run,
     Task,
     Webhook,
@@ -186,7 +187,7 @@ def _delete_tasks(before: datetime, place: str, limit: int) -> Batch:
         if _delete_deliveries_of(cursor, ids, limit):
             return Batch(0, place, more=True)  # More deliveries may point at these tasks: delete those first.
         _release_files(cursor, ids)
-        for model in (Event, Run, Webhook):
+        for model in (Event, Run, Webhook, RelayedTask):
             _delete_where(cursor, model._meta.db_table, "task_id", ids)
         _delete_where(cursor, _TASK, "id", ids)
     return Batch(len(ids), ids[-1] if ids else place, len(old) == limit or len(ids) < len(old))

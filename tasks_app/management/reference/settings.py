@@ -29,6 +29,7 @@ KINDS = {
     "number": "number",
     "origins": "list of origins",
     "path": "path",
+    "relays": "list of relays",
     "text": "text",
     "whole": "whole number",
 }

@@ -1,0 +1,9 @@
+"""Relays: agents of this server that are backed by agents elsewhere, which any version of A2A reaches.
+
+A task of a relay has one remote task. Its row (models/relays.py) says which, and how far its events are in our log, so
+that another attempt follows the same remote task instead of sending the message again. The modules, from the outside:
+`registration` makes an agent of each relay; `passage` follows one message; `passing` translates between the two tasks;
+`remotes` has the clients; `kept` the rows. The client is loaded when the first message comes.
+"""
+
+from tasks_app.relays.registration import register as register

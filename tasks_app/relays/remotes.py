@@ -1,0 +1,78 @@
+"""The clients of the relays: one for each remote agent and event loop, with bounded connections.
+
+Each call is checked as that of a webhook: outbound/ allows its URL and dials only allowed addresses. WebSocket is not
+used, because its library dials by itself.
+"""
+
+import asyncio
+import time
+from weakref import WeakKeyDictionary
+
+import httpx
+from django.conf import settings
+
+from a2a.client import REST, RPC, Client, Credentials
+from a2a.client.cards import VERSIONS
+from tasks_app.outbound import dialling as outbound
+from tasks_app.relays.credentials import credentials_of
+from tasks_app.relays.registration import RelayOptions
+
+BINDINGS = (RPC, REST)
+SECONDS = 30.0
+CLIENT_SECONDS = 60.0
+"""Seconds after which a client is replaced, so that changes of credentials and of the remote card take effect."""
+SPARE = 64
+"""Connections to a remote agent beside those of the streams, for cancellations and reads."""
+
+
+class Remote:
+    """A client with its time of creation."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.born = time.monotonic()
+
+
+_http: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, httpx.AsyncClient]] = WeakKeyDictionary()
+_remotes: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[RelayOptions, Remote]] = WeakKeyDictionary()
+
+
+async def client_of(relay: RelayOptions) -> Client:
+    """Return the client of a relay for the running loop."""
+    loop = asyncio.get_running_loop()
+    remotes = _remotes.setdefault(loop, {})
+    remote = remotes.get(relay)
+    if remote is None or time.monotonic() - remote.born > CLIENT_SECONDS:
+        http = _http.setdefault(loop, {})
+        if relay.name not in http:
+            http[relay.name] = guarded_http()
+        remote = remotes[relay] = Remote(
+            open_client(relay, http[relay.name], await credentials_of(relay.name, http[relay.name]))
+        )
+    return remote.client
+
+
+def guarded_http() -> httpx.AsyncClient:
+    """Return an HTTP client whose connections and bytes are bounded, and whose addresses are checked."""
+    most = 2 * (settings.A2A_TASK_CHARACTERS + settings.A2A_TASK_FILE_BYTES)
+    http = outbound.client(seconds=SECONDS, connections=settings.A2A_ASYNC_SLOTS + SPARE, most_read=most)
+    http.event_hooks = {"request": [_check]}
+    return http
+
+
+async def _check(request: httpx.Request) -> None:
+    """Check the URL of a call: a card may lead to any. Raises Blocked."""
+    outbound.target(str(request.url))
+
+
+def open_client(relay: RelayOptions, http: httpx.AsyncClient, credentials: Credentials | None) -> Client:
+    """Return a client that uses an HTTP client of the caller's."""
+    return Client(
+        relay.url,
+        credentials=credentials,
+        versions=VERSIONS,
+        bindings=BINDINGS,
+        downgrade=True,
+        largest=settings.A2A_TASK_CHARACTERS + 2 * settings.A2A_FILE_BYTES,
+        http=http,
+    )

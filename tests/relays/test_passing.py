@@ -1,0 +1,97 @@
+"""Relays to agents of another server of ours: each kind of answer passes through, in each version and binding."""
+
+from collections.abc import Callable
+
+import pytest
+
+from a2a.requests import CancelTask
+from a2a.types import Part
+from tasks_app.models import RelayedTask
+from tests.conftest import Person, Server, until
+from tests.operations.asking import ask, data, message, sent, text_of
+from tests.relays.conftest import AddRelay
+from tests.support.agents import PIECES
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("service")]
+
+WAYS = [(version, binding) for version in ("1.0", "0.3", "0.2") for binding in ("JSONRPC", "HTTP+JSON")]
+
+
+@pytest.fixture(params=WAYS, ids="-".join)
+def way(request: pytest.FixtureRequest, spoken: Callable[[str, str], None]) -> None:
+    spoken(*request.param)
+
+
+@pytest.mark.usefixtures("way")
+def test_a_text_passes_through_with_its_progress(owner: Person, to_agent: AddRelay) -> None:
+    task = sent(owner, "hello", to_agent("form-async-generator"))
+    assert (task.status.state, text_of(task)) == ("completed", "hello")
+    assert [said.text for said in task.history] == ["hello", "at it"]
+
+
+@pytest.mark.usefixtures("way")
+def test_a_question_and_its_answer_are_one_remote_task(owner: Person, to_agent: AddRelay, server: Server) -> None:
+    before = server.row_counts()["task"]
+    asked = sent(owner, "red", to_agent("asks"))
+    assert asked.status.message
+    assert (asked.status.state, asked.status.message.text) == ("input_required", "Which one?")
+    answered = sent(owner, message("blue", task_id=asked.id))
+    assert (answered.status.state, text_of(answered)) == ("completed", "red and blue")
+    assert server.row_counts()["task"] == before + 1
+
+
+@pytest.mark.parametrize(
+    ("agent", "state", "said"),
+    [
+        ("replies", "completed", "You said hello"),
+        ("replies-late", "completed", "You said hello"),
+        ("rejects", "rejected", "That is not my job."),
+        ("asks-credentials", "auth_required", "Please sign in."),
+        ("raises", "failed", "The agent failed. Reference: "),
+    ],
+)
+def test_an_ending_passes_through(owner: Person, to_agent: AddRelay, agent: str, state: str, said: str) -> None:
+    task = sent(owner, "hello", to_agent(agent))
+    assert task.status.message
+    assert task.status.state == state
+    assert task.status.message.text.startswith(said)
+
+
+@pytest.mark.usefixtures("way")
+def test_a_cancellation_ends_the_remote_task(owner: Person, to_agent: AddRelay, server: Server) -> None:
+    task = sent(owner, "hello", to_agent("waits"), return_immediately=True)
+    row = until(lambda: RelayedTask.objects.filter(pk=task.id).first(), "the remote task is stored")
+    ask(owner, CancelTask(id=task.id))
+    state = f"select state from tasks_app_task where id = '{row.remote_id}'"  # noqa: S608
+    until(lambda: server.rows(state) == [("canceled",)], "the remote task is canceled")
+    until(lambda: not RelayedTask.objects.get(pk=task.id).is_open, "that is stored")
+
+
+def test_files_and_data_pass_through_both_ways(owner: Person, to_agent: AddRelay) -> None:
+    file = Part(raw=bytes(range(250)), filename="a.bin", media_type="application/zip")
+    task = sent(owner, data({"sizes": [100, 20_000]}), to_agent("files"))
+    small, large = task.artifacts
+    assert small.parts[0].raw == bytes(100)
+    assert (large.artifact_id, large.parts[0].filename) == ("size-20000", "made.bin")
+    task = sent(owner, message(parts=(file,)), to_agent("files"))
+    assert [said.text for said in task.history[1:]] == ["a.bin: 250 bytes, 1"]
+    task = sent(owner, data({"city": "Oslo", "days": 3}), to_agent("inputs"))
+    assert text_of(task) == "3 days of rain in Oslo"
+
+
+def test_the_pieces_of_a_text_stay_as_they_are(owner: Person, to_agent: AddRelay) -> None:
+    assert text_of(sent(owner, "hello", to_agent("tells"))) == "".join(PIECES)
+
+
+def test_metadata_and_marks_of_an_artifact_pass_through(owner: Person, to_agent: AddRelay) -> None:
+    task = sent(owner, "hello", to_agent("extended"))
+    (artifact,) = task.artifacts
+    assert artifact.metadata == {"https://example.org/ext/geo/v1": {"lat": 1}}
+
+
+def test_a_context_is_that_of_one_caller(owner: Person, colleague: Person, to_agent: AddRelay) -> None:
+    name = to_agent("conversation")
+    sent(owner, message("the secret", context_id="same"), to_agent("form-coroutine"))
+    sent(owner, message("first", context_id="same"), name)
+    assert "first" in text_of(sent(owner, message("second", context_id="same"), name))
+    assert text_of(sent(colleague, message("third", context_id="same"), name)) == ""
