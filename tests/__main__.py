@@ -25,6 +25,8 @@ WAITING = ["-n", str(2 * CORES), "--dist", "loadgroup", "--no-loadscope-reorder"
 """For tests that mostly wait for processes. With three workers a core their deadlines come close."""
 NICENESS = 5
 """The nice value of the other tests: processes under test keep promises in seconds, so they get the cores first."""
+NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
+"""A variable of many containers. With it each of a thousand processes would compile the project anew."""
 NOTHING_COLLECTED = 5
 """Fine where the arguments chose tests of another kind."""
 
@@ -56,7 +58,8 @@ OTHERS = [
 def start(run: Run, folder: Path, arguments: list[str], log: IO[bytes] | None = None) -> "subprocess.Popen[bytes]":
     """Start it, with a data folder of its own; its output goes to the log, or is seen at once."""
     command = ["nice", "-n", str(run.niceness), *run.command, *arguments]
-    environment = os.environ | {"DATA_DIR": str(folder / run.name)}
+    environment = {name: value for name, value in os.environ.items() if name != NO_BYTECODE}
+    environment["DATA_DIR"] = str(folder / run.name)
     return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
 
 
