@@ -38,7 +38,8 @@ from tasks_app.event_log.read import (
     run_seq,
     seq_of_message,
 )
-from tasks_app.event_log.registry import (
+from tasks_app.event_log.snapshots import Refresh
+from tasks_app.event_log.webhooks import (
     MOST,
     SEAL_BATCH,
     Full,
@@ -49,7 +50,6 @@ from tasks_app.event_log.registry import (
     remove,
     seal_addresses,
 )
-from tasks_app.event_log.snapshots import Refresh
 
 __all__ = [
     "GROWTH",

@@ -30,7 +30,7 @@ from tasks_app.database.rows import (
     WebhookRow,
 )
 from tasks_app.database.work import NotDone
-from tasks_app.event_log.registry import put
+from tasks_app.event_log.webhooks import put
 from tasks_app.models import Task
 
 
