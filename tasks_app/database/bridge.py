@@ -18,7 +18,7 @@ from typing import Any
 from django.conf import settings
 
 from tasks_app.database.groups import do_group
-from tasks_app.database.lanes import Lane, Refusals, Turns, settle
+from tasks_app.database.lanes import Lane, Refusals, SharedLane, settle
 from tasks_app.database.locks import pauses
 from tasks_app.database.waits import UNLIMITED, Ticket, Waits
 from tasks_app.database.work import LOCKED, Elsewhere, NotDone, R, Work
@@ -162,7 +162,7 @@ def open_lane(name: str) -> Lane:
     most = settings.A2A_LANE_CALLS
     lane = Lane(name, do_group, most=most)
     if name in {"slow", "large"}:
-        lane = Turns(name, do_group, most=most, most_of_owner=settings.A2A_OWNER_READS)
+        lane = SharedLane(name, do_group, most=most, most_of_owner=settings.A2A_OWNER_READS)
         lane.seconds = settings.A2A_READ_SECONDS
     lane.gives_way = name in {"large", "bodies"}
     lane.start(settings.A2A_READ_CONNECTIONS if name == "slow" else 1)

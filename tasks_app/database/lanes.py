@@ -170,7 +170,7 @@ class Lane:
         return [queue[0].since for queue in self.waiting.values()]
 
 
-class Turns(Lane):
+class SharedLane(Lane):
     """A lane of several threads whose owners take turns, an item each.
 
     While others wait, an owner has one thread. One thread is never the second of an owner, so that other owners need

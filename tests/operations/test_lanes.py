@@ -166,7 +166,7 @@ def test_nothing_is_kept_of_what_was_answered() -> None:
 def test_owners_take_turns_in_slow_reads() -> None:
     """The order in which work is begun, with a lane whose threads are played here: a thread that the machine leaves
     waiting between taking its work and doing it changes the order of the ends, not of the turns."""
-    lane = lanes.Turns("slow", do_group, most=99, most_of_owner=99)
+    lane = lanes.SharedLane("slow", do_group, most=99, most_of_owner=99)
     lane.threads = [threading.Thread() for _ in range(3)]
     owners = [*([1] * 10), 2, 2]
     assert lane.put([Ticket(DoSlowly(lambda: None, owner)) for owner in owners]) == []
@@ -199,7 +199,7 @@ def test_no_owner_has_all_connections_for_slow_reads(settings: Any) -> None:
 
 
 def test_a_lane_ends_with_all_its_threads_when_one_owner_was_the_last() -> None:
-    lane = lanes.Turns("slow", do_group, most=9, most_of_owner=9)
+    lane = lanes.SharedLane("slow", do_group, most=9, most_of_owner=9)
     lane.start(6)
     until(lambda: lane.idle == 6, "all are idle")
     lane.at_work["owner", 1] = 5  # as if other threads were at it
