@@ -14,8 +14,8 @@ from tasks_app.database.work import Work
 
 LOOK = 0.25
 """Seconds between two looks at the waits."""
-UNWATCHED = 0.5
-"""Seconds before the first check whether a caller has left. Most have their answer by then."""
+WATCH_AFTER = 0.5
+"""Seconds of a wait after which it is watched whether the caller has left. Most have their answer by then."""
 UNLIMITED = float("inf")
 """The patience of work whose result must not be lost: a claim without a result is a task without a worker."""
 
@@ -96,7 +96,7 @@ class Waits:
                 continue
             if now >= ticket.ends:
                 future.set_exception(ticket.late(now))
-            elif ticket.departure is not None and ticket.leaving is None and now - ticket.since >= UNWATCHED:
+            elif ticket.departure is not None and ticket.leaving is None and now - ticket.since >= WATCH_AFTER:
                 ticket.leaving = asyncio.ensure_future(_watch(ticket.departure, future))
 
 

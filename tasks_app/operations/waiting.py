@@ -14,8 +14,8 @@ from tasks_app.event_log import ReadTask
 from tasks_app.event_log.readers import Reader, readers
 from tasks_app.operations.operation import CallerLeft, Context, Wait
 
-UNWATCHED = 1.0
-"""Seconds of a wait in which the connection is not watched. Most waits end before."""
+WATCH_AFTER = 1.0
+"""Seconds of a wait after which it is watched whether the caller has left. Most waits end before."""
 RETRY_SECONDS = 2
 """The pause before a retry that a caller is asked for when the process goes down."""
 
@@ -45,15 +45,15 @@ async def wait_on(wait: Wait, context: Context) -> Result | Wait:
 
 async def _wait_until_quiet(reader: Reader, context: Context, seconds: float) -> bool:
     """Wait until no agent works on the task or the caller has left. Return False if the time is over before that."""
-    if await reader.quiet(min(seconds, UNWATCHED)):
+    if await reader.quiet(min(seconds, WATCH_AFTER)):
         return True
-    if seconds <= UNWATCHED:
+    if seconds <= WATCH_AFTER:
         return False
     leaving = asyncio.ensure_future(context.departure()) if context.departure else None
     try:
         if leaving:
             leaving.add_done_callback(lambda _: reader.leave())
-        return await reader.quiet(seconds - UNWATCHED)
+        return await reader.quiet(seconds - WATCH_AFTER)
     finally:
         if leaving:
             leaving.cancel()

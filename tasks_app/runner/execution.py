@@ -54,7 +54,7 @@ from tasks_app.runner.writer import Ending, Writer
 
 log = logging.getLogger(__name__)
 Stop = Literal["lost", "released", "cut off"]
-FAREWELL = 0.5
+RELEASE_PATIENCE = 0.5
 """Seconds for which a process that ends asks again for a row that another transaction has locked."""
 CURRENT: ContextVar["Execution | None"] = ContextVar("CURRENT", default=None)
 """The run whose agent is at work, also within asyncio tasks and callbacks that the agent makes."""
@@ -361,7 +361,7 @@ class Execution:
             position=writer.position if writer else None,
         )
         try:
-            if await bridge.ask(item, patience=FAREWELL):
+            if await bridge.ask(item, patience=RELEASE_PATIENCE):
                 log.info("task %s fence %d: %s", self.task_id, self.read.fence, row.outcome)
         except (DatabaseError, *AWAY) as error:
             sentence = "task %s fence %d could not be released, its lease runs out: %s"

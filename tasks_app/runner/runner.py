@@ -31,7 +31,7 @@ from tasks_app.runner.slots import Turns, slots_of, spare_of
 from tasks_app.runner.watchdog import Watchdog
 
 log = logging.getLogger(__name__)
-FAREWELL = 1.0
+RELEASE_SECONDS = 1.0
 """Seconds for runs that were stopped to end, and for their tasks to be released."""
 MAX_UNWRITTEN = 10_000
 """Runs without a written end that are remembered until their leases run out, at most."""
@@ -296,11 +296,11 @@ class Runner:
             return
         for run in list(self.running.values()):
             run.release()
-        if self._ends_within(FAREWELL):
+        if self._ends_within(RELEASE_SECONDS):
             return
         # The loops of these runs are blocked. Their later writes are refused.
         futures = [asyncio.run_coroutine_threadsafe(run.give_back(), control.loop) for run in self.running.values()]
-        _, late = wait(futures, timeout=FAREWELL)
+        _, late = wait(futures, timeout=RELEASE_SECONDS)
         if late:
             log.warning("%d tasks could not be released in time; their leases run out", len(late))
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from django.conf import settings
 
 log = logging.getLogger(__name__)
-FAREWELL = 10.0
+STOP_SECONDS = 10.0
 """Seconds that the end of the process waits for the round under way."""
 
 
@@ -37,7 +37,7 @@ class Routine(ABC):
     def stop(self) -> None:
         self.stopping.set()
         if self.thread is not None:
-            self.thread.join(FAREWELL)
+            self.thread.join(STOP_SECONDS)
             self.thread = None
 
     def _run(self) -> None:

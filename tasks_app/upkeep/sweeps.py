@@ -19,7 +19,7 @@ from tasks_app.upkeep.processes import clock_doubts, process_row
 from tasks_app.upkeep.routine import Routine
 
 log = logging.getLogger(__name__)
-FAREWELL = 5.0
+DELETING_SECONDS = 5.0
 """Seconds that the end of the process waits for the thread that deletes files."""
 
 
@@ -56,7 +56,7 @@ class Sweeper(Routine):
     def stop(self) -> None:
         super().stop()
         if self.deleting is not None:
-            self.deleting.join(FAREWELL)
+            self.deleting.join(DELETING_SECONDS)
             self.deleting = None
 
     def run_round(self) -> None:

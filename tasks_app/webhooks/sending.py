@@ -39,7 +39,7 @@ BODY_SECONDS = 5.0
 """Seconds until the next try after the database failed to supply a body."""
 SEALINGS = 20
 """Transactions in a row that seal addresses. After them calls get the lane."""
-FAREWELL = 1.0
+LAST_SECONDS = 1.0
 """Seconds that tries under way get when the process ends. Another process makes the others again."""
 
 
@@ -86,10 +86,10 @@ class Sender:
         self.wake()
 
     def stop(self) -> None:
-        """End the thread. Tries under way get FAREWELL seconds."""
+        """End the thread. Tries under way get LAST_SECONDS."""
         self.drain()
         if self.thread is not None:
-            self.thread.join(FAREWELL + 5)
+            self.thread.join(LAST_SECONDS + 5)
         self.thread = self.loop = None
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -191,11 +191,11 @@ class Sender:
 
     async def _wind_down(self) -> None:
         if self.running:
-            _, late = await asyncio.wait(list(self.running), timeout=FAREWELL)
+            _, late = await asyncio.wait(list(self.running), timeout=LAST_SECONDS)
             for task in late:
                 task.cancel()
             if late:
-                await asyncio.wait(late, timeout=FAREWELL)
+                await asyncio.wait(late, timeout=LAST_SECONDS)
         if self.client is not None:
             await self.client.aclose()
             self.client = None
