@@ -21,7 +21,7 @@ from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import Work
 from tasks_app.event_log.columns import SNAPSHOT_SEQ, SnapshotColumns, columns
-from tasks_app.event_log.read import event_row, fold
+from tasks_app.event_log.read import SIZES, event_row, fold
 from tasks_app.models import Event, Task
 
 MOST_EVENTS = 512
@@ -30,7 +30,7 @@ MOST_SIZE = 524_288
 """Characters of payload that are folded beside the reads of others, at most."""
 CACHE_SIZE = 16_777_216
 """Characters of all documents that are cached for later readers, at most."""
-_TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
+_TASK = Task._meta.db_table
 
 
 class Long(Struct, frozen=True):
@@ -202,16 +202,15 @@ def _snapshot(item: ReadAsOf, row: SnapshotColumns) -> TaskDocument | None:
     )
 
 
-_SIZES = f"select seq, kind, payload, state, sum(size) over (order by seq) - size as before from {_EVENT}"
 _TAILS_POSTGRES = f"""
 select r.place - 1, e.seq, e.kind, e.payload, e.state
 from unnest(%s::text[], %s::bigint[], %s::bigint[]) with ordinality r(id, after, last, place) cross join lateral (
-    select * from ({_SIZES} where task_id = r.id and seq > r.after and seq <= r.last order by seq) s
+    select * from ({SIZES} where task_id = r.id and seq > r.after and seq <= r.last order by seq) s
     where before < {MOST_SIZE}) e
 order by r.place, e.seq
 """
 _TAIL_SQLITE = f"""
-select seq, kind, payload, state from ({_SIZES} where task_id = %s and seq > %s and seq <= %s order by seq)
+select seq, kind, payload, state from ({SIZES} where task_id = %s and seq > %s and seq <= %s order by seq)
 where before < {MOST_SIZE} order by seq
 """
 

@@ -292,16 +292,17 @@ def fold(snapshot: TaskDocument, tail: Sequence[EventDocument]) -> TaskDocument:
 
 
 # A page ends at PAGE events or PAGE_SIZE characters: a slow reader must not keep a page of large events in memory.
-_SIZES = f"select seq, kind, payload, state, sum(size) over (order by seq) - size as before from {_EVENT}"
+SIZES = f"select seq, kind, payload, state, sum(size) over (order by seq) - size as before from {_EVENT}"
+"""SQL for events, each with the characters of those before it."""
 _LATERAL = f"""
 select r.place, e.seq, e.kind, e.payload, e.state
 from unnest(%s::text[], %s::bigint[]) with ordinality r(id, after, place) cross join lateral (
-    select * from ({_SIZES} where task_id = r.id and seq > r.after order by seq limit {PAGE}) s
+    select * from ({SIZES} where task_id = r.id and seq > r.after order by seq limit {PAGE}) s
     where before < {PAGE_SIZE}) e
 order by r.place, e.seq
 """
 _ONE = f"""
-select seq, kind, payload, state from ({_SIZES} where task_id = %s and seq > %s order by seq limit {PAGE})
+select seq, kind, payload, state from ({SIZES} where task_id = %s and seq > %s order by seq limit {PAGE})
 where before < {PAGE_SIZE} order by seq
 """
 
