@@ -37,6 +37,7 @@ from tasks_app.event_log.read import (
     read_tails,
     run_seq,
     seq_of_message,
+    stored_event,
 )
 from tasks_app.event_log.snapshots import Refresh
 from tasks_app.event_log.webhooks import (
@@ -115,4 +116,5 @@ __all__ = [
     "seal_addresses",
     "seq_of_message",
     "sources",
+    "stored_event",
 ]

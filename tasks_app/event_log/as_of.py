@@ -21,7 +21,7 @@ from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import Work
 from tasks_app.event_log.columns import SNAPSHOT_SEQ, SnapshotColumns, columns
-from tasks_app.event_log.read import SIZES, event_row, fold
+from tasks_app.event_log.read import SIZES, fold, stored_event
 from tasks_app.models import Event, Task
 
 MOST_EVENTS = 512
@@ -130,7 +130,7 @@ def read_as_of(item: ReadAsOf) -> TaskDocument | None:
         return None
     rows = Event.objects.filter(task_id=item.task_id, seq__gt=base.seq, seq__lte=item.seq).order_by("seq")
     fields = rows.values_list("seq", "kind", "payload", "state")
-    tail = [event_row(item.task_id, item.context_id, *row) for row in fields.iterator(chunk_size=2_000)]
+    tail = [stored_event(item.task_id, item.context_id, *row) for row in fields.iterator(chunk_size=2_000)]
     return _fold_on(base.document, tail) if base.document or tail else None
 
 
@@ -225,9 +225,9 @@ def _tails(folds: Sequence[tuple[ReadAsOf, _Base]]) -> list[list[EventDocument]]
             ids, afters, lasts = zip(*((item.task_id, base.seq, base.last) for item, base in folds), strict=True)
             cursor.execute(_TAILS_POSTGRES, (list(ids), list(afters), list(lasts)))
             for place, *event in cursor.fetchall():
-                out[place].append(event_row(ids[place], "", *event))
+                out[place].append(stored_event(ids[place], "", *event))
             return out
         for place, (item, base) in enumerate(folds):
             cursor.execute(_TAIL_SQLITE, (item.task_id, base.seq, base.last))
-            out[place] = [event_row(item.task_id, "", *event) for event in cursor.fetchall()]
+            out[place] = [stored_event(item.task_id, "", *event) for event in cursor.fetchall()]
     return out

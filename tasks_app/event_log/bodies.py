@@ -19,7 +19,7 @@ from a2a.events import fold
 from a2a.languages import push_of
 from a2a.types import Task as TaskValue
 from tasks_app.database.work import Work
-from tasks_app.event_log.read import event_row, read_snapshot
+from tasks_app.event_log.read import read_snapshot, stored_event
 from tasks_app.models import Event, Task
 from tasks_app.off_loop import LARGE, Pace, switches
 
@@ -129,7 +129,7 @@ def _event(item: MakeBody) -> EventDocument:
     if row is None:
         raise LookupError(f"task {item.task_id} has no event {item.seq}")
     kind, payload, state, context_id = row
-    return event_row(item.task_id, context_id, item.seq, kind, payload, state)
+    return stored_event(item.task_id, context_id, item.seq, kind, payload, state)
 
 
 def _task_as_of(event: EventDocument, folds: Folds | None) -> TaskDocument:
@@ -157,4 +157,4 @@ def _fold_on(task_id: str, seq: int, base: Fold | None) -> Fold:
     if task is None and not tail:
         raise LookupError(f"task {task_id} has no events")
     size += sum(len(payload) for _, _, payload in tail)
-    return Fold(fold(task, (event_of(event_row(task_id, "", *row, None)) for row in tail)), seq, size)
+    return Fold(fold(task, (event_of(stored_event(task_id, "", *row, None)) for row in tail)), seq, size)

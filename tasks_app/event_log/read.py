@@ -246,11 +246,11 @@ def read_tails(tails: Sequence[tuple[str, int, int]], such: str = "") -> dict[st
         for task_id, seq, kind, payload, state in cursor.fetchall():
             after, last = bounds[task_id]
             if after < seq <= last:
-                out[task_id].append(event_row(task_id, "", seq, kind, payload, state))
+                out[task_id].append(stored_event(task_id, "", seq, kind, payload, state))
     return out
 
 
-def event_row(task_id: str, context_id: str, seq: int, kind: str, payload: str, state: str | None) -> EventDocument:
+def stored_event(task_id: str, context_id: str, seq: int, kind: str, payload: str, state: str | None) -> EventDocument:
     """Return the document of an event; the log holds kinds of events only."""
     event = cast(EventKind, kind)
     return EventDocument(task_id=task_id, context_id=context_id, seq=seq, kind=event, payload=payload, state=state)
@@ -315,11 +315,11 @@ def read_events_many(items: Sequence[ReadEvents]) -> list[list[EventDocument]]:
             cursor.execute(_LATERAL, ([item.task_id for item in items], [item.after for item in items]))
             for place, *event in cursor.fetchall():
                 item = items[place - 1]
-                out[place - 1].append(event_row(item.task_id, item.context_id, *event))
+                out[place - 1].append(stored_event(item.task_id, item.context_id, *event))
             return out
         for place, item in enumerate(items):
             cursor.execute(_ONE, (item.task_id, item.after))
-            out[place] = [event_row(item.task_id, item.context_id, *event) for event in cursor.fetchall()]
+            out[place] = [stored_event(item.task_id, item.context_id, *event) for event in cursor.fetchall()]
     return out
 
 

@@ -8,11 +8,10 @@ from msgspec import UNSET
 
 from a2a import languages
 from a2a.answers import Answer
-from a2a.documents import EventDocument
 from a2a.envelopes import Envelope, Id, Member
 from a2a.errors import InvalidParams, InvalidRequest, ParseError
 from a2a.language import Language
-from tasks_app.event_log import ReadAsOf, read_as_of
+from tasks_app.event_log import ReadAsOf, read_as_of, stored_event
 from tasks_app.exchanges.exchange import BARE
 from tasks_app.exchanges.redaction import redact
 from tasks_app.models import Event, Exchange, ExchangeBody
@@ -43,8 +42,8 @@ def response_text(exchange: Exchange) -> str:
         first = read_as_of(ReadAsOf(task_id=exchange.task_id, context_id=context_id, seq=exchange.first_seq))
         rows = Event.objects.filter(task_id=exchange.task_id, seq__gt=exchange.first_seq, seq__lte=exchange.last_seq)
         later = [
-            EventDocument(task_id=row.task_id, context_id=context_id, seq=row.seq, kind=row.kind, payload=row.payload)  # type: ignore[arg-type]  # as it was written
-            for row in rows.order_by("seq")
+            stored_event(exchange.task_id, context_id, *row)
+            for row in rows.order_by("seq").values_list("seq", "kind", "payload", "state")
         ]
         frames = [language.encode_frame(frame, length) for frame in ([first] if first else []) + later]
         return "\n".join(redact(wrap(frame)) for frame in frames if frame)
