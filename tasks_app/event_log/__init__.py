@@ -12,6 +12,7 @@ from tasks_app.event_log.changes import (
     Appended,
     HasWebhooks,
     NewerMessage,
+    event_row,
     last_status,
     sources,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "count_unfinished",
     "create_many",
     "deliveries",
+    "event_row",
     "find_key_many",
     "fold",
     "last_events_many",

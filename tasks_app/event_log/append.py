@@ -15,11 +15,11 @@ from a2a.events import Event
 from a2a.states import QUIET, TaskState
 from tasks_app.database.bridge import bridge
 from tasks_app.database.locks import LockRefused
-from tasks_app.database.rows import BodyRow, EventRow, ExchangeRow, FileRow, KeyRow, PositionRow, RunRow, WebhookRow
+from tasks_app.database.rows import BodyRow, ExchangeRow, FileRow, KeyRow, PositionRow, RunRow, WebhookRow
 from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import LOCKED, GroupResult, Work
 from tasks_app.event_log import append_postgres, append_sqlite
-from tasks_app.event_log.changes import Appended, Change, NewerMessage, Outcome, last_status, sources
+from tasks_app.event_log.changes import Appended, Change, NewerMessage, Outcome, event_row, last_status, sources
 from tasks_app.event_log.exchanges import drop_exchange
 from tasks_app.event_log.news import notify
 from tasks_app.event_log.snapshots import Refresh
@@ -94,7 +94,12 @@ def change(
     return Append(
         task_id=task_id,
         events=[
-            _event_row(event, task_id, context_id, place, now=now, actor=actor, fence=fence or 0)
+            event_row(
+                event_document(event, task_id=task_id, context_id=context_id, seq=place),
+                now=now,
+                actor=actor,
+                fence=fence or 0,
+            )
             for place, event in enumerate(events, 1)
         ],
         fence=fence,
@@ -105,22 +110,6 @@ def change(
         status_at=status.timestamp if status else None,
         ends_lease=status is not None and (status.state in QUIET or status.state is TaskState.SUBMITTED),
         **more,
-    )
-
-
-def _event_row(
-    event: Event, task_id: str, context_id: str, place: int, *, now: datetime, actor: str, fence: int
-) -> EventRow:
-    document = event_document(event, task_id=task_id, context_id=context_id, seq=place)
-    return EventRow(
-        task_id=task_id,
-        seq=place,
-        kind=document.kind,
-        payload=document.payload,
-        state=document.state,
-        actor=actor,
-        created_at=now,
-        fence=fence,
     )
 
 

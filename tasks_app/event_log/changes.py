@@ -7,7 +7,7 @@ from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 from msgspec.structs import replace
 
-from a2a.documents import TaskDocument
+from a2a.documents import EventDocument, TaskDocument
 from a2a.events import Event, status_of
 from a2a.states import TERMINAL, TRANSITIONS, TaskState
 from a2a.types import Status
@@ -135,6 +135,23 @@ def sources(events: Sequence[Event]) -> list[str]:
     if (first := next((status.state for event in events if (status := status_of(event))), None)) is not None:
         states = {state for state in states if first in TRANSITIONS[state]}
     return sorted(states)
+
+
+def event_row(
+    document: EventDocument, *, now: datetime, actor: str, fence: int = 0, exchange_id: str | None = None
+) -> EventRow:
+    """Return the row of an event."""
+    return EventRow(
+        task_id=document.task_id,
+        seq=document.seq,
+        kind=document.kind,
+        payload=document.payload,
+        state=document.state,
+        actor=actor,
+        created_at=now,
+        exchange_id=exchange_id,
+        fence=fence,
+    )
 
 
 def number_events(item: Change, seq: int) -> list[EventRow]:

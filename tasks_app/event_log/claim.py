@@ -23,6 +23,7 @@ from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import EVENTS, EventRow, as_json
 from tasks_app.database.sql import among, on_postgres, one_of, sqlite_time
 from tasks_app.database.work import GroupResult, Work
+from tasks_app.event_log.changes import event_row
 from tasks_app.event_log.columns import OWN_COLUMNS, TaskColumns, columns, task_columns
 from tasks_app.event_log.news import notify
 from tasks_app.event_log.outbox import write_deliveries
@@ -313,16 +314,7 @@ def _text(status: Status) -> str:
 
 def _working(status: Status, task_id: str, seq: int, fence: int) -> EventRow:
     document = event_document(StatusChanged(status=status), task_id=task_id, context_id="", seq=seq)
-    return EventRow(
-        task_id=task_id,
-        seq=seq,
-        kind=document.kind,
-        payload=document.payload,
-        state=document.state,
-        actor="runner",
-        created_at=status.timestamp,
-        fence=fence,
-    )
+    return event_row(document, now=status.timestamp, actor="runner", fence=fence)
 
 
 def renew(item: Renew) -> set[str]:

@@ -12,7 +12,7 @@ from tasks_app.database.rows import RunRow
 from tasks_app.event_log import Create, KeyTarget, deliveries
 from tasks_app.ids import uuid7
 from tasks_app.off_loop import LARGE, off_loop
-from tasks_app.operations.first_rows import event_row, file_rows, reply_row, task_row
+from tasks_app.operations.first_rows import event_rows, file_rows, reply_row, task_row
 from tasks_app.operations.large import compute
 from tasks_app.operations.operation import Await, Context
 from tasks_app.operations.plan import Plan
@@ -45,7 +45,7 @@ def _creation(plan: Plan, later: Sequence[Event], failure: RunRow | None) -> tup
     answer = Answer(task=final, history_length=plan.request.history_length)
     context.exchange.about(task.id, task.context_id, final.seq)
     exchange, body = context.exchange.halves(answer if plan.answers_now else None)
-    rows = [event_row(plan, seq, event, exchange.id if exchange else None) for seq, event in enumerate(events, 1)]
+    rows = event_rows(plan, events, exchange.id if exchange else None)
     row = task_row(plan, final, task.status.timestamp, rows)
     files = file_rows(plan, run.task_id)
     item = Create(key=plan.key, task=row, events=rows, run=failure, exchange=exchange, body=body, files=files)

@@ -10,6 +10,7 @@ from a2a.documents import TaskDocument
 from a2a.events import Event, status_of
 from a2a.types import Message
 from tasks_app.database.rows import DirectReplyRow, EventRow, FileRow, TaskRow
+from tasks_app.event_log import event_row
 from tasks_app.operations.plan import Plan
 
 
@@ -45,20 +46,21 @@ def task_row(plan: Plan, task: TaskDocument, status_at: datetime, events: Sequen
     )
 
 
-def event_row(plan: Plan, seq: int, event: Event, exchange_id: str | None) -> EventRow:
-    """Return the row of an event. The first one is the caller's, and all others are the quick agent's."""
-    document = event_document(event, task_id=plan.run.task_id, context_id=plan.run.context_id, seq=seq)
-    status = status_of(event)
-    return EventRow(
-        task_id=plan.run.task_id,
-        seq=seq,
-        kind=document.kind,
-        payload=document.payload,
-        state=document.state,
-        actor=plan.context.actor if seq == 1 else "agent",
-        exchange_id=exchange_id,
-        created_at=status.timestamp if status else plan.now,
-    )
+def event_rows(plan: Plan, events: Sequence[Event], exchange_id: str | None) -> list[EventRow]:
+    """Return the rows of the first events. The first one is the caller's, and all others are the quick agent's."""
+    rows = []
+    for seq, event in enumerate(events, 1):
+        document = event_document(event, task_id=plan.run.task_id, context_id=plan.run.context_id, seq=seq)
+        status = status_of(event)
+        rows.append(
+            event_row(
+                document,
+                now=status.timestamp if status else plan.now,
+                actor=plan.context.actor if seq == 1 else "agent",
+                exchange_id=exchange_id,
+            )
+        )
+    return rows
 
 
 def reply_row(plan: Plan, id: str, reply: Message) -> DirectReplyRow:
