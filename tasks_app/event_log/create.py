@@ -5,7 +5,6 @@ from functools import cache
 from typing import Self
 
 from django.db import transaction
-from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
 from a2a.states import RUNNABLE
@@ -144,22 +143,20 @@ def _result(item: Create, target: KeyTarget | None) -> KeyTarget | Locked | None
     return None if is_own else target
 
 
-_TABLES = (TASKS, EVENTS, DIRECT_REPLIES, RUNS, WEBHOOKS, DELIVERIES, EXCHANGES, BODIES, FILES)
-
-
-def _rows(items: Sequence[Create]) -> list[tuple[Table, list[Row]]]:
+def _rows(items: Sequence[Create]) -> list[tuple[Table, Sequence[Row]]]:
     """Return the rows of the items apart from the keys, table by table."""
-    tasks: list[Row] = [item.task for item in items if item.task]
-    events: list[Row] = [event for item in items for event in item.events]
-    replies: list[Row] = [item.reply for item in items if item.reply]
-    runs: list[Row] = [item.run for item in items if item.run]
-    webhooks: list[Row] = [item.webhook for item in items if item.webhook]
-    deliveries: list[Row] = [delivery for item in items for delivery in item.deliveries]
-    exchanges: list[Row] = [item.exchange for item in items if item.exchange]
-    bodies: list[Row] = [item.body for item in items if item.body]
-    files: list[Row] = [file for item in items for file in item.files]
-    rows = (tasks, events, replies, runs, webhooks, deliveries, exchanges, bodies, files)
-    return list(zip(_TABLES, rows, strict=True))
+    parts: list[tuple[Table, Sequence[Row]]] = [
+        (TASKS, [item.task for item in items if item.task]),
+        (EVENTS, [event for item in items for event in item.events]),
+        (DIRECT_REPLIES, [item.reply for item in items if item.reply]),
+        (RUNS, [item.run for item in items if item.run]),
+        (WEBHOOKS, [item.webhook for item in items if item.webhook]),
+        (DELIVERIES, [delivery for item in items for delivery in item.deliveries]),
+        (EXCHANGES, [item.exchange for item in items if item.exchange]),
+        (BODIES, [item.body for item in items if item.body]),
+        (FILES, [file for item in items for file in item.files]),
+    ]
+    return [(table, rows) for table, rows in parts if rows]
 
 
 @cache
@@ -188,7 +185,7 @@ def _create_postgres(items: Sequence[Create]) -> set[int]:
         for row in (*one, *item.events, *item.deliveries, *item.files):
             if row is not None:
                 row.n = place
-    parts = [(table, rows) for table, rows in _rows(items) if rows]
+    parts = _rows(items)
     keys = as_json([item.key for item in items])
     with prepared() as cursor:
         cursor.execute(
@@ -201,10 +198,6 @@ def _create_sqlite(items: Sequence[Create]) -> set[int]:
     """Store the items whose key is new; return their places."""
     with transaction.atomic(), prepared() as cursor:
         winners = {place for place, item in enumerate(items) if NEW_KEYS.write_one(cursor, item.key)}
-        _write(cursor, [item for place, item in enumerate(items) if place in winners])
+        for table, rows in _rows([item for place, item in enumerate(items) if place in winners]):
+            table.write(cursor, rows)
     return winners
-
-
-def _write(cursor: CursorWrapper, items: Sequence[Create]) -> None:
-    for table, rows in _rows(items):
-        table.write(cursor, rows)
