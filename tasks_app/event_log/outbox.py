@@ -19,6 +19,7 @@ from msgspec.structs import astuple
 
 from a2a import languages
 from a2a.documents import EventKind
+from a2a.language import Push
 from a2a.languages import push_of
 from a2a.states import QUIET
 from tasks_app import clock
@@ -45,23 +46,26 @@ _WEBHOOKS = Webhook._meta.db_table
 
 def deliveries(webhook: str, language: str, events: Sequence[EventRow], now: datetime) -> list[DeliveryRow]:
     """Return a delivery for each event that webhooks of the language get."""
-    (push, version), rows = push_of(language), []
-    for event in events:
-        if push.has(event.kind, event.state):
-            interim = push.whole_task and event.kind == "statusUpdate" and event.state not in QUIET
-            rows.append(
-                DeliveryRow(
-                    id=uuid7(),
-                    webhook_id=webhook,
-                    task_id=event.task_id,
-                    seq=event.seq,
-                    version=version,
-                    language=language,
-                    created_at=now,
-                    interim=interim,
-                )
-            )
-    return rows
+    push, version = push_of(language)
+    return [
+        DeliveryRow(
+            id=uuid7(),
+            webhook_id=webhook,
+            task_id=event.task_id,
+            seq=event.seq,
+            version=version,
+            language=language,
+            created_at=now,
+            interim=_is_interim(event, push),
+        )
+        for event in events
+        if push.has(event.kind, event.state)
+    ]
+
+
+def _is_interim(event: EventRow, push: Push) -> bool:
+    """Return whether a later delivery says all that the delivery of this event says."""
+    return push.whole_task and event.kind == "statusUpdate" and event.state not in QUIET
 
 
 class _News(Struct, kw_only=True):
@@ -76,11 +80,11 @@ class _News(Struct, kw_only=True):
     """Whether there is a delivery that no later one supersedes."""
 
 
-def _news(task_id: str, language: str, events: Sequence[EventRow], now: datetime) -> _News:
-    rows = deliveries("", language, events, now)
-    firm = not all(row.interim for row in rows)
+def _news(task_id: str, language: str, events: Sequence[EventRow]) -> _News:
+    push, _ = push_of(language)
+    interim = [_is_interim(event, push) for event in events if push.has(event.kind, event.state)]
     size = sum(event.size for event in events)
-    return _News(task_id=task_id, language=language, bytes=size, pushes=bool(rows), firm=firm)
+    return _News(task_id=task_id, language=language, bytes=size, pushes=bool(interim), firm=not all(interim))
 
 
 # 1. n: the new events of each task, by language.
@@ -162,7 +166,7 @@ class _Webhook(NamedTuple):
 def _due(cursor: CursorWrapper, events: Mapping[str, Sequence[EventRow]], now: datetime) -> list[_Due]:
     """Lock the webhooks of the tasks and make them due. Raises LockRefused."""
     names = languages.ALL.pushing
-    news = [_news(task_id, name, own, now) for task_id, own in events.items() for name in names]
+    news = [_news(task_id, name, own) for task_id, own in events.items() for name in names]
     if not on_postgres():
         stamp = sqlite_time(now)
         marks = ", ".join(["(%s, %s, %s, %s, %s)"] * len(news))
