@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from msgspec import Struct
 
 from a2a.states import TERMINAL
-from tasks_app.database.sql import on_postgres, one_of, sql_time
+from tasks_app.database.sql import among, on_postgres, one_of, sql_time
 from tasks_app.ids import uuid7_at
 from tasks_app.models import (
     Delivery,
@@ -36,7 +36,6 @@ from tasks_app.models.states import DeliveryState
 _KEY, _TASK, _REPLY = IdempotencyKey._meta.db_table, Task._meta.db_table, DirectReply._meta.db_table
 _EXCHANGE, _BODY, _FILE = Exchange._meta.db_table, ExchangeBody._meta.db_table, File._meta.db_table
 _DELIVERY, _TRY = Delivery._meta.db_table, DeliveryTry._meta.db_table
-_TERMINAL = ", ".join(f"'{state.value}'" for state in sorted(TERMINAL, key=lambda state: state.value))
 DONE = (DeliveryState.DELIVERED, DeliveryState.SUPERSEDED)
 """States of deliveries that are deleted when exchanges of the same age are."""
 
@@ -162,7 +161,7 @@ def _delete_deliveries(before: datetime, place: str, limit: int) -> Batch:
 # Ids begin with the time of creation, so the primary key is an index on age. A task with a waiting delivery
 # stays until the delivery is over.
 _OLD_TASKS = f"""
-select id, last_seq from {_TASK} t where id > %s and id < %s and status_at < %s and state in ({_TERMINAL})
+select id, last_seq from {_TASK} t where id > %s and id < %s and status_at < %s and state {among(TERMINAL)}
     and not (pushes and exists (
         select 1 from {_DELIVERY} d where d.task_id = t.id and d.state = '{DeliveryState.WAITING}'))
 order by id limit %s
