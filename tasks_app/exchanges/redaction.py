@@ -25,7 +25,8 @@ _GITHUB_PREFIXES = ("ghp_", "gho_", "ghr_", "ghs_", "ghu_")
 _QUERY_NAMES = ("sig=", "signature=")
 _SK = re.compile(r"(?<![\w-])sk-[\w-]{16}", re.ASCII)
 """A key that begins with sk-, but not the end of `task-`, which is in every second id."""
-# Every mail address has an @. To walk each body with one would cost too much.
+# A hint of a user in a URL, whose slashes PHP escapes. To walk each body with an @ would cost too much, because every
+# mail address has one. masking.py finds where the user begins and ends.
 _USER = re.compile(r":(?:\\?/){2}[^\s/?#\"]+@", re.ASCII)
 _WEBHOOK = b"ushNotificationConfig"
 """A part of the names of webhook methods and members in every version."""
@@ -33,8 +34,6 @@ _BIG = 4_096
 """Bodies below this size contain no file that is large enough to replace."""
 # A file is base64, with slashes that PHP escapes. No other character may stand before its closing quote.
 _FILE = re.compile(rb'"(raw|bytes|fileWithBytes)"\s{0,9}:\s{0,9}"((?:[A-Za-z0-9+/_=-]++|\\/)*+)"')
-
-
 _LINK_NAMES = {b"raw": b"url", b"bytes": b"uri", b"fileWithBytes": b"fileWithUri"}
 
 
