@@ -41,7 +41,8 @@ the stored bytes. docs/glossary.md explains each word, and docs/protocol.md says
 The modules, in an order for reading:
 
     The model       types, states, events, requests, answers, errors, documents (the stored form)
-    Its details     media (types of parts), extensions, files (references to stored bytes), sse (streams)
+    Its details     media (types of parts), extensions, files (references to stored bytes), sse (streams),
+                    retry_after (a header of HTTP)
     Any language    language, envelopes, choice (which language a call is in)
     A2A             dialects/v1_0, v0_3, v0_2 and rest_0_x; dialects/json (data models); languages (the list of all)
     Agents          agents, options, run, inbox, drafts, scribe, acting, mistakes, callers, testing

@@ -1,7 +1,7 @@
 """The time limits of calls, and the rules of their repetition."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from email.utils import parsedate_to_datetime
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from msgspec import Struct, field
@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from a2a.client.clock import SYSTEM, Clock
 from a2a.client.errors import ClientError
 from a2a.requests import Request
+from a2a.retry_after import read_retry_after
 
 Outcome = TypeVar("Outcome")
 
@@ -78,13 +79,6 @@ async def repeat(attempt: Callable[[], Awaitable[Outcome]], retries: Retries, cl
 
 
 def seconds_until(header: str | None, clock: Clock) -> float | None:
-    """Return the seconds of a Retry-After header, a number or a date (RFC 9110, 10.2.3); None if it has neither."""
-    if not header:
-        return None
-    text = header.strip()
-    if text.isascii() and text.isdigit():
-        return float(text[:9])
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - clock.today())
-    except (ValueError, OverflowError):
-        return None
+    """Return the seconds of a Retry-After header; None without one."""
+    wait = read_retry_after(header or "", datetime.fromtimestamp(clock.today(), UTC))
+    return None if wait is None else wait.total_seconds()

@@ -1,10 +1,11 @@
 """The meaning of a receiver's answer, and the time of the next try."""
 
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from msgspec import Struct
+
+from a2a.retry_after import read_retry_after
 
 GAPS = (5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800)
 """Seconds from the first try to the second, from that to the third, and so on. The last gap repeats."""
@@ -58,18 +59,5 @@ def next_try(result: TryResult, attempt: int, now: datetime, chance: float) -> d
     `chance` is a random number from 0 to 1.
     """
     gap = GAPS[min(max(attempt, 1), len(GAPS)) - 1] * (1 - JITTER + 2 * JITTER * chance)
-    wish = retry_after(result.retry_after, now)
+    wish = read_retry_after(result.retry_after, now) or timedelta()
     return now + max(timedelta(seconds=gap), min(wish, LONGEST))
-
-
-def retry_after(value: str, now: datetime) -> timedelta:
-    """Return the wait of a Retry-After header: seconds or an HTTP date (RFC 9110, 10.2.3); zero if it is neither."""
-    value = value.strip()
-    if value.isascii() and value.isdigit():
-        return timedelta(seconds=min(int(value[:9]), 10**8)) if len(value) < 10 else LONGEST
-    try:
-        time = parsedate_to_datetime(value)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return timedelta()
-    time = time if time.tzinfo else time.replace(tzinfo=UTC)
-    return max(time - now, timedelta())

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tasks_app.webhooks.schedule import GAPS, LONGEST, Decision, TryResult, decide, next_try, retry_after
+from tasks_app.webhooks.schedule import GAPS, LONGEST, Decision, TryResult, decide, next_try
 
 NOW = datetime(2026, 3, 2, 9, 15, tzinfo=UTC)
 
@@ -34,29 +34,6 @@ def test_gaps_grow_and_are_spread() -> None:
         assert waits == [timedelta(seconds=gap * factor) for factor in (0.8, 1.0, 1.2)]
     assert next_try(TryResult(status=500), 99, NOW, 0.5) - NOW == timedelta(seconds=GAPS[-1])
     assert sorted(GAPS) == list(GAPS)
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        ("120", 120),
-        (" 7 ", 7),
-        ("0", 0),
-        ("Mon, 02 Mar 2026 09:25:00 GMT", 600),
-        ("Mon, 02 Mar 2026 09:00:00 GMT", 0),
-        ("Monday, 02-Mar-26 09:25:00 GMT", 600),
-        ("", 0),
-        ("soon", 0),
-        ("-5", 0),
-        ("1.5", 0),
-        ("٣", 0),
-        ("9" * 30, LONGEST.total_seconds()),
-        ("Mon, 99 Mar 2026 99:99:99 GMT", 0),
-        ("\0", 0),
-    ],
-)
-def test_a_receiver_says_when_in_seconds_or_with_a_date(value: str, seconds: float) -> None:
-    assert retry_after(value, NOW) == timedelta(seconds=seconds)
 
 
 def test_a_receiver_is_called_when_it_says_but_a_day_later_at_most() -> None:
