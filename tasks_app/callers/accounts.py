@@ -138,6 +138,13 @@ class Account:
         self.take(owner_id, kind, amount)
         return Holding(self, owner_id, kind, amount)
 
+    def hold_body(self, owner_id: int, size: int) -> "Holding":
+        """Take the bytes of one request or answer. Raises RateLimited and Unavailable.
+
+        One that is larger than the share of its owner is taken while the owner has no other bytes in the account.
+        """
+        return self.hold(owner_id, "bodies", min(size, settings.A2A_OWNER_BODY_BYTES))
+
     @contextmanager
     def using(self, owner_id: int | None, kind: str, amount: int = 1) -> Iterator[None]:
         """Take an amount for the length of the block. Raises RateLimited and Unavailable."""

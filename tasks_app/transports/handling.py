@@ -139,9 +139,7 @@ async def _encode(
     payload = await off_loop(exchange.encode, result) if size_of(result) > LARGE else exchange.encode(result)
     if not counts or len(payload) <= LARGE:
         return payload, None
-    # An answer that is larger than the share of its owner is sent while the owner has no other bytes in the account.
-    weight = min(len(payload), settings.A2A_OWNER_BODY_BYTES)
-    return payload, account.hold(call.caller.owner_id, "bodies", weight)
+    return payload, account.hold_body(call.caller.owner_id, len(payload))
 
 
 def size_of(result: Result) -> int:
@@ -214,7 +212,7 @@ async def _perform(
 def _weigh(caller: Caller, follow: Follow) -> Holding | None:
     """Take the bytes of a large first frame from the account. Raises RateLimited and Unavailable."""
     size = size_of_task(follow.first) if isinstance(follow.first, TaskDocument) else 0
-    return account.hold(caller.owner_id, "bodies", min(size, settings.A2A_OWNER_BODY_BYTES)) if size > LARGE else None
+    return account.hold_body(caller.owner_id, size) if size > LARGE else None
 
 
 def _follow(

@@ -298,9 +298,7 @@ def _current() -> "asyncio.Task[Any]":
 
 def _weigh(base: Call, body: bytes) -> Holding | None:
     """Take a large frame from the account of its caller. Raises RateLimited and Unavailable."""
-    if len(body) <= SMALL:
-        return None
-    return account.hold(base.caller.owner_id, "bodies", min(len(body), settings.A2A_OWNER_BODY_BYTES))
+    return account.hold_body(base.caller.owner_id, len(body)) if len(body) > SMALL else None
 
 
 async def _is_valid(key: tuple[str, ...]) -> bool:
