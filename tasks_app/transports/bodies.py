@@ -8,7 +8,7 @@ from a2a.errors import RateLimited, Unavailable
 from tasks_app.callers.accounts import account
 from tasks_app.process.connections import COMPLETE
 from tasks_app.transports.call import SMALL
-from tasks_app.transports.http import Refusal, too_large
+from tasks_app.transports.http import Refusal, over_limit, too_large
 
 Message = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -97,10 +97,8 @@ class Intake:
             self.owner = await self.owner_of(size > SMALL)
         try:
             account.take(self.owner, "bodies", size - self.weight)
-        except RateLimited as error:
-            raise Refusal(429, "", error=error) from None
-        except Unavailable as error:
-            raise Refusal(503, "", error=error) from None
+        except (RateLimited, Unavailable) as error:
+            raise over_limit(error) from None
         self.weight = size
 
     def release(self) -> None:

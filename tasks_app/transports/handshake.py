@@ -18,7 +18,7 @@ from tasks_app.callers.paths import RESERVED
 from tasks_app.cards.addresses import address_of
 from tasks_app.transports.call import Call
 from tasks_app.transports.frames import adapt
-from tasks_app.transports.http import Refusal, call_of, fault_of_key, refuse
+from tasks_app.transports.http import Refusal, call_of, fault_of_key, over_limit, refuse
 
 DOOR = "websocket"
 ENDPOINT = languages.ALL.endpoints["rpc"]
@@ -109,7 +109,5 @@ def _hold(owner_id: int) -> Holding:
     """Take a connection from the account of its owner. Raises Refusal: 429, 503."""
     try:
         return account.hold(owner_id, "sockets")
-    except RateLimited as error:
-        raise Refusal(429, "", error=error) from None
-    except Unavailable as error:
-        raise Refusal(503, "", error=error) from None
+    except (RateLimited, Unavailable) as error:
+        raise over_limit(error) from None

@@ -79,6 +79,11 @@ def too_large() -> Refusal:
     return Refusal(413, f"the body must have {settings.A2A_BODY_BYTES} bytes at most")
 
 
+def over_limit(error: RateLimited | Unavailable) -> Refusal:
+    """Return the refusal of a request beyond a limit of its owner (429), or of all owners (503)."""
+    return Refusal(429 if isinstance(error, RateLimited) else 503, "", error=error)
+
+
 def key_of(request: HttpRequest) -> str:
     """Return the API key of `Authorization: Bearer` or `X-API-Key`; empty without one."""
     scheme, _, value = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
