@@ -63,13 +63,6 @@ def test_what_was_refused_is_not_noted(account: Account) -> None:
     assert holdings(account) == [("streams", ANN, 2)]
 
 
-def test_what_ends_makes_room_also_when_it_fails(account: Account) -> None:
-    with pytest.raises(ValueError, match="wrong"), account.using(ANN, "streams", 2):
-        raise ValueError("wrong")
-    assert holdings(account) == []
-    account.take(ANN, "streams", 2)
-
-
 def test_what_nobody_holds_any_more_is_given_back_once(account: Account) -> None:
     held = account.hold(ANN, "streams", 2)
     held.release()

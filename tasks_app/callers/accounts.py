@@ -145,15 +145,6 @@ class Account:
         """
         return self.hold(owner_id, "bodies", min(size, settings.A2A_OWNER_BODY_BYTES))
 
-    @contextmanager
-    def using(self, owner_id: int | None, kind: str, amount: int = 1) -> Iterator[None]:
-        """Take an amount for the length of the block. Raises RateLimited and Unavailable."""
-        self.take(owner_id, kind, amount)
-        try:
-            yield
-        finally:
-            self.give(owner_id, kind, amount)
-
     # ------------------------------------------------------ unfinished tasks
 
     @contextmanager
