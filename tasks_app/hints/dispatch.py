@@ -1,12 +1,13 @@
 """Dispatchers, which pass "look for work" on to the runner of this process or to Celery workers.
 
-The rows are the queue. An offer is a hint: a lost or doubled one costs latency and nothing else.
+The rows are the queue. An offer is a hint: a lost or doubled one costs latency and nothing else. It comes on the
+thread that committed, so a dispatcher must take it at once and never fail.
 """
 
 import logging
 import threading
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from django.conf import settings
@@ -29,15 +30,6 @@ ENOUGH = 32
 many messages."""
 PATIENCE = 2.0
 """Seconds that the broker may take to answer, and the pause after it did not."""
-
-
-class Dispatcher(Protocol):
-    """A service that passes offers on. It is called on the thread that committed, so it must return at once and never
-    fail."""
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 class LocalDispatcher:
