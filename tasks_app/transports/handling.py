@@ -65,8 +65,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
         may_wait = not (call.batch or wrapping.silent)
         result, weight = await _perform(request, context, stream, exchange.start, may_wait=may_wait)
         if isinstance(result, Follow):
-            reply = _follow(call, exchange, wrapping, result, language, stream, weight)
-            return replace(reply, headers=language.headers(context.extensions))
+            return _follow(call, exchange, wrapping, result, language, context, stream, weight)
         if isinstance(result, Wait):
             return _defer(call, exchange, wrapping, result, language, context)
         counts = not method.request.changes and not wrapping.silent
@@ -221,29 +220,26 @@ def _follow(
     wrapping: Wrapping,
     follow: Follow,
     language: Language,
+    context: Context,
     stream: Holding | None,
     weight: Holding | None,
 ) -> Reply:
+    """Return a reply with a stream."""
     if wrapping.silent:
-        # The work is done, and a notification has no answer (docs/protocol.md#envelope).
-        exchange.end("notified", status=204)
-        recorder.close(exchange)
-        return Reply(request_id=exchange.request_id, wrapping=wrapping)
+        return _end_silently(exchange, wrapping, language, context)
     if not exchange.is_written:
         recorder.open(exchange)
     reader = Stream(follow, language, wrapping, exchange, digests(call.key), call.address(), stream, weight)
-    return Reply(request_id=exchange.request_id, wrapping=wrapping, stream=reader)
+    headers = language.headers(context.extensions)
+    return Reply(request_id=exchange.request_id, wrapping=wrapping, stream=reader, headers=headers)
 
 
 def _defer(
     call: Call, exchange: OpenExchange, wrapping: Wrapping, wait: Wait, language: Language, context: Context
 ) -> Reply:
     """Return a reply with a late answer, which keeps only what it needs. Raises RateLimited and Unavailable."""
-    headers = language.headers(context.extensions)
     if wrapping.silent:
-        exchange.end("notified", status=204)
-        recorder.close(exchange)
-        return Reply(request_id=exchange.request_id, wrapping=wrapping, headers=headers)
+        return _end_silently(exchange, wrapping, language, context)
     holding = account.hold(call.caller.owner_id, "waits")
     if not exchange.is_written:
         recorder.open(exchange)
@@ -251,7 +247,16 @@ def _defer(
     # From here on the door that sends the answer notices when the client leaves, and cancels the wait.
     context.departure = None
     late = LateAnswer(wait, context, exchange, language, wrapping, digests(call.key), call.address(), holding)
+    headers = language.headers(context.extensions)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, late=late, headers=headers)
+
+
+def _end_silently(exchange: OpenExchange, wrapping: Wrapping, language: Language, context: Context) -> Reply:
+    """Record a notification, which has no answer (docs/protocol.md#envelope). Its work is done, or goes on."""
+    exchange.end("notified", status=204)
+    recorder.close(exchange)
+    headers = language.headers(context.extensions)
+    return Reply(request_id=exchange.request_id, wrapping=wrapping, headers=headers)
 
 
 def _fail(
