@@ -23,20 +23,22 @@ from tasks_app.event_log.news import notify
 from tasks_app.event_log.outbox import GROWTH, deliveries
 from tasks_app.event_log.queue import Demand, count_unfinished, next_after
 from tasks_app.event_log.read import (
-    PAGE,
     Head,
-    LastEvents,
-    ReadEvents,
     ReadHead,
     ReadTask,
     TaskRead,
     fold,
-    last_events_many,
-    read_events_many,
     read_heads_many,
     read_many,
-    read_tails,
     run_seq,
+)
+from tasks_app.event_log.read_events import (
+    PAGE,
+    LastEvents,
+    ReadEvents,
+    last_events_many,
+    read_events_many,
+    read_tails,
     seq_of_message,
     stored_event,
 )

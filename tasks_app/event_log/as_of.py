@@ -21,7 +21,8 @@ from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import Work
 from tasks_app.event_log.columns import SNAPSHOT_SEQ, SnapshotColumns, columns
-from tasks_app.event_log.read import SIZES, fold, stored_event
+from tasks_app.event_log.read import fold
+from tasks_app.event_log.read_events import SIZES, stored_event
 from tasks_app.models import Event, Task
 
 MOST_EVENTS = 512

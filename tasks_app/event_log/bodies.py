@@ -19,7 +19,8 @@ from a2a.events import fold
 from a2a.languages import push_of
 from a2a.types import Task as TaskValue
 from tasks_app.database.work import Work
-from tasks_app.event_log.read import read_snapshot, stored_event
+from tasks_app.event_log.read import read_snapshot
+from tasks_app.event_log.read_events import stored_event
 from tasks_app.models import Event, Task
 from tasks_app.off_loop import LARGE, Pace, switches
 

@@ -9,6 +9,7 @@ from a2a.documents import EventDocument, Pieces, TaskDocument
 from tasks_app.database.prepared import prepared
 from tasks_app.database.sql import on_postgres
 from tasks_app.event_log.columns import SMALL
+from tasks_app.event_log.read_events import stored_event
 from tasks_app.models import Event, Task
 from tasks_app.off_loop import Pace
 
@@ -57,5 +58,4 @@ def _events(task_id: str, after: int, last: int) -> Iterator[EventDocument]:
             (task_id, after, last),
         )
         while row := cursor.fetchone():
-            seq, kind, payload, state = row
-            yield EventDocument(task_id=task_id, context_id="", seq=seq, kind=kind, payload=payload, state=state)
+            yield stored_event(task_id, "", *row)

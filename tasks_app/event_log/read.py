@@ -1,11 +1,9 @@
-"""Reading tasks and events, in groups. A task is its row plus the events after its snapshot."""
+"""Reading tasks, in groups. A task is its row plus the events after its snapshot."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar
 
-import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -13,17 +11,12 @@ from a2a import events
 from a2a.dialects.json.json_1_0 import document, event_of, task_of
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from tasks_app.database.prepared import prepared
-from tasks_app.database.sql import VISIBLE, on_postgres, one_of, sight_of
+from tasks_app.database.sql import VISIBLE, one_of, sight_of
 from tasks_app.database.work import DoAlone, Elsewhere, GroupResult, Work
 from tasks_app.event_log.columns import TaskColumns, columns, is_small, task_columns
 from tasks_app.event_log.long_history import with_long_history
-from tasks_app.hints import Reached
-from tasks_app.models import Event, Task
-
-PAGE = 100
-"""Events read at once."""
-PAGE_SIZE = 262_144
-"""Characters of payload read at once; one event is read whatever its size."""
+from tasks_app.event_log.read_events import read_tails
+from tasks_app.models import Task
 
 
 class TaskRead(Struct, frozen=True, kw_only=True):
@@ -97,37 +90,9 @@ class ReadTask(Work[TaskRead | None], Struct, frozen=True, kw_only=True):
         return [_alone(item, read.owner_id) if read and not is_small(read.size) else read for item, read in pairs]
 
 
-class ReadEvents(Work[list[EventDocument]], Struct, frozen=True, kw_only=True):
-    """A read of a page of a task's events after a sequence number."""
-
-    lane = "read"
-    repeatable = True
-
-    task_id: str
-    after: int
-    context_id: str
-
-    @classmethod
-    def do_many(cls, items: Sequence[Self]) -> list[list[EventDocument]]:
-        return read_events_many(items)
-
-
-class LastEvents(Work[list[Reached]], Struct, frozen=True, kw_only=True):
-    """A read of the last sequence numbers and states of tasks, for readers that missed a hint."""
-
-    lane = "read"
-    repeatable = True
-
-    task_ids: tuple[str, ...]
-
-    @classmethod
-    def do_many(cls, items: Sequence[Self]) -> list[list[Reached]]:
-        return last_events_many(items)
-
-
 _HEAD = columns(Head.__struct_fields__, task_id="t.id", seq="t.last_seq", attempt="t.tries")
 _ARTIFACT: EventKind = "artifactUpdate"
-_TASK, _EVENT = Task._meta.db_table, Event._meta.db_table
+_TASK = Task._meta.db_table
 
 
 def _alone(item: ReadTask, owner_id: int) -> Elsewhere:
@@ -229,33 +194,6 @@ def _visible(read: AnyRead | None, item: ReadHead | ReadTask) -> AnyRead | None:
     return read if item.sight == sight_of(item.task_id, read.tenant_id, read.owner_id) else None
 
 
-def read_tails(tails: Sequence[tuple[str, int, int]], such: str = "") -> dict[str, list[EventDocument]]:
-    """Return the events of each (task, after, up to), both bounds from one read of its row. `such` is SQL."""
-    if not tails:
-        return {}
-    bounds = {task_id: (after, last) for task_id, after, last in tails}
-    where, values = one_of("task_id", list(bounds))
-    lowest = min(after for after, _ in bounds.values())
-    out: dict[str, list[EventDocument]] = defaultdict(list)
-    with prepared() as cursor:
-        cursor.execute(
-            f"select task_id, seq, kind, payload, state from {_EVENT} where {where} and seq > %s {such} "
-            "order by task_id, seq",
-            [*values, lowest],
-        )
-        for task_id, seq, kind, payload, state in cursor.fetchall():
-            after, last = bounds[task_id]
-            if after < seq <= last:
-                out[task_id].append(stored_event(task_id, "", seq, kind, payload, state))
-    return out
-
-
-def stored_event(task_id: str, context_id: str, seq: int, kind: str, payload: str, state: str | None) -> EventDocument:
-    """Return the document of an event; the log holds kinds of events only."""
-    event = cast(EventKind, kind)
-    return EventDocument(task_id=task_id, context_id=context_id, seq=seq, kind=event, payload=payload, state=state)
-
-
 def read_of(row: TaskColumns, tail: Sequence[EventDocument]) -> TaskRead:
     """Return the task of a row and the events after its snapshot."""
     task = TaskDocument(
@@ -291,48 +229,6 @@ def fold(snapshot: TaskDocument, tail: Sequence[EventDocument]) -> TaskDocument:
     return document(events.fold(task_of(snapshot), map(event_of, tail)), tail[-1].seq)
 
 
-# A page ends at PAGE events or PAGE_SIZE characters: a slow reader must not keep a page of large events in memory.
-SIZES = f"select seq, kind, payload, state, sum(size) over (order by seq) - size as before from {_EVENT}"
-"""SQL for events, each with the characters of those before it."""
-_LATERAL = f"""
-select r.place, e.seq, e.kind, e.payload, e.state
-from unnest(%s::text[], %s::bigint[]) with ordinality r(id, after, place) cross join lateral (
-    select * from ({SIZES} where task_id = r.id and seq > r.after order by seq limit {PAGE}) s
-    where before < {PAGE_SIZE}) e
-order by r.place, e.seq
-"""
-_ONE = f"""
-select seq, kind, payload, state from ({SIZES} where task_id = %s and seq > %s order by seq limit {PAGE})
-where before < {PAGE_SIZE} order by seq
-"""
-
-
-def read_events_many(items: Sequence[ReadEvents]) -> list[list[EventDocument]]:
-    """Return a page of events for each item."""
-    out: list[list[EventDocument]] = [[] for _ in items]
-    with prepared() as cursor:
-        if on_postgres():
-            cursor.execute(_LATERAL, ([item.task_id for item in items], [item.after for item in items]))
-            for place, *event in cursor.fetchall():
-                item = items[place - 1]
-                out[place - 1].append(stored_event(item.task_id, item.context_id, *event))
-            return out
-        for place, item in enumerate(items):
-            cursor.execute(_ONE, (item.task_id, item.after))
-            out[place] = [stored_event(item.task_id, item.context_id, *event) for event in cursor.fetchall()]
-    return out
-
-
-def last_events_many(items: Sequence[LastEvents]) -> list[list[Reached]]:
-    """Return the last sequence number and the state of each task that exists."""
-    ids = sorted({task_id for item in items for task_id in item.task_ids})
-    where, values = one_of("id", ids)
-    with prepared() as cursor:
-        cursor.execute(f"select id, last_seq, state from {_TASK} where {where}", values)
-        ends = {task_id: Reached(task_id, seq, state) for task_id, seq, state in cursor.fetchall()}
-    return [[ends[task_id] for task_id in item.task_ids if task_id in ends] for item in items]
-
-
 def read_snapshot(task_id: str) -> tuple[TaskDocument, int]:
     """Return the task as of its snapshot, and the number of its last event. A snapshot as of 0 must not be used."""
     (row,) = _task_rows(task_columns(), [ReadHead(task_id=task_id, sight=None)])
@@ -347,12 +243,3 @@ def read_snapshot(task_id: str) -> tuple[TaskDocument, int]:
         history=row.history,
     )
     return snapshot, row.last_seq
-
-
-def seq_of_message(task_id: str, message_id: str) -> int:
-    """Return the number of the event that stored a message: the first event if no later one did."""
-    rows = Event.objects.filter(task_id=task_id, kind="message").order_by("seq").values_list("seq", "payload")
-    for seq, payload in rows:
-        if orjson.loads(payload)["message"]["messageId"] == message_id:
-            return seq
-    return 1
