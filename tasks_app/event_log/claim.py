@@ -28,16 +28,20 @@ from tasks_app.event_log.columns import OWN_COLUMNS, TaskColumns, columns, task_
 from tasks_app.event_log.news import notify
 from tasks_app.event_log.outbox import write_deliveries
 from tasks_app.event_log.queue import (
-    Choice,
     Demand,
-    choose,
+    with_limit,
+    without_limit,
+    working_of,
+)
+from tasks_app.event_log.queue_postgres import (
+    Choice,
     everything,
     in_turns,
     lock_agents,
     runnable_of,
-    with_limit,
-    without_limit,
-    working_of,
+)
+from tasks_app.event_log.queue_sqlite import (
+    choose,
 )
 from tasks_app.event_log.read import ReadTask, TaskRead, read_many, read_of
 from tasks_app.hints import Reached

@@ -16,7 +16,7 @@ from a2a.states import TaskState
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import TASKS
 from tasks_app.event_log import Claim, Demand, append_many, claim, create_many, next_after, recover
-from tasks_app.event_log.queue import in_turns
+from tasks_app.event_log.queue_postgres import in_turns
 from tasks_app.models import Task
 from tasks_app.runner.runner import Runner
 from tests.conftest import Person, on_postgres
