@@ -16,9 +16,10 @@ from tasks_app.event_log.changes import (
     last_status,
     sources,
 )
-from tasks_app.event_log.claim import Claim, Renew, claim, recover, release_all, renew
+from tasks_app.event_log.claim import Claim, claim, recover
 from tasks_app.event_log.create import Create, FindKey, KeyTarget, create_many, find_key_many
 from tasks_app.event_log.exchanges import record
+from tasks_app.event_log.leases import Renew, release_all, renew
 from tasks_app.event_log.news import notify
 from tasks_app.event_log.outbox import GROWTH, deliveries
 from tasks_app.event_log.queue import Demand, count_unfinished, next_after

@@ -1,9 +1,9 @@
-"""Claims and leases, which are written to tasks' rows."""
+"""Claims: a worker gets a lease on tasks, which is written to their rows."""
 
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple, Self
 
@@ -21,7 +21,7 @@ from tasks_app import clock
 from tasks_app.database.locks import LockRefused, is_lock_refusal
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import EVENTS, EventRow, as_json
-from tasks_app.database.sql import among, on_postgres, one_of, sqlite_time
+from tasks_app.database.sql import among, on_postgres, sqlite_time
 from tasks_app.database.work import GroupResult, Work
 from tasks_app.event_log.changes import event_row
 from tasks_app.event_log.columns import OWN_COLUMNS, TaskColumns, columns, task_columns
@@ -71,20 +71,6 @@ class Claim(Work[list[TaskRead]], Struct, frozen=True, kw_only=True):
         notify([Reached(task.id, task.seq, task.state) for task in documents])
 
 
-class Renew(Work[set[str]], Struct, frozen=True, kw_only=True):
-    """A heartbeat: the worker still runs the tasks of these (task, fence) pairs."""
-
-    lane = "write"
-    patient = True
-
-    worker: str
-    pairs: tuple[tuple[str, int], ...]
-
-    @classmethod
-    def do_many(cls, items: Sequence[Self]) -> list[set[str]]:
-        return [renew(item) for item in items]
-
-
 class _ClaimRow(NamedTuple):
     """A row of the claim on PostgreSQL."""
 
@@ -102,7 +88,7 @@ c as (select id, false as pushes from {_TASK} where state {among(RUNNABLE)} and 
     for no key update skip locked)
 """
 # Two columns have the names of an earlier version: `attempt` is the fence, and `tries` is the attempt.
-# 1. Choose tasks, as queue.py does: c0, c1, ... have the ids.
+# 1. Choose tasks, as queue_postgres.py does: c0, c1, ... have the ids.
 # 2. u: claim them. Tasks with webhooks are chosen in their turn but not claimed: their deliveries need a transaction.
 # 3. e: append the event "working".
 # 4. Return a row for each task, or a single row without a task.
@@ -319,33 +305,3 @@ def _text(status: Status) -> str:
 def _working(status: Status, task_id: str, seq: int, fence: int) -> EventRow:
     document = event_document(StatusChanged(status=status), task_id=task_id, context_id="", seq=seq)
     return event_row(document, now=status.timestamp, actor="runner", fence=fence)
-
-
-def renew(item: Renew) -> set[str]:
-    """Renew the leases; return the ids of the tasks that are still the worker's.
-
-    A row that another transaction has locked is left for the next beat: waiting for it would hold up every other write.
-    """
-    pairs, values = one_of("(id || ':' || attempt)", [f"{task_id}:{fence}" for task_id, fence in item.pairs])
-    ids, more = one_of("id", [task_id for task_id, _ in item.pairs])
-    mine = f"select id from {_TASK} where {ids} and {pairs} and lease_owner = %s and state {among(ACTIVE)}"
-    seconds = settings.A2A_LEASE_SECONDS
-    with prepared() as cursor:
-        if on_postgres():
-            cursor.execute(
-                f"update {_TASK} set lease_until = now() + make_interval(secs => %s) "
-                f"where id in ({mine} for no key update skip locked)",
-                [seconds, *more, *values, item.worker],
-            )
-        else:
-            until = sqlite_time(clock.now() + timedelta(seconds=seconds))
-            cursor.execute(
-                f"update {_TASK} set lease_until = %s where id in ({mine})", [until, *more, *values, item.worker]
-            )
-        cursor.execute(mine, [*more, *values, item.worker])
-        return {task_id for (task_id,) in cursor.fetchall()}
-
-
-def release_all() -> int:
-    """End every lease at once, at the start of the only process."""
-    return Task.objects.filter(lease_until__isnull=False).update(lease_until=datetime(2000, 1, 1, tzinfo=UTC))
