@@ -16,7 +16,8 @@ from a2a.dialects.webhooks import encode_flat
 from a2a.events import ArtifactAdded, StatusChanged
 from a2a.requests import Request, StreamMessage, SubscribeToTask
 from a2a.types import Card, Message, PushConfig, Task
-from tests.support.doors import PATIENCE, LiveDoor
+from tests.conftest import PATIENCE
+from tests.support.doors import LiveDoor
 from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
 from tests.support.speaker import Frame, Json, Refused
 

@@ -13,14 +13,11 @@ import orjson
 from a2a.dialects.json.json_1_0 import decode_artifact, decode_status, decode_task, encode_task
 from a2a.events import ArtifactAdded, Event, StatusChanged, TaskCreated, apply
 from a2a.types import Task
+from tests.conftest import PATIENCE
 from tests.faults.nodes import KEY, Node
 
 TERMINAL = {"TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED", "TASK_STATE_REJECTED"}
 HEADERS = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
-
-
-PATIENCE = 60.0
-"""Seconds after which something that should happen is said not to happen. Where less is promised, that is asserted."""
 
 
 def message(*parts: dict[str, Any], **members: Any) -> dict[str, Any]:

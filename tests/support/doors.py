@@ -7,9 +7,7 @@ from typing import NamedTuple, Protocol
 import httpx
 from django.test import AsyncClient
 
-from tests.conftest import NO_TLS
-
-PATIENCE = 60
+from tests.conftest import NO_TLS, PATIENCE
 
 
 class Reply(NamedTuple):

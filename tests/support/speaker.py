@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
-from tests.support.doors import PATIENCE, Door, Events
+from tests.conftest import PATIENCE
+from tests.support.doors import Door, Events
 
 Json = dict[str, Any]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.doors import PATIENCE
+from tests.conftest import PATIENCE
 from tests.support.speaker import Frame, Json, Refused, Speaker
 
 

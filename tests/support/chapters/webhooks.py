@@ -2,8 +2,8 @@
 
 import asyncio
 
+from tests.conftest import PATIENCE
 from tests.support.chapters.answers import refusal
-from tests.support.doors import PATIENCE
 from tests.support.receiver import receiver
 from tests.support.speaker import Json
 from tests.support.story import Cast, chapter
