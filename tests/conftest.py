@@ -29,6 +29,7 @@ from tasks_app import clock
 from tasks_app.callers import access
 from tasks_app.callers.access import Caller, FindCaller
 from tasks_app.database.bridge import bridge
+from tasks_app.database.sql import on_postgres
 from tasks_app.event_log import ReadTask, read_many
 from tasks_app.event_log.readers import readers
 from tasks_app.models import Event, Principal, Task, Tenant
@@ -51,7 +52,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For clients of plain HTTP: loading the usual certificates takes 30 ms a client."""
 PATIENCE = 60.0
-"""Seconds after which something that should happen is said not to happen."""
+"""Seconds after which a test fails that waits for an event. Where less is promised, the promise is asserted."""
 TIMES = {
     "A2A_LEASE_SECONDS": 2.0,
     "A2A_SWEEP_SECONDS": 0.5,
@@ -81,10 +82,6 @@ def until(found: Callable[[], Any], what: str) -> Any:
         assert time.monotonic() < deadline, f"{what}: not within {PATIENCE:g} s"
         time.sleep(0.01)
     return value
-
-
-def on_postgres() -> bool:
-    return "postgresql" in django_settings.DATABASES["default"]["ENGINE"]
 
 
 # ------------------------------------------------------------------- people

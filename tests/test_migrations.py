@@ -30,6 +30,9 @@ NEXT = 6
 GONE = (operations.RemoveField, operations.RenameField, operations.DeleteModel, operations.RenameModel)
 
 
+on_sqlite = pytest.mark.skipif(on_postgres(), reason="only SQLite reads a row from its beginning")
+
+
 def migrations() -> Iterator[tuple[str, Any]]:
     folder = HERE.parent / "tasks_app" / "migrations"
     for path in sorted(folder.glob("[0-9]*.py")):
@@ -125,9 +128,7 @@ def test_rows_and_models_name_the_same_columns_alike(table: rows.Table) -> None:
     assert [columns[field] for field in table.fields] == list(table.columns)
 
 
-@pytest.mark.storage
-@pytest.mark.storage
-@pytest.mark.skipif(on_postgres(), reason="PostgreSQL keeps large texts apart")
+@on_sqlite
 @pytest.mark.django_db
 def test_the_texts_of_a_task_stand_behind_its_other_columns_on_sqlite() -> None:
     """If this fails, the last migration that adds a column to tasks lacks TextsLast."""
@@ -136,7 +137,7 @@ def test_the_texts_of_a_task_stand_behind_its_other_columns_on_sqlite() -> None:
     assert tuple(names[-2:]) == TEXTS
 
 
-@pytest.mark.skipif(on_postgres(), reason="PostgreSQL keeps large texts apart")
+@on_sqlite
 @pytest.mark.django_db(transaction=True)
 def test_moving_the_texts_keeps_rows_columns_and_indexes(owner: Person) -> None:
     task = sent(owner, "hello", "echo")

@@ -10,9 +10,10 @@ import pytest
 from django.db import connection, connections
 
 from tasks_app.database.locks import pauses
-from tests.conftest import PATIENCE, on_postgres
+from tasks_app.database.sql import on_postgres
+from tests.conftest import PATIENCE
 
-needs_row_locks = pytest.mark.skipif(not on_postgres(), reason="SQLite locks no rows")
+needs_row_locks = pytest.mark.skipif(not on_postgres(), reason="SQLite locks the whole database, not single rows")
 
 
 def other_connection() -> Any:

@@ -7,15 +7,16 @@ from django.db import connection
 from tasks_app.callers.access import sight
 from tasks_app.database import prepared as statements
 from tasks_app.database.bridge import bridge
+from tasks_app.database.sql import on_postgres
 from tasks_app.event_log import ReadTask, read_many
 from tasks_app.models import Task
-from tests.conftest import Person, on_postgres
+from tests.conftest import Person
 from tests.database.locks import needs_row_locks, other_connection
 from tests.database.rows import create_task
 from tests.operations.rows import addition, chunk
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
-keeps_plans = pytest.mark.skipif(not on_postgres(), reason="SQLite has no server that would keep plans")
+keeps_plans = pytest.mark.skipif(not on_postgres(), reason="SQLite has no server that keeps plans")
 
 
 @needs_row_locks

@@ -12,6 +12,7 @@ from a2a.types import Message, Part, Role
 from tasks_app.callers import access
 from tasks_app.database.groups import do_group
 from tasks_app.database.rows import KeyRow
+from tasks_app.database.sql import on_postgres
 from tasks_app.event_log import (
     Append,
     Appended,
@@ -25,7 +26,7 @@ from tasks_app.event_log import (
 )
 from tasks_app.models import Event, IdempotencyKey, Task
 from tasks_app.upkeep.leases import reclaim_tasks
-from tests.conftest import Person, on_postgres
+from tests.conftest import Person
 from tests.operations.asking import message, text_of
 from tests.operations.rows import addition, append, chunk, create_tasks, creation, expire, status, wish
 

@@ -18,16 +18,17 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.errors import Busy
 from tasks_app.database.groups import do_group
 from tasks_app.database.sessions import is_overloaded, is_spent
+from tasks_app.database.sql import on_postgres
 from tasks_app.database.waits import CallerLeft, Ticket
 from tasks_app.database.work import LOCKED, Do, DoApart, DoSlowly, Work
 from tasks_app.event_log import create_many
 from tasks_app.models import Task
 from tasks_app.process.health import find_lags, find_problems, reports
-from tests.conftest import PATIENCE, Person, on_postgres, until
+from tests.conftest import PATIENCE, Person, until
 from tests.operations.rows import creation
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
-on_a_server = pytest.mark.skipif(not on_postgres(), reason="SQLite has no sessions")
+on_a_server = pytest.mark.skipif(not on_postgres(), reason="SQLite has no server that could make a session read-only")
 
 
 @contextmanager

@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from a2a.requests import ListTasks
 from a2a.states import TaskState
 from tasks_app.database import prepared as statements
+from tasks_app.database.sql import on_postgres
 from tasks_app.event_log import create_many
 from tasks_app.models import Task
 from tasks_app.operations import list_rows, list_totals
-from tests.conftest import Person, on_postgres
+from tests.conftest import Person
 from tests.operations.asking import ask, page
 from tests.operations.rows import creation
 

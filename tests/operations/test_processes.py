@@ -8,10 +8,10 @@ from typing import Any
 
 import orjson
 import pytest
-from django.db import connection
 
 import tasks_app
 from tasks_app import clock
+from tasks_app.database.sql import on_postgres
 from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import Exchange, Process
 from tasks_app.upkeep import processes
@@ -37,10 +37,6 @@ def shift_wall(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
         return REAL() + int(seconds * 1e9)
 
     monkeypatch.setattr(clock.time, "time_ns", shifted)
-
-
-def on_postgres() -> bool:
-    return connection.vendor == "postgresql"
 
 
 def test_the_time_is_the_databases_whatever_this_machine_says(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from a2a.events import MessageAdded, StatusChanged, apply
 from a2a.states import TaskState
 from a2a.types import Message, Part, Role, Status
 from tasks_app.database.bridge import bridge
+from tasks_app.database.sql import on_postgres
 from tasks_app.event_log import (
     Appended,
     ReadTask,
@@ -23,7 +24,7 @@ from tasks_app.event_log import (
 from tasks_app.event_log.snapshots import ROW_CHARACTERS
 from tasks_app.ids import uuid7, uuid7_at
 from tasks_app.models import Event, Exchange, ExchangeBody, IdempotencyKey, Task
-from tests.conftest import Person, on_postgres
+from tests.conftest import Person
 from tests.operations.rows import LONG_AGO, addition, append, chunk, create_tasks, creation, forget, status, wish
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]

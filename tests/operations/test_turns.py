@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from a2a.states import TaskState
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import TASKS
+from tasks_app.database.sql import on_postgres
 from tasks_app.event_log import Claim, Demand, append_many, claim, create_many, next_after, recover
 from tasks_app.event_log.queue_postgres import in_turns
 from tasks_app.models import Task
 from tasks_app.runner.runner import Runner
-from tests.conftest import Person, on_postgres
+from tests.conftest import Person
 from tests.operations.rows import addition, creation, status, together
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
@@ -205,7 +206,7 @@ def rows_read(plan: dict[str, Any]) -> float:
 def test_claims_of_any_size_are_one_statement(monkeypatch: pytest.MonkeyPatch, owner: Person) -> None:
     """The database plans a statement for each text: a number of free slots is none of them."""
     if not on_postgres():
-        pytest.skip("SQLite chooses step by step")
+        pytest.skip("a claim on SQLite is several statements")
     texts: set[str] = set()
     cursor_of = prepared
 
@@ -230,7 +231,7 @@ def test_claims_of_any_size_are_one_statement(monkeypatch: pytest.MonkeyPatch, o
 
 def test_a_claim_reads_what_it_takes_however_long_the_queue_is(owner: Person, colleague: Person) -> None:
     if not on_postgres():
-        pytest.skip("the plans are those of PostgreSQL")
+        pytest.skip("the numbers are read from a plan of PostgreSQL")
     queue(owner, "o", 1)
     queue(colleague, "c", 5)
     many = creation(owner, "many").task

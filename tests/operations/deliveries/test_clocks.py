@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from tasks_app import clock
+from tasks_app.database.sql import on_postgres
 from tasks_app.event_log import Remove, remove
 from tasks_app.models import Delivery, Webhook
 from tasks_app.webhooks import leases, oldest_due, send_again
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import GAPS, JITTER, TryResult
-from tests.conftest import PATIENCE, Person, on_postgres
+from tests.conftest import PATIENCE, Person
 from tests.operations.asking import sent
 from tests.operations.webhooks import (
     DONE,
@@ -36,7 +37,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 def another_machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
     """Return a function that moves this process to a machine whose clock differs by so many seconds."""
     if not on_postgres():
-        pytest.skip("all processes on a SQLite file share a machine")
+        pytest.skip("processes that share a SQLite file share the clock of one machine")
     now = clock.now
 
     def moved() -> None:

@@ -11,12 +11,13 @@ from tasks_app import clock
 from tasks_app.database import prepared as prepared_ones
 from tasks_app.database.bridge import bridge
 from tasks_app.database.groups import do_group
+from tasks_app.database.sql import on_postgres
 from tasks_app.event_log import HAS_WEBHOOKS, Append, Appended
 from tasks_app.models import Delivery, Webhook
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import TryResult
-from tests.conftest import Person, on_postgres
+from tests.conftest import Person
 from tests.operations.rows import addition, chunk, creation, status
 from tests.operations.webhooks import DONE, WORKS, happens, hooked, pump, seqs, states, task
 from tests.support.lanes import inline_lanes
