@@ -56,14 +56,14 @@ def test_the_cap_of_all_is_the_servers_fault_and_not_the_callers(account: Accoun
         account.take(None, "streams")
 
 
-def test_what_was_refused_is_not_noted(account: Account) -> None:
+def test_a_refused_amount_is_not_taken(account: Account) -> None:
     with pytest.raises(RateLimited):
         account.take(ANN, "streams", 3)
     account.take(ANN, "streams", 2)
     assert holdings(account) == [("streams", ANN, 2)]
 
 
-def test_what_nobody_holds_any_more_is_given_back_once(account: Account) -> None:
+def test_an_amount_that_is_held_no_more_is_given_back_once(account: Account) -> None:
     held = account.hold(ANN, "streams", 2)
     held.release()
     held.release()

@@ -95,7 +95,7 @@ def test_a_migration_leaves_the_running_version_working(name: str, migration: An
     ],
     ids=lambda operation: f"{type(operation).__name__} {getattr(operation, 'name', '')}",
 )
-def test_what_would_break_it_is_found(operation: Any) -> None:
+def test_an_operation_that_would_break_it_is_found(operation: Any) -> None:
     assert problem(operation, set())
     assert not problem(operations.AddField("task", "x", models.TextField(db_default="")), set())
     assert not problem(operations.AddField("task", "x", models.TextField(null=True)), set())

@@ -63,6 +63,14 @@ def test_every_docstring_begins_by_naming_its_subject(room: str) -> None:
     assert [(path, text) for path, found in texts.items() for text in found if VAGUE.match(text)] == []
 
 
+def test_every_test_names_its_subject_first() -> None:
+    functions = [name for source in sources("tests").values() for _, name in names(source) if name.startswith("test_")]
+    sentences = [name.removeprefix("test_").replace("_", " ").capitalize() for name in functions]
+    assert len(sentences) > 1_000
+    vague = [sentence for sentence in sentences if VAGUE.match(sentence)]
+    assert [sentence for sentence in vague if not sentence.startswith("The same ")] == []
+
+
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_name_is_a_participle(room: str) -> None:
     offenders = {path: participles(source) for path, source in sources(room).items()}

@@ -107,7 +107,7 @@ def test_an_error_makes_no_good_run_and_its_first_answer_is_shown() -> None:
     assert "error of get: 503 busy" in report.table(result)
 
 
-def test_what_the_system_does_not_tell_has_no_column() -> None:
+def test_a_number_that_the_system_lacks_has_no_column() -> None:
     lines = [Line("send", {"per_second": 1.5, "serve_mib": 0.0})]
     assert report.names(lines) == ["per_second"]
     assert "web MiB" not in report.table(Result("SQLite", "nothing pinned", lines))

@@ -158,7 +158,7 @@ async def test_an_older_version_is_used_only_if_that_is_allowed() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"name": 1, "url": "https://a/"}'])
-async def test_what_is_no_card_is_told(body: bytes) -> None:
+async def test_an_answer_that_is_no_card_is_named_with_its_address(body: bytes) -> None:
     async with faulty(plain(200, body)) as server, client_of(server) as client:
         with pytest.raises(errors.InvalidResponse, match=r"agent-card\.json"):
             await client.card()

@@ -86,7 +86,7 @@ async def test_a_piece_that_a_snapshot_has_already_is_not_given_again() -> None:
         assert text(await read(client.stream("Hi"))) == "1 2 2 3 "
 
 
-async def test_what_went_wrong_around_a_gap_is_put_right_at_the_end() -> None:
+async def test_text_around_a_gap_is_put_right_at_the_end() -> None:
     script = [
         events((None, BEGIN), (None, chunk("1 "))),
         events((None, {"task": task(WORKING, ["1 ", "2 "])}), (None, chunk("lost")), (None, status(DONE))),

@@ -107,7 +107,7 @@ def answer_of(base: str, agent: str, key: str) -> str:
     return "".join(part["text"] for artifact in artifacts for part in artifact["parts"])
 
 
-def test_what_the_user_installed_stays(clone: Path) -> None:
+def test_packages_that_the_user_installed_stay(clone: Path) -> None:
     imports = ".venv/bin/python -c 'import package_of_mine, sys; print(package_of_mine.WORD)'"
     assert shell(imports, clone) == "mine\n"
     shell(f"make .venv/dev.stamp PYTHON={sys.executable}", clone)

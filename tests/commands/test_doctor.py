@@ -196,7 +196,7 @@ def process(**values: Any) -> str:
         ({"troubles": '["runner: agent x hangs in x.py:3"]'}, "process", "agent x hangs in x.py:3"),
     ],
 )
-def test_what_a_process_says_of_itself_is_found(
+def test_troubles_in_the_row_of_a_process_are_found(
     transactional_db: None, values: dict[str, Any], kind: str, words: str
 ) -> None:
     name = process(**values)

@@ -43,7 +43,7 @@ def test_a_group_is_bounded() -> None:
     assert len(queue) == 100 - 2 * GROUP
 
 
-def test_what_goes_wrong_with_one_function_is_the_answer_to_its_caller_alone() -> None:
+def test_an_error_of_one_function_in_a_group_reaches_its_caller_alone() -> None:
     done: list[str] = []
 
     def wrong() -> None:
@@ -78,7 +78,7 @@ def test_one_bad_item_in_one_breath_is_that_callers_error_alone(owner: Person) -
     assert Task.objects.count() == 20
 
 
-def test_what_a_function_raises_reaches_its_own_caller(owner: Person) -> None:
+def test_an_exception_of_a_function_reaches_its_own_caller(owner: Person) -> None:
     def fail() -> None:
         raise ValueError("mine")
 
@@ -133,7 +133,7 @@ def test_the_answer_to_a_change_is_read_whatever_large_reads_wait(owner: Person)
 
 
 @pytest.mark.parametrize("history", [True, False])
-def test_of_a_large_task_no_text_is_read_beside_others(owner: Person, history: bool) -> None:
+def test_no_text_of_a_large_task_is_read_beside_others(owner: Person, history: bool) -> None:
     task_id = create_task(owner)
     bridge.do(addition(task_id, chunk("x" * SMALL)))
     (read,) = read_many([ReadTask(task_id=task_id, sight=None, history=history)], small=True)

@@ -33,7 +33,7 @@ def test_eight_threads_number_their_events_without_a_gap(owner: Person) -> None:
 
 
 @pytest.mark.parametrize("turn", range(3))
-def test_of_completing_and_canceling_one_wins(owner: Person, turn: int) -> None:
+def test_either_the_completion_or_the_cancellation_wins(owner: Person, turn: int) -> None:
     task_id = create_task(owner)
 
     def work(place: int) -> Any:

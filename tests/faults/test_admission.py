@@ -70,7 +70,7 @@ async def test_another_owner_does_not_wait_behind_a_thousand_tasks(start: Start,
     assert max(spans) < SLACK * STARTS
 
 
-async def test_what_is_too_much_is_refused_at_once_and_the_rest_is_done(start: Start) -> None:
+async def test_sends_beyond_the_limit_are_refused_at_once_and_the_rest_is_done(start: Start) -> None:
     node = await start(A2A_OWNER_TASKS="20", **SHORT)
     async with person(node, "ann") as ann, person(node, "bob") as bob:
         await run_once(ann)  # from here on tasks are counted

@@ -208,7 +208,7 @@ async def test_a_worker_frozen_in_a_transaction_loses_its_task_and_stops_no_othe
             zombie.tell(SIGCONT)
 
 
-def test_what_the_address_of_a_database_says_wins_over_what_is_usual(tmp_path: Path, postgres: str) -> None:
+def test_options_in_the_address_of_a_database_win_over_our_own(tmp_path: Path, postgres: str) -> None:
     names = ("lock_timeout", "idle_in_transaction_session_timeout", "statement_timeout", "application_name")
     look = f"""
 from django.db import connection

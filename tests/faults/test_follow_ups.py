@@ -49,7 +49,7 @@ async def test_an_agent_that_never_looks_is_called_again_with_what_came_meanwhil
         assert task["artifacts"][-1]["parts"][-1]["text"].endswith(f"word-{place}")
 
 
-async def test_of_messages_that_race_the_end_of_a_run_none_is_swallowed(plant: Plant, tmp_path: Path) -> None:
+async def test_no_message_that_races_the_end_of_a_run_is_swallowed(plant: Plant, tmp_path: Path) -> None:
     web, other = await plant.web(), await plant.web()
     await plant.worker(NOTES=str(tmp_path))
     async with client(web) as here, client(other) as there:

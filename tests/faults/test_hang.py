@@ -54,7 +54,7 @@ async def test_a_thread_that_comes_back_is_used_again_and_its_late_words_are_ref
 
 
 @pytest.mark.finds("agent blocker", "(blocker)")
-async def test_who_blocks_an_event_loop_delays_no_run_of_another_agent(start: Start, record_property: Any) -> None:
+async def test_an_agent_that_blocks_its_loop_delays_no_run_of_another_agent(start: Start, record_property: Any) -> None:
     node = await start(A2A_LEASE_SECONDS="2", A2A_SWEEP_SECONDS="0.5")
     async with client(node) as caller:
         early = [await caller.send("sleeper", seconds=3) for _ in range(50)]
@@ -88,7 +88,7 @@ async def readiness(caller: Client) -> tuple[int, str]:
 
 
 @pytest.mark.finds("agent blocks-too-long", "(blocks-too-long)")
-async def test_who_blocks_an_event_loop_is_named_and_alone_fails_at_its_timeout(start: Start) -> None:
+async def test_a_run_that_blocks_its_loop_is_named_and_fails_at_its_timeout(start: Start) -> None:
     node = await start(A2A_LEASE_SECONDS="2", A2A_SWEEP_SECONDS="0.5")
     where = line_of("blocks_too_long", "time.sleep")
     async with client(node) as caller:

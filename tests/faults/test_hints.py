@@ -39,7 +39,7 @@ def layer(redis: str, settings: Any) -> Iterator[Any]:
     channel_layers.backends.clear()
 
 
-async def test_what_we_publish_is_what_the_layer_itself_publishes(redis: str, layer: Any) -> None:
+async def test_our_messages_are_those_that_the_layer_itself_publishes(redis: str, layer: Any) -> None:
     sent = message("somebody", NEWS)
     channel, data = encode_message(layer, sent)
     with redis_client.Redis.from_url(redis) as client, client.pubsub() as listening:
@@ -65,7 +65,7 @@ def test_news_survive_the_journey_and_our_own_are_dropped() -> None:
 
 
 @pytest.mark.parametrize("sent", [{}, {"from": "x"}, {"from": "x", "news": b"\xc1"}, {"from": "x", "news": b"\x01"}])
-def test_what_is_no_hint_is_refused(sent: dict[str, Any]) -> None:
+def test_a_message_that_is_no_hint_is_refused(sent: dict[str, Any]) -> None:
     with pytest.raises((msgspec.MsgspecError, LookupError)):
         news_of(sent, "me")
 

@@ -84,7 +84,7 @@ async def test_every_form_of_agent_works_in_a_process_of_its_own(node: Node) -> 
         await wait_for_end(pid)
 
 
-async def test_what_an_agent_raises_in_its_process_is_told_as_elsewhere(node: Node) -> None:
+async def test_an_error_in_a_process_of_an_agent_is_told_as_elsewhere(node: Node) -> None:
     async with client(node) as caller:
         assert words(await ended(caller, await caller.send("apart-refuses", how="words"))) == "Not today."
         task = await ended(caller, await caller.send("apart-refuses", how="mistake"))

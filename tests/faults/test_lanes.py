@@ -135,7 +135,7 @@ async def good(caller: Client) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_who_waits_for_a_frozen_database_is_told_to_come_again(start: Start, own_postgres: str) -> None:
+async def test_callers_of_a_frozen_database_are_told_to_come_again(start: Start, own_postgres: str) -> None:
     node = await start(DATABASE_URL=own_postgres, **SHORT | {"A2A_CALL_SECONDS": "1"})
     async with client(node) as caller:
         await good(caller)

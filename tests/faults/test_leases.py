@@ -12,7 +12,7 @@ from tests.faults.nodes import TAKE_OVER_SECONDS, Node, holder
 pytestmark = pytest.mark.fault
 
 
-async def test_what_a_frozen_worker_writes_after_its_lease_is_refused(pair: tuple[Node, Node], postgres: str) -> None:
+async def test_a_frozen_worker_writes_nothing_after_its_lease(pair: tuple[Node, Node], postgres: str) -> None:
     async with client(pair[0]) as caller:
         task_id = await caller.send("story", pause=0.12, words=1)
         await caller.state(task_id, "TASK_STATE_WORKING")

@@ -41,7 +41,7 @@ async def joined(plant: Plant, number: int) -> None:
                 await asyncio.sleep(0.02)
 
 
-async def test_what_one_web_took_and_a_worker_does_is_followed_through_another_web(plant: Plant) -> None:
+async def test_a_task_of_one_web_is_followed_through_another(plant: Plant) -> None:
     first, second = await plant.web(), await plant.web()
     for _ in range(2):
         await plant.worker()

@@ -80,7 +80,7 @@ async def test_a_task_of_a_killed_process_is_run_again_by_its_worker(plant: Plan
     assert sorted([(await web.shown(task_id))["fence"] for task_id in sent]) == [1, 2]
 
 
-async def test_of_what_waits_in_a_queue_the_more_urgent_goes_first(plant: Plant) -> None:
+async def test_the_more_urgent_task_in_a_queue_goes_first(plant: Plant) -> None:
     web = await plant.web()
     async with client(web) as caller:
         ordinary = [await caller.send("once", seconds=0) for _ in range(5)]
@@ -209,7 +209,7 @@ def test_a_queue_that_no_agent_has_is_refused(postgres: str, tmp_path: Path) -> 
         assert "--processes must be 1 or more" in said
 
 
-def test_what_lags_without_redis_or_a_common_secret_is_said(postgres: str, tmp_path: Path) -> None:
+def test_checks_warn_without_redis_or_a_common_secret(postgres: str, tmp_path: Path) -> None:
     done = manage(tmp_path, "check", DATABASE_URL=postgres)
     assert done.returncode == 0
     assert "(a2a.W002) Without REDIS_URL streams of tasks that run in another process lag up to 2 s." in done.stderr

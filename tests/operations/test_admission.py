@@ -67,7 +67,7 @@ def test_beyond_the_cap_an_owner_is_refused_and_others_are_not(
         queued(stranger, agent="form-function")
 
 
-def test_of_a_caller_who_left_nothing_counts_as_in_flight(account: Account, owner: Person) -> None:
+def test_a_caller_who_left_has_nothing_in_flight(account: Account, owner: Person) -> None:
     async def leave() -> None:
         raise CallerLeft
 
@@ -91,7 +91,7 @@ def test_an_agent_has_a_cap_over_all_owners(account: Account, owner: Person, col
     queued(colleague, agent="form-function")
 
 
-def test_what_is_counted_is_what_is_in_the_database(account: Account, owner: Person, colleague: Person) -> None:
+def test_the_census_counts_the_tasks_in_the_database(account: Account, owner: Person, colleague: Person) -> None:
     tasks = queued(owner, 3)
     queued(colleague, agent="form-function")
     Task.objects.filter(pk=tasks[0]).update(state="working")

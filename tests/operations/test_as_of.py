@@ -94,7 +94,7 @@ def test_a_task_is_as_its_log_says_wherever_its_snapshot_is(owner: Person, snaps
         assert read_as_of(item) == expected[min(item.seq, 10) - 1]
 
 
-def test_what_was_folded_for_one_reader_serves_the_next(owner: Person) -> None:
+def test_a_fold_for_one_reader_serves_the_next(owner: Person) -> None:
     task_id = talked(owner)
     expected = folded(task_id)
     for seq in (3, 9, 5, 10, 10, 1):
@@ -113,7 +113,7 @@ def test_a_group_holds_several_readers_of_one_task_and_of_none(owner: Person) ->
 
 
 @pytest.mark.parametrize("bound", ["MOST_EVENTS", "MOST_SIZE"])
-def test_what_is_long_is_left_to_be_folded_alone(owner: Person, monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
+def test_a_long_log_is_left_to_be_folded_alone(owner: Person, monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
     task_id = talked(owner)
     monkeypatch.setattr(as_of, bound, 5)
     monkeypatch.setattr(as_of, "_TAILS_POSTGRES", as_of._TAILS_POSTGRES.replace("524288", str(as_of.MOST_SIZE)))
@@ -124,7 +124,7 @@ def test_what_is_long_is_left_to_be_folded_alone(owner: Person, monkeypatch: pyt
     assert read_as_of_many([wanted(task_id, 10)]) != [LONG], "it is near to what was folded"
 
 
-def test_what_is_kept_is_bounded(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_folds_is_bounded(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(as_of, "CACHE_SIZE", 10_000)
     ids = [talked(owner, f"k{number}") for number in range(12)]
     for task_id in ids:

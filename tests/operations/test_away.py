@@ -55,7 +55,7 @@ def away(monkeypatch: pytest.MonkeyPatch) -> Callable[[Outage, set[int]], None]:
 
 @pytest.mark.parametrize("outage", [before_the_commit, after_the_commit])
 @pytest.mark.parametrize("which", [{1}, {1, 2, 3}, {2}, {2, 4}], ids=str)
-def test_what_an_agent_said_is_written_once(owner: Person, away: Any, outage: Outage, which: set[int]) -> None:
+def test_the_words_of_an_agent_are_written_once(owner: Person, away: Any, outage: Outage, which: set[int]) -> None:
     away(outage, which)
     task = sent(owner, "hello", "chatty", return_immediately=True)
     until(lambda: Task.objects.get().state == "completed", "the end")

@@ -48,7 +48,7 @@ def away(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     monkeypatch.setattr(recording, "write", refuse)
 
 
-def test_what_comes_while_the_database_is_away_is_written_when_it_is_back(
+def test_exchanges_that_the_database_missed_are_written_when_it_is_back(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored, changed = pair("stream"), pair("")
@@ -69,7 +69,7 @@ def test_what_comes_while_the_database_is_away_is_written_when_it_is_back(
     assert recorder.losses == 0
 
 
-def test_what_was_stored_before_its_connection_broke_is_there_once(
+def test_an_exchange_stored_before_its_connection_broke_is_there_once(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = pair()
@@ -81,7 +81,7 @@ def test_what_was_stored_before_its_connection_broke_is_there_once(
     assert Exchange.objects.get().outcome == "error"
 
 
-def test_what_the_database_will_never_take_is_lost_and_counted(
+def test_exchanges_that_the_database_will_never_take_are_counted(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     away(monkeypatch, DataError("too long"))
@@ -128,7 +128,7 @@ def test_all_of_the_backlog_is_written_before_a_process_ends(recorder: Recorder)
     assert (len(recorder.backlog), recorder.behind) == (0, 0)
 
 
-def test_what_no_lane_takes_up_is_kept_and_does_not_count_as_waiting_for_it(
+def test_exchanges_that_no_lane_takes_go_back_to_the_backlog(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(record: Record, future: Any) -> None:

@@ -29,7 +29,7 @@ def test_a_task_that_asks_is_canceled_and_keeps_its_question(owner: Person) -> N
 
 
 @pytest.mark.parametrize("agent", ["echo", "quick-raises"])
-def test_what_has_ended_cannot_be_canceled(owner: Person, agent: str) -> None:
+def test_a_task_that_has_ended_cannot_be_canceled(owner: Person, agent: str) -> None:
     task = sent(owner, "hello", agent)
     before = Event.objects.count()
     with pytest.raises(TaskNotCancelable) as told:
@@ -46,7 +46,7 @@ def test_a_second_cancel_is_refused_and_leaves_no_second_event(owner: Person) ->
     assert Event.objects.filter(task_id=task.id, state="canceled").count() == 1
 
 
-def test_nobody_else_can_cancel_a_task(owner: Person, colleague: Person, stranger: Person) -> None:
+def test_only_its_owner_can_cancel_a_task(owner: Person, colleague: Person, stranger: Person) -> None:
     task = sent(owner, "hello", "form-coroutine", return_immediately=True)
     for who in (colleague, stranger):
         for task_id in (task.id, "missing"):

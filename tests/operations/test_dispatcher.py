@@ -70,7 +70,7 @@ def test_a_process_that_goes_down_takes_no_change(
     async_to_sync(last_words)()
 
 
-def test_what_waits_is_not_for_threads(owner: Person) -> None:
+def test_a_request_that_waits_is_not_for_threads(owner: Person) -> None:
     with pytest.raises(TypeError, match="SendMessage waits or streams"):
         perform_now(SendMessage(message=message()), Context(caller=owner.caller, agent="form-coroutine"))
 
@@ -107,7 +107,7 @@ def test_an_operation_that_awaits_anything_else_is_a_mistake(owner: Person, step
         driven(operation(), owner)
 
 
-def test_what_is_outside_the_database_is_not_for_threads() -> None:
+def test_a_step_outside_the_database_is_not_for_threads() -> None:
     async def operation() -> Grant:
         await Await(lambda: asyncio.sleep(0))
         return Done(None)

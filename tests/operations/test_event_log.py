@@ -141,7 +141,7 @@ def test_no_caller_appends_to_a_task_out_of_its_sight(owner: Person, stranger: P
 
 
 @pytest.mark.parametrize("end", ["completed", "failed", "canceled", "rejected"])
-def test_what_has_ended_takes_no_event(owner: Person, end: str) -> None:
+def test_a_task_that_has_ended_takes_no_event(owner: Person, end: str) -> None:
     (task_id,) = create_tasks(owner)
     assert append(task_id, status(TaskState(end)))
     for event in (status(TaskState.WORKING), status(TaskState(end)), chunk("late")):

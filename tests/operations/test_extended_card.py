@@ -53,7 +53,7 @@ def test_it_shows_each_caller_what_their_scopes_allow(owner: Person, reader: Per
 
 
 @pytest.mark.parametrize("who", ["owner", "colleague", "stranger"])
-def test_everybody_who_is_known_has_one(request: pytest.FixtureRequest, who: str) -> None:
+def test_each_caller_with_a_key_has_an_extended_card(request: pytest.FixtureRequest, who: str) -> None:
     assert "echo" in skills(request.getfixturevalue(who))
 
 

@@ -175,7 +175,7 @@ def test_a_run_that_has_asked_is_not_given_back_when_the_process_ends(owner: Per
 
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("name", ["looks-once", "never-looks"])
-def test_of_messages_that_race_the_end_each_is_heard_or_refused(owner: Person, name: str) -> None:
+def test_each_message_that_races_the_end_is_heard_or_refused(owner: Person, name: str) -> None:
     GATE["open"] = True
     started = sent(owner, "first", name, return_immediately=True)
 

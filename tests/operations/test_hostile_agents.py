@@ -69,7 +69,7 @@ def is_failed_with_a_reference(task: Any) -> bool:
 
 @pytest.mark.parametrize("how", CRASHES)
 @pytest.mark.parametrize("name", ["crashes", "crashes-in-a-thread", "crashes-quickly"])
-def test_what_ends_a_process_elsewhere_ends_one_task_here(owner: Person, name: str, how: str) -> None:
+def test_an_exception_that_ends_processes_ends_one_task_here(owner: Person, name: str, how: str) -> None:
     assert is_failed_with_a_reference(sent(owner, data(how=how), name))
     assert RunRow.objects.get().traceback
     assert runner.alive
@@ -77,7 +77,7 @@ def test_what_ends_a_process_elsewhere_ends_one_task_here(owner: Person, name: s
 
 
 @pytest.mark.parametrize("what", NOT_JSON)
-def test_what_json_cannot_hold_fails_the_task_where_it_is_said(owner: Person, what: str) -> None:
+def test_a_value_that_json_cannot_hold_fails_its_task(owner: Person, what: str) -> None:
     assert is_failed_with_a_reference(sent(owner, data(what=what), "says-no-json"))
     assert RunRow.objects.get().traceback
 

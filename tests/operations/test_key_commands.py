@@ -104,7 +104,7 @@ def log_of(id: int) -> list[tuple[str, ...]]:
     return list(Act.objects.filter(kind="API key", object_id=str(id)).order_by("pk").values_list("operator", "verb"))
 
 
-def test_who_made_and_revoked_a_key_is_written_down() -> None:
+def test_the_maker_and_the_revoker_of_a_key_are_written_down() -> None:
     (made,) = keys("create", "worker", "--operator", "ada")
     keys("revoke", str(made["id"]), "--operator", "otto")
     keys("revoke", str(made["id"]), "--operator", "eve")  # It was revoked already.

@@ -91,7 +91,7 @@ def test_work_of_our_own_finds_room_in_a_lane_that_is_full(settings: Any) -> Non
 
 
 @pytest.mark.parametrize("begun", [True, False])
-def test_who_asks_has_an_answer_at_the_deadline_whatever_the_lane_does(settings: Any, begun: bool) -> None:
+def test_a_caller_is_answered_at_the_deadline_whatever_the_lane_does(settings: Any, begun: bool) -> None:
     settings.A2A_CALL_SECONDS = 0.1
     done: list[str] = []
 
@@ -131,7 +131,7 @@ def test_work_of_our_own_is_waited_for_as_long_as_it_has_patience(settings: Any)
 
 
 @pytest.mark.parametrize("how", ["cancelled", "left"])
-def test_what_a_caller_who_left_has_asked_for_is_not_begun(settings: Any, how: str) -> None:
+def test_work_for_a_caller_who_left_is_not_begun(settings: Any, how: str) -> None:
     done: list[str] = []
 
     async def leave() -> Any:
@@ -360,7 +360,7 @@ def test_a_session_that_is_read_only_is_opened_anew_until_it_is_writable(owner: 
     assert Task.objects.count() == 1
 
 
-def test_what_is_too_large_together_is_done_in_parts() -> None:
+def test_a_group_that_is_too_large_is_done_in_parts() -> None:
     class AtMostTwo(Work[int], Struct):
         number: int
 

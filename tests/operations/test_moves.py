@@ -41,7 +41,7 @@ def test_every_state_has_its_moves_and_no_other_is_in_the_tables() -> None:
     assert [state for state, _ in Delivery.STATES] == list(DeliveryState)
 
 
-def test_what_is_over_is_not_over_in_another_way() -> None:
+def test_no_end_of_a_delivery_follows_another_end() -> None:
     over = set(DeliveryState) - {DeliveryState.WAITING, DeliveryState.DELIVERED}
     assert not [pair for pair in product(over, over) if pair[1] in DELIVERY_TRANSITIONS[pair[0]]]
     assert WEBHOOK_TRANSITIONS[WebhookState.REMOVED] == {WebhookState.ACTIVE}, "its owner alone brings it back"

@@ -167,7 +167,7 @@ def test_a_retry_after_no_time_is_refused(after: float) -> None:
 # --------------------------------------------------- what a run writes, once
 
 
-def test_what_a_run_has_written_is_refused_when_it_is_asked_for_again(owner: Person) -> None:
+def test_a_write_of_a_run_is_refused_when_it_is_repeated(owner: Person) -> None:
     task_id = create_task(owner)
     (read,) = claim(wish())
     assert read.run_seq == read.document.seq
@@ -178,7 +178,7 @@ def test_what_a_run_has_written_is_refused_when_it_is_asked_for_again(owner: Per
     assert run_seq(task_id, 2) is None, "another attempt's"
 
 
-def test_what_others_write_is_no_write_of_the_run(owner: Person) -> None:
+def test_events_of_others_are_no_writes_of_the_run(owner: Person) -> None:
     task_id = create_task(owner)
     (read,) = claim(wish())
     assert append_many([addition(task_id, chunk("a caller's"))]) != [None]
@@ -195,7 +195,7 @@ def create_task(owner: Person) -> str:
     return item.task.id
 
 
-def test_of_pauses_without_number_only_so_many_ends_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_alarm_keeps_so_many_times_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alarm, "MOST", 3)
     clock = alarm.Alarm(lambda: None)
     for seconds in (3600, 7200, 3601, 3602, 3603):

@@ -99,7 +99,7 @@ def test_the_caller_is_who_sent_the_message_of_this_turn(owner: Person) -> None:
     assert [sorted(caller.scopes) for caller in SEEN] == [["*"], ["tasks:write"]]
 
 
-def test_of_a_message_that_an_earlier_version_stored_the_account_is_known(owner: Person) -> None:
+def test_a_message_of_an_earlier_version_has_its_owner_as_caller(owner: Person) -> None:
     task = sent(owner, "hello", "who-answers")
     assert task.status.state == "input_required"
     Task.objects.update(wants="", state="submitted")

@@ -271,7 +271,7 @@ def test_a_repeated_follow_up_is_appended_once(owner: Person) -> None:
     assert Event.objects.filter(kind="message").count() == 1
 
 
-def test_nobody_else_can_continue_a_task(owner: Person, colleague: Person, stranger: Person) -> None:
+def test_only_its_owner_can_continue_a_task(owner: Person, colleague: Person, stranger: Person) -> None:
     task = sent(owner, "one", "form-coroutine", return_immediately=True)
     for who in (colleague, stranger):
         for task_id in (task.id, "missing"):
@@ -288,7 +288,7 @@ def test_a_task_is_reached_at_the_address_of_its_own_agent_only(owner: Person) -
     sent(owner, message("two", task_id=task.id), "form-coroutine", return_immediately=True)
 
 
-def test_what_was_never_created_is_not_created_by_a_message_for_it(owner: Person) -> None:
+def test_a_message_for_a_task_that_is_not_there_creates_none(owner: Person) -> None:
     with pytest.raises(TaskNotFound):
         ask(owner, SendMessage(message=message(task_id="0193-made-up")))
     assert nothing_stored()

@@ -76,7 +76,7 @@ def test_a_snapshot_that_comes_with_an_append_is_stored_if_it_is_the_whole(owner
     assert (now.document == known) is not between
 
 
-def test_what_is_past_its_time_is_forgotten_and_nothing_else(owner: Person, settings: Any) -> None:
+def test_rows_past_their_time_are_deleted_and_no_others(owner: Person, settings: Any) -> None:
     done, open_, kept = uuid7_at(LONG_AGO), uuid7_at(LONG_AGO + timedelta(seconds=1)), uuid7()
     create_many([creation(owner, f"k{place}", id=id) for place, id in enumerate((done, open_, kept))])
     for task_id in (done, kept):

@@ -109,7 +109,7 @@ def test_a_task_forgotten_while_it_is_looked_up_is_not_there(
         followed(owner, task.id, after=after)
 
 
-def test_nobody_else_can_follow_a_task(owner: Person, colleague: Person, stranger: Person) -> None:
+def test_only_its_owner_can_follow_a_task(owner: Person, colleague: Person, stranger: Person) -> None:
     task = sent(owner, "hello", "form-coroutine", return_immediately=True)
     for who in (colleague, stranger):
         for task_id in (task.id, "missing"):

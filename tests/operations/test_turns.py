@@ -94,7 +94,7 @@ def test_an_owner_has_a_share_while_others_wait_and_all_when_none_does(owner: Pe
     assert claim_tasks(4, most=4, busy=busy | {owner.caller.owner_id: 4}) == ["o"] * 4, "nobody else waits"
 
 
-def test_those_who_have_their_share_wait_for_those_who_have_not(owner: Person, colleague: Person) -> None:
+def test_owners_with_their_share_wait_for_owners_without(owner: Person, colleague: Person) -> None:
     queue(owner, "o", 9)
     queue(colleague, "c", 9)
     busy = {owner.caller.owner_id: 4}

@@ -91,9 +91,7 @@ def test_tls_is_about_the_name_although_an_address_is_dialled(
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_of_an_answer_that_does_not_end_only_so_much_is_read(
-    names: Any, settings: Any, tmp_path: Path, scheme: str
-) -> None:
+def test_an_answer_without_end_is_read_up_to_a_limit(names: Any, settings: Any, tmp_path: Path, scheme: str) -> None:
     settings.A2A_OUTBOUND_HOSTS = ["hooks.internal"]
     names([["127.0.0.1"]])
     file = certificate("hooks.internal", tmp_path)

@@ -214,7 +214,7 @@ def test_a_name_that_is_taken_says_by_whom() -> None:
     assert f"taken already, by {good.__code__.co_filename}:{good.__code__.co_firstlineno}" in str(raised.value)
 
 
-def test_what_is_no_function_is_refused_where_it_stands() -> None:
+def test_a_decorated_value_that_is_no_function_is_refused_with_its_line() -> None:
     here = inspect.currentframe()
     assert here
     with pytest.raises(AgentDefinitionError) as named:

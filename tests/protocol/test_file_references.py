@@ -31,7 +31,7 @@ def test_the_id_of_a_file_does_not_tell_its_reference() -> None:
 @pytest.mark.parametrize(
     "url", ["", SCHEME, URL[:-15], URL.upper(), URL + "?", f" {URL}", URL.replace("ab", "zz"), "a:b"]
 )
-def test_what_is_no_reference_has_no_id(url: str) -> None:
+def test_a_url_that_is_no_reference_has_no_id(url: str) -> None:
     assert not is_stored(Part(url=url))
     with pytest.raises(ValueError, match="no reference"):
         id_of(url)

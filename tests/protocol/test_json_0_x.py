@@ -89,7 +89,7 @@ def test_a_part_has_exactly_one_content(wire: dict[str, Any], field: str) -> Non
     assert refused(wire) == f"message.parts[0]{field}"
 
 
-def test_what_upstream_s_own_samples_do_is_taken() -> None:
+def test_the_forms_of_upstreams_own_samples_are_accepted() -> None:
     assert decode_part({"kind": "file", "file": {"data": "YQ==", "name": "n"}}, "part") == Part(raw=b"a", filename="n")
     message = {"role": "user", "parts": [{"text": "hi"}]}
     request: Any = v0_3.DIALECT.methods["message/send"].decode({"messageId": "m", "message": message})

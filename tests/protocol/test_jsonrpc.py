@@ -163,7 +163,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("data", UNREADABLE.values(), ids=UNREADABLE)
-def test_what_is_no_json_is_a_parse_error(data: bytes) -> None:
+def test_a_body_that_is_no_json_is_a_parse_error(data: bytes) -> None:
     with pytest.raises(ParseError):
         parse(data)
 
@@ -182,7 +182,7 @@ def test_depth_64_is_read_and_65_is_refused(inner: bytes) -> None:
 
 @pytest.mark.parametrize("depth", [65, 1_024, 1_025, 100_000])
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")], ids=["arrays", "objects"])
-def test_what_is_too_deep_is_refused_in_the_same_words(depth: int, opening: bytes, closing: bytes) -> None:
+def test_json_that_is_too_deep_is_refused_in_the_same_words(depth: int, opening: bytes, closing: bytes) -> None:
     with pytest.raises(InvalidRequest) as caught:
         read_json(opening * depth + b"1" + closing * depth)
     assert caught.value.facts == {"detail": "the JSON is nested deeper than 64 levels"}
@@ -310,7 +310,7 @@ def test_more_values_than_are_allowed_are_refused(piece: bytes) -> None:
     assert "50000 values" in refused.value.facts["detail"]
 
 
-def test_as_many_values_as_are_allowed_are_read() -> None:
+def test_values_up_to_the_limit_are_read() -> None:
     assert len(read_json(b"[" + b",".join([b"1"] * (MAX_NODES - 1)) + b"]")) == MAX_NODES - 1
 
 
@@ -323,7 +323,7 @@ def test_commas_and_brackets_of_a_text_are_no_values(text: str) -> None:
 @pytest.mark.parametrize(
     "body", [b'"' + b'\\"' * 500_000, b'"' * 999_999, b"\\" * 1_000_000, b'[",' * 300_000], ids=len
 )
-def test_what_is_no_json_is_counted_in_one_pass(body: bytes) -> None:
+def test_a_body_that_is_no_json_is_counted_in_one_pass(body: bytes) -> None:
     with pytest.raises((ParseError, InvalidRequest)):
         read_json(body)
 

@@ -142,7 +142,7 @@ def test_1_0_refuses_other_strings_as_numbers(length: str) -> None:
 
 @pytest.mark.parametrize("length", [2**31, 2.0**31, "2147483648", "1e10", "1e999", 1e300, 10**18], ids=repr)
 @pytest.mark.parametrize("decode", [NEW["GetTask"], OLD["tasks/get"]], ids=["1.0", "0.3"])
-def test_what_is_larger_than_an_int32_is_refused(decode: Callable[[Any], Any], length: object) -> None:
+def test_a_number_beyond_int32_is_refused(decode: Callable[[Any], Any], length: object) -> None:
     assert field(lambda: decode({"id": "t", "historyLength": length})) == "historyLength"
 
 
@@ -232,7 +232,7 @@ def test_every_kind_of_base64_is_read(text: str, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ["A", "AAAAA", "YW Jj", "YWJj\n", "YQ==YQ==", "\u00e9", "****", "data:,a"])
-def test_what_is_no_base64_is_refused(text: str) -> None:
+def test_a_text_that_is_no_base64_is_refused(text: str) -> None:
     assert field(lambda: new_part({"raw": text})) == "message.parts[0].raw"
     assert field(lambda: old_part({"file": {"bytes": text}})) == "message.parts[0].file.bytes"
 
@@ -265,7 +265,7 @@ def test_a_time_is_turned_into_utc() -> None:
         *("2026-03-02T09:15:05+0100", "2026-03-02T09:15:05+01:00:30"),
     ],
 )
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_a_text_that_is_no_time_is_refused(text: str) -> None:
     assert field(lambda: NEW["ListTasks"]({"statusTimestampAfter": text})) == "statusTimestampAfter"
 
 

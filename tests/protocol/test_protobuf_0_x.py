@@ -178,7 +178,7 @@ def test_a_webhook_of_a_send_is_seen_under_every_name(name: str) -> None:
     ],
     ids=str,
 )
-def test_what_is_wrong_is_named_as_it_was_sent(message: dict[str, Any], field: str) -> None:
+def test_a_wrong_field_is_named_as_it_was_sent(message: dict[str, Any], field: str) -> None:
     wire = {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]} | message
     with pytest.raises(InvalidParams) as told:
         PROTO.methods["message/send"].decode({"message": {k: v for k, v in wire.items() if v is not ...}})
@@ -327,7 +327,7 @@ def test_a_message_in_protobuf_json_has_only_members_that_it_knows() -> None:
     }
 
 
-def test_what_a_send_gives_is_wrapped_in_both_jsons() -> None:
+def test_the_result_of_a_send_is_wrapped_in_both_jsons() -> None:
     bare = orjson.loads(v0_3.encode_answer(values.COMPLETED))
     assert encoded("message/send", values.COMPLETED, proto=False) == {"task": bare}
     assert encoded("tasks/get", values.COMPLETED, proto=False) == bare

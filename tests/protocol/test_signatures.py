@@ -148,7 +148,7 @@ def test_an_altered_card_is_refused(shape: Callable[..., Any]) -> None:
         verify(card, KEYS)
 
 
-def test_what_no_signature_covers_is_not_in_what_is_believed() -> None:
+def test_members_that_no_signature_covers_are_left_out() -> None:
     card = wire(sign(v1_0.encode_card(CARD), KEY, JKU))
     card["url"] = "https://evil.example"
     card["supportedInterfaces"][0]["proxy"] = "https://evil.example"

@@ -58,5 +58,5 @@ def test_a_place_is_read_back(header: str, seq: int) -> None:
 
 
 @pytest.mark.parametrize("header", [None, "", " 7", "-1", "+1", "1.0", "1e3", "abc", "²", "٣", "9" * 19, "1\n"])
-def test_what_is_no_place_of_ours_is_none(header: str | None) -> None:
+def test_a_last_event_id_that_is_not_ours_is_none(header: str | None) -> None:
     assert last_seen(header) is None

@@ -88,7 +88,7 @@ def test_replies_and_refusals_are_seen() -> None:
     assert (play(replies, "").question, play(replies, "").state) == ("Say something.", "rejected")
 
 
-def test_what_an_agent_raises_is_raised() -> None:
+def test_an_exception_of_an_agent_is_raised() -> None:
     async def fails(run: Run) -> str:
         """Fails."""
         raise Failure("Not today.")

@@ -104,7 +104,7 @@ def test_a_task_is_named_outside_a_send_and_only_there() -> None:
     assert field(lambda: read({"taskId": "t"}), {}) == "id"
 
 
-def test_what_has_a_slash_is_still_read_and_removed_by_its_name() -> None:
+def test_a_webhook_whose_id_has_a_slash_is_still_read_and_removed() -> None:
     for name in ("Get", "Delete"):
         assert NEW[f"{name}TaskPushNotificationConfig"].decode({"taskId": "t", "id": "a/b"}).id == "a/b"
     for name in ("get", "delete"):

@@ -178,7 +178,7 @@ def test_headers_that_do_not_arrive_close_the_connection(server: Server, trickle
                 break
 
 
-def test_what_is_not_http_is_closed_and_harms_nobody(server: Server, caller: httpx.Client) -> None:
+def test_bytes_that_are_not_http_close_their_connection_alone(server: Server, caller: httpx.Client) -> None:
     with raw(server) as connection:
         connection.sendall(b"\x16\x03\x01\0\0\0\r\n\r\n")
         assert b"500" not in connection.recv(1_000).split(b"\r\n")[0]

@@ -80,13 +80,13 @@ def test_a_refused_stream_of_0_x_is_an_event_with_the_headers_of_a_stream(caller
     ],
     ids=lambda body: repr(body[:20]),
 )
-def test_what_is_not_json_is_a_parse_error(caller: httpx.Client, body: bytes) -> None:
+def test_a_body_that_is_not_json_is_a_parse_error(caller: httpx.Client, body: bytes) -> None:
     error = refusal(caller.post("/jsonrpc", content=body), 200, -32600 if len(body) == 100_000 else -32700)
     assert set(error) == {"code", "message"}
 
 
 @pytest.mark.parametrize("body", [b"1", b'"text"', b"null", b"true", b"1.5"], ids=repr)
-def test_what_is_not_an_object_is_an_invalid_request(caller: httpx.Client, body: bytes) -> None:
+def test_a_body_that_is_no_object_is_an_invalid_request(caller: httpx.Client, body: bytes) -> None:
     assert "must be an object" in refusal(caller.post("/jsonrpc", content=body), 200, -32600)["message"]
 
 

@@ -126,7 +126,7 @@ def test_a_message_that_brings_a_webhook_is_refused_and_makes_nothing(owner: Per
     assert not Webhook.objects.exists()
 
 
-def test_what_remains_works(owner: Person) -> None:
+def test_methods_without_the_capability_work(owner: Person) -> None:
     task = called(owner, "SendMessage", {"message": NEW_MESSAGE, "metadata": {"agent": "echo"}})["result"]["task"]
     assert task["status"]["state"] == "TASK_STATE_COMPLETED"
     assert called(owner, "tasks/get", {"id": task["id"]})["result"]["id"] == task["id"]
@@ -146,7 +146,7 @@ def test_every_card_says_so() -> None:
         assert told.get("extendedAgentCard", False) is card.get("supportsAuthenticatedExtendedCard", False) is False
 
 
-def test_who_has_no_key_is_told_of_the_key_first(owner: Person) -> None:
+def test_a_caller_without_a_key_is_told_of_the_key_first(owner: Person) -> None:
     revoke(ApiKey.objects.all())
     wire = {"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": "t"}}
     assert answer_of("POST", "/jsonrpc", wire, Authorization=f"Bearer {owner.key}")[0] == 401

@@ -145,7 +145,7 @@ ENDLESS: dict[str, tuple[Callable[[Server], bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_what_has_no_end_is_not_taken(server: Server, name: str) -> None:
+def test_a_request_without_end_is_not_read(server: Server, name: str) -> None:
     begin, piece = ENDLESS[name]
     with wire(server) as connection:
         connection.settimeout(SLACK)  # behind a stream nothing more is taken, and the connection stays open
@@ -181,7 +181,7 @@ def test_a_head_of_thirty_thousand_bytes_is_taken(server: Server) -> None:
 @pytest.mark.parametrize(
     ("piece", "expected"), [(b"1\r\nx\r\n", 400), (b"1;" + b"e" * 200 + b"\r\nx\r\n", 431)], ids=["tiny", "extensions"]
 )
-def test_what_stands_around_the_pieces_of_a_body_is_bounded(server: Server, piece: bytes, expected: int) -> None:
+def test_the_bytes_around_the_pieces_of_a_body_are_bounded(server: Server, piece: bytes, expected: int) -> None:
     with wire(server) as connection:
         connection.sendall(keyed(server, "Transfer-Encoding: chunked") + piece * (200_000 // len(piece)))
         assert status(received(connection)) == expected
@@ -252,7 +252,7 @@ def begun(connection: socket.socket) -> None:
         data += connection.recv(65_536)
 
 
-def test_what_is_sent_behind_an_open_stream_stays_with_the_client(server: Server) -> None:
+def test_bytes_behind_an_open_stream_stay_with_the_client(server: Server) -> None:
     with wire(server) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
         connection.sendall(streamed(server))

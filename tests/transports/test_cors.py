@@ -265,7 +265,7 @@ def test_origins_are_read_as_browsers_write_them(monkeypatch: pytest.MonkeyPatch
         ("https://page.example,*", "must be the only one"),
     ],
 )
-def test_what_is_no_origin_is_refused_with_the_right_spelling(
+def test_a_value_that_is_no_origin_is_refused_with_the_right_spelling(
     monkeypatch: pytest.MonkeyPatch, value: str, hint: str
 ) -> None:
     monkeypatch.setenv("X", value)

@@ -219,7 +219,7 @@ def test_small_answers_streams_and_cards_are_never_compressed(caller: httpx.Clie
     assert encoding("GET", "/.well-known/agent-card.json") is None
 
 
-def test_what_is_compressed_is_gzip_on_the_wire(caller: httpx.Client, large: str) -> None:
+def test_a_compressed_answer_is_gzip_on_the_wire(caller: httpx.Client, large: str) -> None:
     with caller.stream("GET", f"/tasks/{large}", headers={"Accept-Encoding": "gzip"}) as response:
         raw = b"".join(response.iter_raw())
     assert len(raw) == int(response.headers["content-length"])

@@ -58,7 +58,7 @@ class TestOnAServer:
             assert status(received(connection)) == 401
 
     @pytest.mark.parametrize("path", DOORS[:2])
-    def test_what_a_stranger_sends_is_not_parsed(self, server: Server, path: str) -> None:
+    def test_a_strangers_body_is_not_parsed(self, server: Server, path: str) -> None:
         assert len(NESTED) < 1_000_000
         response = httpx.post(
             server.url + path, content=NESTED, headers={"Content-Type": "application/json"}, verify=NO_TLS

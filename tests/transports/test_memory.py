@@ -37,7 +37,7 @@ def grown(*, prepared: bool) -> int:
     return int(done.stdout)
 
 
-def test_what_large_answers_took_is_given_back() -> None:
+def test_the_memory_of_large_answers_is_given_back() -> None:
     if not return_large_blocks():
         pytest.skip("this C library always gives large blocks back")
     assert grown(prepared=True) < 4 < grown(prepared=False)

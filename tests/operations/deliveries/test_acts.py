@@ -83,7 +83,7 @@ def test_a_delivery_stays_delivered_when_an_operator_stops_sending_it_again(
     assert not Delivery.objects.filter(done_at=None).exists()
 
 
-def test_what_is_overdue_is_known(lanes: None, owner: Person, hand: Hand) -> None:
+def test_overdue_deliveries_are_a_lag(lanes: None, owner: Person, hand: Hand) -> None:
     happens(hooked(owner, "http://127.0.0.1:65001/"), WORKS)
     assert oldest_due(timedelta(seconds=60)) is None
     hand.on(seconds=61)

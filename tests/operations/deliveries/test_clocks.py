@@ -62,7 +62,7 @@ def test_a_sender_whose_clock_differs_leaves_a_try_under_way_alone(
 
 
 @pytest.mark.parametrize("how", ["registered", "with its message", "registered again", "at the end", "sent again"])
-def test_what_a_machine_whose_clock_differs_has_written_is_due_at_once(
+def test_a_delivery_from_a_machine_whose_clock_differs_is_due_at_once(
     lanes: None,
     owner: Person,
     there: Receiver,

@@ -122,7 +122,7 @@ def test_a_host_of_many_owners_leaves_slots_to_other_hosts(
     so_many_at_once(there, 4 // OF_SLOTS, slow, fast)
 
 
-def test_as_many_tries_are_under_way_as_there_are_slots(
+def test_each_slot_has_one_try_under_way(
     lanes: None, owner: Person, colleague: Person, stranger: Person, there: Receiver, hosts: list[str], settings: Any
 ) -> None:
     settings.A2A_DELIVERY_SLOTS = 4
@@ -193,7 +193,7 @@ def test_a_try_beyond_the_limit_of_its_address_is_not_made_and_says_why(
         ("fe80::1%eth0", "fe80::/64"),
     ],
 )
-def test_who_has_one_address_of_a_network_of_ipv6_has_them_all(number: str, place: str) -> None:
+def test_all_addresses_of_an_ipv6_network_count_as_one(number: str, place: str) -> None:
     assert place_of(number) == place
 
 
@@ -205,7 +205,7 @@ class Attempt(NamedTuple):
     host: str
 
 
-def test_what_has_left_is_counted_no_more(owner: Person) -> None:
+def test_a_try_that_has_left_is_counted_no_more(owner: Person) -> None:
     places, lease = Places(), Attempt(webhook="a", owner_id=1, host="h")
     places.enter(lease, "192.0.2.1")
     places.enter(lease, "192.0.2.2")
@@ -217,7 +217,7 @@ def test_what_has_left_is_counted_no_more(owner: Person) -> None:
 # ---------------------------------------------------------------------- bytes
 
 
-def test_what_an_owner_has_sent_beyond_a_number_of_bytes_waits_and_is_not_lost(
+def test_deliveries_beyond_the_bytes_of_an_owner_wait_and_are_not_lost(
     lanes: None, owner: Person, stranger: Person, there: Receiver, hand: Hand, settings: Any
 ) -> None:
     settings.A2A_OWNER_DELIVERY_BYTES = 60_000

@@ -116,7 +116,7 @@ def test_a_receiver_that_asks_for_time_gets_it(lanes: None, owner: Person, there
     assert states() == [(2, "delivered", 2)]
 
 
-def test_what_a_receiver_writes_back_is_not_kept(lanes: None, owner: Person, there: Receiver) -> None:
+def test_the_body_of_a_receivers_answer_is_not_kept(lanes: None, owner: Person, there: Receiver) -> None:
     there.script = [Reply(500, {"X-Secret": "canary"}, body=b"canary" * 100_000)]
     happens(hooked(owner, there.url), WORKS)
     pump()

@@ -39,7 +39,7 @@ def superseded(owner: Person, there: Receiver, hand: Hand) -> leases.DeliveryLea
 
 
 @pytest.mark.parametrize("code", [410, 404, 503])
-def test_what_the_former_address_says_decides_nothing_for_the_new_one(
+def test_a_failure_at_the_former_address_decides_nothing_for_the_new_one(
     lanes: None, owner: Person, there: Receiver, hand: Hand, code: int
 ) -> None:
     lease = superseded(owner, there, hand)
@@ -52,9 +52,7 @@ def test_what_the_former_address_says_decides_nothing_for_the_new_one(
     assert DeliveryTry.objects.filter(status=code).count() == 1
 
 
-def test_what_arrived_at_the_former_address_has_arrived(
-    lanes: None, owner: Person, there: Receiver, hand: Hand
-) -> None:
+def test_a_delivery_to_the_former_address_has_arrived(lanes: None, owner: Person, there: Receiver, hand: Hand) -> None:
     lease = superseded(owner, there, hand)
     leases.settle(lease, TryResult(status=200), clock.now(), clock.now(), 0.5)
     pump()

@@ -72,7 +72,7 @@ def large(lanes: None, owner: Person, there: Receiver, hand: Hand) -> str:
 # ----------------------------------------------------------------- what is sent
 
 
-def test_what_is_stored_of_a_delivery_does_not_grow_with_its_task(lanes: None, owner: Person) -> None:
+def test_the_row_of_a_delivery_does_not_grow_with_its_task(lanes: None, owner: Person) -> None:
     task_id = hooked(owner, "http://127.0.0.1:65001/", "0.3", id="old")
     hook(owner, task_id, "http://127.0.0.1:65001/", "1.0", id="new")
     happens(task_id, chunk("x" * 100_000), WORKS, DONE)
@@ -184,7 +184,7 @@ def test_webhooks_of_1_0_get_every_event_of_a_large_task(
     assert posted(there) <= 1.1 * logged(task_id)
 
 
-def test_what_was_superseded_is_sent_if_an_operator_wants_it(large: str, there: Receiver) -> None:
+def test_a_superseded_delivery_is_sent_if_an_operator_wants_it(large: str, there: Receiver) -> None:
     happens(large, says("six"), DONE)
     pump()
     there.got.clear()

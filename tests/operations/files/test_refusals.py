@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 
 
 @pytest.mark.parametrize(("limit", "words"), [("A2A_FILE_BYTES", "a file may"), ("A2A_TASK_FILE_BYTES", "of a task")])
-def test_what_is_too_large_is_named_and_not_stored(owner: Person, settings: Any, limit: str, words: str) -> None:
+def test_a_file_that_is_too_large_is_named_and_not_stored(owner: Person, settings: Any, limit: str, words: str) -> None:
     setattr(settings, limit, len(BIG) - 1)
     with pytest.raises(InvalidParams) as refused:
         send(owner, message(parts=(Part(text="look"), PDF)), "echo")

@@ -56,7 +56,7 @@ def test_without_a_key_no_authorization_is_sent(owner: Person, endpoint: Endpoin
     assert endpoint.calls[0].headers["Authorization"] is None
 
 
-def test_what_the_environment_says_of_proxies_is_not_heard(
+def test_proxies_in_the_environment_are_not_used(
     owner: Person, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
@@ -147,7 +147,7 @@ PECULIAR: dict[str, tuple[tuple[str | bytes, ...], str]] = {
 
 
 @pytest.mark.parametrize(("stream", "text"), PECULIAR.values(), ids=PECULIAR)
-def test_what_endpoints_do_differently_is_understood(
+def test_differences_between_endpoints_are_understood(
     owner: Person, endpoint: Endpoint, stream: tuple[str, ...], text: str
 ) -> None:
     endpoint.script = talks(*stream)

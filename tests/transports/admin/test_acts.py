@@ -112,7 +112,7 @@ def test_acts_are_printed_by_what_is_asked_for(key: ApiKey) -> None:
     assert [line["verb"] for line in acts("--operator", "otto", "--limit", "1", "--since", "1h")] == ["revoke"]
 
 
-def test_what_the_log_of_django_had_written_is_taken_over(key: ApiKey) -> None:
+def test_entries_of_the_log_of_django_become_acts(key: ApiKey) -> None:
     migration = importlib.import_module("tasks_app.migrations.0018_acts")
     otto = User.objects.create_user("otto")
     row = task(key.principal)

@@ -161,7 +161,7 @@ def test_the_box_says_at_least_where_it_does_not_look_at_all(
         ({"p": "0"}, "There is no page 0: the last page is 1. Page 1 is shown instead."),
     ],
 )
-def test_what_cannot_be_is_said_and_not_passed_over(
+def test_a_query_that_cannot_be_meant_is_named(
     admin: Client, olga: Principal, query: dict[str, str], sentence: str
 ) -> None:
     exchange(olga)

@@ -110,7 +110,7 @@ def test_operators_send_again_give_up_disable_and_enable(admin: Client, webhook:
     assert re.findall('field-show_verb">([^<]*)<', log) == ["enable", "disable"]
 
 
-def test_who_may_only_look_acts_on_nothing(client: Client, webhook: Webhook) -> None:
+def test_a_user_who_may_only_look_acts_on_nothing(client: Client, webhook: Webhook) -> None:
     user = User.objects.create_user("vera", is_staff=True)
     user.user_permissions.set(
         Permission.objects.filter(content_type__app_label="tasks_app", codename__startswith="view_")

@@ -9,7 +9,7 @@ from tests.transports.cards.pages import CARD, CATALOGUE, PUBLIC, got
 
 
 @pytest.mark.parametrize("path", PUBLIC)
-def test_what_is_public_is_cached_and_asked_for_again_by_tag_or_date(door: Door, path: str) -> None:
+def test_public_pages_are_cached_and_validated_by_tag_or_date(door: Door, path: str) -> None:
     status, told, body = got(door, path)
     assert status == 200
     assert json.loads(body)
@@ -35,7 +35,7 @@ def test_what_is_public_is_cached_and_asked_for_again_by_tag_or_date(door: Door,
         {"If-Modified-Since": "9" * 5_000},
     ],
 )
-def test_what_is_not_known_is_sent_whole(door: Door, headers: dict[str, str]) -> None:
+def test_a_page_that_the_client_lacks_is_sent_whole(door: Door, headers: dict[str, str]) -> None:
     status, _, body = got(door, CARD, **headers)
     assert (status, json.loads(body)["name"]) == (200, "echo")
 

@@ -31,7 +31,7 @@ def test_no_call_can_be_made_to_the_catalogue(server: Server) -> None:
     assert (status, "name an agent" in json.loads(body)["error"]) == (404, True)
 
 
-def test_what_is_not_listed_is_on_no_public_card(door: Door) -> None:
+def test_an_unlisted_agent_is_on_no_public_card(door: Door) -> None:
     for path, version in ((CARD, "1.0"), (CARD, "0.3"), (CARD, ""), (OLD_CARD, ""), (CATALOGUE, "")):
         body = got(door, path, **({"A2A-Version": version} if version else {}))[2]
         assert b"sing" in body

@@ -34,7 +34,7 @@ def test_the_extended_card_needs_a_key(server: Server, headers: dict[str, str]) 
         assert json.loads(body)["error"]["code"] == -38009
 
 
-def test_what_is_wrong_with_the_call_has_a_status(server: Server) -> None:
+def test_each_fault_of_the_call_has_a_status(server: Server) -> None:
     door, key = LiveDoor(server.url), {"Authorization": f"Bearer {server.owner}"}
     assert got(door, "/agents/nobody" + EXTENDED, **key)[0] == 404
     status, told, _ = got(door, EXTENDED, "POST", **key)

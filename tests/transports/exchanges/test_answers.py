@@ -54,7 +54,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
     ],
     ids=name_of,
 )
-def test_what_is_shown_is_what_was_sent(post: Post, wire: Any) -> None:
+def test_operators_see_the_answer_that_was_sent(post: Post, wire: Any) -> None:
     status, content = post(wire)
     (exchange,) = recorded(1)
     assert response_text(exchange) == content.decode()

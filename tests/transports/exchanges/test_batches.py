@@ -91,9 +91,7 @@ def test_lists_of_a_batch_come_one_after_another(post: Post, monkeypatch: pytest
     assert "30000 bytes in all" in answers[-1]["error"]["message"]
 
 
-def test_what_was_read_counts_in_the_account_of_its_caller_until_it_is_sent(
-    post: Post, owner: Person, settings: Any
-) -> None:
+def test_answers_to_reads_count_in_the_account_until_they_are_sent(post: Post, owner: Person, settings: Any) -> None:
     settings.A2A_OWNER_BODY_BYTES = 100_000
     task = json.loads(post(new("x" * 60_000))[1])["result"]["task"]["id"]
     weighed: list[int] = []

@@ -44,7 +44,7 @@ def test_a_call_below_the_rpc_layer_is_recorded_without_its_content(post: Post) 
     assert (exchange.request_bytes, response_text(exchange)) == (1_000_001, content.decode())
 
 
-def test_what_the_call_brought_along_is_kept(post: Post, owner: Person) -> None:
+def test_the_headers_of_a_call_are_recorded(post: Post, owner: Person) -> None:
     trace = "0af7651916cd43dd8448eb211c80319c"
     headers = {"a2a-version": "0.3", "x-request-id": "req-1", "traceparent": f"00-{trace}-b7ad6b7169203331-01"}
     post(old(), **headers)

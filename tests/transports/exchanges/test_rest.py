@@ -90,7 +90,9 @@ SEND, SEND_OLD = "/message:send", "/v1/message:send"
     ],
     ids=str,
 )
-def test_what_is_shown_is_what_was_sent(ask: Ask, verb: str, path: str, wire: Any, method: str, dialect: str) -> None:
+def test_operators_see_the_answer_that_was_sent(
+    ask: Ask, verb: str, path: str, wire: Any, method: str, dialect: str
+) -> None:
     status, content = ask(verb, path, wire)
     (exchange,) = recorded(1)
     assert response_text(exchange) == content.decode()

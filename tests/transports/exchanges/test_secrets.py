@@ -85,7 +85,7 @@ def test_a_body_that_is_too_deep_to_be_written_again_is_refused_and_recorded(pos
         assert exchange.body.request.startswith('{"token": [redacted]')
 
 
-def test_what_is_no_secret_stays() -> None:
+def test_a_text_without_secrets_stays() -> None:
     for body in (
         '{"text":"mail me@example.org","n":123456789012345678901234567890,"x":1.10}',
         '{"url":"https://example.org/a@b?design=1&page=2"}',

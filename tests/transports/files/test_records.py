@@ -59,7 +59,7 @@ def test_the_record_of_a_call_has_the_digest_of_a_file_instead_of_its_bytes(
         b'{"raw":' * 10_000,
     ],
 )
-def test_what_is_no_file_is_recorded_as_it_came(body: bytes) -> None:
+def test_a_body_without_files_is_recorded_as_it_came(body: bytes) -> None:
     assert unload_files(body) == body
 
 

@@ -121,7 +121,7 @@ def test_a_bad_member_of_a_path_or_query_is_named(client: httpx.Client, unchange
     assert fields(refusal(client.get(path), 400, "INVALID_PARAMS")) == [field]
 
 
-def test_what_an_operation_refuses_is_named_as_it_was_sent(client: httpx.Client, unchanged: None) -> None:
+def test_a_refusal_of_an_operation_names_the_field_as_it_was_sent(client: httpx.Client, unchanged: None) -> None:
     data = {"data": {"data": {"days": "x"}}}
     for agent, part, member in (
         ("echo", {"file": {"fileWithUri": "taskdesk-file:x"}}, "field"),
