@@ -358,3 +358,13 @@ async def persists(run: Run, kills: int = 5) -> AsyncIterator[Any]:
         number += 1
         await asyncio.sleep(0.05)
     yield "and ended"
+
+
+@agent(attempts=50, backoff=0, timeout=300)
+async def numbers(run: Run, words: int = 30, pause: float = 0.05) -> AsyncIterator[Any]:
+    """Count aloud, report every tenth number, and begin anew after a kill."""
+    for number in range(words):
+        yield run.artifact(f"{number} ", id="numbers")
+        if number % 10 == 9:
+            yield run.status(f"{number}")
+        await asyncio.sleep(pause)

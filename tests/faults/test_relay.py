@@ -1,0 +1,140 @@
+"""Two servers of ours, one relaying to the other, under kills: nothing is lost, and nothing is done twice."""
+
+import asyncio
+import random
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+import orjson
+import pytest
+
+from a2a.client import Client, ClientError, text_of
+from a2a.client.asynchronous import message_of
+from a2a.types import Message, Part, Role, Task
+from tests.faults.clients import PATIENCE
+from tests.faults.conftest import SHORT, Start, shell
+from tests.faults.nodes import KEY, Node
+
+pytestmark = pytest.mark.fault
+
+CREDENTIALS = f"""
+from tasks_app.models import Relay
+from tasks_app.relays.credentials import StoredCredentials
+Relay.objects.create(name="far", credentials=StoredCredentials(kind="bearer", secret="{KEY}").sealed())
+"""
+
+
+async def relaying(start: Start, agent: str, options: str = "attempts=100") -> tuple[Node, Node]:
+    """Start the remote server, and a server with a relay to one of its agents."""
+    remote = await start(folder="remote", **SHORT)
+    relays = f"far={remote.base}/agents/{agent}/ {options}"
+    front = await start(folder="front", A2A_RELAYS=relays, **SHORT)
+    await asyncio.to_thread(shell, front.folder, CREDENTIALS, **front.settings)
+    return front, remote
+
+
+def rows(node: Node, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(node.folder / "taskdesk.sqlite3", timeout=PATIENCE)) as connection:
+        return list(connection.execute(query))
+
+
+def chunks(node: Node) -> str:
+    """Return the texts of all chunks in the log, in order."""
+    query = "select payload from tasks_app_event where kind = 'artifactUpdate' order by task_id, seq"
+    values = [orjson.loads(payload) for (payload,) in rows(node, query)]
+    return "".join(part["text"] for value in values for part in value["artifact"]["parts"])
+
+
+def count_to(words: int) -> str:
+    return "".join(f"{number} " for number in range(words))
+
+
+async def sent(client: Client, message: Message) -> str:
+    """Return the id of the message's task. The same message is sent until a server has answered."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                task = await client.send(message, return_immediately=True)
+            except ClientError as error:
+                if not error.retryable:
+                    raise
+                await asyncio.sleep(0.2)
+            else:
+                assert isinstance(task, Task)
+                return task.id
+
+
+async def finished(client: Client, task_id: str) -> Task:
+    """Return the task, once it has ended."""
+    async with asyncio.timeout(4 * PATIENCE):
+        while True:
+            try:
+                task = await client.get_task(task_id)
+                if task.status.state in {"completed", "failed", "canceled", "rejected"}:
+                    return task
+            except ClientError as error:
+                if not error.retryable:
+                    raise
+            await asyncio.sleep(0.2)
+
+
+async def passed(front: Node, words: int) -> None:
+    """Wait until so many words are in the log."""
+    async with asyncio.timeout(PATIENCE):
+        while len(chunks(front).split()) < words:  # noqa: ASYNC110  # another process writes them
+            await asyncio.sleep(0.05)
+
+
+def wish(number: int, **values: Any) -> Message:
+    return message_of(Message(message_id=f"m-{number}", role=Role.USER, parts=(Part(data=values),)))
+
+
+async def test_a_killed_relay_goes_on_with_the_stream_where_its_log_ends(start: Start) -> None:
+    front, remote = await relaying(start, "numbers")
+    async with Client(f"{front.base}/agents/far/", token=KEY) as client:
+        task_id = await sent(client, wish(0, words=40, pause=0.08))
+        for so_many in (8, 20):
+            await passed(front, so_many)
+            front.kill()
+            await front.start()
+        task = await finished(client, task_id)
+    assert (task.status.state, text_of(task)) == ("completed", count_to(40))
+    assert chunks(front) == count_to(40)
+    reports = [said.text for said in task.history if said.role == "agent" and said.text.isdigit()]
+    assert reports == ["9", "19", "29", "39"]
+    assert rows(remote, "select count(*) from tasks_app_task") == [(1,)]
+
+
+async def under_kills(start: Start, tasks: int, words: int, kills: int, seed: int) -> None:
+    front, remote = await relaying(start, "numbers")
+    chance = random.Random(seed)  # noqa: S311  # the same kills again
+    async with Client(f"{front.base}/agents/far/", token=KEY) as client:
+
+        async def calls() -> list[str]:
+            ids = []
+            for number in range(tasks):
+                ids.append(await sent(client, wish(number, words=words)))
+                await asyncio.sleep(chance.uniform(0, 0.2))
+            return ids
+
+        sending = asyncio.create_task(calls())
+        for _ in range(kills):
+            await asyncio.sleep(chance.uniform(0.3, 1.2))
+            victim = chance.choice([front, remote])
+            victim.kill()
+            await victim.start()
+        results = [await finished(client, task_id) for task_id in await sending]
+    assert [(task.status.state, text_of(task)) for task in results] == [("completed", count_to(words))] * tasks
+    assert rows(remote, "select count(*), count(distinct context_id) from tasks_app_task") == [(tasks, tasks)]
+    assert rows(remote, "select count(*) from tasks_app_event where kind = 'message'") == [(0,)]
+
+
+async def test_random_kills_of_both_servers_lose_nothing_and_do_nothing_twice(start: Start) -> None:
+    await under_kills(start, tasks=5, words=20, kills=3, seed=12)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_many_random_kills_of_both_servers_lose_nothing_and_do_nothing_twice(start: Start, seed: int) -> None:
+    await under_kills(start, tasks=30, words=60, kills=15, seed=seed)
