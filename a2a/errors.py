@@ -12,6 +12,7 @@ Error
 |- IdempotencyConflict                              one message id with two contents
 |- Unauthenticated                                  no key
 |  `- InvalidKey                                    a key that is unknown, revoked or expired
+|     `- InvalidTicket                              a ticket that is unknown, used or expired
 |- MissingScope                                     a key without the scope
 |- RateLimited(retry_after)                         the caller has too much in flight
 `- Unavailable(retry_after)                         the server is stopping or overloaded
@@ -188,6 +189,12 @@ class InvalidKey(Unauthenticated):
     """The API key is unknown, revoked or expired. The answers do not say which; all have `error="invalid_token"`."""
 
     sentence = "Authentication is required: the API key is unknown, revoked or expired"
+
+
+class InvalidTicket(InvalidKey):
+    """The ticket of a WebSocket connection is unknown, used or expired. The answers do not say which."""
+
+    sentence = "Authentication is required: the ticket is unknown, used or expired; POST /ws/ticket returns a new one"
 
 
 class MissingScope(Error):

@@ -165,6 +165,8 @@ A2A_OWNER_SOCKETS = whole("A2A_OWNER_SOCKETS", 1_000, 1)
 """Open WebSocket connections of one owner in a process. Further ones are refused with `Retry-After`."""
 A2A_SOCKETS = whole("A2A_SOCKETS", 5_000, 1)
 """Open WebSocket connections in a process. Further ones are refused with `Retry-After`."""
+A2A_OWNER_TICKETS = whole("A2A_OWNER_TICKETS", 100, 1)
+"""Unused tickets for WebSocket connections of one owner. Further ones are refused with `Retry-After`."""
 A2A_OWNER_READS = whole("A2A_OWNER_READS", 64, 1)
 """Waiting long reads (lists) of one owner in a process."""
 
@@ -202,6 +204,8 @@ A2A_SOCKET_CALLS = whole("A2A_SOCKET_CALLS", 64, 1)
 """Calls in flight on one WebSocket connection, besides its streams. Further ones are refused with -38008."""
 A2A_SOCKET_IDLE_SECONDS = number("A2A_SOCKET_IDLE_SECONDS", 300, 1)
 """The time without a call or a stream after which a WebSocket connection is closed."""
+A2A_TICKET_SECONDS = number("A2A_TICKET_SECONDS", 60, 1, 3_600)
+"""The time for which a ticket opens a WebSocket connection."""
 A2A_POLL_SECONDS = number("A2A_POLL_SECONDS", 2, 0.05)
 """The longest delay of a stream when a hint is lost."""
 A2A_CALL_SECONDS = number("A2A_CALL_SECONDS", 10, 0.1)

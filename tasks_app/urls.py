@@ -14,6 +14,7 @@ from tasks_app.transports.files import download
 from tasks_app.transports.front import front
 from tasks_app.transports.pages import healthz, readyz
 from tasks_app.transports.rest import rest
+from tasks_app.transports.tickets import ticket
 
 WELL_KNOWN = ("agent-card.json", "agent.json")
 EXTENDED = "agent/authenticatedExtendedCard"
@@ -21,7 +22,10 @@ EXTENDED = "agent/authenticatedExtendedCard"
 ROOTS = ("", "agents/<slug:agent>/")
 """The prefixes of each endpoint: the root of the server, and the address of an agent."""
 AGENT = r"^(?:agents/(?P<agent>[-a-zA-Z0-9_]+)/)?"
-TENANT = rf"(?:(?!(?:{'|'.join(map(re.escape, sorted(RESERVED)))})/)(?P<tenant>[^/]+)/)?"
+_FREE = rf"(?!(?:{'|'.join(map(re.escape, sorted(RESERVED)))})/)"
+"""The condition that a path begins with none of our own words."""
+TENANT = rf"(?:{_FREE}(?P<tenant>[^/]+)/)?"
+TICKET = rf"^(?:agents/[^/]+/|{_FREE}[^/]+/)?ws/ticket/?\Z"
 
 
 def endpoint_urls(endpoints: Iterable[Endpoint]) -> list[URLPattern]:
@@ -67,6 +71,7 @@ urlpatterns = [
     *endpoint_urls(ALL.endpoints.values()),
     *(path(f"{root}.well-known/{file}", card, {"file": file}) for root in ROOTS for file in WELL_KNOWN),
     *(path(f"{root}{EXTENDED}", extended_card) for root in ROOTS),
+    re_path(TICKET, ticket),
     path("agents/", catalogue),
     path(".well-known/jwks.json", key_set),
     path("files/<str:file>/<str:name>", download),

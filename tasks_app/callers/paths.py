@@ -26,13 +26,15 @@ def segments_of(languages: Languages) -> frozenset[str]:
 
 WORDS = words_of(ALL)
 LEAN = segments_of(ALL)
+_SECOND = WORDS | {"ws"}
 RESERVED = STOCK | LEAN
 
 
 def is_lean(path: str) -> bool:
-    """Return whether the path belongs to the protocol, by its first segment, or by the second after a tenant."""
+    """Return whether the path belongs to the protocol, by its first segment, or by the second after a tenant or an
+    agent."""
     first, _, rest = path[1:].partition("/")
-    return first in LEAN or (first not in STOCK and rest.partition("/")[0] in WORDS)
+    return first in LEAN or (first not in STOCK and rest.partition("/")[0] in _SECOND)
 
 
 def is_health(path: str) -> bool:

@@ -4,7 +4,7 @@ Ids are UUIDs as text, so that columns and stored JSON agree byte for byte. JSON
 """
 
 from tasks_app.models.acts import Act
-from tasks_app.models.callers import ApiKey, Principal, Tenant
+from tasks_app.models.callers import ApiKey, Principal, SocketTicket, Tenant
 from tasks_app.models.exchanges import Exchange, ExchangeBody
 from tasks_app.models.processes import Process
 from tasks_app.models.relays import Relay, RelayedTask
@@ -29,6 +29,7 @@ __all__ = [
     "Relay",
     "RelayedTask",
     "Run",
+    "SocketTicket",
     "Task",
     "Tenant",
     "Webhook",

@@ -52,3 +52,15 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
+
+
+class SocketTicket(models.Model):
+    """A ticket that opens one WebSocket connection in the name of a key. Only its digest is stored."""
+
+    digest = models.CharField(max_length=64, primary_key=True, editable=False)
+    owner = models.ForeignKey(Principal, models.CASCADE, related_name="+")
+    key_digests = models.TextField(help_text="The digests under which the key may be stored, separated by spaces.")
+    expires_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"a ticket until {self.expires_at}"

@@ -17,7 +17,7 @@ from a2a.errors import Error, Internal, Unavailable
 from tasks_app.callers.access import Caller
 from tasks_app.callers.accounts import Holding
 from tasks_app.exchanges.exchange import OpenExchange
-from tasks_app.transports.keys import authenticate
+from tasks_app.transports.keys import Key, authenticate
 
 if TYPE_CHECKING:
     from tasks_app.transports.streams import Stream
@@ -34,7 +34,7 @@ class Call(Struct, kw_only=True):
     endpoint: Endpoint
     door: str
     """The name of the door, which operators see."""
-    key: str
+    key: Key
     """The API key of the call; empty without one."""
     metadata: Callable[[str], str | None]
     """Returns a header by its name in HTTP, or the equivalent of the door."""

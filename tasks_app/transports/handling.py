@@ -18,7 +18,7 @@ from a2a.errors import Error, InvalidRequest, Unauthenticated
 from a2a.files import MARK
 from a2a.language import Language, Method
 from a2a.requests import GetExtendedCard, Request, SendMessage, with_delivery_language
-from tasks_app.callers.access import Caller, digests
+from tasks_app.callers.access import Caller
 from tasks_app.callers.accounts import Holding, account
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
@@ -26,6 +26,7 @@ from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import CallerLeft, Context, Follow, Wait, authorize, perform, wait_on
 from tasks_app.transports.call import Call, Reply, fault
+from tasks_app.transports.keys import digests_of
 from tasks_app.transports.streams import Stream, size_of_task
 from tasks_app.transports.waiting import LateAnswer
 
@@ -229,7 +230,7 @@ def _follow(
         return _end_silently(exchange, wrapping, language, context)
     if not exchange.is_written:
         recorder.open(exchange)
-    reader = Stream(follow, language, wrapping, exchange, digests(call.key), call.address(), stream, weight)
+    reader = Stream(follow, language, wrapping, exchange, digests_of(call.key), call.address(), stream, weight)
     headers = language.headers(context.extensions)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, stream=reader, headers=headers)
 
@@ -246,7 +247,7 @@ def _defer(
     exchange.lighten()
     # From here on the door that sends the answer notices when the client leaves, and cancels the wait.
     context.departure = None
-    late = LateAnswer(wait, context, exchange, language, wrapping, digests(call.key), call.address(), holding)
+    late = LateAnswer(wait, context, exchange, language, wrapping, digests_of(call.key), call.address(), holding)
     headers = language.headers(context.extensions)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, late=late, headers=headers)
 

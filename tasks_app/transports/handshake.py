@@ -1,18 +1,21 @@
 """The handshake of a WebSocket connection: a request of HTTP that names the agent and the caller of all its calls."""
 
+import asyncio
 from base64 import urlsafe_b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import MutableMapping, Sequence
 from io import BytesIO
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.core.exceptions import TooManyFieldsSent
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse
 
 from a2a import languages
 from a2a.agents import registry
 from a2a.errors import RateLimited, Unauthenticated, Unavailable
+from tasks_app.callers import tickets
 from tasks_app.callers.accounts import Holding, account
 from tasks_app.callers.paths import RESERVED
 from tasks_app.cards.addresses import address_of
@@ -25,6 +28,9 @@ ENDPOINT = languages.ALL.endpoints["rpc"]
 """The endpoint whose languages are spoken in frames."""
 PROTOCOL = "a2a"
 """The sub-protocol of the frames."""
+TICKET = "ticket"
+"""The parameter of the query with a ticket."""
+SUBJECT = "a WebSocket connection"
 BEARER = "bearer."
 """The beginning of a sub-protocol that carries an API key, in base64url without padding. It is never sent back."""
 _SCHEMES = {"ws": "http", "wss": "https"}
@@ -41,29 +47,36 @@ class Opening(NamedTuple):
     """The sub-protocol to answer with."""
 
 
-def request_of(scope: Mapping[str, Any]) -> HttpRequest:
-    """Return the handshake as a request of HTTP."""
+def request_of(scope: MutableMapping[str, Any]) -> HttpRequest:
+    """Return the handshake as a request of HTTP. The scope loses its query: servers log it, and a ticket may be in
+    it."""
     plain = {**scope, "type": "http", "method": "GET", "scheme": _SCHEMES.get(scope.get("scheme", "ws"), "http")}
+    scope["query_string"] = b""
     return ASGIRequest(plain, BytesIO())
 
 
 async def open_socket(request: HttpRequest, protocols: Sequence[str]) -> Opening:
     """Return the opening of a connection whose path, origin and key are good. Raises Refusal."""
-    agent = _agent_of(request.path_info)
+    agent = agent_of(request.path_info)
     _check_origin(request)
     call = call_of(request, ENDPOINT, agent)
     address = address_of(request)
     call.door, call.has_status, call.adapt, call.address = DOOR, False, adapt, lambda: address
     call.key = call.key or _key_in(protocols)
+    ticket = _ticket_of(request, has_key=bool(call.key))
     # Each call has an id and a position of its own.
     call.request_id, call.after = "", None
     try:
+        if ticket is not None:
+            call.key = await tickets.find_key(ticket)
         await call.identify()
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
-        raise fault_of_key(error, "a WebSocket connection") from None
-    if agent is not None and registry.get(agent) is None:
-        raise Refusal(404, f"there is no agent {agent[:64]!r}; GET /agents/ lists the agents")
-    return Opening(call, _hold(call.caller.owner_id), PROTOCOL if PROTOCOL in protocols else None)
+        raise fault_of_key(error, SUBJECT) from None
+    check_agent(agent)
+    opening = Opening(call, _hold(call.caller.owner_id), PROTOCOL if PROTOCOL in protocols else None)
+    if ticket is not None:
+        await _use_up(ticket, opening.holding)
+    return opening
 
 
 def encode_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
@@ -71,7 +84,7 @@ def encode_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     return refuse(request, refusal, ENDPOINT, DOOR)
 
 
-def _agent_of(path: str) -> str | None:
+def agent_of(path: str) -> str | None:
     """Return the agent in a path; None for /ws itself. Raises Refusal: 404."""
     match path.strip("/").split("/"):
         case ["ws"]:
@@ -81,6 +94,12 @@ def _agent_of(path: str) -> str | None:
         case [name, "ws"] if name not in RESERVED:
             return name
     raise Refusal(404, "sockets are at /ws, /agents/{name}/ws and /{agent}/ws")
+
+
+def check_agent(name: str | None) -> None:
+    """Check that there is an agent of the name, if there is a name. Raises Refusal: 404."""
+    if name is not None and registry.get(name) is None:
+        raise Refusal(404, f"there is no agent {name[:64]!r}; GET /agents/ lists the agents")
 
 
 def _check_origin(request: HttpRequest) -> None:
@@ -103,6 +122,29 @@ def _key_in(protocols: Sequence[str]) -> str:
         return urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
     except ValueError:  # of base64, of ASCII before it, or of UTF-8 after it
         raise fault_of_key(Unauthenticated(), "a WebSocket connection") from None
+
+
+def _ticket_of(request: HttpRequest, *, has_key: bool) -> str | None:
+    """Return the ticket in the query; None without one. Raises Refusal: 400."""
+    try:
+        values = request.GET.getlist(TICKET)
+    except TooManyFieldsSent:
+        return None
+    if len(values) + has_key > 1:
+        raise Refusal(400, "send a key or one ticket, and not both: they may be of two callers")
+    return values[0] if values else None
+
+
+async def _use_up(ticket: str, holding: Holding) -> None:
+    """Use the ticket up, as the last step, so that a refused handshake leaves it as it is. Raises Refusal: 401, 503."""
+    try:
+        await tickets.use_up(ticket)
+    except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
+        holding.release()
+        raise fault_of_key(error, SUBJECT) from None
+    except asyncio.CancelledError:
+        holding.release()
+        raise
 
 
 def _hold(owner_id: int) -> Holding:

@@ -213,6 +213,11 @@ def fault_of_key(cause: Exception, subject: str = "a body of this size") -> Refu
     return Refusal(503 if isinstance(error, Unavailable) else 500, "", error=error)
 
 
+def line_of(request: HttpRequest) -> bytes:
+    """Return the verb and the path of a request, without its query, which may have secrets."""
+    return f"{request.method} {request.path}"[:FIRST_LINE].encode("utf-8", "replace")
+
+
 def refuse(request: HttpRequest, refusal: Refusal, endpoint: Endpoint, door: str | None = None) -> HttpResponse:
     """Answer a request that is refused before its envelope is read. Only its verb and path are recorded.
 
@@ -222,7 +227,7 @@ def refuse(request: HttpRequest, refusal: Refusal, endpoint: Endpoint, door: str
     call.door = door or call.door
     wrapping, exchange = call.wrap(None), call.open(None, b"")
     failure = wrapping.failure(refusal.error, None, refusal.status)
-    exchange.set_request(f"{request.method} {request.path}"[:FIRST_LINE].encode("utf-8", "replace"))
+    exchange.set_request(line_of(request))
     exchange.row.rpc_id_type = "absent"
     exchange.row.request_bytes = _length_of(request)
     exchange.keep(failure.payload)

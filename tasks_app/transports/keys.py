@@ -14,26 +14,34 @@ KEY_SECONDS = 15.0
 LONGEST_KEY = 512
 MAX_CACHED = 10_000
 
-_cache: dict[str, tuple[float, Caller]] = {}
+Key = str | tuple[str, ...]
+"""An API key, or only its digests if a ticket stands for it."""
+
+_cache: dict[Key, tuple[float, Caller]] = {}
 
 
-async def authenticate(key: str, departure: Callable[[], Awaitable[None]] | None = None) -> Caller:
+async def authenticate(key: Key, departure: Callable[[], Awaitable[None]] | None = None) -> Caller:
     """Return the caller of an API key. Raises Unauthenticated, InvalidKey and CallerLeft."""
     if not key:
         raise Unauthenticated
-    if len(key) > LONGEST_KEY:
+    if isinstance(key, str) and len(key) > LONGEST_KEY:
         raise InvalidKey
     now = time.monotonic()
     entry = _cache.get(key)
     if entry is not None and entry[0] > now:
         return entry[1]
-    caller: Caller | None = await bridge.ask(FindCaller(digests(key)), departure=departure)
+    caller: Caller | None = await bridge.ask(FindCaller(digests_of(key)), departure=departure)
     if caller is None:
         raise InvalidKey
     if len(_cache) >= MAX_CACHED:
         _cache.clear()
     _cache[key] = (now + TRUSTED_SECONDS, caller)
     return caller
+
+
+def digests_of(key: Key) -> tuple[str, ...]:
+    """Return the digests under which the key may be stored."""
+    return digests(key) if isinstance(key, str) else key
 
 
 async def is_valid(key: tuple[str, ...]) -> bool:

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from a2a.documents import Encoded
 from a2a.envelopes import AnyMember, Id, Member
 from a2a.errors import Error, InvalidRequest, RateLimited
-from tasks_app.callers.access import digests
 from tasks_app.callers.accounts import Holding, account
 from tasks_app.process.sockets import SOCKET
 from tasks_app.transports.call import SMALL, Call, Reply
@@ -24,7 +23,7 @@ from tasks_app.transports.endings import end_stream
 from tasks_app.transports.frames import END, end_of_stream, text_of, with_parameters
 from tasks_app.transports.handshake import ENDPOINT, Opening, encode_refusal, open_socket, request_of
 from tasks_app.transports.http import Refusal, add_headers
-from tasks_app.transports.keys import KEY_SECONDS, is_valid
+from tasks_app.transports.keys import KEY_SECONDS, digests_of, is_valid
 from tasks_app.transports.receiving import Batch, join, parse, receive_parsed, refuse_body
 from tasks_app.transports.streams import End, Stream
 
@@ -96,7 +95,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
             socket.owner_id = self.opening.call.caller.owner_id
         await self.accept(self.opening.protocol)
         self.quiet_since = asyncio.get_running_loop().time()
-        self.watch = asyncio.ensure_future(self._watch(digests(self.opening.call.key)))
+        self.watch = asyncio.ensure_future(self._watch(digests_of(self.opening.call.key)))
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Begin to answer a frame. One too many is refused, and no further frame is read meanwhile."""

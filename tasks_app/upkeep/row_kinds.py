@@ -6,6 +6,7 @@ began at the oldest entry would step over all of them, and each batch would be s
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -28,6 +29,7 @@ from tasks_app.models import (
     IdempotencyKey,
     RelayedTask,
     Run,
+    SocketTicket,
     Task,
     Webhook,
 )
@@ -35,6 +37,7 @@ from tasks_app.models.states import DeliveryState
 
 _KEY, _TASK, _REPLY = IdempotencyKey._meta.db_table, Task._meta.db_table, DirectReply._meta.db_table
 _EXCHANGE, _BODY, _FILE = Exchange._meta.db_table, ExchangeBody._meta.db_table, File._meta.db_table
+_TICKET = SocketTicket._meta.db_table
 _DELIVERY, _TRY = Delivery._meta.db_table, DeliveryTry._meta.db_table
 DONE = (DeliveryState.DELIVERED, DeliveryState.SUPERSEDED)
 """States of deliveries that are deleted when exchanges of the same age are."""
@@ -70,27 +73,28 @@ def _skip_locks() -> str:
     return "for update skip locked" if on_postgres() else ""
 
 
-# ------------------------------------------------------------------ keys
+# ------------------------------------------------------ keys and tickets
 
 # The inner select finds the rows in the order of the index and locks them. The delete takes them by their physical
 # address (`ctid`), without a second search.
-_KEYS_POSTGRES = f"""
-with gone as (delete from {_KEY} where ctid = any(array(
-    select ctid from {_KEY} where created_at >= %s and created_at < %s order by created_at limit %s
-    for update skip locked)) returning created_at)
-select count(*), max(created_at) from gone
+_BY_TIME_POSTGRES = """
+with gone as (delete from {table} where ctid = any(array(
+    select ctid from {table} where {column} >= %s and {column} < %s order by {column} limit %s
+    for update skip locked)) returning {column})
+select count(*), max({column}) from gone
 """
-_KEYS_SQLITE = f"""
-delete from {_KEY} where rowid in (
-    select rowid from {_KEY} where created_at >= %s and created_at < %s order by created_at limit %s)
-returning created_at
+_BY_TIME_SQLITE = """
+delete from {table} where rowid in (
+    select rowid from {table} where {column} >= %s and {column} < %s order by {column} limit %s)
+returning {column}
 """
 
 
-def _delete_keys(before: datetime, place: str, limit: int) -> Batch:
+def _delete_by_time(table: str, column: str, before: datetime, place: str, limit: int) -> Batch:
     start = datetime.fromisoformat(place) if place else datetime(1970, 1, 1, tzinfo=UTC)
+    statement = (_BY_TIME_POSTGRES if on_postgres() else _BY_TIME_SQLITE).format(table=table, column=column)
     with connection.cursor() as cursor:
-        cursor.execute(_KEYS_POSTGRES if on_postgres() else _KEYS_SQLITE, (sql_time(start), sql_time(before), limit))
+        cursor.execute(statement, (sql_time(start), sql_time(before), limit))
         if on_postgres():
             count, last = cursor.fetchone()
             return Batch(count, last.isoformat() if last else place, count == limit)
@@ -239,8 +243,15 @@ ROW_KINDS = {
         RowKind(
             name="keys",
             age=lambda: timedelta(hours=settings.A2A_KEY_HOURS),
-            delete=_delete_keys,
+            delete=partial(_delete_by_time, _KEY, "created_at"),
             old=lambda before: IdempotencyKey.objects.filter(created_at__lt=before),
+            time_of=datetime.fromisoformat,
+        ),
+        RowKind(
+            name="tickets",
+            age=lambda: timedelta(0),  # They have an end of their own.
+            delete=partial(_delete_by_time, _TICKET, "expires_at"),
+            old=lambda before: SocketTicket.objects.filter(expires_at__lt=before),
             time_of=datetime.fromisoformat,
         ),
         RowKind(

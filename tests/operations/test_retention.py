@@ -27,6 +27,7 @@ from tasks_app.models import (
     IdempotencyKey,
     Process,
     Run,
+    SocketTicket,
     Task,
     Webhook,
 )
@@ -52,7 +53,8 @@ def own_entry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fill(owner: Person, number: int, age: timedelta, *, open_: bool = False) -> None:
-    """Tasks with two events and a run each, keys, exchanges with bodies and direct replies of that age."""
+    """Tasks with two events and a run each, keys, exchanges with bodies and direct replies of that age, and tickets
+    that expired then."""
     for place in range(number):
         then = clock.now() - age + timedelta(milliseconds=place)
         id = uuid7_at(then)
@@ -66,6 +68,11 @@ def fill(owner: Person, number: int, age: timedelta, *, open_: bool = False) -> 
         DirectReply.objects.create(
             id=id, owner_id=owner.caller.owner_id, context_id="c", message="{}", reply="{}", created_at=then
         )
+        add_ticket(owner, id, then)
+
+
+def add_ticket(owner: Person, digest: str, end: datetime) -> None:
+    SocketTicket.objects.create(digest=digest, owner_id=owner.caller.owner_id, key_digests="d", expires_at=end)
 
 
 def complete(id: str, then: datetime) -> None:
@@ -176,12 +183,20 @@ def test_the_lag_of_deleting_is_measured_and_reported(owner: Person, monkeypatch
         kind_pass.begin()
         kind_pass.advance()
     behind = {kind_pass.kind.name: round(kind_pass.lag / 86_400) for kind_pass in retention.passes}
-    assert behind == {"keys": 39, "exchanges": 33, "deliveries": 0, "replies": 10, "tasks": 10}
+    assert behind == {"keys": 39, "tickets": 40, "exchanges": 33, "deliveries": 0, "replies": 10, "tasks": 10}
     monkeypatch.setattr(process_row, "lag", LAG_LIMIT + 1)
     assert "61 s after their time" in troubles()[0]
     retention.run_round()
     assert left() == all_of(0)
     assert troubles() == []
+
+
+def test_tickets_go_at_their_end_and_not_before(owner: Person) -> None:
+    fill(owner, 3, timedelta(seconds=1))
+    add_ticket(owner, "unused", clock.now() + timedelta(seconds=60))
+    forget()
+    assert [ticket.digest for ticket in SocketTicket.objects.all()] == ["unused"]
+    assert left() == all_of(3)
 
 
 def test_rows_passed_over_are_deleted_by_the_next_pass(owner: Person) -> None:
@@ -247,7 +262,14 @@ def of(lines: list[dict[str, Any]], field: str) -> dict[str, int]:
 def test_a_dry_purge_counts_and_deletes_nothing(owner: Person) -> None:
     fill(owner, 3, 8 * DAY)
     lines = purged("--dry-run")
-    assert of(lines, "would_delete") == {"keys": 3, "exchanges": 3, "deliveries": 0, "replies": 0, "tasks": 0}
+    assert of(lines, "would_delete") == {
+        "keys": 3,
+        "tickets": 3,
+        "exchanges": 3,
+        "deliveries": 0,
+        "replies": 0,
+        "tasks": 0,
+    }
     assert left() == all_of(3)
 
 
@@ -271,7 +293,14 @@ def test_a_purge_without_a_time_goes_by_the_settings(owner: Person) -> None:
     fill(owner, 1, 31 * DAY)
     fill(owner, 1, 8 * DAY)
     confirm_clock("ann")
-    assert of(purged(), "deleted") == {"keys": 2, "exchanges": 2, "deliveries": 0, "replies": 1, "tasks": 1}
+    assert of(purged(), "deleted") == {
+        "keys": 2,
+        "tickets": 2,
+        "exchanges": 2,
+        "deliveries": 0,
+        "replies": 1,
+        "tasks": 1,
+    }
 
 
 def doubtful_clock() -> None:

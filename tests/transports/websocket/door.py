@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import pytest
 from websockets import ClientConnection, ConnectionClosed, InvalidStatus, connect
 
 from tests.conftest import PATIENCE
@@ -53,6 +55,26 @@ def call(rpc_id: Any, method: str, params: Any, **parameters: Any) -> str:
 
 def streaming(rpc_id: Any, agent: str, **more: Any) -> str:
     return call(rpc_id, "SendStreamingMessage", {"message": message(**more), "metadata": {"agent": agent}})
+
+
+async def refused(address: str, path: str = "/ws", **more: Any) -> tuple[int, Any, dict[str, str]]:
+    """Return the status, the error and the headers of a handshake that is refused."""
+    with pytest.raises(InvalidStatus) as caught:
+        async with dialled(address, path, **more):
+            pass
+    response = caught.value.response
+    error = json.loads(response.body or b"")["error"]
+    return response.status_code, error, {name.lower(): value for name, value in response.headers.items()}
+
+
+async def first_answer(address: str, path: str = "/ws", **more: Any) -> Any:
+    async with dialled(address, path, **more) as client:
+        await client.send(call(1, "GetTask", {"id": "none"}))
+        return await next_frame(client)
+
+
+def protocol_of(key: str) -> str:
+    return "bearer." + urlsafe_b64encode(key.encode()).decode().rstrip("=")
 
 
 class SocketReply(Reply):

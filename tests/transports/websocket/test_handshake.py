@@ -1,39 +1,26 @@
 """The handshake: paths, origins and credentials; a refusal is an answer of HTTP before the upgrade."""
 
-import json
-from base64 import urlsafe_b64encode
 from typing import Any
 
 import pytest
-from websockets import InvalidStatus
 
 from tasks_app.callers.accounts import account
 from tests.conftest import Person, Server
 from tests.support.accounts import holdings
-from tests.transports.websocket.door import bearer, call, dialled, frames_of, message, next_frame
+from tests.transports.websocket.door import (
+    bearer,
+    call,
+    dialled,
+    first_answer,
+    frames_of,
+    message,
+    next_frame,
+    protocol_of,
+    refused,
+)
 from tests.transports.websocket.serving import connected, eventually, serving, url
 
 pytestmark = pytest.mark.storage
-
-
-async def refused(address: str, path: str = "/ws", **more: Any) -> tuple[int, Any, dict[str, str]]:
-    """Return the status, the error and the headers of a handshake that is refused."""
-    with pytest.raises(InvalidStatus) as caught:
-        async with dialled(address, path, **more):
-            pass
-    response = caught.value.response
-    error = json.loads(response.body or b"")["error"]
-    return response.status_code, error, {name.lower(): value for name, value in response.headers.items()}
-
-
-async def first_answer(address: str, path: str = "/ws", **more: Any) -> Any:
-    async with dialled(address, path, **more) as client:
-        await client.send(call(1, "GetTask", {"id": "none"}))
-        return await next_frame(client)
-
-
-def protocol_of(key: str) -> str:
-    return "bearer." + urlsafe_b64encode(key.encode()).decode().rstrip("=")
 
 
 @pytest.mark.parametrize("path", ["/ws", "/ws/", "/agents/echo/ws", "/echo/ws"])

@@ -1,0 +1,53 @@
+"""The door for tickets, beside each path of the WebSocket door (docs/websocket.md#tickets)."""
+
+import orjson
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+from msgspec import UNSET
+
+from a2a.dialects.params import write_time
+from a2a.errors import RateLimited
+from tasks_app.callers import tickets
+from tasks_app.exchanges.recording import recorder
+from tasks_app.transports.handshake import DOOR, ENDPOINT, agent_of, check_agent, encode_refusal
+from tasks_app.transports.http import Refusal, answer, call_of, fault_of_key, line_of
+from tasks_app.transports.keys import digests_of
+
+SUFFIX = "/ticket"
+"""The end of the path, behind that of a socket."""
+SUBJECT = "a ticket"
+
+
+@csrf_exempt
+async def ticket(request: HttpRequest) -> HttpResponse:
+    """Answer with a new ticket for the caller's key, or refuse as a handshake does."""
+    try:
+        return await _answer(request)
+    except Refusal as refusal:
+        return encode_refusal(request, refusal)
+
+
+async def _answer(request: HttpRequest) -> HttpResponse:
+    """Return the answer, which is recorded with its ticket masked. Raises Refusal: 405, 404, 401, 429, 503."""
+    if request.method != "POST":
+        raise Refusal(405, f"use POST, not {request.method}")
+    agent = agent_of(request.path_info.rstrip("/").removesuffix(SUFFIX))
+    call = call_of(request, ENDPOINT, agent)
+    call.door, call.departure = DOOR, None
+    exchange = call.open(UNSET, line_of(request))
+    try:
+        await call.identify()
+        check_agent(agent)
+        exchange.set_caller(call.caller)
+        new = await tickets.issue(call.caller.owner_id, digests_of(call.key))
+    except RateLimited as error:
+        raise Refusal(429, "", error=error) from None
+    except Refusal:
+        raise
+    except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
+        raise fault_of_key(error, SUBJECT) from None
+    body = orjson.dumps({"ticket": new.ticket, "expiresAt": write_time(new.expires_at)})
+    exchange.end("result", body)
+    exchange.keep(body)
+    recorder.close(exchange)
+    return answer(body, exchange.request_id)
