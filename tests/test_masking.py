@@ -238,7 +238,7 @@ def test_a_user_stands_between_the_scheme_and_the_last_at_sign(text: str, shown:
     assert masked(text) == shown
 
 
-# Each begins something that is searched for, so that a search which goes back at each of them is quadratic.
+# Each is the beginning of a pattern. A search that backtracks at each of them takes quadratic time.
 HOSTILE = [
     *"eyJ eyJaaaaaaaa. tdk_ sk- ghp_ AKIA AIza xoxb- https:// ://a ://a:b ?a= ?key= &a password".split(),
     *"password= a_ _ aA A =".split(),

@@ -92,7 +92,7 @@ def one(result: Result, deployment: Deployment, scenario: Scenario, words: str, 
     try:
         lines = list(scenario.measure(deployment, seconds))
     finally:
-        deployment.check()  # says more than what its death led to
+        deployment.check()  # A dead process explains the failed scenario.
     result.rounds += lines
     first = lines[0].values
     seen = [f"{report.COLUMNS[name]} {report.written(first[name])}" for name in report.names(lines[:1])][:3]
@@ -118,10 +118,10 @@ def told_to_stop() -> list[int]:
 
     def leave(number: int, _frame: object) -> None:
         orders.append(number)
-        # By Python's own handler, since asyncio knows how to end a loop for that one.
+        # asyncio ends a loop cleanly for SIGINT with Python's own handler.
         signal.raise_signal(signal.SIGINT)
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever was inherited
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # The parent may have set another handler.
     signal.signal(signal.SIGTERM, leave)
     return orders
 

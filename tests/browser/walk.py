@@ -48,7 +48,7 @@ def problems(page: Page, address: str, errors: list[str]) -> list[str]:
     found += [f"policy: {violation}" for violation in look["violations"]]
     if look["rows"] and not look["newest"] and "/auth/" not in address:
         found.append("a list without its newest column")
-    # A page that is not there says so on the console as well.
+    # A missing page is an error on the console as well.
     return found + [error for error in errors if not (response and response.status == 404 and "404" in error)]
 
 

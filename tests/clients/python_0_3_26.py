@@ -168,7 +168,7 @@ async def reject():
 async def stream():
     async with Caller() as caller:
         events = [(seen(event), event[0]) async for event in caller.stream("tck-stream-artifact-chunked")]
-        # The last folded task is what the whole stream came to.
+        # The last folded task contains the whole stream.
         assert results(events[-1][1]) == ["chunk-1 ", "chunk-2"], events[-1][1]
         return [what for what, _ in events]
 
@@ -179,9 +179,10 @@ async def told():
         chunks, folded = [], None
         async for folded, update in caller.stream("told", metadata={"agent": "tells"}):  # noqa: B007  # the last one
             if isinstance(update, TaskArtifactUpdateEvent):
-                chunks.append(get_artifact_text(update.artifact))  # at once: its fold adds to the first chunk's parts
+                # Read at once: the SDK's fold adds later chunks to the parts of the first.
+                chunks.append(get_artifact_text(update.artifact))
         task = await caller.client.get_task(TaskQueryParams(id=folded.id))
-        # The client folds what it hears itself, a part a chunk: there the helper must be told to put nothing between.
+        # The SDK's fold keeps a part for each chunk, so the helper must put nothing between parts.
         whole = get_artifact_text(task.artifacts[0])
         assert get_artifact_text(folded.artifacts[0], delimiter="") == whole
         return {"chunks": "".join(chunks), "apart": len(chunks), "task": whole, "list": whole}

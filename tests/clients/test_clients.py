@@ -54,7 +54,7 @@ ERRORS = {
         "no such key": "JsonRpcTransportError -38009: ",
         "wrong field": "JsonRpcRequestMalformedError -32602: Invalid parameters: message.",
     },
-    # Over REST it looks at nothing but the status.
+    # Over REST the SDK reads the status alone.
     "python-0.3.26-rest": {
         "unknown task": "A2AClientHTTPError: HTTP Error 404",
         "not cancelable": "A2AClientHTTPError: HTTP Error 400",
@@ -101,7 +101,7 @@ def test_a_client_that_is_known_is_shown_more(saw: Saw) -> None:
     assert saw("extended") == {"offered": True, "more": ["backstage", "whisper"]}
 
 
-# The verifier of Python 0.3.26 leaves out members at their default, such as the version: no other agrees with it.
+# The verifier of Python 0.3.26 leaves out members that have their default, such as the version. No other does.
 signing = pytest.mark.parametrize(
     "client", [known for known in CLIENTS if known.sdk != "python-0.3.26"], indirect=True, ids=lambda known: known.name
 )

@@ -166,7 +166,7 @@ async def test_refusals_have_their_reasons(reference: Reference) -> None:
             await client.get_task("nothing")
         task = await client.send("hello")
         assert isinstance(task, Task)
-        # An ended task is refused as unsupported; 0.3.26 takes it for a wrong field.
+        # A server refuses an ended task as unsupported. 0.3.26 calls it a wrong field.
         with pytest.raises((errors.UnsupportedOperation, errors.InvalidParams)):
             await client.send("more", task_id=task.id)
 

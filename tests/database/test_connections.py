@@ -62,7 +62,7 @@ def test_a_plan_that_is_kept_does_not_outlive_the_growth_of_its_table(
     copies = f"select 'copy-' || n, {columns} from tasks_app_task, generate_series(1, 5000) n"  # noqa: S608  # our own
     try:
         with connection.cursor() as cursor:
-            # By itself PostgreSQL keeps a plan only if it takes it for no worse than one made anew.
+            # By default PostgreSQL keeps a plan only if it expects no better one from planning again.
             cursor.execute("set plan_cache_mode = force_generic_plan")
             for _ in range(20):
                 read_many(looks)

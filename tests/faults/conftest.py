@@ -14,7 +14,7 @@ from tests.faults.clients import PATIENCE
 from tests.faults.nodes import AGENTS, KEY, Node, Redis, Worker, manage
 from tests.support import servers
 
-logging.getLogger("httpx").setLevel(logging.WARNING)  # a line a call hides what matters
+logging.getLogger("httpx").setLevel(logging.WARNING)  # A line for each call would hide the other lines.
 
 SHORT = {"A2A_LEASE_SECONDS": "2", "A2A_SWEEP_SECONDS": "0.5", "A2A_POLL_SECONDS": "0.3"}
 """A lost worker is found out in seconds."""
@@ -53,7 +53,7 @@ def nodes(request: pytest.FixtureRequest) -> Iterator[list[Node]]:
     yield made
     for node in made:
         node.kill()
-    # Of those on PostgreSQL the databases are gone by now, and have been examined before.
+    # Databases on PostgreSQL are deleted by now. They were examined before that.
     for file in sorted({node.folder / "taskdesk.sqlite3" for node in made}):
         if file.exists():
             assert examined(request, f"sqlite:///{file}") == []

@@ -44,7 +44,7 @@ def _found(database_url: str) -> list[str]:
 
     from tasks_app.doctor import Examination, examine
 
-    # Not merged into the settings of the tests: those may be of the other database, with options of its own.
+    # Not merged into the settings of the tests, which may have options of the other database.
     connections.settings = connections.configure_settings({"default": dict(dj_database_url.parse(database_url))})
     connections["default"] = connections.create_connection("default")
     if not MigrationRecorder(connection).applied_migrations():

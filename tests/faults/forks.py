@@ -95,7 +95,7 @@ def starter() -> Starter:
 def launch(command: list[str], environment: Mapping[str, str], output: IO[bytes], errors: IO[bytes]) -> Process:
     """Start a command in a session of its own: a fork of the starter where that is the same as starting it anew."""
     python, *arguments = command
-    # What Python itself reads in its environment, it reads when it starts.
+    # Python reads its own variables at its start alone, so a fork would not see others.
     own = {name for name in environment if name.startswith("PYTHON")} == {"PYTHONUNBUFFERED"}
     if python == sys.executable and arguments[0] in SCRIPTS and own:
         return starter().start(arguments, environment, output, errors)

@@ -66,7 +66,8 @@ async def test_an_agent_tried_once_is_called_once_whatever_a_deploy_interrupts(p
                 "The agent was interrupted by a restart of the server, and it is tried once only. "
                 "Define it with attempts=2 to have it called again."
             )
-        await caller.state(await caller.send("once", seconds=0), "TASK_STATE_COMPLETED")  # The worker has looked.
+        # The worker has claimed since.
+        await caller.state(await caller.send("once", seconds=0), "TASK_STATE_COMPLETED")
     assert counted(file) == Counter((task_id, 1) for task_id in sent)
     for task_id in sent:
         task = await web.shown(task_id)

@@ -20,7 +20,7 @@ async def test_a_server_killed_five_times_is_followed_and_each_event_seen_once(s
         stream = client.stream(message)
         async for update in stream:
             updates.append(update)
-            # The first word of an attempt: its process is the one that was started last.
+            # The text begins with the number of the attempt, so this is the first word of the newest process.
             if kills < KILLS and update.text.startswith(f"{kills + 1}."):
                 kills += 1
                 node.kill()

@@ -61,7 +61,7 @@ async def test_a_worker_whose_clock_is_ahead_deletes_nothing(plant: Plant, days:
     plant.nodes.append(shift(wrong, days))
     await wrong.start()
     messages = [inputs() for _ in range(MESSAGES)]
-    tasks = await say(web, messages)  # by the wrong worker: there is no other
+    tasks = await say(web, messages)  # The only worker is the one with the wrong clock.
     before = counts(plant.settings["DATABASE_URL"])
     await asyncio.sleep(SWEEPS_SECONDS)
     after = counts(plant.settings["DATABASE_URL"])
@@ -128,7 +128,7 @@ async def test_a_machine_in_the_wrong_year_does_not_empty_itself(nodes: list[Nod
     tasks = await say(first, messages)
     await asyncio.sleep(1)
     await first.stop()
-    for _ in range(2):  # A second start must not take the first for the proof that the year is right.
+    for _ in range(2):  # The second start must not take the row of the first as proof of the year.
         wrong = await shift(node(), days).start()
         await asyncio.sleep(SWEEPS_SECONDS)
         said = await readiness(wrong)

@@ -38,7 +38,7 @@ async def test_connections_that_are_cut_cost_one_failed_call_at_most(start: Star
             caller, "SendStreamingMessage", {"message": inputs(pause=0.1, words=2)}, agent="story"
         ) as seen:
             await seen.count(5)
-            # Each may hit a write of the story, which has three attempts.
+            # Each cut may hit a write of the agent, which has three attempts.
             for _ in range(2):
                 await cut_costs_little(caller, postgres)
             await seen.end()
@@ -139,7 +139,7 @@ async def test_a_write_that_the_database_drops_does_not_fail_the_task(start: Sta
         async with listening(caller, "SubscribeToTask", {"id": task_id}, after=1) as seen:
             await seen.count(5)
         with psycopg.connect(postgres) as holder, psycopg.connect(postgres, autocommit=True) as observer:
-            # The table is locked, so the next write of the run waits, and is cut while it does.
+            # The next write of the run waits for the table, and its connection is cut meanwhile.
             holder.execute("lock table tasks_app_event in share mode")
             async with asyncio.timeout(PATIENCE):
                 while observer.execute(CUT_WAITING).fetchone() is None:  # noqa: ASYNC110  # no Event there
@@ -161,7 +161,7 @@ async def test_a_row_that_somebody_holds_costs_nobody_else_a_lease(pair: tuple[N
         async with client(owner) as caller, client(other) as second:
             gone = asyncio.create_task(caller.reply("DeleteTaskPushNotificationConfig", named))
             ended = await second.state(task_id, "TASK_STATE_COMPLETED", 30)
-            # The lock's holder is not hurried: the caller is asked to come back.
+            # The caller that needs the lock is told to come again.
             assert (await gone)["error"]["code"] == -38013
     assert text(ended) == "begun and ended"
     assert (await other.shown(task_id))["fence"] == 1
@@ -173,7 +173,7 @@ async def frozen(zombie: Node, database: str, task_id: str) -> bool:
     with psycopg.connect(database, autocommit=True) as look:
         for _ in range(400):
             zombie.tell(SIGSTOP)
-            for _ in range(5):  # It may be on its way to the database to let go; or another transaction was cut.
+            for _ in range(5):  # The process may have been frozen just before its commit, or in another transaction.
                 await asyncio.sleep(0.02)
                 if look.execute(free, (task_id,)).fetchone():
                     break

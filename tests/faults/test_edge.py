@@ -73,7 +73,7 @@ async def prepared(start: Start, caller_of: str, **settings: str) -> Node:
                 said = {"message": message({"text": "x" * 900_000}), "metadata": {"agent": "echo"}}
                 await caller.result("SendMessage", said)
         assert await node.stop() == 0
-        await node.start()  # What making them took is gone.
+        await node.start()  # A new process, without the memory that the tasks took.
     return node
 
 
@@ -190,7 +190,7 @@ async def test_when_all_connections_are_at_work_others_are_told_to_come_again(st
             kind = ("Content-Type: application/json", f"Content-Length: {len(body)}")
             wire.sendall(head("/agents/sleeper/jsonrpc", *kind, key=KEY) + body)
             busy.append(wire)
-        await asyncio.sleep(0.5)  # all of them are at work
+        await asyncio.sleep(0.5)  # Until all of them are at work.
         with socket.create_connection(("127.0.0.1", node.port), timeout=5) as wire:
             answer = wire.recv(1_000)
         assert answer.startswith(b"HTTP/1.1 503 ")

@@ -168,7 +168,7 @@ async def test_at_the_default_lease_nobody_pays_for_a_call_that_blocks_longer(
     defaults = {"A2A_LEASE_SECONDS": "30", "A2A_SWEEP_SECONDS": "5"}
     web = await plant.web(**defaults)
     await plant.worker(**defaults)
-    await plant.worker("--queues", "cpu", **defaults)  # takes none of them up, but sweeps
+    await plant.worker("--queues", "cpu", **defaults)  # A worker of another queue claims none of them, but sweeps.
     async with client(web) as caller:
         blocked = await caller.send("blocker", seconds=45)
         await caller.state(blocked, "TASK_STATE_WORKING")

@@ -100,7 +100,7 @@ def test_quick_news_are_told_without_an_empty_message(redis: str, layer: Any) ->
             while b"last" not in heard[-1]:
                 heard.append(first_message(listening))
         finally:
-            broadcast.stop()  # Publishes what waits.
+            broadcast.stop()  # Publishes the waiting hints.
         while (late := listening.get_message(timeout=0.2)) is not None:
             heard.append(late["data"])
     assert empty not in heard

@@ -212,7 +212,7 @@ async def test_a_process_that_takes_no_messages_in_is_ended_all_the_same(node: N
         os.kill(pid, signal.SIGSTOP)
         more = message({"text": "x" * 800_000}, taskId=task_id)
         await caller.result("SendMessage", {"message": more, "configuration": {"returnImmediately": True}})
-        await asyncio.sleep(1.0)  # it is on its way
+        await asyncio.sleep(1.0)  # The message is in the pipe by now.
         await caller.result("CancelTask", {"id": task_id})
         await wait_for_end(pid)
         assert data_of(await ended(caller, await caller.send("apart-function"))), "its slot is free"

@@ -112,7 +112,7 @@ async def test_a_frozen_database_costs_no_memory_and_no_work_for_callers_that_le
         since = time.monotonic()
         await good(caller)
         good_after = time.monotonic() - since
-        await asyncio.sleep(2)  # for what might still be done
+        await asyncio.sleep(2)  # Time for work that should not be done any more.
         made = made_of(own_postgres, asked)
     with capsys.disabled():
         print(  # noqa: T201  # what was measured

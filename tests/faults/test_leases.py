@@ -21,7 +21,7 @@ async def test_a_frozen_worker_writes_nothing_after_its_lease(pair: tuple[Node, 
         await follower.count(6)
         zombie.tell(SIGSTOP)
         await follower.until(lambda seen: seen.began_again(5), TAKE_OVER_SECONDS)
-        zombie.tell(SIGCONT)  # In the middle of its own chunks, and of the other's.
+        zombie.tell(SIGCONT)  # Both workers are in the middle of their chunks.
         await follower.end()
         assert assert_whole(follower.frames) == await caller.get(task_id)
     async with client(zombie) as caller:
@@ -46,7 +46,7 @@ async def test_a_worker_that_wakes_after_the_end_adds_nothing(pair: tuple[Node, 
     zombie.tell(SIGCONT)
     async with client(zombie) as caller:
         await caller.http.get(f"{zombie.base}/healthz")
-        await asyncio.sleep(2)  # Two of its chunks, and three beats: time enough to do harm.
+        await asyncio.sleep(2)  # Time for two chunks and three heartbeats of the frozen worker.
         assert await caller.get(task_id) == ended
     task = await other.shown(task_id)
     events = task["events"]
@@ -78,7 +78,7 @@ async def test_a_lone_process_goes_on_with_its_runs_after_the_machine_has_slept(
             node.tell(SIGSTOP)
             await asyncio.sleep(2.5)  # Longer than a lease.
             node.tell(SIGCONT)
-            await asyncio.sleep(1)  # Two sweeps, which find out who is lost.
+            await asyncio.sleep(1)  # Two sweeps, which look for lost workers.
         for task_id in ids:
             await caller.state(task_id, "TASK_STATE_COMPLETED", 60)
 

@@ -25,7 +25,7 @@ async def test_a_client_that_does_not_read_costs_no_memory_and_holds_up_nobody(s
         task_id = await caller.send("chatty", chunks=VOLUME // size, size=size)
         await caller.completed(1)
     assert await node.stop() == 0
-    await node.start()  # What making the events took is gone.
+    await node.start()  # A new process, without the memory that the events took.
     async with client(node) as caller:
         await warm(caller)
         before = node.rss()

@@ -163,7 +163,7 @@ async def test_redis_that_dies_and_comes_back_empty_loses_nothing(plant: Plant) 
             await stream.end()
         assert assert_whole(stream.frames) == await caller.get(stream.task_id)
         await caller.state(during, "TASK_STATE_COMPLETED")
-        # And everything is as before: woken at once, heard at once.
+        # Hints wake workers and readers at once again.
         await asyncio.sleep(3)
         await quick_round(caller)
     assert worker.process
@@ -193,9 +193,9 @@ async def test_a_broker_that_does_not_answer_slows_no_answer(plant: Plant, troub
             sent.append(await caller.send("once", seconds=0))
             took.append(time.monotonic() - since)
             await asyncio.sleep(0.1)
-        # Of one it may be the machine that paused.
+        # The slowest one may be due to a pause of the machine.
         assert sorted(took)[-2] < 1.5, "less than the patience of a single attempt to publish"
-        # Workers find them in their own sweeps, and readers in their polls.
+        # Workers find the tasks in their sweeps, and readers the ends in their polls.
         for task_id in sent:
             await caller.state(task_id, "TASK_STATE_COMPLETED")
         ready = await readiness(caller, "degraded")
@@ -228,7 +228,7 @@ async def test_a_cancel_through_a_web_stops_the_run_in_the_worker(plant: Plant) 
         await caller.state(task_id, "TASK_STATE_WORKING")
         answer = await caller.result("CancelTask", {"id": task_id})
         assert answer["status"]["state"] == "TASK_STATE_CANCELED"
-        deadline = time.monotonic() + 15  # The heartbeat of such a lease would find out after 20.
+        deadline = time.monotonic() + 15  # Without the hint the worker would learn it from its heartbeat, after 20 s.
         while f"{task_id} fence 1: stopped" not in worker.log:
             assert time.monotonic() < deadline, worker.log
             await asyncio.sleep(0.05)

@@ -29,7 +29,7 @@ async def test_a_revoked_key_hears_nothing_more(start: Start) -> None:
             await asyncio.sleep(1)
             (revoked,) = await node.lines("a2a", "keys", "revoke", str(made["id"]))
             assert (revoked["webhooks"], revoked["revoked_at"] is None) == (1, False)
-            with pytest.raises(httpx.RemoteProtocolError):  # it is cut off before it is complete
+            with pytest.raises(httpx.RemoteProtocolError):  # The answer is cut off.
                 await waiting
             heard = len(there.got)
             await asyncio.sleep(1)

@@ -62,7 +62,7 @@ def check(there: Receiver, costs: Costs, updates: int, record_property: Property
     assert costs.bodies == 0
     assert updates < costs.deliveries < updates + 10
     assert costs.stored < 400 * costs.deliveries
-    # A quarter of growth between two bodies, the end, and what was escaped on the way.
+    # A body for each quarter by which the log grows, the last one, and the bytes of escapes.
     assert posted < STEPS + 7 * costs.log
     seqs = [got.seq for got in there.got]
     assert seqs == sorted(seqs)
@@ -104,7 +104,7 @@ async def test_others_hardly_notice_a_webhook_of_0_3_on_3000_updates(
         async with client(node) as caller, client(node) as other:
             ends = time.monotonic() + 15
             quiet = await latencies(other, lambda: time.monotonic() > ends)
-            # The same task without a webhook: the cost of the task itself.
+            # A task without a webhook costs this much by itself.
             plain = await caller.send("reporter", updates=3_000, size=330, pause=0.005)
             running = asyncio.create_task(caller.state(plain, "TASK_STATE_COMPLETED", SECONDS))
             untold = await latencies(other, running.done)

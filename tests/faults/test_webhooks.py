@@ -54,7 +54,7 @@ async def test_a_killed_process_delivers_after_its_restart_what_it_had_written(s
     assert [got.headers["webhook-id"] for got in again] == [before[0].headers["webhook-id"]]
     assert again[0].raw == before[0].raw
     assert seqs == sorted(seqs)
-    # All that the log tells, but the caller's own words: one POST for each event of the task.
+    # One POST for each event of the task, apart from the messages of its caller.
     assert sorted(line["seq"] for line in lines) == seqs
     assert seqs == list(range(1, seqs[-1] + 1))
 
@@ -65,7 +65,7 @@ async def test_another_process_goes_on_with_the_deliveries_of_one_that_was_kille
     with receiver() as there:
         there.default = Reply(503)
         async with client(pair[0]) as caller:
-            # Over before the gaps between tries are long.
+            # The task ends while the gaps between tries are short.
             task_id = await send_with_webhook(caller, there, pause=0.02, words=8)
             await caller.state(task_id, "TASK_STATE_COMPLETED", SOON_SECONDS)
         await asyncio.to_thread(there.wait, 1)
@@ -73,7 +73,7 @@ async def test_another_process_goes_on_with_the_deliveries_of_one_that_was_kille
         with there.lock:
             there.default = Reply()
             tried = len(there.got)
-        # A gap of six seconds at the most, or the lease of a try that died with its process.
+        # The next try comes after a gap of six seconds at most, or after the lease of the killed process.
         seqs = await whole(there, SOON_SECONDS)
     assert seqs == list(range(1, seqs[-1] + 1))
     assert [got.seq for got in there.got[tried:]] == seqs

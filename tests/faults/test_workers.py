@@ -46,7 +46,7 @@ async def test_a_worker_leaves_the_queues_of_others_alone(plant: Plant) -> None:
     async with client(web) as caller:
         left = await caller.send("burns", seconds=0)
         await completed(caller, [await caller.send("once", seconds=0)])
-        await asyncio.sleep(1.5)  # some sweeps
+        await asyncio.sleep(1.5)  # Time for some sweeps.
         assert (await caller.get(left))["status"]["state"] == "TASK_STATE_SUBMITTED"
         await plant.worker("--queues", "cpu", "--processes", "1")
         await completed(caller, [left])
@@ -60,7 +60,7 @@ async def test_a_worker_with_processes_runs_one_task_in_each(plant: Plant) -> No
         pids = [pid_in(task) for task in tasks]
     assert worker.pid not in pids
     assert len(set(pids)) == 2, "both processes had a share"
-    # What a lost claim got is found by the name of the process that made it.
+    # The tasks of a lost claim are found by the name of its process, so each process has its own.
     workers = [(await web.shown(task["id"]))["runs"][0]["worker"] for task in tasks]
     assert all(f":{pid}:" in name for pid, name in zip(pids, workers, strict=True)), (pids, workers)
 

@@ -76,7 +76,7 @@ def test_a_caller_who_left_has_nothing_in_flight(account: Account, owner: Person
             await Await(leave)
         return Wait(task_id="", context_id="", after=0, history_length=None)
 
-    with pytest.raises(CallerLeft) as error:  # which is kept, and with it all that it passed
+    with pytest.raises(CallerLeft) as error:  # The error keeps its traceback, with all frames that it passed.
         asyncio.run(_drive(operation(), Context(caller=owner.caller, actor="caller")))
     assert error.value.__traceback__
     assert not any(account.pending.values())
@@ -180,7 +180,7 @@ async def test_a_stream_beyond_the_cap_makes_no_task(
     assert isinstance(theirs, StreamingHttpResponse)
     await chunks.aclose()
     del chunks, first
-    await holds(account, ("streams", colleague.caller.owner_id, 1))  # the loop ends a stream without a reader
+    await holds(account, ("streams", colleague.caller.owner_id, 1))  # The loop ends a stream without a reader.
     # A response without a reader is released with its stream.
     del theirs
     assert holdings(account) == []
@@ -204,7 +204,7 @@ async def test_the_large_beginning_of_a_subscription_counts_until_it_is_sent(
     chunks: Any = aiter(first.streaming_content)
     assert len(await anext(chunks)) > 60_000
     following = asyncio.ensure_future(anext(chunks))
-    await holds(account, ("streams", owner.caller.owner_id, 1))  # the stream goes on behind its beginning
+    await holds(account, ("streams", owner.caller.owner_id, 1))  # The stream is open after its first frame.
     following.cancel()
 
 
@@ -231,7 +231,7 @@ def test_the_census_follows_what_is_made_and_ended(owner: Person) -> None:
     until(lambda: known() == 1, "the task is counted")
     ask(owner, CancelTask(id=task.id))
     sent(owner, "hello", ASYNC)
-    # A count in the midst of the last task stands until the next task is made.
+    # A count during the last task is used until the next task is made.
     until(lambda: known() == 0 or account.count_due.set(), "it is known that nothing is under way")
 
 

@@ -149,7 +149,7 @@ def test_a_runner_that_starts_has_a_name_of_its_own() -> None:
 def test_a_run_that_is_stopped_before_its_first_step_calls_nobody(owner: Person, why: str) -> None:
     item = creation(owner, "k", agent="tries-twice")
     assert item.task is not None
-    item.task.queue = "apart"  # from which this process takes nothing
+    item.task.queue = "apart"  # This process does not claim from that queue.
     create_many([item])
     (read,) = claim(Claim(worker="w", demands=(Demand(agents=("tries-twice",), queues=("apart",), limit=1),)))
     run, place, over = Execution(read, "w", ThreadPoolExecutor(1)), RunLoop("apart").start(), threading.Event()

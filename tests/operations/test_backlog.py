@@ -155,7 +155,7 @@ def test_a_lane_that_hangs_collects_no_more_than_the_backlog_holds(
         def __init__(self) -> None:
             self.row, self.body = pair()
 
-    recorder.behind = recording.MOST_BEHIND + 1  # and the lane has not come to any of it
+    recorder.behind = recording.MOST_BEHIND + 1  # The lane has written none of it yet.
     recorder.queue = [Waiting()]  # type: ignore[list-item]
     recorder.flush()
     assert len(recorder.backlog) == 1

@@ -203,7 +203,7 @@ def test_a_lane_ends_with_all_its_threads_when_one_owner_was_the_last() -> None:
     lane = lanes.SharedLane("slow", do_group, most=9, most_of_owner=9)
     lane.start(6)
     until(lambda: lane.idle == 6, "all are idle")
-    lane.at_work["owner", 1] = 5  # as if other threads were at it
+    lane.at_work["owner", 1] = 5  # As if other threads were at work for the owner.
     lane.put([Ticket(DoSlowly(lambda: None, 1), patient=True)])
     lane.stop()
     until(lambda: lane.idle == 6, "all wait for the owner's turn")

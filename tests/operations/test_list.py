@@ -52,7 +52,7 @@ def test_pages_together_are_the_whole_list_once(owner: Person, size: int) -> Non
     # Equal times are put in order by id.
     Task.objects.update(status_at=Task.objects.earliest("status_at").status_at)
     assert all_pages(owner, size) == sorted(Task.objects.values_list("id", flat=True))
-    for id, time in times.items():  # what the replay holds the row to
+    for id, time in times.items():  # The replay after the test compares the times.
         Task.objects.filter(pk=id).update(status_at=time)
 
 

@@ -143,7 +143,7 @@ def test_no_filter_reads_all_tasks_of_an_owner(
         ask(owner, ListTasks(page_size=1, since=first.status_at, **filters), agent=agent)
         ask(owner, ListTasks(page_size=1, **filters), agent=agent)
     assert seen
-    # Where all tasks match, the first thousand may be counted in any way.
+    # If all tasks match, any plan may count the first thousand.
     narrow = bool(agent or filters)
     for sql, values in [(sql, values) for sql, values in seen if narrow or "order by" in sql]:
         plan = plan_of(sql, values)

@@ -264,7 +264,7 @@ def test_a_quick_agent_that_cannot_be_stopped_is_answered_for_in_time(owner: Per
 def test_a_quick_agent_whose_threads_all_hang_is_refused_and_others_go_on(
     owner: Person, hanging: quick.Threads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # One more than there are threads waits for one until its time is over, or is told at once.
+    # A call beyond the threads waits for one until its time is over, or is refused at once.
     results = together(3, lambda _: sent(owner, "hello", "quick-stays"))
     assert sum(isinstance(result, Unavailable) for result in results) == 1, results
     assert (Task.objects.count(), len(hanging.late)) == (2, 2)
@@ -329,7 +329,7 @@ def taken_up_again(owner: Person, agent: str) -> tuple[Any, Any]:
     Task.objects.update(max_attempts=2)
 
     def second() -> bool:
-        # Each time, for a heartbeat may come between.
+        # Again each time, because a heartbeat may renew the lease meanwhile.
         Task.objects.filter(fence=1, state="working").update(lease_until=LONG_AGO)
         reclaim_tasks()
         run = runner.running.get(task.id)
@@ -370,7 +370,7 @@ def test_a_slot_that_is_freed_while_the_slots_are_counted_is_offered(
 
     def counted(is_async: bool) -> int:
         free = count(is_async)
-        full._on_end(run)  # on the loop of the runs, just after this thread has looked
+        full._on_end(run)  # As if the run ended just after this thread has counted.
         return free
 
     monkeypatch.setattr(full, "_free", counted)

@@ -191,7 +191,7 @@ def test_the_same_message_again_gets_the_same_outcome(owner: Person, agent: str)
 def test_the_same_message_again_finds_nothing_once_its_outcome_is_forgotten(
     owner: Person, settings: Any, agent: str
 ) -> None:
-    settings.A2A_TASK_DAYS = -1  # shorter than A2A_KEY_HOURS
+    settings.A2A_TASK_DAYS = -1  # The task's retention is shorter than A2A_KEY_HOURS.
     said = message()
     send(owner, said, agent)
     forget()

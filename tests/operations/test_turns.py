@@ -192,7 +192,7 @@ def test_claims_at_the_same_moment_keep_within_the_concurrency(owner: Person) ->
     demand = Demand(agents=(AGENT,), queues=("default",), limit=4, concurrency={AGENT: 5})
     together(8, lambda _: claim(Claim(worker="w", demands=(demand,))))
     working = Task.objects.filter(state="working").count()
-    # A claim that finds another at it may come back with nothing.
+    # A claim that meets another one may get no task.
     assert working == 5 if not on_postgres() else 4 <= working <= 5
 
 

@@ -117,7 +117,7 @@ def test_the_sender_seals_what_is_in_clear(owner: Person, there: Receiver) -> No
 
 
 def test_the_version_before_cannot_send_to_a_part_of_an_address(owner: Person, there: Receiver) -> None:
-    # Its senders open the secret before they send, and try again later when they cannot.
+    # A sender of that version unseals the secret first, and tries again later if it cannot.
     task_id = hooked(owner, there.url + PATH, id="mine")
     with pytest.raises(InvalidToken):
         Fernet(former_key()).decrypt(Webhook.objects.get().secret.encode())

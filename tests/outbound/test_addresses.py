@@ -15,11 +15,11 @@ HOSTILE = [
     *"127.0.0.1 127.1 127.0.1 2130706433 0x7f000001 0x7f.0.0.1 0x7f.1 0177.0.0.1 017700000001".split(),
     *"127.000.000.001 127.255.255.254 0.0.0.0 0".split(),
     *"localhost LOCALHOST localhost. 127.0.0.1. localhost.localdomain.".split(),
-    # IPv6: loopback, addresses that carry one of IPv4, link-local, site-local, unique local and multicast.
+    # IPv6: loopback, embedded IPv4, link-local, site-local, unique local and multicast.
     *"[::1] [::] [0:0:0:0:0:0:0:1] [::ffff:127.0.0.1] [::ffff:7f00:1] [::127.0.0.1] [64:ff9b::7f00:1]".split(),
     *"[64:ff9b:1::7f00:1] [2002:7f00:1::] [2001:0:7f00:1::] [fe80::1] [fe80::1%25lo] [fe80::1%lo]".split(),
     *"[::1%25lo] [fec0::1] [fd00:ec2::254] [ff02::1]".split(),
-    # IPv4: networks of one's own, metadata of clouds, documentation, multicast, reserved.
+    # IPv4: private networks, metadata of clouds, documentation, multicast, reserved.
     *"10.0.0.1 172.16.0.1 192.168.0.1 169.254.169.254 100.64.0.1 100.100.100.200 192.0.0.192 192.0.2.1".split(),
     *"198.18.0.1 198.51.100.1 203.0.113.1 224.0.0.1 239.255.255.250 240.0.0.1 255.255.255.255".split(),
     *"168.63.129.16 192.88.99.1".split(),
@@ -29,7 +29,7 @@ HOSTILE = [
     "\uff11\uff12\uff17.0.0.1",
     "\u0661\u0662\u0667.0.0.1",
     "\uff4c\uff4f\uff43\uff41\uff4c\uff48\uff4f\uff53\uff54",
-    # Two readers may see two hosts.
+    # Two parsers may read two different hosts.
     *"example.org@127.0.0.1 127.0.0.1@example.org user:pass@127.0.0.1 127.0.0.1\\@example.org".split(),
     *"example.org\\.127.0.0.1 127.0.0.1%00example.org %31%32%37.0.0.1 127.0.0.1#@example.org".split(),
     *"127.0.0.1?@example.org".split(),
@@ -39,7 +39,7 @@ HOSTILE = [
     "",
     *". .. - a..b [127.0.0.1] ::1 [::1 1.2.3.4.5 0x".split(),
     "a" * 64,
-    # IPv6 outside the networks that are given out.
+    # IPv6 outside of the allocated networks.
     *"[::ffff:0:7f00:1] [::1:2] [1::1] [200::1] [4000::1] [5f00::1] [fe00::1] [64:ff9b:2::1] [3fff::1]".split(),
 ]
 
@@ -49,7 +49,7 @@ HOSTILE = [
 def test_a_hostile_address_is_refused_and_nothing_is_connected_to(
     host: str, scheme: str, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Plain HTTP may be used by this name alone: what stops the rest must be the address.
+    # Only this name may use plain HTTP, so that the check of the address refuses all others.
     settings.A2A_OUTBOUND_HOSTS = ["only.this.one"]
 
     async def story() -> int:
@@ -59,7 +59,7 @@ def test_a_hostile_address_is_refused_and_nothing_is_connected_to(
             with pytest.raises((Blocked, Unknown)):
                 await outbound.check(url)
             async with outbound.client(seconds=2) as client:
-                # And the client alone, whose reader of addresses may see another host than ours.
+                # The client refuses too. Its parser may read another host than ours.
                 with pytest.raises((Blocked, Unknown, httpx.InvalidURL, httpx.TransportError, ValueError)):
                     await client.post(url, content=b"{}")
             await asyncio.sleep(0.01)

@@ -104,7 +104,7 @@ def test_an_answer_without_end_is_read_up_to_a_limit(names: Any, settings: Any, 
             while True:
                 writer.write(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
                 await writer.drain()
-                # Over TLS drain() returns at once on a connection that was reset, and the loop never learned of it.
+                # Over TLS drain() returns at once after a reset. The sleep lets the loop notice the reset.
                 await asyncio.sleep(0)
 
     async def story() -> None:

@@ -51,7 +51,7 @@ def test_the_answer_that_was_checked_is_the_one_that_is_dialled(names: Any, monk
                 await client.post("https://twice.example/")
 
     asyncio.run(story())
-    # Looked up once, and every answer of that look tried.
+    # The name is looked up once, and each of its addresses is tried.
     assert (asked, dialled) == (["twice.example"], [(PUBLIC, 443), ("2606:2800:21f:cb07::1", 443)])
 
 
@@ -109,7 +109,7 @@ def test_names_that_hang_hold_up_no_other_name(
         ]
         for _ in slow:
             assert await asyncio.to_thread(hanging.acquire, timeout=20)
-        # While all of them wait.
+        # All slow look-ups still wait.
         await outbound.check("https://localhost:1024/")
         assert await outbound.resolve("localhost", 443, outbound.sending)
         assert not any(task.done() for task in slow)

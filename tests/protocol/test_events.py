@@ -243,7 +243,7 @@ def test_a_text_is_the_same_one_part_however_it_was_cut_and_grouped(text: str, d
     log: list[Event] = [TaskCreated(task=NEW), *_grouped(chunks, data.draw(st.sets(st.integers(1, len(chunks)))))]
     whole = fold_all(None, log)
     assert words(whole) == {"a": [text]}
-    # Wherever a snapshot was stored, what follows it is folded onto its JSON.
+    # From each snapshot, the events behind it fold to the same task.
     for place in cut(len(log) - 1):
         stored = task_of(document(fold_all(None, log[: place + 1]), place + 1))
         assert fold_all(stored, log[place + 1 :]) == whole

@@ -36,7 +36,7 @@ from a2a.types import Part
 def test_a_list_of_media_types_and_one_that_is_asked_for(taken: list[str], asked: str, fits: bool) -> None:
     assert modes(taken).meet([asked]) is fits
     assert modes(taken).meet(["x/y", asked]) is (fits or taken == ["*/*"])
-    # A part is of one type: a range, which is many, is none that an agent takes, unless it takes anything.
+    # A part has one type. A range is no type, so only an agent that takes everything takes it.
     assert modes(taken).has(asked) is ((fits and "*" not in asked) or taken == ["*/*"])
 
 

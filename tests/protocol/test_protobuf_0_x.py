@@ -147,7 +147,7 @@ def test_a_webhook_of_a_send_is_seen_under_every_name(name: str) -> None:
     config = {"configuration": {"pushNotificationConfig": {"url": "https://example.org"}}}
     same = v0_3.decode_send(SendMessage, KINDLY | config).push_config
     assert same
-    # What is wrong with its address is told under the name that this JSON has for it.
+    # An error about the address has the field name of this JSON.
     assert seen.push_config == replace(same, path="configuration.pushNotification.url")
 
 

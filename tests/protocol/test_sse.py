@@ -37,7 +37,7 @@ def test_zero_is_a_place() -> None:
 
 @pytest.mark.parametrize("comment", [PING, DRAINING])
 def test_a_comment_is_no_event_to_a_reader_that_keeps_the_last_id(comment: bytes) -> None:
-    # After an id, some readers take a blank line that follows a comment for an event without data.
+    # Some readers take a comment and a blank line after an id for an event without data.
     events = read(frame(b"{}", 7) + comment + frame(b"[]", 8))
     assert [(event.id, event.data) for event in events] == [("7", "{}"), ("8", "[]")]
 

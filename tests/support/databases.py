@@ -36,7 +36,7 @@ def _empty(case: TransactionTestCase) -> None:
     if any(rows.pop(name) != _expected[name] for name in MIGRATED):
         _flush(case)
         return
-    # Foreign keys are checked when the transaction ends: the order does not matter.
+    # Foreign keys are checked at the end of the transaction, so any order will do.
     with transaction.atomic(), connection.cursor() as cursor:
         for name in rows:
             cursor.execute(f"DELETE FROM {name}")  # noqa: S608

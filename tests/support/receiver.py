@@ -103,7 +103,7 @@ class _Answer(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(reply.body)
         except OSError:
-            pass  # the sender has gone
+            pass  # The sender has closed the connection.
 
     def log_message(self, *_: Any) -> None:
         pass

@@ -71,7 +71,7 @@ class WithoutEnvelope(Speaker):
         http, name, code = CODES[info["reason"]]
         assert (status, error["code"], error["status"]) == (http, http, name)
         self.is_error(answer, code)
-        # What belongs to a path that is not there is said behind the sentence.
+        # For a path that does not exist, a hint follows the sentence.
         message = error["message"].partition(": there is nothing")[0]
         return envelope | {"error": {"code": code, "message": message, "data": error["details"]}}
 

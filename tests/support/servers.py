@@ -244,7 +244,8 @@ def _stop(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
 
 def _run(command: list[str], environment: dict[str, str]) -> int:
     """Return the command's exit code, as a shell would give it."""
-    signal.signal(signal.SIGINT, lambda *_: None)  # the terminal tells the command too: it decides
+    # The terminal sends Ctrl-C to the command too, whose exit code counts.
+    signal.signal(signal.SIGINT, lambda *_: None)
     process = subprocess.Popen(command, env=os.environ | environment)
     try:
         code = process.wait()
@@ -254,7 +255,7 @@ def _run(command: list[str], environment: dict[str, str]) -> int:
 
 
 def _exit(number: int, _frame: object) -> NoReturn:
-    signal.signal(number, signal.SIG_IGN)  # once is enough: what follows is the tidying up
+    signal.signal(number, signal.SIG_IGN)  # The clean-up that follows must not be interrupted.
     sys.exit(128 + number)
 
 

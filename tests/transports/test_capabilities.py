@@ -85,7 +85,7 @@ def called(who: Person, method: str, params: Any, **headers: str) -> Any:
 
 @pytest.mark.parametrize("method", NEW_CALLS)
 def test_a_call_of_1_0_is_refused_whatever_its_params(owner: Person, method: str) -> None:
-    # A reader of streams gets no stream either.
+    # A client that accepts streams gets no stream either.
     for params in ({}, {"message": NEW_MESSAGE}, {"id": "t", "taskId": "t", "url": URL}):
         error = called(owner, method, params, Accept="text/event-stream")["error"]
         assert error["code"] == CODES[NEW_CALLS[method]]

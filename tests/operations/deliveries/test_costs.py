@@ -37,7 +37,7 @@ def test_a_task_without_webhooks_pays_nothing(lanes: None, owner: Person, monkey
     def seen() -> Any:
         return connection.cursor()
 
-    # Statements that PostgreSQL prepares pass by Django, which counts; and one a second is about their plans.
+    # Django counts no prepared statements. One statement a second discards plans, and must not count.
     monkeypatch.setattr(prepared_ones, "_cursor", seen)
     monkeypatch.setattr(prepared_ones, "_keep_plans_fresh", lambda: None)
     item = addition(task(owner), WORKS)
@@ -66,7 +66,7 @@ def test_an_item_that_is_tried_again_in_a_smaller_group_keeps_its_numbers(lanes:
     first, second = do_group(Append, [addition(one, WORKS), wrong])
     assert isinstance(first, Appended)
     assert isinstance(second, IntegrityError)
-    # The replay of all logs, at the end, finds no gap.
+    # The replay of all logs after each test finds no gap.
 
 
 def test_an_event_that_cannot_be_told_happens_even_so(

@@ -226,7 +226,7 @@ def test_deliveries_beyond_the_bytes_of_an_owner_wait_and_are_not_lost(
     for task_id in tasks:
         happens(task_id, chunk("x" * 30_000))
     pump(sender)
-    # The last of them took what was left.
+    # The second one used up the limit.
     assert len(there.at("/mine")) == 2
     waiting = Webhook.objects.filter(due_at__isnull=False)
     assert {row.reason for row in waiting} == {leases.byte_limit_reason()}
@@ -294,7 +294,7 @@ def test_a_bucket_fills_evenly_and_its_debt_is_paid_first() -> None:
     assert buckets.use(2, 1, now)
     assert not buckets.use(1, 1, now + timedelta(seconds=30))
     assert buckets.use(1, 1, now + timedelta(seconds=31))
-    # A clock that goes back fills nothing.
+    # A clock that goes back fills no bucket.
     assert buckets.wait(1, now) == 0.1
     buckets.give_back(1, 1, now)
     assert buckets.use(1, 1, now)

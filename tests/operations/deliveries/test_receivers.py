@@ -36,13 +36,13 @@ def test_a_receiver_that_is_down_for_hours_gets_everything_in_order(
         pump()
         hand.on(minutes=6)
     tried = len(there.got)
-    # Head of the line: nothing overtakes the first one, and it is not asked all the time.
+    # No delivery overtakes the first, and the receiver is not asked all the time.
     assert set(seqs(there)) == {2}
     assert 5 < tried < 15
     assert len({got.headers["webhook-id"] for got in there.got}) == 1
     assert len({got.headers["webhook-timestamp"] for got in there.got}) == tried
     there.default = Reply(200)
-    hand.on(hours=6)  # The longest gap after so many tries, with its fifth, is under five.
+    hand.on(hours=6)  # The longest gap so far, with its jitter of a fifth, is below five hours.
     pump()
     assert seqs(there)[tried:] == [2, 3, 4, 5]
     assert states() == [(2, "delivered", tried + 1), (3, "delivered", 1), (4, "delivered", 1), (5, "delivered", 1)]

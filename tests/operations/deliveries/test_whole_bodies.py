@@ -91,7 +91,7 @@ def test_the_bodies_of_a_chatty_task_are_linear_in_its_log(
     happens(task_id, DONE)
     pump()
     log, most = logged(task_id), max(len(got.raw) for got in there.got)
-    # Each but the first few and the end comes after the log has grown by a part of the one before.
+    # After the first few, a body comes when the log has grown by a part of the last body. The end always comes.
     assert posted(there) <= STEPS_BYTES + (GROWTH + 3) * log
     assert most >= log * 0.8
     assert there.got[-1].json["status"]["state"] == "completed"
@@ -252,7 +252,7 @@ def test_a_body_that_takes_long_to_make_holds_up_no_writer(
     sending = threading.Thread(target=pump, daemon=True)
     sending.start()
     assert begun.wait(PATIENCE)
-    # Of another task, and of one with a webhook, too.
+    # Events of other tasks are written meanwhile, with a webhook and without.
     happens(task(owner), WORKS, DONE)
     happens(hooked(owner, there.url), WORKS)
     assert there.got == []

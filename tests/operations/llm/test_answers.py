@@ -90,7 +90,7 @@ def test_the_second_call_carries_the_first_answer_byte_for_byte(owner: Person, e
         try:
             for text in ANSWER:
                 call.write(piece(text))
-                # Each piece is an event of its own, so that none was joined with its neighbour before it was stored.
+                # The next piece comes once this one is stored, so that the two are not joined.
                 until(partial(is_stored, text), repr(text))
         finally:
             connections.close_all()  # those of this thread

@@ -58,7 +58,7 @@ def test_a_refusal_is_told_without_what_the_endpoint_says(
 
 def test_an_endpoint_that_is_not_there_is_told(owner: Person, endpoint: Endpoint, settings: Any) -> None:
     with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))  # and never listens
+        nobody.bind(("127.0.0.1", 0))  # The socket never listens.
         settings.LLM_BASE_URL = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
         assert sentence(sent(owner, "hello", "llm")) == "The language model's endpoint cannot be reached."
 
@@ -71,7 +71,7 @@ def test_an_endpoint_that_lets_nobody_in_is_given_up(
         full = stack.enter_context(socket.socket())
         full.bind(("127.0.0.1", 0))
         full.listen(0)
-        for _ in range(4):  # The system takes one or two, and leaves the others waiting.
+        for _ in range(4):  # The system accepts one or two connections, and the others wait.
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(full.getsockname())

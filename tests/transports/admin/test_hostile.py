@@ -40,7 +40,7 @@ def test_hostile_content_is_escaped_everywhere(admin: Client, olga: Principal, a
     for content in shown:
         assert "<script>alert" not in content
         assert "<img src=x" not in content
-        # What was searched for stands in the box as it was typed; all else is made visible.
+        # The search box has the text as it was typed. Everywhere else invisible characters are shown.
         assert "\u202e" not in content.replace(f'value="{escaped(HOSTILE)}"', "")
 
 

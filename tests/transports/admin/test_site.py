@@ -32,10 +32,10 @@ def test_pages_take_a_bounded_number_of_queries(
     calls = [exchange(olga, request_id="r-1", task_id=rows[0].pk) for _ in range(20)]
     for model in ("exchange", "task"):
         address = reverse(f"admin:tasks_app_{model}_changelist")
-        # Two to know the user, one a filter by what occurs, one for the states of the tasks.
+        # Two for the user, one for each filter by existing values, one for the states of the tasks.
         with django_assert_max_num_queries(9):
             admin.get(address)
-        with django_assert_max_num_queries(14):  # one a kind of id, one for the reference of a failure
+        with django_assert_max_num_queries(14):  # One for each kind of id, one for the reference of a failure.
             admin.get(address, {"q": rows[0].pk})
     with django_assert_max_num_queries(6):
         page(admin, "exchange", calls[0].pk)

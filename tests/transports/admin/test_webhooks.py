@@ -102,7 +102,7 @@ def test_operators_send_again_give_up_disable_and_enable(admin: Client, webhook:
     acted(admin, "webhook", "disable", webhook.pk)
     webhook.refresh_from_db()
     assert (webhook.state, webhook.reason) == ("disabled", "disabled by ada")
-    acted(admin, "webhook", "disable", webhook.pk)  # A refusal is told, and nothing happens.
+    acted(admin, "webhook", "disable", webhook.pk)  # The page shows the refusal, and nothing changes.
     acted(admin, "webhook", "enable", webhook.pk)
     webhook.refresh_from_db()
     assert webhook.state == "active"
@@ -270,7 +270,7 @@ def test_the_body_of_a_delivery_is_shown_as_it_is_sent_and_why_one_was_left_out(
         body = orjson.loads(line["body"])
         assert (body["kind"], body["id"]) == ("task", task_id)
     assert "second" not in page(admin, "delivery", left_out.pk)
-    # The task was forgotten meanwhile.
+    # The task was deleted meanwhile.
     Event.objects.all().delete()
     assert page(admin, "delivery", end.pk)
 

@@ -34,7 +34,7 @@ def test_every_card_but_that_of_0_2_is_signed_for_the_published_keys(card: Calla
     both = card(path, version="")
     assert both | {"signatures": None} == bare[""] | {"signatures": None}
     rules, whole = ({**both, "signatures": [one]} for one in both["signatures"])
-    # Who rebuilds the card from the members of 1.0 is shown these, and who takes it as it came all of it.
+    # One signature covers the members of 1.0, for clients that rebuild the card. The other covers the whole card.
     assert verify(rules, keys) == signed_members(bare["1.0"])
     assert verify(whole, keys) == bare[""]
     assert card(path, version="0.2") == bare["0.2"]

@@ -72,7 +72,7 @@ def test_an_unknown_path_under_a_prefix_of_rest_is_told_in_its_shape(
 )
 def test_an_id_that_is_nobodys_is_not_found_whatever_it_looks_like(server: Server, unchanged: None, id: str) -> None:
     for verb, path in (("GET", f"/tasks/{id}"), ("POST", f"/v1/tasks/{id}:cancel"), ("GET", f"/default/tasks/{id}")):
-        # Unlike others, this client sends a path as it is.
+        # This client sends a path as it is. Others change it.
         connection = HTTPConnection("127.0.0.1", server.port, timeout=20)
         connection.request(verb, path, headers={"X-API-Key": server.owner})
         answer = connection.getresponse()
@@ -142,6 +142,6 @@ def test_a_version_of_another_path_is_refused(client: httpx.Client, unchanged: N
         for version in versions:
             refusal(client.get(path, headers={"A2A-Version": version}), 400, "VERSION_NOT_SUPPORTED")
             refusal(client.get(path, params={"A2A-Version": version}), 400, "VERSION_NOT_SUPPORTED")
-    # The header is heard first.
+    # The header wins over the query.
     answer = client.get("/tasks/t?A2A-Version=0.3", headers={"A2A-Version": "1.0"})
     refusal(answer, 404, "TASK_NOT_FOUND")
