@@ -34,20 +34,20 @@ install: $(RUN_STAMP) ## install what production needs in .venv
 	@echo "Installed in .venv: now manage.py migrate, and the rest of docs/operations.md, Production"
 
 # The kits send different messages under one id, and look for a task that is open.
-conformance: $(RUN_STAMP) ## start it with the agent and the settings that the public conformance kits need
+conformance: $(RUN_STAMP) ## start it as the public conformance kits need it
 	@exec env A2A_AGENT_MODULES=tests.conformance.agents A2A_DEFAULT_AGENT=conformance \
 		A2A_CONFORMANCE_DEFAULT=input-required A2A_KEY_HOURS=0 $(PY) manage.py run
 
 test: $(DEV_STAMP) ## run the tests, on SQLite and on PostgreSQL (PYTEST_ARGS="-k name")
 	@$(PY) -m tests $(PYTEST_ARGS)
 
-faults: $(DEV_STAMP) ## test killed, frozen and starved processes, with the long tests, and print the measurements (PYTEST_ARGS="-k name")
+faults: $(DEV_STAMP) ## run all tests of killed, frozen and starved processes (PYTEST_ARGS="-k name")
 	@exec $(PY) -m pytest -m fault --capture=no --durations=0 --durations-min=5 $(PYTEST_ARGS)
 
 browser: $(DEV_STAMP) ## check every page in Chromium, at three widths (CHROMIUM=/usr/bin/chromium)
 	@exec $(PY) -m pytest -m browser $(PYTEST_ARGS)
 
-bench: $(DEV_STAMP) ## measure the speed, of one process and of the processes of production (BENCH_ARGS="--only send --rounds 5")
+bench: $(DEV_STAMP) ## measure the speed on this machine (BENCH_ARGS="--only send --rounds 5")
 	@exec $(PY) -m tests.bench $(BENCH_ARGS)
 
 check: $(DEV_STAMP) ## lint, format, types, layers, migrations
