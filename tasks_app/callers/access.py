@@ -18,7 +18,7 @@ from tasks_app import clock
 from tasks_app.callers.paths import check_tenant_name
 from tasks_app.database.sql import sight_of
 from tasks_app.database.work import Work
-from tasks_app.models import ApiKey, Principal, Task, Tenant
+from tasks_app.models import ApiKey, Principal, Tenant
 
 PREFIX = "tdk_"
 SCOPES = READ, WRITE, CANCEL = "tasks:read", "tasks:write", "tasks:cancel"
@@ -54,11 +54,6 @@ def owner_for_agents(owner_id: int) -> AgentsCaller:
 def sight(caller: Caller, task_id: str) -> str:
     """Return the value that grouped statements compare with sql.VISIBLE, so that a group may serve many callers."""
     return sight_of(task_id, caller.tenant_id, caller.owner_id)
-
-
-def visible(caller: Caller) -> QuerySet[Task]:
-    """Return the tasks that the caller may see, which are its own."""
-    return Task.objects.filter(tenant_id=caller.tenant_id, owner_id=caller.owner_id)
 
 
 def has_scopes(caller: Caller, scopes: Iterable[str]) -> bool:

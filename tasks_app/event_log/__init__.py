@@ -5,16 +5,14 @@ Nothing else in the service updates a task, and nothing here knows who waits: af
 
 from tasks_app.event_log.append import Append, append_many, change
 from tasks_app.event_log.as_of import LONG, Long, ReadAsOf, read_as_of, read_as_of_many, recent
-from tasks_app.event_log.bodies import MakeBody, NoBody, body_of, make_bodies
+from tasks_app.event_log.bodies import MakeBody, NoBody, body_of
 from tasks_app.event_log.changes import (
     HAS_WEBHOOKS,
     NEWER_MESSAGE,
     Appended,
-    HasWebhooks,
     NewerMessage,
     event_row,
     last_status,
-    sources,
 )
 from tasks_app.event_log.claim import Claim, claim, recover
 from tasks_app.event_log.create import Create, FindKey, KeyTarget, create_many, find_key_many
@@ -29,15 +27,12 @@ from tasks_app.event_log.read import (
     ReadTask,
     TaskRead,
     fold,
-    read_heads_many,
     read_many,
     run_seq,
 )
 from tasks_app.event_log.read_events import (
-    PAGE,
     LastEvents,
     ReadEvents,
-    last_events_many,
     read_events_many,
     read_tails,
     seq_of_message,
@@ -50,7 +45,6 @@ from tasks_app.event_log.webhooks import (
     Full,
     Register,
     Remove,
-    UnderWay,
     register,
     remove,
     seal_addresses,
@@ -62,7 +56,6 @@ __all__ = [
     "LONG",
     "MOST",
     "NEWER_MESSAGE",
-    "PAGE",
     "SEAL_BATCH",
     "Append",
     "Appended",
@@ -71,7 +64,6 @@ __all__ = [
     "Demand",
     "FindKey",
     "Full",
-    "HasWebhooks",
     "Head",
     "KeyTarget",
     "LastEvents",
@@ -88,7 +80,6 @@ __all__ = [
     "Remove",
     "Renew",
     "TaskRead",
-    "UnderWay",
     "append_many",
     "body_of",
     "change",
@@ -99,15 +90,12 @@ __all__ = [
     "event_row",
     "find_key_many",
     "fold",
-    "last_events_many",
     "last_status",
-    "make_bodies",
     "next_after",
     "notify",
     "read_as_of",
     "read_as_of_many",
     "read_events_many",
-    "read_heads_many",
     "read_many",
     "read_tails",
     "recent",
@@ -120,6 +108,5 @@ __all__ = [
     "run_seq",
     "seal_addresses",
     "seq_of_message",
-    "sources",
     "stored_event",
 ]

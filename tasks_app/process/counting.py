@@ -25,7 +25,7 @@ class Census:
         self.stopping = threading.Event()
         self.thread: threading.Thread | None = None
         self.last: datetime | None = None
-        """The time of the last count's begin."""
+        """The beginning of the last count."""
 
     def start(self) -> None:
         """Count once, then again whenever tasks were made or a limit is reached."""
