@@ -40,7 +40,7 @@ from tasks_app.event_log.read_events import (
 )
 from tasks_app.event_log.snapshots import Refresh
 from tasks_app.event_log.webhooks import (
-    MOST,
+    MAX_WEBHOOKS,
     SEAL_BATCH,
     Full,
     Register,
@@ -54,7 +54,7 @@ __all__ = [
     "GROWTH",
     "HAS_WEBHOOKS",
     "LONG",
-    "MOST",
+    "MAX_WEBHOOKS",
     "NEWER_MESSAGE",
     "SEAL_BATCH",
     "Append",

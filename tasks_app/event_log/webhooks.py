@@ -19,7 +19,7 @@ from tasks_app.models import Delivery, Task, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.sealing import has_same_url, is_readable, seal, site_of, unseal
 
-MOST = 10
+MAX_WEBHOOKS = 10
 """Webhooks that a task may have."""
 SEAL_BATCH = 100
 """Addresses that one transaction seals, at most."""
@@ -98,7 +98,7 @@ def put(cursor: CursorWrapper, row: WebhookRow) -> Webhook | None:
             raise LockRefused("another transaction has locked the webhook", [row.task_id]) from error
         raise
     is_new = existing is None or existing.state == WebhookState.REMOVED
-    if is_new and webhooks.filter(state__in=_LIVE).count() >= MOST:
+    if is_new and webhooks.filter(state__in=_LIVE).count() >= MAX_WEBHOOKS:
         raise Full
     if existing is None:
         WEBHOOKS.write(cursor, [row])

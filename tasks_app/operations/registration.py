@@ -12,7 +12,7 @@ from a2a.languages import push_of
 from a2a.types import PushConfig
 from tasks_app.database.rows import WebhookRow
 from tasks_app.database.work import DoSlowly
-from tasks_app.event_log import MOST
+from tasks_app.event_log import MAX_WEBHOOKS
 from tasks_app.ids import uuid7
 from tasks_app.models import Webhook
 from tasks_app.models.states import WebhookState
@@ -38,14 +38,14 @@ async def check_address(config: PushConfig) -> None:
 async def check_room(config: PushConfig, row: WebhookRow) -> None:
     """Check that the task has room for another webhook. Raises InvalidParams."""
     others = Webhook.objects.filter(task_id=row.task_id).exclude(state=WebhookState.REMOVED).exclude(name=row.name)
-    if (await DoSlowly(others.count)) >= MOST:
+    if (await DoSlowly(others.count)) >= MAX_WEBHOOKS:
         raise InvalidParams(too_many(config))
 
 
 def too_many(config: PushConfig) -> tuple[str, str]:
     """Return the field and the sentence of the error for one webhook too many."""
     field = config.path.removesuffix("url") + "id"
-    return field, f"would be one webhook too many: a task has {MOST} at most; replace or delete one"
+    return field, f"would be one webhook too many: a task has {MAX_WEBHOOKS} at most; replace or delete one"
 
 
 def webhook_row(config: PushConfig, task_id: str, now: datetime, key_id: int | None) -> WebhookRow:
