@@ -167,12 +167,13 @@ def _keys_for(entry: Any, keys: Json, algorithms: Collection[str]) -> Iterator[P
         return
     if algorithm not in algorithms:
         return
-    for jwk in (item for item in keys.get("keys", ()) if isinstance(item, dict)):
+    listed = keys.get("keys")
+    for jwk in (item for item in (listed if isinstance(listed, list) else []) if isinstance(item, dict)):
         fits = jwk.get("kid") == kid and jwk.get("kty") == kind and jwk.get("crv") == curve
         if fits and jwk.get("use", "sig") == "sig" and jwk.get("alg", algorithm) == algorithm:
             try:
                 yield PyJWK.from_dict(jwk, algorithm)
-            except (PyJWTError, ValueError):
+            except (PyJWTError, ValueError, TypeError):
                 continue
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from functools import partial
 from types import TracebackType
@@ -18,7 +18,7 @@ from a2a.client.cards import VERSIONS, binding_name, choose
 from a2a.client.clock import SYSTEM, Clock
 from a2a.client.credentials import Bearer, Credentials
 from a2a.client.discovery import FoundCard, Trust, believe, find_card
-from a2a.client.errors import TaskNotCancelable, TaskNotFound, VersionNotSupported
+from a2a.client.errors import InvalidResponse, TaskNotCancelable, TaskNotFound, VersionNotSupported
 from a2a.client.http import Exchange, Http
 from a2a.client.link import WAYS, Link
 from a2a.client.patience import Retries, Timeouts, repeat
@@ -82,7 +82,8 @@ class Client:
         self._extensions = tuple(extensions)
         self._own = http is None
         self._clock = clock
-        client = http or httpx.AsyncClient()
+        # Streams keep their connections, so their number must not limit the calls beside them.
+        client = http or httpx.AsyncClient(limits=httpx.Limits(max_connections=None, max_keepalive_connections=20))
         source = Bearer(token) if token and credentials is None else credentials
         self._http = Http(client, source, timeouts or Timeouts(), clock, largest)
         self._card: FoundCard | None = None
@@ -188,13 +189,15 @@ class Client:
         )
         return cast("TaskPage", await self.perform(request))
 
-    async def all_tasks(self, **filters: Any) -> AsyncIterator[Task]:
+    async def all_tasks(self, **filters: Any) -> AsyncGenerator[Task, None]:
         """Yield the tasks of all pages. The filters are those of `list_tasks`."""
         token: str | None = None
         while token != "":
             page = await self.list_tasks(**filters, page_token=token)
             for task in page.tasks:
                 yield task
+            if token is not None and page.next_page_token == token:
+                raise InvalidResponse("a page of tasks leads to itself", where=self.url)
             token = page.next_page_token
 
     async def cancel_task(self, task_id: str, *, metadata: Json | None = None) -> Task:
@@ -279,7 +282,7 @@ class Client:
 
     def follow(self, request: Listening, task: Task | None = None) -> Stream:
         """Return the stream of a request. It connects when its first update is requested."""
-        return Stream(self.link, request, self._retries, self._clock, task)
+        return Stream(self.link, self._fell_back, request, self._retries, self._clock, task)
 
     async def link(self) -> Link:
         """Return the interface in use. The first call reads the card and chooses the interface."""

@@ -1,11 +1,10 @@
 """Cards of other servers: the decoder of all versions, and the choice of an interface (A2A 1.0, 8.3)."""
 
-import ipaddress
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from a2a.choice import minor
+from a2a.client.addresses import is_as_safe
 from a2a.client.errors import NoInterface
 from a2a.types import SOCKET_BINDING, Card, Extension, Interface, Json, Provider, SecurityScheme, Skill
 
@@ -15,8 +14,6 @@ _NAMES = {SOCKET_BINDING: SOCKET}
 """The client's names of bindings that cards list by a URI."""
 VERSIONS = ("1.0", "0.3", "0.2")
 """The versions of the client, the preferred first."""
-_OVER_TLS = frozenset({"https", "wss"})
-"""The schemes of addresses with TLS. `urlsplit` gives schemes in lower case."""
 
 
 def decode_card(wire: Json) -> Card:
@@ -122,7 +119,7 @@ def choose(
         if (interface.binding, interface.version) in ways
         and interface.version in versions
         and (not bindings or interface.binding in bindings)
-        and _as_safe(interface.url, source)
+        and is_as_safe(interface.url, source)
     ]
     if not usable:
         offers = ", ".join(f"{one.binding} {one.version} at {one.url}" for one in card.interfaces) or "nothing"
@@ -134,20 +131,3 @@ def choose(
         return not bindings and one.binding == SOCKET, versions.index(one.version), order.get(one.binding, 0)
 
     return sorted(usable, key=rank)
-
-
-def _as_safe(url: str, source: str) -> bool:
-    """Return whether a card from the source may lead to the address."""
-    try:
-        return urlsplit(source).scheme != "https" or urlsplit(url).scheme in _OVER_TLS or is_loopback(url)
-    except ValueError:
-        return False
-
-
-def is_loopback(url: str) -> bool:
-    """Return whether the address is one of this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -7,6 +7,8 @@ import httpx
 import msgspec
 from msgspec import Struct
 
+from a2a.client.addresses import HTTP, check_address
+from a2a.client.bodies import decompressed
 from a2a.client.clock import SYSTEM, Clock
 from a2a.client.errors import NoToken
 
@@ -14,6 +16,10 @@ EARLY = 300.0
 """Seconds before the expiry of a token at which it is renewed."""
 LIFETIME = 3600.0
 """The lifetime of a token in seconds, if the endpoint does not name one."""
+PATIENCE = 30.0
+"""Seconds for an answer of the token endpoint."""
+LARGEST = 1_000_000
+"""The limit of bytes for such an answer."""
 
 
 class Credentials(Protocol):
@@ -106,21 +112,41 @@ class ClientCredentials:
     async def _ask(self) -> _Grant:
         if self._http is not None:
             return await self._asked_of(self._http)
-        async with httpx.AsyncClient(timeout=30.0) as http:
+        async with httpx.AsyncClient(timeout=PATIENCE) as http:
             return await self._asked_of(http)
 
     async def _asked_of(self, http: httpx.AsyncClient) -> _Grant:
         try:
-            answer = await http.post(self.token_url, data=self._form, auth=self._secret)
-        except httpx.HTTPError as error:
+            async with asyncio.timeout(PATIENCE):
+                status, body = await self._answer(http)
+        except (httpx.HTTPError, TimeoutError) as error:
             raise self._failure(f"the token endpoint does not answer: {type(error).__name__}", retryable=True) from None
-        if answer.status_code != httpx.codes.OK:
-            busy = answer.status_code == httpx.codes.TOO_MANY_REQUESTS or answer.is_server_error
-            raise self._failure(f"the token endpoint refused with status {answer.status_code}", retryable=busy)
+        if status != httpx.codes.OK:
+            busy = status == httpx.codes.TOO_MANY_REQUESTS or status >= httpx.codes.INTERNAL_SERVER_ERROR
+            raise self._failure(f"the token endpoint refused with status {status}", retryable=busy)
+        return self._grant(body)
+
+    async def _answer(self, http: httpx.AsyncClient) -> tuple[int, bytes]:
+        """Return the status and the body. Redirects are not followed, so that the secret reaches no other server."""
+        check_address(self.token_url, HTTP)
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        body = bytearray()
+        async with http.stream(
+            "POST", self.token_url, data=self._form, auth=self._secret, headers=headers, follow_redirects=False
+        ) as answer:
+            async for chunk in decompressed(answer.aiter_raw(), answer.headers, self.token_url):
+                body += chunk
+                if len(body) > LARGEST:
+                    raise self._failure(f"the answer of the token endpoint has more than {LARGEST} bytes")
+        return answer.status_code, bytes(body)
+
+    def _grant(self, body: bytes) -> _Grant:
         try:
-            grant = msgspec.json.decode(answer.content, type=_Grant, strict=False)
+            grant = msgspec.json.decode(body, type=_Grant, strict=False)
         except msgspec.DecodeError:
             raise self._failure("the answer of the token endpoint is no grant") from None
+        if not grant.access_token:
+            raise self._failure("the token endpoint gave an empty token")
         if grant.token_type.lower() != "bearer":
             raise self._failure(f"the token endpoint gives tokens of the type {grant.token_type[:40]}, not Bearer")
         return grant

@@ -9,7 +9,8 @@ from jwt.exceptions import PyJWTError
 from msgspec import Struct
 
 from a2a.client import refusals
-from a2a.client.cards import decode_card, is_loopback
+from a2a.client.addresses import is_loopback
+from a2a.client.cards import decode_card
 from a2a.client.errors import ClientError, InvalidResponse, UntrustedCard
 from a2a.client.http import Answer, Exchange, Http
 from a2a.client.language import decoded
@@ -54,7 +55,9 @@ async def find_card(http: Http, url: str, versions: Sequence[str], retries: Retr
         if answer.status in _ELSEWHERE and place != places[-1]:
             continue
         if answer.status != 200:
-            raise refusals.of_rest(answer, place)
+            error = refusals.of_rest(answer, place)
+            error.what = "there is no agent card at this address" if answer.status in _ELSEWHERE else error.what
+            raise error
         wire = _object(answer, place)
         if trust is not None:
             wire = await _trusted(http, wire, place, trust, retries)
@@ -110,15 +113,21 @@ def _key_sets(wire: Json, trust: Trust) -> list[str]:
     signatures = wire.get("signatures")
     for entry in (signatures if isinstance(signatures, list) else [])[:MAX_SIGNATURES]:
         address = _header(entry).get("jku")
-        if not isinstance(address, str) or urlsplit(address).netloc not in trust.hosts:
-            continue
-        if address.startswith("https://") or is_loopback(address):
+        if isinstance(address, str) and _is_trusted(address, trust.hosts):
             addresses[address] = True
     return list(addresses)
+
+
+def _is_trusted(address: str, hosts: Collection[str]) -> bool:
+    """Return whether keys may be fetched from an address: at one of the hosts, over TLS or on this machine."""
+    try:
+        return urlsplit(address).netloc in hosts and (address.startswith("https://") or is_loopback(address))
+    except ValueError:
+        return False
 
 
 def _header(entry: Any) -> Json:
     try:
         return PyJWS().get_unverified_header(f"{entry['protected']}..{entry['signature']}")
-    except (PyJWTError, KeyError, TypeError):
+    except (PyJWTError, KeyError, TypeError, ValueError):
         return {}

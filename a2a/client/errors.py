@@ -1,6 +1,7 @@
 """The errors that a client raises: one class for each reason of the protocol, and those of the way to the server.
 
 ClientError
+|- InvalidCall                                     a call that cannot be sent
 |- ConnectionRefused, UntrustedServer,             the way to the server
 |  ConnectionLost, Timeout
 |- InvalidResponse                                 an answer that is not A2A
@@ -57,6 +58,14 @@ class ClientError(Exception):
 
 
 # ------------------------------------------------------------- on the way
+
+
+class InvalidCall(ClientError):
+    """The call cannot be sent: its address or one of its headers is not valid."""
+
+    reason = "INVALID_CALL"
+    advice = "Correct it"
+    processed = False
 
 
 class ConnectionRefused(ClientError):

@@ -12,6 +12,8 @@ from typing import NamedTuple, cast
 import httpx
 from httpx_sse import EventSource, ServerSentEvent
 
+from a2a.client.addresses import HTTP, check_address
+from a2a.client.bodies import OFFERED, Bytes, decompressed, limited
 from a2a.client.clock import Clock
 from a2a.client.credentials import Credentials
 from a2a.client.errors import (
@@ -19,6 +21,7 @@ from a2a.client.errors import (
     ConnectionLost,
     ConnectionRefused,
     ConnectTimeout,
+    InvalidCall,
     InvalidResponse,
     Timeout,
     UntrustedServer,
@@ -31,14 +34,10 @@ _FAULTS: tuple[tuple[type[httpx.HTTPError], type[ClientError], str], ...] = (
     (httpx.PoolTimeout, ConnectTimeout, "no free connection in time"),
     (httpx.TimeoutException, Timeout, "no answer in time"),
     (httpx.ConnectError, ConnectionRefused, "no connection"),
-    (httpx.UnsupportedProtocol, ConnectionRefused, "the address is not one of HTTP"),
-    (httpx.DecodingError, InvalidResponse, "the answer is not compressed as its header says"),
     (httpx.TooManyRedirects, InvalidResponse, "the server sends calls elsewhere"),
     (httpx.HTTPError, ConnectionLost, "the connection was lost"),
 )
 """The class and the words of each fault of httpx. The first match counts."""
-_BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")
-"""The bytes that end an event."""
 
 
 class Answer(NamedTuple):
@@ -80,29 +79,49 @@ class Http:
         self.largest = largest
         """The limit of bytes, for an answer and for one event of a stream."""
 
+    async def authentication(self) -> dict[str, str]:
+        """Return the headers of the credentials. Raises ClientError."""
+        headers = await self.credentials.headers() if self.credentials else {}
+        for name, value in headers.items():
+            # The libraries would refuse it with a message that shows the credentials.
+            if not (value.isascii() and value.isprintable() and value == value.strip()):
+                raise InvalidCall(f"the credentials have a space or a character that the header {name} cannot have")
+        return headers
+
+    def refused(self) -> None:
+        """Drop credentials that the server has refused."""
+        if self.credentials:
+            self.credentials.refused()
+
     async def fetch(self, exchange: Exchange, seconds: float) -> Answer:
         """Return the answer. Raises ClientError."""
         with_limit = httpx.Timeout(seconds, connect=min(self.timeouts.connect, seconds))
-        try:
-            async with asyncio.timeout(seconds), self._send(exchange, with_limit) as response:
-                return await self._whole(response, exchange)
-        except TimeoutError:
-            raise Timeout(f"no answer within {seconds:g} seconds", where=exchange.place) from None
+        async with within(seconds, exchange.place), self._send(exchange, with_limit) as response:
+            return await self._whole(response, exchange)
 
     @asynccontextmanager
     async def listen(self, exchange: Exchange) -> AsyncIterator[AsyncIterator[ServerSentEvent] | Answer]:
         """Open a stream of events. Return the answer in its place if the server sends no stream. Raises ClientError."""
         silence = self.timeouts.silence
         with_limit = httpx.Timeout(silence, connect=self.timeouts.connect)
-        # The limit counts bytes between the ends of events, which compressed bytes do not have.
+        # A compressing server may hold events back.
         exchange = exchange._replace(headers=exchange.headers | {"Accept-Encoding": "identity"})
         async with self._send(exchange, with_limit) as response:
-            if response.headers.get("content-type", "").startswith(EVENT_STREAM) and response.is_success:
-                response.stream = _Limited(response, self.largest, exchange.place)
+            if response.is_success and response.headers.get("content-type", "").lower().startswith(EVENT_STREAM):
+                self._prepare(response, exchange.place)
                 async with aclosing(EventSource(response).aiter_sse()) as events:
                     yield self._events(events, exchange)
             else:
-                yield await self._whole(response, exchange)
+                async with within(silence, exchange.place):
+                    answer = await self._whole(response, exchange)
+                yield answer
+
+    def _prepare(self, response: httpx.Response, place: str) -> None:
+        """Let the events of a response be read within the limits, and as UTF-8 whatever its headers say."""
+        source = cast("httpx.AsyncByteStream", response.stream)
+        chunks = decompressed(source, response.headers, place)
+        response.stream = Bytes(limited(chunks, self.largest, place), source)
+        response.headers = httpx.Headers({"content-type": EVENT_STREAM})
 
     async def _events(
         self, events: AsyncIterator[ServerSentEvent], exchange: Exchange
@@ -115,20 +134,22 @@ class Http:
 
     @asynccontextmanager
     async def _send(self, exchange: Exchange, limits: httpx.Timeout) -> AsyncIterator[httpx.Response]:
-        credentials = None if exchange.anonymous else self.credentials
-        headers = exchange.headers | (await credentials.headers() if credentials else {})
-        request = self.client.build_request(
-            exchange.verb, exchange.url, headers=headers, content=exchange.body, timeout=limits
-        )
+        check_address(exchange.url, HTTP)
+        credentials = {} if exchange.anonymous else await self.authentication()
+        headers = {"Accept-Encoding": OFFERED} | exchange.headers | credentials
         try:
-            response = await self.client.send(request, stream=True, follow_redirects=False)
+            request = self.client.build_request(
+                exchange.verb, exchange.url, headers=headers, content=exchange.body, timeout=limits
+            )
+            async with within(limits.read, exchange.place):
+                response = await self.client.send(request, stream=True, follow_redirects=False)
         except httpx.HTTPError as error:
             raise named(error, exchange.place) from error
-        except httpx.InvalidURL as error:
-            raise ConnectionRefused(f"the address is not valid: {error}", where=exchange.place) from None
+        except (httpx.InvalidURL, UnicodeEncodeError) as error:
+            raise InvalidCall(f"the address or a header is not valid: {error}", where=exchange.place) from None
         try:
             if response.status_code == httpx.codes.UNAUTHORIZED and credentials:
-                credentials.refused()
+                self.refused()
             yield response
         finally:
             await response.aclose()
@@ -136,7 +157,7 @@ class Http:
     async def _whole(self, response: httpx.Response, exchange: Exchange) -> Answer:
         body = bytearray()
         try:
-            async for chunk in response.aiter_bytes():
+            async for chunk in decompressed(response.aiter_raw(), response.headers, exchange.place):
                 body += chunk
                 if len(body) > self.largest:
                     raise InvalidResponse(f"the answer has more than {self.largest} bytes", where=exchange.place)
@@ -146,28 +167,14 @@ class Http:
         return Answer(response.status_code, response.headers.get("content-type", ""), bytes(body), wait)
 
 
-class _Limited(httpx.AsyncByteStream):
-    """The bytes of a stream of events, with a limit for each event."""
-
-    def __init__(self, response: httpx.Response, largest: int, place: str) -> None:
-        self._bytes = cast("httpx.AsyncByteStream", response.stream)
-        self._largest = largest
-        self._place = place
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size, last = 0, b""
-        async for chunk in self._bytes:
-            size += len(chunk)
-            ends = [at + len(blank) for blank in _BLANK_LINES if (at := (last + chunk).rfind(blank)) >= 0]
-            if ends:
-                size = len(last) + len(chunk) - max(ends)
-            last = chunk[-3:]
-            if size > self._largest:
-                raise InvalidResponse(f"one event has more than {self._largest} bytes", where=self._place)
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._bytes.aclose()
+@asynccontextmanager
+async def within(seconds: float | None, place: str) -> AsyncIterator[None]:
+    """Limit the time of what is done inside. Raises Timeout."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise Timeout(f"no answer in time, which is {seconds:g} seconds", where=place) from None
 
 
 def named(error: httpx.HTTPError, place: str) -> ClientError:

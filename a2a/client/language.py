@@ -70,6 +70,14 @@ def decoded(decode: Callable[[Any], Value], wire: Any, what: str, where: str) ->
         return value
     except InvalidParams as error:
         why = error.message
-    except (msgspec.ValidationError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (
+        msgspec.ValidationError,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+    ) as error:
         why = f"{type(error).__name__}: {error}"
     raise InvalidResponse(f"{what} is not what the protocol says ({why[:200]})", where=where)

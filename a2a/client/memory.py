@@ -11,6 +11,36 @@ from a2a.events import ArtifactAdded, StatusChanged, continues, fold
 from a2a.states import TaskState
 from a2a.types import Message, Part, Status, Task
 
+_DIGITS = 9
+"""Digits of the ids that count events. Longer ones are times, of which several events may have the same."""
+
+
+class Numbers:
+    """The ids of a stream. While they count its events one by one, a smaller one is that of an earlier event."""
+
+    def __init__(self) -> None:
+        self._last = -1
+        """The last number; negative before the first."""
+        self._count = True
+        """Whether all ids so far count events, as far as they tell."""
+        self._proven = False
+        """Whether at least one id was the successor of the one before."""
+
+    def repeat(self, text: str, *, first: bool) -> bool:
+        """Note the id of an event. Return whether it is that of an earlier event, or of the last.
+
+        `first` marks the first event of a resumed stream, which may have the id of the last event.
+        """
+        number = int(text) if text.isdecimal() and len(text) <= _DIGITS else -1
+        if self._count and self._proven and not first and 0 <= number <= self._last:
+            return True
+        if self._last >= 0:
+            step = number - self._last
+            self._proven = self._proven or step == 1
+            self._count = self._count and (step == 1 or (first and step == 0))
+        self._last = number
+        return False
+
 
 class Memory:
     """The task of a stream, as of its last event."""
@@ -30,6 +60,7 @@ class Memory:
         self._task: Task | None = task
         self._later: list[StatusChanged | ArtifactAdded] = []
         """Events after `_task`; folding each at once would take quadratic time."""
+        self._numbers = Numbers()
 
     @property
     def task(self) -> Task | None:
@@ -40,6 +71,8 @@ class Memory:
 
     def take(self, update: Update, *, first: bool) -> Iterator[Update]:
         """Yield the new part of an update. `first` marks the first event of a resumed stream."""
+        if self._is_repeated(update, first=first):
+            return
         if self._task is None:
             yield from self._keep(update)
         elif isinstance(update.event, Task):
@@ -48,6 +81,12 @@ class Memory:
                 yield from self._compared(update, update.event)
         elif not self._is_there(update):
             yield from self._keep(update)
+
+    def _is_repeated(self, update: Update, *, first: bool) -> bool:
+        """Return whether a server sends an event again. An event without an id seems to have that of the one before."""
+        if update.id is None or not self._numbers.repeat(update.id, first=first):
+            return False
+        return update.id != self.last_id or (self.update is not None and update.event == self.update.event)
 
     def _compared(self, update: Update, snapshot: Task) -> Iterator[Update]:
         """Yield the difference between the task so far and a snapshot of it."""

@@ -10,7 +10,14 @@ from types import TracebackType
 from typing import Self
 
 from a2a.client.clock import Clock
-from a2a.client.errors import ClientError, ConnectionLost, ServerError, StreamLost, Timeout
+from a2a.client.errors import (
+    ClientError,
+    ConnectionLost,
+    ServerError,
+    StreamLost,
+    Timeout,
+    VersionNotSupported,
+)
 from a2a.client.link import Link
 from a2a.client.memory import Memory
 from a2a.client.patience import Retries
@@ -28,12 +35,17 @@ class Stream:
     def __init__(
         self,
         link: Callable[[], Awaitable[Link]],
+        fall_back: Callable[[Link], bool],
         request: Listening,
         retries: Retries,
         clock: Clock,
         task: Task | None = None,
     ) -> None:
         self._link = link
+        self._fall_back = fall_back
+        """Changes to an older version, and returns whether there is one."""
+        self._used: Link | None = None
+        """The link of the last connection."""
         self._request = request
         self._retries = retries
         self._clock = clock
@@ -43,7 +55,7 @@ class Stream:
         self._frames = 0
         """The number of events on this connection."""
         self._pause = 0.0
-        """The pause between two connections that the server requests, in seconds."""
+        """The pause between two connections that the server requests, in seconds. The longest pause limits it."""
 
     @property
     def task(self) -> Task | None:
@@ -100,13 +112,13 @@ class Stream:
                 fruitless += 1
             if not self._goes_on(lost, fruitless):
                 return
-            pause = max(self._pause, (lost and lost.retry_after) or 0.0)
+            pause = max(min(self._pause, self._retries.longest), (lost and lost.retry_after) or 0.0)
             await self._clock.sleep(self._retries.pause(max(fruitless - 1, 0), self._clock, pause))
 
     async def _connection(self) -> AsyncGenerator[Update, None]:
         """Yield the new updates of one connection. Raises ClientError."""
         self._frames = 0
-        link = await self._link()
+        link = self._used = await self._link()
         self._question_ends = self._question_ends or link.language.question_ends
         again = self._memory.update is not None
         async with link.listen(self._wish(), self._memory.last_id) as updates:
@@ -166,7 +178,7 @@ class Stream:
         """Return whether to connect again. False ends the stream without an error. Raises the error, or StreamLost."""
         if self._memory.update is None:
             return self._opens_again(lost, fruitless)
-        if lost is not None and not lost.retryable:
+        if lost is not None and not (lost.retryable and (lost.retry_after or 0.0) <= self._retries.longest):
             raise lost
         if fruitless <= self._retries.reconnects:
             return True
@@ -180,6 +192,8 @@ class Stream:
 
     def _opens_again(self, lost: ClientError | None, attempts: int) -> bool:
         """Return whether to connect again for the first event, by the rules of any other call. Raises the error."""
+        if isinstance(lost, VersionNotSupported) and self._used and self._fall_back(self._used):
+            return True
         error = lost or StreamLost("the stream ended before its first event")
         error.attempts = attempts
         safe = self._retries.resend or isinstance(self._request, SubscribeToTask)

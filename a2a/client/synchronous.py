@@ -1,16 +1,17 @@
 """The client without `async`, for scripts: each call runs an event loop of its own until it has its result."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from a2a.client.answers import ConfigPage, TaskPage
 from a2a.client.asynchronous import Client
+from a2a.client.discovery import Trust
 from a2a.client.stream import Stream
 from a2a.client.updates import Update
 from a2a.requests import Request
-from a2a.types import Card, Message, PushConfig, Task
+from a2a.types import Card, Json, Message, PushConfig, Task
 
 Value = TypeVar("Value")
 
@@ -61,8 +62,8 @@ class SyncClient:
     """A client whose methods block. It has the arguments of `Client`, and cannot be used while an event loop runs."""
 
     def __init__(self, url: str, **options: Any) -> None:
+        self._client = Client(url, **options)
         self._runner = asyncio.Runner()
-        self._client = self._run(_make(url, options))
 
     def __enter__(self) -> Self:
         return self
@@ -88,9 +89,9 @@ class SyncClient:
         """Send a message and follow its task live."""
         return SyncStream(self._runner, self._client.stream(message, **options))
 
-    def subscribe(self, task_id: str, *, after: int | None = None) -> SyncStream:
-        """Follow an existing task."""
-        return SyncStream(self._runner, self._client.subscribe(task_id, after=after))
+    def subscribe(self, task_id: str, **options: Any) -> SyncStream:
+        """Follow an existing task; see `Client.subscribe`."""
+        return SyncStream(self._runner, self._client.subscribe(task_id, **options))
 
     def get_task(self, task_id: str, *, history_length: int | None = None) -> Task:
         """Return a task as it is now."""
@@ -100,9 +101,18 @@ class SyncClient:
         """Return one page of the caller's tasks; see `Client.list_tasks`."""
         return self._run(self._client.list_tasks(**filters))
 
-    def cancel_task(self, task_id: str) -> Task:
+    def all_tasks(self, **filters: Any) -> Iterator[Task]:
+        """Yield the tasks of all pages; see `Client.all_tasks`."""
+        tasks = self._client.all_tasks(**filters)
+        try:
+            while (task := self._run(_next(tasks))) is not None:
+                yield task
+        finally:
+            self._run(tasks.aclose())
+
+    def cancel_task(self, task_id: str, *, metadata: Json | None = None) -> Task:
         """End a task. Return the task after its end."""
-        return self._run(self._client.cancel_task(task_id))
+        return self._run(self._client.cancel_task(task_id, metadata=metadata))
 
     def create_push_config(self, task_id: str, config: str | PushConfig) -> PushConfig:
         """Register a webhook for a task, or replace the webhook of that id. A text is its URL."""
@@ -112,9 +122,9 @@ class SyncClient:
         """Return a webhook of a task."""
         return self._run(self._client.get_push_config(task_id, config_id))
 
-    def list_push_configs(self, task_id: str) -> ConfigPage:
-        """Return the webhooks of a task."""
-        return self._run(self._client.list_push_configs(task_id))
+    def list_push_configs(self, task_id: str, **paging: Any) -> ConfigPage:
+        """Return one page of the webhooks of a task; see `Client.list_push_configs`."""
+        return self._run(self._client.list_push_configs(task_id, **paging))
 
     def delete_push_config(self, task_id: str, config_id: str) -> None:
         """Delete a webhook of a task."""
@@ -128,10 +138,14 @@ class SyncClient:
         """Return the card with all that the caller's credentials allow."""
         return self._run(self._client.extended_card())
 
+    def verify_card(self, trust: Trust) -> None:
+        """Verify the signatures of the public card. Raises UntrustedCard."""
+        self._run(self._client.verify_card(trust))
+
     def perform(self, request: Request) -> Any:
         """Return the result of a request of a2a/requests.py."""
         return self._run(self._client.perform(request))
 
 
-async def _make(url: str, options: dict[str, Any]) -> Client:
-    return Client(url, **options)
+async def _next(tasks: AsyncIterator[Task]) -> Task | None:
+    return await anext(tasks, None)

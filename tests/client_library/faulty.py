@@ -214,3 +214,27 @@ def chunk(text: str, *, append: bool = True) -> Json:
     """Return a piece of an artifact as an event."""
     artifact = {"artifactId": "a", "parts": [{"text": text}]}
     return {"artifactUpdate": {"taskId": "t", "contextId": "c", "artifact": artifact, "append": append}}
+
+
+# ---------------------------------------------------------------------- cards
+
+
+def card(*interfaces: tuple[str, str, str], **more: Any) -> Json:
+    """Return a card of 1.0 with interfaces: binding, version, address."""
+    listed = [
+        {"url": url, "protocolBinding": binding, "protocolVersion": version} for binding, version, url in interfaces
+    ]
+    return {"name": "n", "description": "d", "version": "1", "supportedInterfaces": listed, "capabilities": {}, **more}
+
+
+def serving(wires: dict[str, Json]) -> Act:
+    """Answer with the JSON of a path, and calls with a task."""
+
+    async def act(asked: Asked, writer: Any) -> None:
+        if asked.verb == "GET":
+            found = asked.path in wires
+            await plain(200 if found else 404, orjson.dumps(wires.get(asked.path, {})))(asked, writer)
+        else:
+            await result(task())(asked, writer)
+
+    return act

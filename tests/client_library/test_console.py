@@ -1,17 +1,22 @@
 """The client on the command line: what it prints, and how it ends."""
 
+import asyncio
 import json
-import re
-from pathlib import Path
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
 import pytest
-from django.core.management import call_command
 
-from a2a.client.console import FAILED, OK, REFUSED, TOKEN, UNREACHED, WAITS, main
-from config.entry import is_for_the_client
-from tests.conftest import Server
+from a2a.client import SyncClient
+from a2a.client.console import FAILED, OK, REFUSED, STOPPED, TOKEN, UNREACHED, UNREAD, USAGE, WAITS, main
+from tests.client_library.faulty import faulty, serving
+from tests.conftest import PATIENCE, ROOT, Server
 from tests.support.servers import free_port
 
 Ran = tuple[int, str, str]
@@ -72,54 +77,102 @@ def test_each_end_has_its_exit_code(ask: Any, server: Server, monkeypatch: pytes
     assert caught.value.code == 2
 
 
-def test_the_token_may_be_in_a_file(ask: Any, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_token_is_reported_with_the_place_for_it(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TOKEN, "wrong")
+    code, _, err = ask("send", "echo", "hi")
+    assert (code, "The token is that of $A2A_TOKEN" in err) == (REFUSED, True)
     monkeypatch.delenv(TOKEN)
-    file = tmp_path / "token"
-    file.write_text(server.owner + "\n")
-    assert ask("send", "echo", "hi", "--token-file", str(file))[:2] == (OK, "hi\n")
-    code, _, err = ask("send", "echo", "hi", "--token-file", str(tmp_path / "missing"))
-    assert (code, "No such file" in err) == (2, True)
+    code, _, err = ask("send", "echo", "hi")
+    assert (code, "Put a token into $A2A_TOKEN, or use --token-file" in err) == (REFUSED, True)
 
 
-def test_an_agent_cannot_write_to_the_terminal_what_is_no_text(ask: Any) -> None:
-    assert ask("send", "echo", "a\x1b[31mb\u202ec\td")[1] == "a\ufffd[31mb\ufffdc\td\n"
+def test_an_unknown_agent_is_reported(ask: Any) -> None:
+    code, _, err = ask("send", "nothing", "hi")
+    assert (code, "there is no agent card at this address" in err) == (REFUSED, True)
 
 
-def test_a_card_is_shown_and_agents_are_listed(ask: Any) -> None:
-    code, out, _ = ask("card", "echo", before=("show",))
-    assert (code, json.loads(out)["name"]) == (OK, "echo")
-    code, _, err = ask("card", "echo", before=("verify",))
-    assert (code, "no signatures" in err) == (FAILED, True)
-    assert re.search(r"^echo  Says back", ask("agents", "echo")[1], re.MULTILINE)
+WRONG = [
+    ["get", "nonsense", "t"],
+    ["get", "http://[", "t"],
+    ["agents", "http://["],
+    ["agents", "ftp://127.0.0.1/"],
+    ["card", "verify", "http://127.0.0.1:1/", "--keys", __file__],
+    ["card", "verify", "http://127.0.0.1:1/", "--keys", "/nowhere"],
+]
 
 
-def test_a_server_is_tried_and_reported(ask: Any) -> None:
-    code, out, _ = ask("check", "echo", "--send", "hello")
-    assert code == OK
-    assert [line[:4] for line in out.splitlines()] == ["ok  "] * len(out.splitlines())
-    assert {"JSONRPC 1.0", "HTTP+JSON 1.0", "JSONRPC 0.3"} <= set(re.findall(r"[A-Z+]+ \d\.\d", out))
-    code, out, _ = ask("check", "echo", "--json")
-    assert all(orjson.loads(line)["ok"] for line in out.splitlines())
-
-
-def test_the_same_is_a_command_of_the_service(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    call_command("a2a", "card", "show", f"{server.url}/agents/echo/")
-    assert json.loads(capsys.readouterr().out)["name"] == "echo"
-    with pytest.raises(SystemExit) as caught:
-        call_command("a2a", "get", f"{server.url}/agents/echo/", "nothing")
-    assert caught.value.code == REFUSED
+@pytest.mark.parametrize("line", WRONG, ids=" ".join)
+def test_a_wrong_argument_is_reported_at_once(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(line) == USAGE
+    assert capsys.readouterr().err.count("\n") == 1
+    assert main([*line, "--json"]) == USAGE
+    printed = capsys.readouterr()
+    assert (json.loads(printed.out)["error"]["retryable"], printed.err) == (False, "")
 
 
 @pytest.mark.parametrize(
-    ("line", "ours"),
+    "options",
     [
-        ("send u t", True),
-        ("check https://a/", True),
-        ("check", False),
-        ("check tasks_app", False),
-        ("run", False),
-        ("", False),
+        ["get", "u", "t", "--timeout", "0"],
+        ["get", "u", "t", "--timeout", "nan"],
+        ["get", "u", "t", "--timeout", "x"],
+        ["tail", "u", "t", "--after", "-1"],
+        ["list", "u", "--limit", "0"],
+        ["list", "u", "--limit", "9" * 30],
     ],
+    ids=" ".join,
 )
-def test_the_installed_command_tells_its_two_halves_apart(line: str, ours: bool) -> None:
-    assert is_for_the_client(line.split()) is ours
+def test_a_wrong_number_is_reported(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(options)
+    assert caught.value.code == USAGE
+    assert "must be a" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("page", [{}, [], {"agents": 5}, {"agents": [5]}, {"agents": [{}]}])
+async def test_a_catalogue_of_another_kind_is_not_taken_for_ours(page: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    card = {"name": "n", "supportedInterfaces": [], "skills": [{"id": "greet", "description": "Greets"}]}
+    async with faulty(serving({"/agents/": page, "/.well-known/agent-card.json": card})) as server:
+        assert await asyncio.to_thread(main, ["agents", server.url]) == OK
+    assert capsys.readouterr().out == "greet  Greets\n"
+
+
+# ------------------------------------------------------------ real processes
+
+
+@contextmanager
+def streaming(server: Server, agent: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Give a command that has printed the first event of a stream. Its task is canceled at the end."""
+    url = f"{server.url}/agents/{agent}/"
+    program = [sys.executable, "-c", "from config.entry import main; main()", "stream", url, "Hi", "--json"]
+    environment = os.environ | {TOKEN: server.owner}
+    with subprocess.Popen(
+        program, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        task_id = orjson.loads(process.stdout.readline())["task"]["id"]
+        try:
+            yield process
+        finally:
+            process.kill()
+            with SyncClient(url, token=server.owner) as client:
+                client.cancel_task(task_id)
+
+
+def ended(process: subprocess.Popen[bytes]) -> tuple[int, bytes]:
+    """Return the exit code and the error output."""
+    assert process.stderr
+    return process.wait(PATIENCE), process.stderr.read()
+
+
+def test_a_reader_that_leaves_ends_the_command_quietly(server: Server) -> None:
+    with streaming(server, "waits-in-a-thread") as process:
+        assert process.stdout
+        process.stdout.close()
+        assert ended(process) == (UNREAD, b"")
+
+
+def test_ctrl_c_ends_the_command_quietly(server: Server) -> None:
+    with streaming(server, "waits") as process:
+        process.send_signal(signal.SIGINT)
+        assert ended(process) == (STOPPED, b"")

@@ -12,31 +12,10 @@ from a2a.client.link import WAYS
 from a2a.dialects import v0_2, v0_3, v1_0
 from a2a.signatures import key_set, new_key, read_keys, sign
 from a2a.types import SOCKET_BINDING, Json
-from tests.client_library.faulty import Act, Asked, FakeClock, Faulty, error, faulty, plain, result, task
+from tests.client_library.faulty import FakeClock, Faulty, card, error, faulty, plain, result, serving, task
 from tests.wire.values import CARD
 
 SPOKEN = {(way.binding, way.language.version) for way in WAYS}
-
-
-def card(*interfaces: tuple[str, str, str], **more: Any) -> Json:
-    """Return a card of 1.0 with interfaces: binding, version, address."""
-    listed = [
-        {"url": url, "protocolBinding": binding, "protocolVersion": version} for binding, version, url in interfaces
-    ]
-    return {"name": "n", "description": "d", "version": "1", "supportedInterfaces": listed, "capabilities": {}, **more}
-
-
-def serving(wires: dict[str, Json]) -> Act:
-    """Answer with the JSON of a path, and calls with a task."""
-
-    async def act(asked: Asked, writer: Any) -> None:
-        if asked.verb == "GET":
-            found = asked.path in wires
-            await plain(200 if found else 404, orjson.dumps(wires.get(asked.path, {})))(asked, writer)
-        else:
-            await result(task())(asked, writer)
-
-    return act
 
 
 def client_of(server: Faulty, fake: FakeClock | None = None, **options: Any) -> Client:
@@ -190,7 +169,7 @@ async def believed(trust: Trust, key: Any = KEY, jku: str = "", change: Json | N
     async with faulty(plain(500)) as server:
         host = server.url.removeprefix("http://")
         signed = sign(card((RPC, "1.0", server.url)), key, jku.replace("HOST", host)) | (change or {})
-        wires = {"/.well-known/agent-card.json": signed, "/keys": key_set((KEY,))}
+        wires = {"/.well-known/agent-card.json": signed, "/keys": key_set((KEY,)), "/odd": {"keys": 5}}
         server.script[:] = [serving(wires)]
         hosts = tuple(name.replace("HOST", host) for name in trust.hosts)
         believing = Trust(keys=trust.keys, hosts=hosts, algorithms=trust.algorithms)
@@ -216,6 +195,9 @@ async def test_a_card_with_a_trusted_signature_is_believed() -> None:
         pytest.param(Trust(hosts=("HOST",)), {"jku": "http://HOST@evil.example/keys"}, id="another host"),
         pytest.param(Trust(hosts=("evil.example",)), {"jku": "http://evil.example/keys"}, id="keys without TLS"),
         pytest.param(Trust(hosts=("HOST",)), {"jku": "http://HOST/nothing"}, id="no keys there"),
+        pytest.param(Trust(hosts=("HOST",)), {"jku": "https://["}, id="an address of keys that is not valid"),
+        pytest.param(Trust(hosts=("HOST",)), {"jku": "http://HOST/odd"}, id="keys that are not a list"),
+        pytest.param(Trust(keys={"keys": [{"kty": "EC", "crv": "P-256", "x": 5, "y": 5}]}), {}, id="a key of numbers"),
         pytest.param(Trust(), {}, id="nothing to trust"),
     ],
 )

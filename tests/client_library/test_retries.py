@@ -1,6 +1,7 @@
 """Retries: which calls are made again, how often, and after how long."""
 
 import re
+import time
 from email.utils import formatdate
 
 import pytest
@@ -86,6 +87,21 @@ async def test_the_server_says_how_long_to_wait(header: str, pause: float) -> No
     async with faulty(plain(503, Retry_After=header), DONE) as server, rpc(server, fake) as client:
         await client.send("Hi")
     assert fake.pauses == [pause]
+
+
+async def test_a_date_without_a_zone_is_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        fake = FakeClock()
+        header = formatdate(TODAY + 9, localtime=False, usegmt=False)
+        assert header.endswith("-0000")
+        async with faulty(plain(503, Retry_After=header), DONE) as server, rpc(server, fake) as client:
+            await client.send("Hi")
+        assert fake.pauses == [9.0]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 async def test_a_server_that_asks_for_a_long_pause_is_not_called_again() -> None:

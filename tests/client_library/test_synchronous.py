@@ -1,8 +1,10 @@
 """The client without `async`."""
 
+import inspect
+
 import pytest
 
-from a2a.client import SyncClient, errors
+from a2a.client import Client, SyncClient, errors
 from a2a.types import Task
 from tests.conftest import Server
 
@@ -38,3 +40,33 @@ def test_a_webhook_is_kept_without_async(server: Server) -> None:
             assert update.state == "input_required"
             break
         assert client.cancel_task(task.id).status.state == "canceled"
+
+
+ASYNC_ONLY = {"follow", "found_card", "link", "links", "page"}
+"""Methods for the commands and for tests, beyond those that docs/client.md lists."""
+
+
+def test_the_client_without_async_has_the_same_methods_and_arguments() -> None:
+    for name, method in inspect.getmembers(Client, inspect.isfunction):
+        if name.startswith("_") or name in ASYNC_ONLY:
+            continue
+        ours = inspect.signature(getattr(SyncClient, name)).parameters
+        if not any(one.kind is one.VAR_KEYWORD for one in ours.values()):
+            assert list(ours) == list(inspect.signature(method).parameters), name
+
+
+def test_the_tasks_of_all_pages_are_listed_without_async(server: Server) -> None:
+    with SyncClient(f"{server.url}/agents/echo/", token=server.owner) as client:
+        sent = [client.send(f"number {number}") for number in range(3)]
+        ids = [task.id for task in sent if isinstance(task, Task)]
+        listed = []
+        for task in client.all_tasks(page_size=1):
+            listed.append(task.id)
+            if len(listed) == 3:
+                break
+        assert sorted(listed) == sorted(ids)
+
+
+def test_a_wrong_option_leaves_nothing_open() -> None:
+    with pytest.raises(TypeError, match="nonsense"):
+        SyncClient("http://127.0.0.1:1/", nonsense=True)

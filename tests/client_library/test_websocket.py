@@ -14,6 +14,7 @@ from websockets import Request, Response, ServerConnection, serve
 from a2a.client import ApiKey, Bearer, Client, Retries, Timeouts, errors
 from a2a.client.cards import SOCKET
 from a2a.client.credentials import Credentials
+from a2a.client.transports import websocket
 from a2a.types import Interface
 from tests.client_library.faulty import FakeClock, Json, chunk, status, task
 
@@ -29,6 +30,8 @@ class Socket:
     opened: int = 0
     refusals: list[int] = field(default_factory=list)
     """Statuses with which handshakes are refused, the first first."""
+    drops: int = 0
+    """The number of handshakes that are not answered: their connections are closed."""
     location: str = ""
     """The address to which refusals lead."""
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -44,6 +47,9 @@ async def socket(act: Act) -> AsyncIterator[Socket]:
 
     def refuse(connection: ServerConnection, request: Request) -> Response | None:
         server.headers.append({name.lower(): value for name, value in request.headers.raw_items()})
+        if server.drops:
+            server.drops -= 1
+            connection.transport.abort()
         if server.refusals:
             response = connection.respond(HTTPStatus(server.refusals.pop(0)), "no")
             response.headers["Location"] = server.location
@@ -198,6 +204,8 @@ BROKEN = [
     pytest.param(frame(id={}, result={}), "the id of a frame", id="an object as id"),
     pytest.param(frame(id=True, result={}), "the id of a frame", id="a bool as id"),
     pytest.param(frame(id=1, result={}, sequence="x"), "the sequence of a frame", id="a text as sequence"),
+    pytest.param(frame(id=1, result={}, sequence=True), "the sequence of a frame", id="a bool as sequence"),
+    pytest.param(frame(id=1, result={}, sequence=-1), "the sequence of a frame", id="a negative sequence"),
     pytest.param(frame(method="stream/end", params=[1]), "the params of stream/end", id="a list as params"),
     pytest.param(frame(method="stream/end"), "the params of stream/end", id="no params"),
 ]
@@ -220,3 +228,76 @@ async def test_a_frame_that_cannot_be_read_is_told_and_ends_its_connection(text:
         for connection in connections:
             await asyncio.wait_for(connection.wait_closed(), 10)
     assert len(set(connections)) == 3
+
+
+NO_CALL = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "Request payload validation error"}}
+
+
+async def test_an_error_without_an_id_is_that_of_the_only_call() -> None:
+    async def act(connection: ServerConnection, wire: Json) -> None:
+        await connection.send(orjson.dumps(NO_CALL).decode())
+
+    fake = FakeClock()
+    async with socket(act) as server, client_of(server, fake) as client:
+        with pytest.raises(errors.InvalidRequest, match="validation error"):
+            await client.get_task("t")
+        with pytest.raises(errors.InvalidRequest, match="validation error"):
+            await anext(aiter(client.stream("Hi")))
+    assert (len(server.asked), fake.pauses) == (2, [])
+
+
+async def test_an_error_without_an_id_lets_several_calls_be_made_again() -> None:
+    async def act(connection: ServerConnection, wire: Json) -> None:
+        if len(server.asked) < 3:
+            return
+        if len(server.asked) == 3:
+            await connection.send(orjson.dumps(NO_CALL).decode())
+        else:
+            await tell(connection, wire, result=task() | {"id": wire["params"]["id"]})
+
+    fake = FakeClock()
+    async with socket(act) as server, client_of(server, fake) as client:
+        found = await asyncio.gather(*(client.get_task(f"t{number}") for number in range(3)))
+    assert [one.id for one in found] == ["t0", "t1", "t2"]
+    assert (len(server.asked), server.opened, fake.pauses) == (6, 2, [0.1] * 3)
+
+
+async def test_a_server_that_drops_the_handshake_is_called_again() -> None:
+    async def act(connection: ServerConnection, wire: Json) -> None:
+        await tell(connection, wire, result=task())
+
+    fake = FakeClock()
+    async with socket(act) as server, client_of(server, fake) as client:
+        server.drops = 2
+        assert (await client.get_task("t")).id == "t"
+        server.drops = 9
+        with pytest.raises(errors.ConnectionRefused, match="4 attempts") as caught:
+            [update async for update in client.stream("Hi")]
+    assert (fake.pauses, caught.value.processed) == ([0.1, 0.2, 0.1, 0.2, 0.4], False)
+
+
+async def test_a_server_that_does_not_take_the_end_of_a_connection_is_left_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(websocket, "LEAVING", 0.05)
+    connections = []
+
+    async def act(connection: ServerConnection, wire: Json) -> None:
+        connections.append(connection)
+        await tell(
+            connection,
+            wire,
+            **({"result": BEGIN, "sequence": 1} if "message" in wire["params"] else {"result": task()}),
+        )
+        # From now on the server reads nothing, not even the end of the connection.
+        connection.transport.pause_reading()
+
+    async with socket(act) as server:
+        begin = asyncio.get_running_loop().time()
+        async with client_of(server, FakeClock()) as client:
+            async with client.stream("Hi") as stream:
+                assert (await anext(aiter(stream))).id == "1"
+            await client.get_task("t")
+        assert asyncio.get_running_loop().time() - begin < 8
+        for connection in connections:
+            connection.transport.abort()

@@ -1,5 +1,7 @@
 """The outputs of the command line: text for people, plain lines in a pipe, JSON when asked."""
 
+import json
+import unicodedata
 from typing import Any, TextIO, assert_never
 
 import orjson
@@ -9,6 +11,8 @@ from a2a.client.updates import Update, text_of
 from a2a.dialects.json.json_1_0 import encode_artifact, encode_message, encode_status, encode_task
 from a2a.events import ArtifactAdded, StatusChanged
 from a2a.types import Json, Message, Status, Task
+
+_JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 
 
 class Output:
@@ -29,7 +33,7 @@ class Output:
 
     def json(self, value: Json) -> None:
         """Print a value as a line of JSON."""
-        self._out.write(orjson.dumps(value).decode() + "\n")
+        self._out.write(safe_json(orjson.dumps(value).decode()) + "\n")
         self._out.flush()
 
     def note(self, text: str) -> None:
@@ -38,13 +42,20 @@ class Output:
         self._err.write(_safe(text) + "\n")
         self._err.flush()
 
-    def error(self, error: ClientError) -> None:
-        """Report why the command failed."""
+    def error(self, error: ClientError, remedy: str = "") -> None:
+        """Report why the command failed, and what its user can do."""
+        words = f"{error}. {remedy}" if remedy else str(error)
+        self._fault(error.reason, words, code=error.code, retryable=error.retryable)
+
+    def wrong(self, words: str) -> None:
+        """Report that the command line is wrong."""
+        self._fault("WRONG_USAGE", words, code=None, retryable=False)
+
+    def _fault(self, reason: str, words: str, **facts: Any) -> None:
         if self.as_json:
-            facts = {"code": error.code, "reason": error.reason, "message": str(error), "retryable": error.retryable}
-            self.json({"error": facts})
+            self.json({"error": {"reason": reason, "message": words, **facts}})
         else:
-            self.note(str(error))
+            self.note(words)
 
     def reply(self, reply: Task | Message) -> None:
         """Print a task or a message."""
@@ -110,5 +121,15 @@ def encode_update(update: Update) -> Json:
 def _safe(text: str) -> str:
     """Return text without control characters: an agent must not move the cursor of a terminal."""
     return "".join(
-        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in text
+        letter if letter in "\n\t" or _is_visible(letter) else "\N{REPLACEMENT CHARACTER}" for letter in text
     )
+
+
+def safe_json(text: str) -> str:
+    """Return JSON whose control characters are escaped. JSON itself escapes only some, and has them only in strings."""
+    return "".join(letter if letter == "\n" or _is_visible(letter) else json.dumps(letter)[1:-1] for letter in text)
+
+
+def _is_visible(letter: str) -> bool:
+    """Return whether a letter may reach a terminal: also spaces of other scripts, and what joins emoji and letters."""
+    return letter.isprintable() or unicodedata.category(letter) == "Zs" or letter in _JOINERS

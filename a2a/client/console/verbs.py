@@ -1,19 +1,20 @@
 """The verbs of the command line: send, stream, get, list, cancel, tail, agents, card and check."""
 
 from argparse import ArgumentParser
-from pathlib import Path
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import orjson
 
 from a2a.client import Client, Trust, errors
-from a2a.client.console import FAILED, OK, WAITS, Options, Verb, add_connection
-from a2a.client.console.output import Output
+from a2a.client.addresses import HTTP, check_address
+from a2a.client.console import FAILED, OK, WAITS, Options, Verb, WrongUsage, add_connection, number, read_text
+from a2a.client.console.output import Output, safe_json
 from a2a.client.console.smoke import check
 from a2a.client.stream import Stream
 from a2a.dialects.json.json_1_0 import encode_task
 from a2a.states import INTERRUPTED, TaskState
-from a2a.types import Message, Task
+from a2a.types import Json, Message, Task
 
 ENDS_BADLY = {TaskState.FAILED, TaskState.REJECTED, TaskState.CANCELED}
 
@@ -43,14 +44,14 @@ def _task_arguments(parser: ArgumentParser) -> None:
 
 def _tail_arguments(parser: ArgumentParser) -> None:
     _task_arguments(parser)
-    parser.add_argument("--after", type=int, metavar="N", help="begin behind the event of this id")
+    parser.add_argument("--after", type=number(0), metavar="N", help="begin behind the event of this id")
 
 
 def _list_arguments(parser: ArgumentParser) -> None:
     add_connection(parser)
     parser.add_argument("--context", metavar="ID", help="tasks of this conversation")
     parser.add_argument("--state", choices=[state.value for state in TaskState], help="tasks in this state")
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="the largest number of tasks (50)")
+    parser.add_argument("--limit", type=number(1), default=50, metavar="N", help="the largest number of tasks (50)")
 
 
 def _card_arguments(parser: ArgumentParser) -> None:
@@ -132,13 +133,10 @@ def _print_row(task: Task, output: Output) -> None:
 
 async def agents(client: Client, options: Options, output: Output) -> int:
     """List the agents of a server that has a catalogue, or the skills on the card."""
-    root = "{0.scheme}://{0.netloc}".format(urlsplit(options["url"]))
-    catalogue = await client.page(urljoin(root, "/agents/"))
-    if catalogue is None:
-        card = await client.card()
-        items = [{"name": skill.id, "description": skill.description} for skill in card.skills]
-    else:
-        items = catalogue["agents"]
+    check_address(options["url"], HTTP)
+    items = _listed(await client.page(urljoin(options["url"], "/agents/")))
+    if items is None:
+        items = [{"name": skill.id, "description": skill.description} for skill in (await client.card()).skills]
     for agent in items:
         if output.as_json:
             output.json(agent)
@@ -147,13 +145,21 @@ async def agents(client: Client, options: Options, output: Output) -> int:
     return OK
 
 
+def _listed(catalogue: Any) -> list[dict[str, Any]] | None:
+    """Return the agents of a catalogue; None if it is that of another kind of server."""
+    items = catalogue.get("agents") if isinstance(catalogue, dict) else None
+    if not isinstance(items, list) or not all(isinstance(item, dict) and "name" in item for item in items):
+        return None
+    return items
+
+
 async def card(client: Client, options: Options, output: Output) -> int:
+    keys = _key_set(options["keys"]) if options["keys"] else None
     public = await client.found_card()
     if options["what"] == "show":
         text = orjson.dumps(public.wire, option=0 if output.as_json else orjson.OPT_INDENT_2)
-        output.line(text.decode())
+        output.line(safe_json(text.decode()))
         return OK
-    keys = orjson.loads(Path(options["keys"]).read_bytes()) if options["keys"] else None  # noqa: ASYNC240
     hosts = options["host"] or ([] if keys else [urlsplit(public.url).netloc])
     try:
         await client.verify_card(Trust(keys=keys, hosts=hosts))
@@ -162,6 +168,16 @@ async def card(client: Client, options: Options, output: Output) -> int:
         return FAILED
     output.line(f"The card of {public.card.name} has a valid signature.")
     return OK
+
+
+def _key_set(path: str) -> Json:
+    try:
+        keys = orjson.loads(read_text(path))
+    except orjson.JSONDecodeError:
+        keys = None
+    if not isinstance(keys, dict):
+        raise WrongUsage(f"{path}: it is not a JWK Set, an object of JSON with the member `keys`")
+    return keys
 
 
 VERBS: dict[str, Verb] = {

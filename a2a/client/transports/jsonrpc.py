@@ -27,26 +27,27 @@ class JsonRpc:
         self._ids = count(1)
 
     async def call(self, method: str, params: Json, seconds: float) -> Any:
-        exchange = self._exchange(method, params, {"Accept": MEDIA})
-        return self._result(await self.http.fetch(exchange, seconds), method)
+        rpc_id = next(self._ids)
+        exchange = self._exchange(rpc_id, method, params, {"Accept": MEDIA})
+        return self._result(await self.http.fetch(exchange, seconds), rpc_id, method)
 
     @asynccontextmanager
     async def stream(self, method: str, params: Json, after: str | None) -> AsyncIterator[AsyncIterator[Frame]]:
-        exchange = self._exchange(method, params, stream_headers(after))
-        async with self.http.listen(exchange) as events:
+        rpc_id = next(self._ids)
+        async with self.http.listen(self._exchange(rpc_id, method, params, stream_headers(after))) as events:
             if isinstance(events, Answer):
-                self._result(events, method)
+                self._result(events, rpc_id, method)
                 raise InvalidResponse(f"{method} answered without a stream", where=self._place(method))
-            yield frames(events, MEDIA, partial(self._result, method=method))
+            yield frames(events, MEDIA, partial(self._result, rpc_id=rpc_id, method=method))
 
     async def close(self) -> None:
         """Do nothing: connections belong to the Http."""
 
-    def _exchange(self, method: str, params: Json, headers: dict[str, str]) -> Exchange:
-        body = orjson.dumps(envelope(next(self._ids), method, params))
+    def _exchange(self, rpc_id: int, method: str, params: Json, headers: dict[str, str]) -> Exchange:
+        body = orjson.dumps(envelope(rpc_id, method, params))
         return Exchange("POST", self.where, self._headers | headers, body)
 
-    def _result(self, answer: Answer, method: str) -> Any:
+    def _result(self, answer: Answer, rpc_id: int, method: str) -> Any:
         """Return the result; None if there is none, as some servers answer a deletion."""
         wire = refusals.in_envelope(answer)
         if wire is not None and wire.get("error") is not None:
@@ -55,6 +56,9 @@ class JsonRpc:
             raise refusals.of_status(answer, self._place(method))
         if wire is None:
             raise InvalidResponse("the answer is not JSON-RPC", where=self._place(method))
+        # Lenient about the type of the id, and about its absence. A wrong one is the answer to another call.
+        if wire.get("id") not in (None, rpc_id, str(rpc_id)):
+            raise InvalidResponse("the answer has the id of another call", where=self._place(method))
         return wire.get("result")
 
     def _place(self, method: str) -> str:

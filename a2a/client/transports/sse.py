@@ -8,6 +8,11 @@ from httpx_sse import ServerSentEvent
 from a2a.client.http import EVENT_STREAM, Answer
 from a2a.client.transports import Frame
 
+LONGEST_ID = 1_000
+"""Characters of an event's id, which resumption sends in a header."""
+_LARGEST = 10**12
+"""The largest number of milliseconds that is told from a larger one, which may be too large for a division."""
+
 
 def stream_headers(after: str | None) -> dict[str, str]:
     """Return the headers that request a stream of the events after that id."""
@@ -23,4 +28,12 @@ async def frames(
         # A blank line after an id or a comment alone is no event.
         if event.data:
             value = result(Answer(200, media, event.data.encode(), None))
-            yield Frame(event.id or None, value, event.retry and event.retry / 1000)
+            yield _frame(event, value)
+
+
+def _frame(event: ServerSentEvent, value: Any) -> Frame:
+    """Return the frame of an event. An id that no header can carry counts as none."""
+    text = event.id
+    usable = 0 < len(text) <= LONGEST_ID and text.isascii() and text.isprintable() and text == text.strip()
+    retry = None if event.retry is None else min(event.retry, _LARGEST) / 1000
+    return Frame(text if usable else None, value, retry)

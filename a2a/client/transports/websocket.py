@@ -9,19 +9,28 @@ from itertools import count
 from typing import Any, cast
 
 import orjson
-from websockets import ClientConnection, ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI, connect
+from websockets import (
+    ClientConnection,
+    ConnectionClosed,
+    InvalidHandshake,
+    InvalidMessage,
+    InvalidStatus,
+    InvalidURI,
+    connect,
+)
 
 from a2a.client import refusals
+from a2a.client.addresses import WS, check_address
 from a2a.client.errors import (
     ClientError,
     ConnectionLost,
     ConnectionRefused,
     ConnectTimeout,
+    InvalidCall,
     InvalidResponse,
-    Timeout,
     UntrustedServer,
 )
-from a2a.client.http import Answer, Http
+from a2a.client.http import Answer, Http, within
 from a2a.client.patience import seconds_until
 from a2a.client.transports import Frame
 from a2a.client.transports.jsonrpc import envelope
@@ -33,6 +42,8 @@ AFTER, SEQUENCE, END = "afterSequence", "sequence", "stream/end"
 """The parameter and the member for the number of an event, and the method that ends a stream."""
 PINGS = 20.0
 """Seconds between two pings, and for the answer to a ping, if no limit for the silence of a stream is set."""
+LEAVING = 1.0
+"""Seconds for the server to take the end of a connection. Then the client cuts it."""
 
 
 class _Direct(connect):
@@ -60,28 +71,27 @@ class WebSocket:
     async def call(self, method: str, params: Json, seconds: float) -> Any:
         rpc_id = next(self._ids)
         answer = asyncio.get_running_loop().create_future()
-        self._waiting[rpc_id] = answer
-        try:
-            async with asyncio.timeout(seconds):
-                connection = await self._shared()
+        async with within(seconds, self._place(method)):
+            connection = await self._shared()
+            self._waiting[rpc_id] = answer
+            try:
                 await self._send(connection, rpc_id, method, params, {})
                 return self._result(await answer, method)
-        except TimeoutError:
-            raise Timeout(f"no answer within {seconds:g} seconds", where=self._place(method)) from None
-        finally:
-            del self._waiting[rpc_id]
-            answer.cancel()
+            finally:
+                del self._waiting[rpc_id]
+                answer.cancel()
 
     @asynccontextmanager
     async def stream(self, method: str, params: Json, after: str | None) -> AsyncIterator[AsyncIterator[Frame]]:
         rpc_id = next(self._ids)
-        resumption = {AFTER: int(after)} if after is not None and after.isdigit() else {}
+        resumption = {AFTER: int(after)} if after is not None and after.isdecimal() else {}
         connection = await self._connect()
         try:
-            await self._send(connection, rpc_id, method, params, resumption)
+            async with within(self.http.timeouts.request, self._place(method)):
+                await self._send(connection, rpc_id, method, params, resumption)
             yield self._frames(connection, rpc_id, method)
         finally:
-            await connection.close()
+            await _leave(connection)
 
     async def close(self) -> None:
         """Close the connection of calls."""
@@ -90,13 +100,13 @@ class WebSocket:
             with suppress(asyncio.CancelledError):
                 await self._reading
         if self._connection is not None:
-            await self._connection.close()
+            await _leave(self._connection)
 
     # ------------------------------------------------------------- connections
 
     async def _connect(self) -> ClientConnection:
-        credentials = self.http.credentials
-        headers = await credentials.headers() if credentials else {}
+        check_address(self.where, WS)
+        headers = await self.http.authentication()
         pings = self.http.timeouts.silence / 2 if self.http.timeouts.silence else PINGS
         try:
             return await _Direct(
@@ -115,15 +125,19 @@ class WebSocket:
         except ssl.SSLCertVerificationError as error:
             raise UntrustedServer(f"the certificate of the server is not valid: {error}", where=self.where) from error
         except (InvalidHandshake, InvalidURI) as error:
+            if isinstance(error, InvalidMessage) and isinstance(error.__cause__, EOFError):
+                raise ConnectionRefused("the server closed the connection at once", where=self.where) from error
             raise InvalidResponse(f"no WebSocket: {error}", where=self.where) from error
         except OSError as error:
             raise ConnectionRefused(f"no connection: {error}", where=self.where) from error
+        except ValueError as error:
+            raise InvalidCall(f"the address is not valid: {error}", where=self.where) from None
 
     def _refusal(self, error: InvalidStatus) -> ClientError:
         """Return the error of a handshake that the server has refused with an answer of HTTP."""
         response = error.response
-        if response.status_code == 401 and self.http.credentials:
-            self.http.credentials.refused()
+        if response.status_code == 401:
+            self.http.refused()
         wait = seconds_until(response.headers.get("Retry-After"), self.http.clock)
         media = response.headers.get("Content-Type", "")
         answer = Answer(response.status_code, media, bytes(response.body or b""), wait)
@@ -145,7 +159,7 @@ class WebSocket:
         try:
             while True:
                 wire = await self._receive(connection)
-                answer = self._waiting.get(wire.get("id", 0))
+                answer = self._only_call(wire) if _is_for_any(wire) else self._waiting.get(wire.get("id", 0))
                 if answer is not None and not answer.done():
                     answer.set_result(wire)
         except ClientError as error:
@@ -156,6 +170,13 @@ class WebSocket:
                 if not answer.done():
                     answer.set_exception(fault)
 
+    def _only_call(self, wire: Json) -> asyncio.Future[Json] | None:
+        """Return the call that an error without an id is about. Raises ConnectionLost if it may be one of several."""
+        if len(self._waiting) > 1:
+            words = refusals.of_rpc(wire["error"], None, self.where).what
+            raise ConnectionLost(f"the server refused one of {len(self._waiting)} calls: {words}", where=self.where)
+        return next(iter(self._waiting.values()), None)
+
     # ------------------------------------------------------------------- frames
 
     async def _frames(self, connection: ClientConnection, rpc_id: int, method: str) -> AsyncIterator[Frame]:
@@ -163,7 +184,7 @@ class WebSocket:
             wire = await self._receive(connection)
             if wire.get("method") == END and wire["params"].get("id") == rpc_id:
                 return
-            if wire.get("id") == rpc_id:
+            if wire.get("id") == rpc_id or _is_for_any(wire):
                 sequence = wire.get(SEQUENCE)
                 yield Frame(None if sequence is None else str(sequence), self._result(wire, method))
 
@@ -196,14 +217,27 @@ class WebSocket:
         return f"{method} at {self.where}"
 
 
+async def _leave(connection: ClientConnection) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LEAVING):
+            await connection.close()
+    connection.transport.abort()
+
+
+def _is_for_any(wire: Json) -> bool:
+    """Return whether a frame is an error without an id: the server could not read a frame of the client."""
+    return wire.get("id") is None and wire.get("error") is not None
+
+
 def _fault(wire: Any) -> str:
     """Return why a frame cannot be read; an empty text if it can."""
     if not isinstance(wire, dict):
         return "a frame is not a JSON object"
     if isinstance(wire.get("id"), list | dict | bool):
         return "the id of a frame is neither a number nor a text"
-    if not isinstance(wire.get(SEQUENCE), int | None):
-        return f"the {SEQUENCE} of a frame is not an integer"
+    sequence = wire.get(SEQUENCE)
+    if sequence is not None and not (type(sequence) is int and sequence >= 0):
+        return f"the {SEQUENCE} of a frame is not the number of an event"
     if wire.get("method") == END and not isinstance(wire.get("params"), dict):
         return f"the params of {END} are not an object"
     return ""

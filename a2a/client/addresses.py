@@ -1,0 +1,41 @@
+"""Addresses: which can be called, and where a card may lead."""
+
+import ipaddress
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from a2a.client.errors import InvalidCall
+
+HTTP, WS = ("http", "https"), ("ws", "wss")
+"""The schemes of the transports."""
+_OVER_TLS = frozenset({"https", "wss"})
+"""The schemes of addresses with TLS. `urlsplit` gives schemes in lower case."""
+
+
+def check_address(url: str, schemes: Collection[str]) -> None:
+    """Raise InvalidCall if an address cannot be called."""
+    why = f"it must have the form {'://host:port/path or '.join(schemes)}://host:port/path"
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in schemes and parts.hostname and parts.port != 0:
+            return
+    except ValueError as error:
+        why = str(error)
+    raise InvalidCall(f"the address {url[:200]!r} is not valid: {why}")
+
+
+def is_as_safe(url: str, source: str) -> bool:
+    """Return whether a card from the source may lead to the address."""
+    try:
+        return urlsplit(url).scheme in _OVER_TLS or urlsplit(source).scheme != "https" or is_loopback(url)
+    except ValueError:
+        return False
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether the address is one of this machine. Raises ValueError."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
