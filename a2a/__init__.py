@@ -43,7 +43,7 @@ The modules, in an order for reading:
     The model       types, states, events, requests, answers, errors, documents (the stored form)
     Its details     media (types of parts), extensions, files (references to stored bytes), sse (streams),
                     retry_after (a header of HTTP)
-    Any language    language, envelopes, choice (which language a call is in)
+    Any language    language, envelopes, choice (which language a call is in), discovery and descriptions
     A2A             dialects/v1_0, v0_3, v0_2 and rest_0_x; dialects/json (data models); languages (the list of all)
     Agents          agents, options, run, inbox, drafts, scribe, acting, mistakes, callers, testing
     Cards           cards, canonical (the bytes that are signed), signatures

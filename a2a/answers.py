@@ -47,7 +47,14 @@ class PushConfigPage(Struct, frozen=True, kw_only=True):
     """Empty on the last page."""
 
 
-Result = Answer | TaskPage | CardAnswer | PushConfig | PushConfigPage | None
+class Description(Struct, frozen=True, kw_only=True):
+    """A description of what can be asked, as JSON."""
+
+    body: bytes
+    etag: str
+
+
+Result = Answer | TaskPage | CardAnswer | PushConfig | PushConfigPage | Description | None
 """The result of any operation. Deleting returns None."""
 Frame = TaskDocument | EventDocument | Message
 """One event of a stream: the task as of the cursor, an event after the cursor, or a direct reply."""

@@ -10,7 +10,7 @@ from a2a.documents import Encoded, EventDocument, EventKind, TaskDocument
 from a2a.errors import Error, entry
 from a2a.extensions import HEADER, OLD_HEADER, read_uris
 from a2a.requests import Request
-from a2a.types import Card
+from a2a.types import Card, Json
 
 VERSION_HEADER = "A2A-Version"
 """The header that names the A2A version of a call or an answer (A2A 1.0.1, 14.2.1)."""
@@ -25,6 +25,10 @@ class Method(Struct, frozen=True, kw_only=True):
     """Decodes the params, which are parsed JSON, or UNSET when absent. Raises InvalidParams."""
     encode: Callable[[Any], Encoded]
     """Encodes the Result of the operation as JSON."""
+    params: Any = Json
+    """The type of the params, for descriptions. Members that it lacks are ignored."""
+    result: Any = Any
+    """The type of the result, for descriptions; of a stream, the type of each event."""
 
 
 class Route(Struct, frozen=True, kw_only=True):
@@ -49,6 +53,8 @@ class Rest(Struct, frozen=True, kw_only=True):
     """The HTTP status and the gRPC name of each error."""
     encode_error: Callable[[Error, int, str], dict[str, Any]]
     """Encodes an error, with its HTTP status and its gRPC name, as the body of the answer."""
+    error_type: Any = Json
+    """The type of that body, for descriptions."""
 
 
 class Push(Struct, frozen=True, kw_only=True):
@@ -85,6 +91,8 @@ class Language(Struct, frozen=True, kw_only=True):
     encode_frame: Callable[[Frame, int | None], bytes | None]
     """Encodes one event of a stream as JSON; None for an event that the language does not show. The number is that of
     the newest messages to include, None for all."""
+    error_type: Any = Json
+    """The type of the error object, for descriptions."""
     statuses: dict[type[Error], int] = {}
     """HTTP statuses of errors in an envelope. All other errors have status 200."""
     words: Callable[[Error], Error] = identity

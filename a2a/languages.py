@@ -8,29 +8,17 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from a2a import discovery
 from a2a.choice import Endpoint, Row, by_version, by_version_of_path
 from a2a.dialects import rest_0_x, v0_2, v0_3, v1_0
 from a2a.envelopes import bare, jsonrpc
-from a2a.errors import Error, InvalidParams
 from a2a.language import VERSION_HEADER, Dialect, Language, Push
-from a2a.types import Json
 
 DIALECTS: tuple[Dialect, ...] = (v1_0.DIALECT, v0_3.DIALECT, v0_2.DIALECT)
 """The versions of A2A, the newest first. A call without a version is in the first dialect that has its method."""
 
 
-def _encode_neutral(error: Error, code: int) -> Json:
-    """Return the error object before a language is chosen: the code and the message, which all versions have."""
-    details = [error.facts["detail"]] if "detail" in error.facts else []
-    if "reference" in error.facts:
-        details.append(f"reference {error.facts['reference']}")
-    if isinstance(error, InvalidParams):
-        details += [f"{field} {description}" for field, description in error.violations]
-    message = f"{error.sentence}: {'; '.join(details)}" if details else error.sentence
-    return {"code": code, "message": message}
-
-
-NEUTRAL = replace(v1_0.DIALECT, name="neutral", encode_error=_encode_neutral)
+NEUTRAL = replace(v1_0.DIALECT, name="neutral", encode_error=discovery.encode_error)
 """The language of errors over JSON-RPC before one is chosen."""
 
 
@@ -60,7 +48,8 @@ class Languages:
         self.by_name: dict[str, Language] = {language.name: language for language in reversed(languages)}
         """The languages by the names that exchanges and webhooks store."""
         enveloped = [endpoint for endpoint in self.endpoints.values() if not endpoint.routes]
-        self.pinnable = tuple({language.name: None for endpoint in enveloped for language in endpoint.languages})
+        names = {language.name: None for endpoint in enveloped for language in endpoint.languages}
+        self.pinnable = tuple(name for name in names if name != discovery.LANGUAGE.name)
         """The names that a key can be pinned to. Where verb and path name the method, they choose the language too."""
         own_pushes = [language for language in languages if language in dialects or not language.pushes_as]
         self.pushing = {language.name: language for language in own_pushes if language.push}
@@ -81,7 +70,7 @@ class Languages:
 
 
 def _a2a_endpoints(dialects: tuple[Dialect, ...], rows: tuple[Row, ...]) -> tuple[Endpoint, ...]:
-    """Return the endpoints of A2A: JSON-RPC, whose extra rows come first, REST, and REST of 0.x."""
+    """Return the endpoints of A2A: JSON-RPC, whose extra rows come before A2A, REST, and REST of 0.x."""
     newer, older = _with_methods_of(v1_0.DIALECT, dialects), _with_methods_of(v0_3.DIALECT, dialects)
     return (
         Endpoint(
@@ -89,7 +78,7 @@ def _a2a_endpoints(dialects: tuple[Dialect, ...], rows: tuple[Row, ...]) -> tupl
             paths=("jsonrpc", "rpc", ""),
             envelope=jsonrpc.ENVELOPE,
             neutral=NEUTRAL,
-            rows=(*rows, Row(languages=dialects, choose=by_version)),
+            rows=(discovery.ROW, *rows, Row(languages=dialects, choose=by_version)),
         ),
         Endpoint(
             name="rest",

@@ -4,7 +4,7 @@ The docstring of a class is its text in docs/reference/methods.md.
 """
 
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -143,6 +143,18 @@ class GetExtendedCard(Request, frozen=True, kw_only=True):
 
     address: str = ""
     """The base URL of the server, for the URLs on the card. Empty if the server must not name one."""
+
+
+class Describe(Request, frozen=True, kw_only=True):
+    """Return a description of what can be asked, for programs: OpenRPC for JSON-RPC, OpenAPI for all paths of HTTP."""
+
+    form: Literal["openrpc", "openapi"] = "openrpc"
+    endpoint: str = ""
+    """The name of the endpoint of the call, for OpenRPC."""
+    version: str | None = None
+    """The A2A-Version of the call, whose methods OpenRPC lists; None for each method in its newest version."""
+    address: str = ""
+    """The base URL of the server. Empty if the server must not name one."""
 
 
 def with_delivery_language(language: str, request: Request) -> Request:

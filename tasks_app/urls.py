@@ -9,6 +9,7 @@ from a2a.choice import Endpoint
 from a2a.languages import ALL
 from tasks_app.callers.paths import RESERVED
 from tasks_app.transports.cards import card, catalogue, extended_card, key_set
+from tasks_app.transports.descriptions import openrpc
 from tasks_app.transports.enveloped import enveloped
 from tasks_app.transports.files import download
 from tasks_app.transports.front import front
@@ -40,7 +41,9 @@ def endpoint_urls(endpoints: Iterable[Endpoint]) -> list[URLPattern]:
 def _envelope_urls(endpoint: Endpoint) -> list[URLPattern]:
     view = enveloped(endpoint.name)
     places = [root + place for root in ROOTS for place in endpoint.paths]
-    return [path(spelling, view) for place in places for spelling in _spellings(place)]
+    calls = [path(spelling, view) for place in places for spelling in _spellings(place)]
+    beside = "|".join(re.escape(f"{place}/") if place else "" for place in endpoint.paths)
+    return [*calls, re_path(rf"{AGENT}(?:{beside})openrpc\.json\Z", openrpc(endpoint.name))]
 
 
 def _spellings(place: str) -> list[str]:

@@ -6,10 +6,10 @@ import binascii
 import re
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Meta, Struct
 
 from a2a.errors import InvalidParams
 from a2a.types import Json
@@ -19,11 +19,33 @@ _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
 _AT = re.compile(r" - at `\$\.?(?P<path>.*)`$")
 _SNAKE = re.compile(r"_([a-z0-9])")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
+TIME = f"^{_TIME.pattern}$"
+"""The pattern of the times that read_time() reads."""
 _NUMERAL = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?")
 INT32 = 2**31 - 1
 """The largest value of protobuf's int32."""
 Whole = int | float | str
 """A whole number in JSON, where 1.0 is one. ProtoJSON also accepts "1", "1.0" and "1e0"."""
+
+
+def rule(**keywords: Any) -> Meta:
+    """Return keywords of JSON Schema for a type in a description. msgspec does not check them: functions do."""
+    return Meta(extra_json_schema=keywords)
+
+
+def whole(minimum: int = 0, maximum: int = INT32) -> Meta:
+    """Return the rule of a whole number that read_whole() reads."""
+    return rule(multipleOf=1, minimum=minimum, maximum=maximum, pattern=f"^{_NUMERAL.pattern}$")
+
+
+Text = Annotated[str, rule(minLength=1)]
+"""A text that must not be empty."""
+Base64 = Annotated[str, rule(pattern="^([A-Za-z0-9+/_-]{4})*([A-Za-z0-9+/_-]{2,3})?=*$")]
+"""A text that read_base64() reads."""
+NAMES_TASK = rule(
+    anyOf=[{"required": [name], "properties": {name: {"type": "string", "minLength": 1}}} for name in ("id", "taskId")]
+)
+"""The rule of params of 0.x that name a task in one of two ways."""
 
 
 def check(params: Any, struct: type[Struct]) -> Json:

@@ -5,20 +5,28 @@ The decoders are lenient, since samples of the A2A project leave out `kind`; the
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar, assert_never
+from typing import Annotated, Any, TypeVar, assert_never
 
 import orjson
 from msgspec import Struct
 
 from a2a.answers import Answer, CardAnswer, Frame, TaskPage
-from a2a.dialects import webhooks
+from a2a.dialects import webhook_fields, webhooks
 from a2a.dialects.errors_1_0 import CODES as CODES_1_0
 from a2a.dialects.errors_1_0 import STATUSES
-from a2a.dialects.json.json_0_x import decode_message, decode_state, encode_event, encode_message, encode_task
+from a2a.dialects.json.json_0_x import (
+    STATES_BACK,
+    decode_message,
+    decode_state,
+    encode_event,
+    encode_message,
+    encode_task,
+)
 from a2a.dialects.json.json_1_0 import decode_task, event_of
-from a2a.dialects.json.members import about_members, skill_members
-from a2a.dialects.params import check, or_empty, read_whole
-from a2a.dialects.v1_0 import MAX_PAGE, encode_extension
+from a2a.dialects.json.members import MAX_PARTS, about_members, extension_members, skill_members
+from a2a.dialects.params import INT32, NAMES_TASK, Base64, Text, check, or_empty, read_whole, rule
+from a2a.dialects.schemas import answers_0_x as types
+from a2a.dialects.v1_0 import MAX_PAGE
 from a2a.documents import EventDocument, EventKind, TaskDocument
 from a2a.errors import (
     Error,
@@ -48,9 +56,19 @@ CODES: dict[type[Error], int] = CODES_1_0 | {ExtensionSupportRequired: CODES_1_0
 # ---------------------------------------------------------------- requests
 
 
+def _has(name: str, **members: Any) -> Json:
+    """Return the schema of an object that has this member, and further members with these schemas."""
+    return {"type": "object", "required": [name], "properties": {name: {"not": {"type": "null"}}} | members}
+
+
+_ONE_FILE = rule(oneOf=[{"type": "null"}, *(_has(name) for name in ("bytes", "data", "uri"))])
+_ONE_PART = rule(oneOf=[_has(name, kind={"enum": [name, None]}) for name in ("text", "file", "data")])
+_NUMBER = rule(multipleOf=1, minimum=0, maximum=INT32)
+
+
 class FileParams(Struct, rename="camel"):
-    bytes: str | None = None
-    data: str | None = None
+    bytes: Base64 | None = None
+    data: Base64 | None = None
     uri: str | None = None
     name: str | None = None
     mime_type: str | None = None
@@ -59,16 +77,16 @@ class FileParams(Struct, rename="camel"):
 class PartParams(Struct, rename="camel"):
     kind: str | None = None
     text: str | None = None
-    file: FileParams | None = None
+    file: Annotated[FileParams | None, _ONE_FILE] = None
     data: Json | None = None
     metadata: Json | None = None
 
 
 class MessageParams(Struct, rename="camel"):
-    message_id: str
-    role: str
-    parts: list[PartParams]
-    kind: str | None = None
+    message_id: Text
+    role: Annotated[str, rule(enum=["user"])]
+    parts: Annotated[list[Annotated[PartParams, _ONE_PART]], rule(minItems=1, maxItems=MAX_PARTS)]
+    kind: Annotated[str | None, rule(enum=["message", None])] = None
     context_id: str | None = None
     task_id: str | None = None
     metadata: Json | None = None
@@ -78,9 +96,9 @@ class MessageParams(Struct, rename="camel"):
 
 class ConfigurationParams(Struct, rename="camel"):
     accepted_output_modes: list[str] | None = None
-    history_length: int | float | None = None
+    history_length: Annotated[int | float | None, _NUMBER] = None
     blocking: bool | None = None
-    push_notification_config: webhooks.OldConfigParams | None = None
+    push_notification_config: webhook_fields.OldConfigParams | None = None
 
 
 class SendParams(Struct, rename="camel"):
@@ -96,13 +114,18 @@ class TaskParams(Struct, rename="camel"):
     metadata: Json | None = None
 
 
+OF_TASK = Annotated[TaskParams, NAMES_TASK]
+GET = Annotated[TaskParams, NAMES_TASK, rule(properties={"historyLength": _NUMBER.extra_json_schema})]
+"""The params of tasks/get. The other methods of a task do not read the length."""
+
+
 class ListParams(Struct, rename="camel"):
-    limit: int | float | None = None
-    status: str | None = None
+    limit: Annotated[int | float | None, rule(multipleOf=1, minimum=1, maximum=MAX_PAGE)] = None
+    status: Annotated[str | None, rule(enum=[None, *STATES_BACK])] = None
     context_id: str | None = None
     cursor: str | None = None
     include_artifacts: bool | None = None
-    history_length: int | float | None = None
+    history_length: Annotated[int | float | None, _NUMBER] = None
 
 
 class NoParams(Struct):
@@ -303,7 +326,7 @@ def encode_card(card: Card) -> Json:
         "supportsAuthenticatedExtendedCard": card.extended_card,
     } | about_members(card)
     if card.extensions:
-        out["capabilities"]["extensions"] = [encode_extension(extension) for extension in card.extensions]
+        out["capabilities"]["extensions"] = [extension_members(extension) for extension in card.extensions]
     if card.security_schemes:
         out["securitySchemes"] = {name: encode_scheme(scheme) for name, scheme in card.security_schemes.items()}
         out["security"] = encode_requirements(card, card.scopes)
@@ -316,15 +339,41 @@ def encode_extended_card(answer: CardAnswer) -> bytes:
 
 
 METHODS = {
-    "message/send": Method(request=SendMessage, decode=partial(decode_send, SendMessage), encode=encode_answer),
-    "message/stream": Method(request=StreamMessage, decode=partial(decode_send, StreamMessage), encode=encode_answer),
-    "tasks/get": Method(request=GetTask, decode=decode_get, encode=encode_answer),
-    "tasks/list": Method(request=ListTasks, decode=decode_list, encode=encode_page),
-    "tasks/cancel": Method(request=CancelTask, decode=decode_cancel, encode=encode_answer),
-    "tasks/resubscribe": Method(request=SubscribeToTask, decode=decode_resubscribe, encode=encode_answer),
+    "message/send": Method(
+        request=SendMessage,
+        decode=partial(decode_send, SendMessage),
+        encode=encode_answer,
+        params=SendParams,
+        result=types.SEND_RESULT,
+    ),
+    "message/stream": Method(
+        request=StreamMessage,
+        decode=partial(decode_send, StreamMessage),
+        encode=encode_answer,
+        params=SendParams,
+        result=types.EVENT,
+    ),
+    "tasks/get": Method(request=GetTask, decode=decode_get, encode=encode_answer, params=GET, result=types.Task),
+    "tasks/list": Method(
+        request=ListTasks, decode=decode_list, encode=encode_page, params=ListParams, result=types.TaskPage
+    ),
+    "tasks/cancel": Method(
+        request=CancelTask, decode=decode_cancel, encode=encode_answer, params=OF_TASK, result=types.Task
+    ),
+    "tasks/resubscribe": Method(
+        request=SubscribeToTask,
+        decode=decode_resubscribe,
+        encode=encode_answer,
+        params=OF_TASK,
+        result=types.EVENT,
+    ),
     **webhooks.OLD_METHODS,
     "agent/getAuthenticatedExtendedCard": Method(
-        request=GetExtendedCard, decode=decode_extended_card, encode=encode_extended_card
+        request=GetExtendedCard,
+        decode=decode_extended_card,
+        encode=encode_extended_card,
+        params=NoParams,
+        result=types.AgentCard,
     ),
 }
 DIALECT = Dialect(
@@ -334,6 +383,7 @@ DIALECT = Dialect(
     codes=CODES,
     statuses=STATUSES,
     encode_error=encode_error,
+    error_type=types.Error,
     errors_as_stream=True,
     words=words,
     encode_frame=encode_frame,

@@ -3,23 +3,37 @@ is in json/json_1_0.py."""
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar, assert_never
+from typing import Annotated, Any, TypeVar, assert_never
 
 import orjson
 from msgspec import UNSET, Struct, UnsetType
 
 from a2a.answers import Answer, CardAnswer, Frame, TaskPage
-from a2a.dialects import webhooks
+from a2a.dialects import webhook_fields, webhooks
 from a2a.dialects.errors_1_0 import CODES, REST_STATUSES, STATUSES, encode_error, encode_rest_error
 from a2a.dialects.json.json_1_0 import (
+    STATES_BACK,
     decode_message,
     decode_state,
     dumps,
     encode_message,
     status_frame,
 )
-from a2a.dialects.json.members import about_members, skill_members
-from a2a.dialects.params import Whole, camel_names, check, or_empty, read_time, read_whole
+from a2a.dialects.json.members import MAX_PARTS, about_members, extension_members, skill_members
+from a2a.dialects.params import (
+    TIME,
+    Base64,
+    Text,
+    Whole,
+    camel_names,
+    check,
+    or_empty,
+    read_time,
+    read_whole,
+    rule,
+    whole,
+)
+from a2a.dialects.schemas import answers_1_0 as types
 from a2a.documents import Encoded, EventDocument, EventKind, TaskDocument, enclose, join_pieces
 from a2a.errors import InvalidParams
 from a2a.extensions import HEADER
@@ -33,7 +47,7 @@ from a2a.requests import (
     StreamMessage,
     SubscribeToTask,
 )
-from a2a.types import Card, Extension, Json, Message, SecurityScheme, Skill
+from a2a.types import Card, Json, Message, SecurityScheme, Skill
 
 MAX_PAGE = 100
 """The most tasks on one page of a list (A2A 1.0, 3.1.4)."""
@@ -43,7 +57,7 @@ MAX_PAGE = 100
 
 class PartParams(Struct, rename="camel"):
     text: str | None = None
-    raw: str | None = None
+    raw: Base64 | None = None
     url: str | None = None
     data: Any | UnsetType = UNSET
     filename: str | None = None
@@ -51,10 +65,14 @@ class PartParams(Struct, rename="camel"):
     metadata: Json | None = None
 
 
+_CONTENTS = ({"properties": {name: {"type": "string"}}, "required": [name]} for name in ("text", "raw", "url"))
+_ONE_CONTENT = rule(oneOf=[*_CONTENTS, {"required": ["data"]}])
+
+
 class MessageParams(Struct, rename="camel"):
-    message_id: str
-    role: str | int
-    parts: list[PartParams]
+    message_id: Text
+    role: Annotated[str | int, rule(enum=["ROLE_USER", 1])]
+    parts: Annotated[list[Annotated[PartParams, _ONE_CONTENT]], rule(minItems=1, maxItems=MAX_PARTS)]
     context_id: str | None = None
     task_id: str | None = None
     metadata: Json | None = None
@@ -64,9 +82,9 @@ class MessageParams(Struct, rename="camel"):
 
 class ConfigurationParams(Struct, rename="camel"):
     accepted_output_modes: list[str] | None = None
-    history_length: Whole | None = None
+    history_length: Annotated[Whole | None, whole()] = None
     return_immediately: bool | None = None
-    task_push_notification_config: webhooks.InlineParams | None = None
+    task_push_notification_config: webhook_fields.InlineParams | None = None
 
 
 class SendParams(Struct, rename="camel"):
@@ -77,20 +95,24 @@ class SendParams(Struct, rename="camel"):
 
 
 class TaskParams(Struct, rename="camel"):
-    id: str
+    id: Text
     history_length: Whole | None = None
     metadata: Json | None = None
     tenant: str | None = None
 
 
+OF_TASK = Annotated[TaskParams, rule(properties={"historyLength": whole().extra_json_schema})]
+"""The params of GetTask. The other methods of a task do not read the length."""
+
+
 class ListParams(Struct, rename="camel"):
     tenant: str | None = None
     context_id: str | None = None
-    status: str | int | None = None
-    page_size: Whole | None = None
+    status: Annotated[str | int | None, rule(enum=[None, *STATES_BACK])] = None
+    page_size: Annotated[Whole | None, whole(1, MAX_PAGE)] = None
     page_token: str | None = None
-    history_length: Whole | None = None
-    status_timestamp_after: str | None = None
+    history_length: Annotated[Whole | None, whole()] = None
+    status_timestamp_after: Annotated[str | None, rule(format="date-time", pattern=TIME)] = None
     include_artifacts: bool | None = None
 
 
@@ -99,7 +121,7 @@ class TenantParams(Struct, rename="camel"):
 
 
 class PagingParams(TenantParams, rename="camel"):
-    page_size: Whole | None = None
+    page_size: Annotated[Whole | None, whole(0, webhook_fields.MAX_PAGE)] = None
     page_token: str | None = None
 
 
@@ -256,18 +278,6 @@ def encode_scheme(scheme: SecurityScheme) -> Json:
     return {"apiKeySecurityScheme": {"location": "header", "name": scheme.header} | about}
 
 
-def encode_extension(extension: Extension) -> Json:
-    """Return an AgentExtension, which is the same in 0.3."""
-    out: Json = {"uri": extension.uri}
-    if extension.description:
-        out["description"] = extension.description
-    if extension.required:
-        out["required"] = True
-    if extension.params is not None:
-        out["params"] = extension.params
-    return out
-
-
 def encode_card(card: Card) -> Json:
     """Return the pure card of 1.0 (docs/protocol.md#cards)."""
     out: Json = {
@@ -289,7 +299,7 @@ def encode_card(card: Card) -> Json:
         "skills": [encode_skill(skill, card) for skill in card.skills],
     } | about_members(card)
     if card.extensions:
-        out["capabilities"]["extensions"] = [encode_extension(extension) for extension in card.extensions]
+        out["capabilities"]["extensions"] = [extension_members(extension) for extension in card.extensions]
     if card.security_schemes:
         out["securitySchemes"] = {name: encode_scheme(scheme) for name, scheme in card.security_schemes.items()}
         out["securityRequirements"] = encode_requirements(card, card.scopes)
@@ -320,16 +330,42 @@ ROUTES = (
 
 
 METHODS = {
-    "SendMessage": Method(request=SendMessage, decode=partial(decode_send, SendMessage), encode=encode_answer),
-    "SendStreamingMessage": Method(
-        request=StreamMessage, decode=partial(decode_send, StreamMessage), encode=encode_answer
+    "SendMessage": Method(
+        request=SendMessage,
+        decode=partial(decode_send, SendMessage),
+        encode=encode_answer,
+        params=SendParams,
+        result=types.SEND_RESULT,
     ),
-    "GetTask": Method(request=GetTask, decode=decode_get, encode=encode_bare_task),
-    "ListTasks": Method(request=ListTasks, decode=decode_list, encode=encode_page),
-    "CancelTask": Method(request=CancelTask, decode=decode_cancel, encode=encode_bare_task),
-    "SubscribeToTask": Method(request=SubscribeToTask, decode=decode_subscribe, encode=encode_bare_task),
+    "SendStreamingMessage": Method(
+        request=StreamMessage,
+        decode=partial(decode_send, StreamMessage),
+        encode=encode_answer,
+        params=SendParams,
+        result=types.EVENT,
+    ),
+    "GetTask": Method(request=GetTask, decode=decode_get, encode=encode_bare_task, params=OF_TASK, result=types.Task),
+    "ListTasks": Method(
+        request=ListTasks, decode=decode_list, encode=encode_page, params=ListParams, result=types.TaskPage
+    ),
+    "CancelTask": Method(
+        request=CancelTask, decode=decode_cancel, encode=encode_bare_task, params=TaskParams, result=types.Task
+    ),
+    "SubscribeToTask": Method(
+        request=SubscribeToTask,
+        decode=decode_subscribe,
+        encode=encode_bare_task,
+        params=TaskParams,
+        result=types.EVENT,
+    ),
     **webhooks.METHODS,
-    "GetExtendedAgentCard": Method(request=GetExtendedCard, decode=decode_extended_card, encode=encode_extended_card),
+    "GetExtendedAgentCard": Method(
+        request=GetExtendedCard,
+        decode=decode_extended_card,
+        encode=encode_extended_card,
+        params=TenantParams,
+        result=types.AgentCard,
+    ),
 }
 DIALECT = Dialect(
     name="a2a-1.0",
@@ -338,9 +374,16 @@ DIALECT = Dialect(
     codes=CODES,
     statuses=STATUSES,
     encode_error=encode_error,
+    error_type=types.Error,
     encode_frame=encode_frame,
     encode_card=encode_card,
     extensions_header=HEADER,
     push=Push(encode=encode_push, has=pushes, media="application/a2a+json"),
-    rest=Rest(routes=ROUTES, media="application/a2a+json", statuses=REST_STATUSES, encode_error=encode_rest_error),
+    rest=Rest(
+        routes=ROUTES,
+        media="application/a2a+json",
+        statuses=REST_STATUSES,
+        encode_error=encode_rest_error,
+        error_type=types.RestError,
+    ),
 )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from types import UnionType
-from typing import Any, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 import orjson
@@ -116,7 +116,11 @@ def _plain_members(struct: type[Struct]) -> dict[str, tuple[str, frozenset[type]
 
 
 def _kinds(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    if get_origin(kind) is Annotated:
+        return _kinds(get_args(kind)[0])
+    if get_origin(kind) in (Union, UnionType):
+        return tuple(inner for member in get_args(kind) for inner in _kinds(member))
+    return (kind,)
 
 
 def _read_text(text: str, kinds: frozenset[type], field: str) -> Any:

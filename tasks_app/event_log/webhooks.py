@@ -6,7 +6,7 @@ from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from msgspec import Struct
 
-from a2a.dialects.webhooks import SIGNING_SCHEME
+from a2a.dialects.webhook_fields import SIGNING_SCHEME
 from a2a.states import TERMINAL, TaskState
 from tasks_app import clock
 from tasks_app.database.locks import LockRefused, is_lock_refusal

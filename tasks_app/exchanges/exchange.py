@@ -139,6 +139,10 @@ class OpenExchange:
         """Record the answer itself, because it cannot be derived from the log."""
         self.body.response = redact(bytes(answer), webhooks=self._is_about_webhooks)
 
+    def keep_size(self, size: int) -> None:
+        """Record the size of a description alone, which is the same for all callers."""
+        self.body.response = orjson.dumps({"omitted": f"the description, of {size} bytes"}).decode()
+
     def keep_result(self, result: Result) -> None:
         """Record the whole answer for a result, because it cannot be derived from the log."""
         if self.encode is not None:

@@ -10,6 +10,7 @@ from a2a.requests import (
     CancelTask,
     CreatePushConfig,
     DeletePushConfig,
+    Describe,
     GetExtendedCard,
     GetPushConfig,
     GetTask,
@@ -27,13 +28,19 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly, Work
 from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
-from tasks_app.operations import cards, tasks, webhooks
+from tasks_app.operations import cards, descriptions, tasks, webhooks
 from tasks_app.operations.capabilities import EXTENDED_CARD, PUSH, STREAMING
 from tasks_app.operations.operation import Await, CallerLeft, Context, Done, Follow, Grant, Operation, RunQuick, Wait
 from tasks_app.operations.send import send
 from tasks_app.operations.waiting import RETRY_SECONDS, wait_on
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.runner.quick import play_quickly
+
+
+def scope_of(kind: type[Request]) -> str:
+    """Return the scope that a request needs."""
+    return OPERATIONS[kind].scope
+
 
 OPERATIONS: dict[type[Request], Operation] = {
     SendMessage: Operation(send, access.WRITE),
@@ -47,6 +54,7 @@ OPERATIONS: dict[type[Request], Operation] = {
     ListPushConfigs: Operation(webhooks.list_configs, access.READ, PUSH),
     DeletePushConfig: Operation(webhooks.delete, access.WRITE, PUSH),
     GetExtendedCard: Operation(cards.extended_card, access.READ, EXTENDED_CARD),
+    Describe: Operation(partial(descriptions.describe, scope_of=scope_of), access.READ),
 }
 
 

@@ -6,7 +6,7 @@ from base64 import b64encode
 from datetime import datetime
 from uuid import uuid4
 
-from a2a.dialects.webhooks import SIGNING_SCHEME
+from a2a.dialects.webhook_fields import SIGNING_SCHEME
 from a2a.errors import InvalidParams
 from a2a.languages import push_of
 from a2a.types import PushConfig

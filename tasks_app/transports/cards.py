@@ -1,33 +1,24 @@
 """The door for cards, the catalogue and the public keys, which need no API key, and for the extended card of 0.2."""
 
+from typing import Any
+
 import orjson
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.http import http_date, parse_http_date_safe
 from django.views.decorators.csrf import csrf_exempt
-from msgspec import UNSET
 
 from a2a import languages
 from a2a.answers import CardAnswer
 from a2a.dialects import v0_2
 from a2a.dialects.card_choice import WellKnown, card_encoder
-from a2a.dialects.errors_1_0 import STATUSES
-from a2a.errors import (
-    Error,
-    ExtendedCardNotConfigured,
-    InvalidRequest,
-    UnknownAgent,
-)
 from a2a.language import VERSION_HEADER
 from a2a.requests import GetExtendedCard
 from tasks_app.cards import public as cards
 from tasks_app.cards.addresses import address_of, own, varying
 from tasks_app.cards.public import STARTED, Page
-from tasks_app.exchanges.exchange import OpenExchange
-from tasks_app.exchanges.recording import recorder
-from tasks_app.operations import Context, authorize, perform
-from tasks_app.transports.call import fault
-from tasks_app.transports.http import add_headers, call_of, version_of
+from tasks_app.transports.http import version_of
+from tasks_app.transports.private_pages import Body, PrivatePage
 
 MAX_AGE = 60
 """Seconds for which a client may cache a card."""
@@ -36,8 +27,6 @@ PUBLIC = {"X-Content-Type-Options": "nosniff"}
 STARTED_SECONDS = STARTED.timestamp()
 LAST_MODIFIED = http_date(STARTED_SECONDS)
 UNKNOWN_NAME = "this server has no such name; its operator sets A2A_PUBLIC_URL, or lists names in ALLOWED_HOSTS"
-EXTENDED_STATUSES = STATUSES | {UnknownAgent: 404, ExtendedCardNotConfigured: 404}
-"""Statuses of errors of the extended card by GET (docs/protocol.md#extended-card)."""
 
 
 async def card(request: HttpRequest, file: WellKnown, agent: str | None = None) -> HttpResponse:
@@ -116,55 +105,21 @@ def _is_current(request: HttpRequest, page: Page) -> bool:
 # ------------------------------------------------------------ extended, 0.2
 
 
+def _encode(answer: Any) -> Body:
+    if not isinstance(answer, CardAnswer):
+        raise TypeError("an extended card is a card")
+    return Body(orjson.dumps(v0_2.encode_card(answer.card)))
+
+
+EXTENDED = PrivatePage(
+    language=v0_2.DIALECT,
+    method="agent/authenticatedExtendedCard",
+    request=lambda call: GetExtendedCard(address=call.address()),
+    encode=_encode,
+)
+
+
 @csrf_exempt
 async def extended_card(request: HttpRequest, agent: str | None = None) -> HttpResponse:
     """Return the extended card of 0.2, by GET with a key (docs/protocol.md#extended-card)."""
-    call = call_of(request, languages.ALL.endpoints["rpc"], agent)
-    exchange = call.open(UNSET, b"")
-    exchange.row.dialect, exchange.row.method = v0_2.DIALECT.name, "agent/authenticatedExtendedCard"
-    try:
-        if request.method not in {"GET", "HEAD"}:
-            raise InvalidRequest(detail="use GET")
-        await call.identify()
-        exchange.set_caller(call.caller)
-        authorize(GetExtendedCard, call.caller)
-        answer = await perform(
-            GetExtendedCard(address=call.address()), Context(caller=call.caller, exchange=exchange, agent=agent)
-        )
-    except Error as error:
-        return _refuse(exchange, v0_2.DIALECT.words(error))
-    except Exception as error:  # noqa: BLE001  # the door's one catch; logged with its reference
-        return _refuse(exchange, fault(exchange, error))
-    if not isinstance(answer, CardAnswer):
-        raise TypeError("an extended card is a card")
-    body = orjson.dumps(v0_2.encode_card(answer.card))
-    exchange.end("result", body)
-    exchange.keep(body)
-    recorder.close(exchange)
-    return _private(exchange, body, 200)
-
-
-def _refuse(exchange: OpenExchange, error: Error) -> HttpResponse:
-    wire = v0_2.DIALECT.error(error)
-    body = orjson.dumps({"error": wire})
-    status = 405 if isinstance(error, InvalidRequest) else EXTENDED_STATUSES.get(type(error), 500)
-    exchange.end("refused" if status in {401, 405} else "error", body, code=wire["code"], status=status)
-    exchange.keep(body)
-    recorder.close(exchange)
-    response = _private(exchange, body, status)
-    add_headers(response, error)
-    if status == 405:
-        response["Allow"] = "GET, HEAD"
-    return response
-
-
-def _private(exchange: OpenExchange, body: bytes, status: int) -> HttpResponse:
-    """Return a response that no shared cache may store."""
-    headers = {
-        "Cache-Control": "private, no-cache" if status == 200 else "no-store",
-        "Vary": "Authorization, X-API-Key",
-        "X-Content-Type-Options": "nosniff",
-        "X-Request-ID": exchange.request_id,
-        VERSION_HEADER: v0_2.DIALECT.version,
-    }
-    return HttpResponse(body, status=status, content_type="application/json", headers=headers)
+    return await EXTENDED.serve(request, languages.ALL.endpoints["rpc"], agent)

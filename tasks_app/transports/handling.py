@@ -10,14 +10,14 @@ from django.db import DatabaseError, InterfaceError
 from msgspec import Struct
 from msgspec.structs import replace
 
-from a2a.answers import Answer, Result, TaskPage
+from a2a.answers import Answer, Description, Result, TaskPage
 from a2a.choice import CallError
 from a2a.documents import PIECE, Encoded, Pieces, TaskDocument, enclose
 from a2a.envelopes import Failure, Wrapping
 from a2a.errors import Error, InvalidRequest, Unauthenticated
 from a2a.files import MARK
 from a2a.language import Language, Method
-from a2a.requests import GetExtendedCard, Request, SendMessage, with_delivery_language
+from a2a.requests import Describe, GetExtendedCard, Request, SendMessage, with_delivery_language
 from tasks_app.callers.access import Caller
 from tasks_app.callers.accounts import Holding, account
 from tasks_app.exchanges.exchange import OpenExchange
@@ -154,6 +154,8 @@ async def _keep(exchange: OpenExchange, payload: Encoded, result: Result, wrappi
         return
     if isinstance(result, TaskPage):
         exchange.keep_list(payload, result)
+    elif isinstance(result, Description):
+        exchange.keep_size(len(payload))
     elif len(payload) > LARGE:
         await off_loop(exchange.keep, payload)
     else:
@@ -184,6 +186,8 @@ def _complete(call: Call, language: Language, kind: type[Request], request: Any)
         return replace(request, after=call.after)
     if isinstance(request, GetExtendedCard):
         return replace(request, address=call.address())
+    if isinstance(request, Describe):
+        return replace(request, endpoint=call.endpoint.name, version=call.version, address=call.address())
     return request
 
 

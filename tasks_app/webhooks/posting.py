@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from standardwebhooks import Webhook
 
 from a2a import languages
-from a2a.dialects.webhooks import SIGNING_SCHEME
+from a2a.dialects.webhook_fields import SIGNING_SCHEME
 from a2a.files import MARK
 from a2a.languages import push_of
 from tasks_app.cards.addresses import public

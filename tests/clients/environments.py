@@ -6,6 +6,7 @@ pinned files name no address, like the project's own locks.
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -14,11 +15,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
 INSTALL_SECONDS = 300
 RUN_SECONDS = 300
+OPEN_RPC = {"open-rpc": "@open-rpc/meta-schema", "json-schema": "@json-schema-tools/meta-schema"}
 OLDEST_NODE = 20
 """The oldest Node.js that the JavaScript SDK runs on."""
 
@@ -113,6 +115,17 @@ def nginx(cache: Path) -> str:
 def playwright(cache: Path) -> Path:
     """Return the Python of an environment with Playwright."""
     return _installed(cache, "playwright", ("../browser/playwright.lock",)) / "venv/bin/python"
+
+
+def open_rpc_schemas(cache: Path) -> dict[str, Any]:
+    """Return the schema of OpenRPC documents, and that of the JSON Schemas inside them."""
+    folder = _installed(cache, "open-rpc", ("open_rpc/package.json", "open_rpc/package-lock.json"))
+    members = ", ".join(f'"{name}": require("{package}").default' for name, package in OPEN_RPC.items())
+    program = f"console.log(JSON.stringify({{{members}}}))"
+    line = [str(shutil.which("node")), "--eval", program]
+    done = subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=RUN_SECONDS, check=True)
+    schemas: dict[str, Any] = json.loads(done.stdout)
+    return schemas
 
 
 def _installed(cache: Path, name: str, files: tuple[str, ...]) -> Path:

@@ -15,6 +15,7 @@ from a2a.requests import (
     CancelTask,
     CreatePushConfig,
     DeletePushConfig,
+    Describe,
     GetExtendedCard,
     GetPushConfig,
     GetTask,
@@ -152,6 +153,7 @@ def test_every_operation_has_a_scope(db: None) -> None:
         ListPushConfigs: "tasks:read",
         DeletePushConfig: "tasks:write",
         GetExtendedCard: "tasks:read",
+        Describe: "tasks:read",
     }
 
 

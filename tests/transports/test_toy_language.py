@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 import pytest
+from django.test import AsyncClient
 from django.urls import resolve
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -208,3 +209,13 @@ def test_the_segments_of_its_paths_and_routes_are_the_protocols() -> None:
     assert {"toy", "tasks", "v9"} <= segments_of(spoken)
     assert "tasks" in words_of(spoken)
     assert not {"toy", "v9"} & words_of(Languages(endpoints=(ENDPOINT,)))
+
+
+@pytest.mark.parametrize(("endpoint", "path"), [("rpc", "/openrpc.json"), ("toy", "/toy/openrpc.json")])
+def test_its_methods_are_described_by_its_table_alone(owner: Person, endpoint: str, path: str) -> None:
+    response = asyncio.run(AsyncClient().get(path, headers={"authorization": f"Bearer {owner.key}"}))
+    methods = {method["name"]: method for method in orjson.loads(response.content)["methods"]}
+    assert methods.keys() >= LANGUAGE.methods.keys()
+    assert {*LANGUAGE.methods} == {name for name, method in methods.items() if method["tags"] == [{"name": "toy"}]}
+    assert methods["task.get"]["x-params"]["allOf"][0] == {"$ref": "#/components/schemas/toy.TaskParams"}
+    assert ("rpc.discover" in methods) is (endpoint == "rpc")

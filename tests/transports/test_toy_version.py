@@ -93,3 +93,11 @@ def test_cards_list_it(asked: str, shown: str) -> None:
     assert response["A2A-Version"] == shown
     versions = [each["protocolVersion"] for each in json.loads(response.content)["supportedInterfaces"]]
     assert versions == ["1.1", "1.0", "0.3"] * 2 + ["1.0"], "WebSocket is last"
+
+
+def test_its_methods_are_those_of_calls_without_a_version(owner: Person) -> None:
+    for asked, language in (("", "a2a-1.1"), ("1.1", "a2a-1.1"), ("1.0", "a2a-1.0")):
+        wire = {"jsonrpc": "2.0", "id": 1, "method": "rpc.discover"}
+        response = asyncio.run(posted(owner.key, wire, **{"A2A-Version": asked}))
+        methods = {method["name"]: method for method in json.loads(response.content)["result"]["methods"]}
+        assert methods["SendMessage"]["tags"] == [{"name": language}]

@@ -10,7 +10,7 @@ from a2a.states import TERMINAL, TaskState
 from a2a.types import Artifact, Json, Message, Part, Role, Status, Task
 
 STATES = {state: state.value.replace("_", "-") for state in TaskState}
-_STATES_BACK: dict[str, TaskState | None] = {"unknown": None} | {name: state for state, name in STATES.items()}
+STATES_BACK: dict[str, TaskState | None] = {"unknown": None} | {name: state for state, name in STATES.items()}
 
 ROLES: dict[str | int, Role] = {role.value: role for role in Role}
 
@@ -128,9 +128,9 @@ def decode_state(wire: str | None, field: str) -> TaskState | None:
     """Return the state of a name; None if it is absent or `unknown`. Raises InvalidParams for any other text."""
     if wire is None:
         return None
-    if wire not in _STATES_BACK:
-        raise InvalidParams((field, f"must be one of {', '.join(_STATES_BACK)}"))
-    return _STATES_BACK[wire]
+    if wire not in STATES_BACK:
+        raise InvalidParams((field, f"must be one of {', '.join(STATES_BACK)}"))
+    return STATES_BACK[wire]
 
 
 def encode_task(task: Task) -> Json:

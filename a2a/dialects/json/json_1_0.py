@@ -28,7 +28,7 @@ _BY_NUMBER = (
     TaskState.REJECTED,
     TaskState.AUTH_REQUIRED,
 )
-_STATES_BACK: dict[Any, TaskState | None] = {
+STATES_BACK: dict[Any, TaskState | None] = {
     "TASK_STATE_UNSPECIFIED": None,
     **{name: state for state, name in STATES.items()},
     **dict(enumerate(_BY_NUMBER)),
@@ -136,9 +136,9 @@ def decode_state(wire: str | int | None, field: str) -> TaskState | None:
     """Return the state of a name or a number; None if it is absent or unspecified. Raises InvalidParams."""
     if wire is None:
         return None
-    if isinstance(wire, bool) or wire not in _STATES_BACK:
+    if isinstance(wire, bool) or wire not in STATES_BACK:
         raise InvalidParams((field, f"must be one of {', '.join(STATES.values())}"))
-    return _STATES_BACK[wire]
+    return STATES_BACK[wire]
 
 
 def encode_task(task: Task) -> Json:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from a2a.errors import InvalidParams
-from a2a.types import Artifact, Card, Json, Message, Part, Role, Skill
+from a2a.types import Artifact, Card, Extension, Json, Message, Part, Role, Skill
 
 EncodePart = Callable[[Part], Json]
 DecodePart = Callable[[Json, str], Part]
@@ -77,6 +77,18 @@ def skill_members(skill: Skill) -> Json:
     always = {"id": skill.id, "name": skill.name, "description": skill.description, "tags": skill.tags}
     lists = {"examples": skill.examples, "inputModes": skill.input_modes, "outputModes": skill.output_modes}
     return always | {name: value for name, value in lists.items() if value}
+
+
+def extension_members(extension: Extension) -> Json:
+    """Return the members of an extension that an agent supports, without those that are empty."""
+    out: Json = {"uri": extension.uri}
+    if extension.description:
+        out["description"] = extension.description
+    if extension.required:
+        out["required"] = True
+    if extension.params is not None:
+        out["params"] = extension.params
+    return out
 
 
 def about_members(card: Card) -> Json:

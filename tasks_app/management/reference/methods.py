@@ -1,5 +1,6 @@
 """The page of methods, generated from the requests, the dialects that decode them and the operations."""
 
+from a2a import discovery
 from a2a.language import Dialect
 from a2a.languages import ALL, DIALECTS
 from a2a.requests import Request
@@ -26,7 +27,7 @@ def _section(request: type[Request]) -> str:
         for dialect in DIALECTS
         for name, method in dialect.methods.items()
         if method.request is request
-    ]
+    ] or [("all", code(name), "") for name, method in discovery.LANGUAGE.methods.items() if method.request is request]
     text = f"{sentence(request.__doc__)}\n\nScope: `{operation.scope}`.{capability}"
     return f"## {request.__name__}\n\n{text}\n\n{table(('Version', 'Method', 'REST'), rows)}"
 

@@ -1,0 +1,49 @@
+"""The descriptions as bytes. Each is made once, when it is first asked for; only addresses are added to each answer."""
+
+import hashlib
+from collections.abc import Callable
+from functools import lru_cache
+
+import orjson
+
+from a2a import languages
+from a2a.answers import Description
+from a2a.choice import Endpoint, minor
+from a2a.descriptions.openrpc import openrpc
+from a2a.languages import Languages
+from a2a.requests import Describe, Request
+from a2a.types import Json
+from tasks_app import __version__
+
+ScopeOf = Callable[[type[Request]], str]
+INFO: Json = {
+    "title": "Taskdesk",
+    "version": __version__,
+    "description": "Params in snake_case are accepted as well in A2A 1.0, as in ProtoJSON. Params that a description "
+    "lacks are ignored. Tasks, limits of callers and addresses of webhooks are checked after the params.",
+}
+
+
+def describe(request: Describe, agent: str | None, scope_of: ScopeOf) -> Description:
+    """Return the description that the request asks for, with addresses of the agent if it names one."""
+    tables = languages.ALL
+    endpoint = tables.endpoints[request.endpoint]
+    base = f"{request.address}/agents/{agent}" if agent else request.address
+    body = _openrpc(tables, endpoint.name, minor(request.version or ""), scope_of)
+    return _with(body, {"servers": _servers(endpoint, base)})
+
+
+def _servers(endpoint: Endpoint, base: str) -> list[Json]:
+    """Return the addresses of an endpoint."""
+    return [{"name": endpoint.name, "url": f"{base}/{endpoint.paths[0]}"}]
+
+
+def _with(body: bytes, members: Json) -> Description:
+    """Return a description with further members at its end."""
+    whole = body[:-1] + b"," + orjson.dumps(members)[1:]
+    return Description(body=whole, etag=f'"{hashlib.sha256(whole).hexdigest()[:32]}"')
+
+
+@lru_cache(maxsize=16)
+def _openrpc(tables: Languages, endpoint: str, version: str | None, scope_of: ScopeOf) -> bytes:
+    return orjson.dumps(openrpc(tables.endpoints[endpoint], version, INFO, scope_of))

@@ -1,0 +1,19 @@
+"""The operation on descriptions of what can be asked."""
+
+from a2a import languages
+from a2a.agents import registry
+from a2a.choice import minor, version_error
+from a2a.errors import UnknownAgent
+from a2a.requests import Describe
+from tasks_app.descriptions import pages
+from tasks_app.operations.operation import Context, Done, Grant
+
+
+async def describe(request: Describe, context: Context, scope_of: pages.ScopeOf) -> Grant:
+    """Return a description of what can be asked. Raises UnknownAgent and VersionNotSupported."""
+    if context.agent and registry.get(context.agent) is None:
+        raise UnknownAgent(agent=context.agent[:64])
+    dialects = languages.ALL.dialects
+    if request.version and minor(request.version) not in {dialect.version for dialect in dialects}:
+        raise version_error(request.version, dialects)
+    return Done(pages.describe(request, context.agent, scope_of))
