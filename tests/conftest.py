@@ -3,7 +3,6 @@
 import os
 import signal
 import sqlite3
-import ssl
 import subprocess
 import sys
 import time
@@ -39,7 +38,7 @@ from tasks_app.transports import keys
 from tests.support import databases, static_files
 from tests.support.hand import Hand
 from tests.support.lanes import inline_lanes
-from tests.support.servers import free_port, postgres
+from tests.support.servers import NO_TLS, free_port, postgres
 
 hypothesis.register_profile(
     "taskdesk",
@@ -49,8 +48,6 @@ hypothesis.register_profile(
 hypothesis.load_profile("taskdesk")
 
 ROOT = Path(__file__).resolve().parent.parent
-NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""For clients of plain HTTP: loading the usual certificates takes 30 ms a client."""
 PATIENCE = 60.0
 """Seconds after which a test fails that waits for an event. Where less is promised, the promise is asserted."""
 TIMES = {

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import httpx
 import orjson
 from msgspec.structs import replace
 
@@ -16,7 +17,7 @@ from a2a.dialects.webhooks import encode_flat
 from a2a.events import ArtifactAdded, StatusChanged
 from a2a.requests import Request, StreamMessage, SubscribeToTask
 from a2a.types import Card, Message, PushConfig, Task
-from tests.conftest import PATIENCE
+from tests.conftest import NO_TLS, PATIENCE
 from tests.support.doors import LiveDoor
 from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
 from tests.support.speaker import Frame, Json, Refused
@@ -55,9 +56,11 @@ class ClientSpeaker(NewSpeaker):
     async def client(self) -> AsyncIterator[Client]:
         assert isinstance(self.door, LiveDoor)
         limits = Timeouts(request=PATIENCE, silence=PATIENCE)
-        async with Client(
-            self.door.url, token=self.key, versions=(self.language,), bindings=(self.binding,), timeouts=limits
-        ) as client:
+        ways = {"versions": (self.language,), "bindings": (self.binding,)}
+        async with (
+            httpx.AsyncClient(verify=NO_TLS) as http,
+            Client(self.door.url, token=self.key, timeouts=limits, http=http, **ways) as client,
+        ):
             yield client
 
     def request(self, wish: str, params: Any) -> Request:

@@ -15,6 +15,7 @@ from a2a.events import ArtifactAdded, Event, StatusChanged, TaskCreated, apply
 from a2a.types import Task
 from tests.conftest import PATIENCE
 from tests.faults.nodes import KEY, Node
+from tests.support.servers import NO_TLS
 
 TERMINAL = {"TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED", "TASK_STATE_REJECTED"}
 HEADERS = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
@@ -85,7 +86,7 @@ class Client:
 @asynccontextmanager
 async def client(node: Node) -> AsyncIterator[Client]:
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-    async with httpx.AsyncClient(headers=HEADERS, timeout=PATIENCE, limits=limits) as http:
+    async with httpx.AsyncClient(headers=HEADERS, timeout=PATIENCE, limits=limits, verify=NO_TLS) as http:
         yield Client(node, http)
 
 

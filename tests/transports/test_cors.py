@@ -17,7 +17,7 @@ from tasks_app.asgi import cors
 from tasks_app.asgi.application import Http
 from tasks_app.asgi.cors import Cors
 from tasks_app.asgi.handler import LeanHandler
-from tests.conftest import NO_TLS, Person, Server
+from tests.conftest import NO_TLS, PATIENCE, Person, Server
 from tests.transports.calls import call, send
 
 pytestmark = pytest.mark.storage
@@ -142,6 +142,8 @@ def answer_to(written_behind: None, owner: Person) -> Asked:
 @pytest.mark.django_db(transaction=True)
 def test_every_answer_of_ours_can_be_read_by_a_listed_page(answer_to: Asked, settings: Any) -> None:
     settings.A2A_BODY_SECONDS = 0.05
+    late = answer_to("POST", "/jsonrpc", content=stalled(), headers=JSON)
+    settings.A2A_BODY_SECONDS = PATIENCE
     large = {"Content-Type": "application/json", "Content-Length": "9999999"}
     answers = [
         answer_to("POST", "/jsonrpc", content=send(), headers=JSON),
@@ -155,7 +157,7 @@ def test_every_answer_of_ours_can_be_read_by_a_listed_page(answer_to: Asked, set
         answer_to("POST", "/jsonrpc", content=b"x"),
         answer_to("POST", "/jsonrpc", content=b"x", headers=large),
         answer_to("POST", "/jsonrpc", content=b" " * 100_000, headers=JSON | {"Authorization": "Bearer wrong"}),
-        answer_to("POST", "/jsonrpc", content=stalled(), headers=JSON),
+        late,
         answer_to("GET", "/files/none/x"),
         answer_to("GET", "/agent/authenticatedExtendedCard"),
         answer_to("GET", CARD),
