@@ -116,8 +116,8 @@ class PushNotSupported(Error):
 
 
 class UnsupportedOperation(Error):
-    """The task has ended, so that it takes no message and no subscriber; or it has reached a limit; or streams or the
-    extended card are switched off.
+    """The task has ended, so that it takes no message and no subscriber; or it has reached a limit; or streams, links
+    or the extended card are switched off.
     """
 
     reason = "UNSUPPORTED_OPERATION"

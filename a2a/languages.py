@@ -3,7 +3,7 @@
 To add a version of A2A, add its dialect to DIALECTS. To add another language, add a row to an endpoint, or an endpoint.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from a2a.choice import Endpoint, Row, by_version, by_version_of_path
 from a2a.dialects import rest_0_x, v0_2, v0_3, v1_0
 from a2a.envelopes import bare, jsonrpc
 from a2a.language import VERSION_HEADER, Dialect, Language, Push
+from a2a.requests import SubscribeToTask
 
 DIALECTS: tuple[Dialect, ...] = (v1_0.DIALECT, v0_3.DIALECT, v0_2.DIALECT)
 """The versions of A2A, the newest first. A call without a version is in the first dialect that has its method."""
@@ -54,6 +55,8 @@ class Languages:
         own_pushes = [language for language in languages if language in dialects or not language.pushes_as]
         self.pushing = {language.name: language for language in own_pushes if language.push}
         """The languages of deliveries, by name."""
+        self.subscriptions = _subscriptions(self.endpoints.values())
+        """The endpoint and the method that follow a task over REST, by the version of A2A, the newest first."""
         self._languages = tuple(languages)
 
     def reason(self, code: int, name: str = "") -> str:
@@ -67,6 +70,16 @@ class Languages:
                 if number == code:
                     return error.reason
         return ""
+
+
+def _subscriptions(endpoints: Iterable[Endpoint]) -> dict[str, tuple[Endpoint, str]]:
+    subscriptions: dict[str, tuple[Endpoint, str]] = {}
+    for endpoint in endpoints:
+        for language in endpoint.languages if endpoint.routes else ():
+            for name, method in language.methods.items():
+                if isinstance(language, Dialect) and method.request is SubscribeToTask:
+                    subscriptions.setdefault(language.version, (endpoint, name))
+    return subscriptions
 
 
 def _a2a_endpoints(dialects: tuple[Dialect, ...], rows: tuple[Row, ...]) -> tuple[Endpoint, ...]:

@@ -98,6 +98,8 @@ class SubscribeToTask(Request, frozen=True, kw_only=True):
     """The cursor of the caller (Last-Event-ID)."""
     closes: bool = False
     """True to answer with a task that has ended instead of an error, and to end the stream at a question (A2A 0.x)."""
+    shows_end: bool = False
+    """True to answer with a task that has ended instead of an error."""
 
 
 class CreatePushConfig(Request, frozen=True, kw_only=True):

@@ -84,8 +84,7 @@ A2A_TRUSTED_PROXIES = networks("A2A_TRUSTED_PROXIES")
 """Addresses and networks (`10.1.0.0/16`) of proxies whose `X-Forwarded-For` gives the address of a caller, or whose
 `Forwarded`, with `A2A_TRUST_FORWARDED=forwarded`. Empty: these headers are ignored."""
 A2A_CORS_ORIGINS = origins("A2A_CORS_ORIGINS")
-"""Origins of pages in browsers that may call this server, besides its own, such as `https://app.example`: over HTTP
-(CORS) and over WebSocket. `*` is all origins."""
+"""Origins of pages that may call this server besides its own pages, such as `https://app.example`. `*` is all."""
 
 # ---------------------------------------------------------- Cards and what is on
 
@@ -200,6 +199,8 @@ A2A_PING_SECONDS = number("A2A_PING_SECONDS", 4, 0.1, 15)
 Python client gives up after 5 s. The key of a waiting call is checked as often, hence at most 15."""
 A2A_STREAM_SECONDS = number("A2A_STREAM_SECONDS", 900, 1)
 """The longest time that a stream stays open. Its client resumes with `Last-Event-ID`."""
+A2A_LINK_SECONDS = whole("A2A_LINK_SECONDS", 3600, 0, 2_592_000)
+"""The longest time that a link to a task's stream is valid, and the default. 0: no links are made."""
 A2A_SOCKET_CALLS = whole("A2A_SOCKET_CALLS", 64, 1)
 """Calls in flight on one WebSocket connection, besides its streams. Further ones are refused with -38008."""
 A2A_SOCKET_IDLE_SECONDS = number("A2A_SOCKET_IDLE_SECONDS", 300, 1)

@@ -13,6 +13,7 @@ from tasks_app.transports.descriptions import openrpc
 from tasks_app.transports.enveloped import enveloped
 from tasks_app.transports.files import download
 from tasks_app.transports.front import front
+from tasks_app.transports.links import create, follow
 from tasks_app.transports.pages import healthz, readyz
 from tasks_app.transports.rest import rest
 from tasks_app.transports.tickets import ticket
@@ -78,6 +79,8 @@ urlpatterns = [
     path("agents/", catalogue),
     path(".well-known/jwks.json", key_set),
     path("files/<str:file>/<str:name>", download),
+    *(path(f"{root}links", create) for root in ROOTS),
+    *(path(f"{root}links/<str:task>", follow) for root in ROOTS),
     path("healthz", healthz),
     path("readyz", readyz),
 ]

@@ -20,8 +20,8 @@ from a2a.errors import Error, InvalidParams, MethodNotFound, entry
 from a2a.language import Language, Rest, Route
 from a2a.types import Json
 
-_REFUSALS = {405: "UNIMPLEMENTED", 408: "DEADLINE_EXCEEDED"}
-"""The gRPC names of statuses that no error of the protocol has."""
+_REFUSALS = {403: "PERMISSION_DENIED", 405: "UNIMPLEMENTED", 408: "DEADLINE_EXCEEDED"}
+"""The gRPC names of statuses that go before those of the error."""
 
 
 class NoSuchVerb(Exception):

@@ -100,11 +100,11 @@ def find_callers(items: Sequence[FindCaller]) -> list[Caller | None]:
     all_digests = {digest for item in items for digest in item.digests}
     keys = ApiKey.objects.select_related("principal__tenant").filter(digest__in=all_digests)
     rows = {key.digest: key for key in keys}
-    return [_caller_of([rows[digest] for digest in item.digests if digest in rows]) for item in items]
+    return [caller_of([rows[digest] for digest in item.digests if digest in rows]) for item in items]
 
 
-def _caller_of(keys: Sequence[ApiKey]) -> Caller | None:
-    """Return the caller behind the rows of one key.
+def caller_of(keys: Sequence[ApiKey]) -> Caller | None:
+    """Return the caller behind the rows of one key; None without a row, and for a key that is revoked or expired.
 
     A key has several rows if it was stored under several secrets. If one of them is revoked, the key is revoked.
     """

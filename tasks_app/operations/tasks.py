@@ -125,7 +125,7 @@ async def subscribe(request: SubscribeToTask, context: Context) -> Grant:
     """Follow a task (A2A 1.0, 3.1.6). The first frame is the task as of now, or as of the event of a Last-Event-ID."""
     head = await find(context, request.id, request.tenant)
     after = request.after or 0
-    if TaskState(head.state) in TERMINAL and not (request.closes or 0 < after < head.seq):
+    if TaskState(head.state) in TERMINAL and not (request.closes or request.shows_end or 0 < after < head.seq):
         raise end_error(head)
     if 0 < after <= head.seq:
         # Even if the cursor is at the last event: an event that is written meanwhile gets a frame of its own.

@@ -14,10 +14,11 @@ from a2a.choice import Endpoint
 from a2a.documents import Encoded
 from a2a.envelopes import AnyMember, Id, Wrapping, wrap
 from a2a.errors import Error, Internal, Unavailable
-from tasks_app.callers.access import Caller
+from tasks_app.callers.access import Caller, FindCaller
 from tasks_app.callers.accounts import Holding
+from tasks_app.database.work import Work
 from tasks_app.exchanges.exchange import OpenExchange
-from tasks_app.transports.keys import Key, authenticate
+from tasks_app.transports.keys import Key, authenticate, digests_of
 
 if TYPE_CHECKING:
     from tasks_app.transports.streams import Stream
@@ -63,6 +64,10 @@ class Call(Struct, kw_only=True):
     """The trace id of the call (W3C Trace Context)."""
     identity: Caller | None = None
     """The caller, after identify()."""
+    proof: Work[Caller | None] | None = None
+    """Finds the caller again; None if the key does that."""
+    until: float | None = None
+    """The time at which its stream ends, in seconds since 1970; None for a call without such a time."""
 
     @property
     def caller(self) -> Caller:
@@ -70,6 +75,10 @@ class Call(Struct, kw_only=True):
         if self.identity is None:
             raise TypeError("a call has no caller before identify()")
         return self.identity
+
+    def find_again(self) -> Work[Caller | None]:
+        """Return the work item that finds the caller again; its result is None when the key is not valid any more."""
+        return self.proof or FindCaller(digests_of(self.key))
 
     async def identify(self) -> None:
         """Find the caller of the key. Raises Unauthenticated, InvalidKey and CallerLeft, and errors of the database."""

@@ -1,10 +1,11 @@
 """The path of a call behind every door: it is read, performed, encoded and recorded, with one catch for all errors."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+import orjson
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 from msgspec import Struct
@@ -18,6 +19,7 @@ from a2a.errors import Error, InvalidRequest, Unauthenticated
 from a2a.files import MARK
 from a2a.language import Language, Method
 from a2a.requests import Describe, GetExtendedCard, Request, SendMessage, with_delivery_language
+from a2a.types import Json
 from tasks_app.callers.access import Caller
 from tasks_app.callers.accounts import Holding, account
 from tasks_app.exchanges.exchange import OpenExchange
@@ -26,7 +28,6 @@ from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import CallerLeft, Context, Follow, Wait, authorize, perform, wait_on
 from tasks_app.transports.call import Call, Reply, fault
-from tasks_app.transports.keys import digests_of
 from tasks_app.transports.streams import Stream, size_of_task
 from tasks_app.transports.waiting import LateAnswer
 
@@ -86,6 +87,32 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
         return _fail(exchange, wrapping, fault(exchange, error), meaning.language, context)
     headers = language.headers(context.extensions)
     return await _answer(call, exchange, wrapping, result, payload, weight, headers)
+
+
+async def handle_own(
+    call: Call, exchange: OpenExchange, wrapping: Wrapping, work: Callable[[], Awaitable[Json]]
+) -> Reply:
+    """Perform and record a call of a door's own, which is in no language. Raises nothing but CancelledError.
+
+    `work` returns the answer, and may raise the errors of a2a/errors.py.
+    """
+    context = Context(caller=call.caller, exchange=exchange)
+    try:
+        exchange.set_caller(call.caller)
+        payload = orjson.dumps(await work())
+    except CallerLeft:
+        return _leave(exchange, wrapping)
+    except asyncio.CancelledError:
+        _leave(exchange, wrapping)
+        raise
+    except Error as error:
+        return _fail(exchange, wrapping, error, None, context)
+    except Exception as error:  # noqa: BLE001  # a door's one catch; logged with its reference
+        return _fail(exchange, wrapping, fault(exchange, error), None, context)
+    exchange.end("result", payload)
+    exchange.keep(payload)
+    recorder.close(exchange)
+    return Reply(request_id=exchange.request_id, wrapping=wrapping, payload=payload)
 
 
 def _leave(exchange: OpenExchange, wrapping: Wrapping) -> Reply:
@@ -234,7 +261,7 @@ def _follow(
         return _end_silently(exchange, wrapping, language, context)
     if not exchange.is_written:
         recorder.open(exchange)
-    reader = Stream(follow, language, wrapping, exchange, digests_of(call.key), call.address(), stream, weight)
+    reader = Stream(follow, language, wrapping, exchange, call.find_again(), call.address(), stream, weight, call.until)
     headers = language.headers(context.extensions)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, stream=reader, headers=headers)
 
@@ -251,7 +278,7 @@ def _defer(
     exchange.lighten()
     # From here on the door that sends the answer notices when the client leaves, and cancels the wait.
     context.departure = None
-    late = LateAnswer(wait, context, exchange, language, wrapping, digests_of(call.key), call.address(), holding)
+    late = LateAnswer(wait, context, exchange, language, wrapping, call.find_again(), call.address(), holding)
     headers = language.headers(context.extensions)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, late=late, headers=headers)
 

@@ -27,7 +27,12 @@ from tasks_app.transports.streams import Page, Stream
 from tasks_app.transports.waiting import Unfinished
 
 SPACE = b" "
-LAST_WORDS = {StreamEnd.REVOKED: sse.REVOCATION, StreamEnd.TOO_LONG: sse.TOO_LONG, StreamEnd.DRAINING: sse.DRAINING}
+LAST_WORDS = {
+    StreamEnd.REVOKED: sse.REVOCATION,
+    StreamEnd.EXPIRED: sse.EXPIRY,
+    StreamEnd.TOO_LONG: sse.TOO_LONG,
+    StreamEnd.DRAINING: sse.DRAINING,
+}
 """The comments for the reason of a stream's end, if its events do not show it."""
 
 

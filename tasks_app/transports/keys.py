@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from a2a.errors import InvalidKey, Unauthenticated
 from tasks_app.callers.access import Caller, FindCaller, digests
 from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Work
 
 TRUSTED_SECONDS = 1.0
 """Seconds for which a caller is cached. A revoked key works no longer than this."""
@@ -44,6 +45,6 @@ def digests_of(key: Key) -> tuple[str, ...]:
     return digests(key) if isinstance(key, str) else key
 
 
-async def is_valid(key: tuple[str, ...]) -> bool:
-    """Return whether a key, given by its digests, is still valid. Raises errors of the database."""
-    return await bridge.ask(FindCaller(key)) is not None
+async def is_valid(proof: Work[Caller | None]) -> bool:
+    """Return whether the key of a call is still valid, by Call.find_again(). Raises errors of the database."""
+    return await bridge.ask(proof) is not None

@@ -14,7 +14,10 @@ from a2a.files import MARK
 from a2a.language import Language
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message
+from tasks_app import clock
+from tasks_app.callers.access import Caller
 from tasks_app.callers.accounts import Holding
+from tasks_app.database.work import Work
 from tasks_app.event_log.readers import Reader, readers
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
@@ -35,6 +38,7 @@ class End(Enum):
 
     DONE = "the task sends no more events"
     REVOKED = "the key is not valid any more"
+    EXPIRED = "the link has expired"
     TOO_LONG = "the stream was open for as long as a stream may be"
     DRAINING = "the server goes down"
     FAULT = "a fault of the server"
@@ -53,10 +57,11 @@ class Stream:
         language: Language,
         wrapping: Wrapping,
         exchange: OpenExchange,
-        key: tuple[str, ...],
+        proof: Work[Caller | None],
         base: str,
         holding: Holding | None = None,
         weight: Holding | None = None,
+        until: float | None = None,
     ) -> None:
         self.first: Frame | None = follow.first
         """The first frame. It is dropped once it is sent, because a task may be large and a stream open for long."""
@@ -64,8 +69,10 @@ class Stream:
         self.language = language
         self.wrapping = wrapping
         self.exchange = exchange
-        self.key = key
-        """The digests of the caller's key. A stream ends when the key is revoked (docs/protocol.md#streams)."""
+        self.proof = proof
+        """Finds the caller again. A stream ends when the key is revoked (docs/protocol.md#streams)."""
+        self.until = until
+        """The time at which the permission to read ends, in seconds since 1970; None if it does not end by itself."""
         self.base = base
         """The base URL of links to files."""
         self.holding = holding
@@ -122,14 +129,17 @@ class Stream:
 
     async def _tail(self, reader: Reader) -> AsyncIterator[Page]:
         """Yield the events after the cursor when they are written."""
-        clock = asyncio.get_running_loop().time
-        oldest, due = clock() + settings.A2A_STREAM_SECONDS, clock() + KEY_SECONDS
+        time = asyncio.get_running_loop().time
+        oldest, due = time() + settings.A2A_STREAM_SECONDS, time() + KEY_SECONDS
         while True:
-            if clock() > due:
-                due = clock() + KEY_SECONDS
-                if not await is_valid(self.key):
+            if time() > due:
+                due = time() + KEY_SECONDS
+                if not await is_valid(self.proof):
                     self.end = End.REVOKED
                     return
+            if (rest := self._rest()) <= 0:
+                self.end = End.EXPIRED
+                return
             events = await reader.page()
             if events:
                 last = next((place for place, event in enumerate(events) if self._ends(event.state)), None)
@@ -140,14 +150,22 @@ class Stream:
                 if last is not None:
                     return
                 continue
-            if readers.draining:
-                self.end = End.DRAINING
+            if end := self._end_of(time() > oldest):
+                self.end = end
                 return
-            if clock() > oldest:
-                self.end = End.TOO_LONG
-                return
-            if not await reader.news(settings.A2A_PING_SECONDS) and not readers.draining:
+            if not await reader.news(min(settings.A2A_PING_SECONDS, rest)) and not readers.draining:
                 yield []
+
+    def _rest(self) -> float:
+        """Return the seconds until the permission to read ends."""
+        return float("inf") if self.until is None else self.until - clock.now().timestamp()
+
+    @staticmethod
+    def _end_of(is_old: bool) -> End | None:
+        """Return the reason to end a stream in a silence, if there is one."""
+        if readers.draining:
+            return End.DRAINING
+        return End.TOO_LONG if is_old else None
 
     def _encode(self, frame: Frame, seq: int | None) -> Page:
         """Return a page with one event; an empty list for an event that the language hides."""

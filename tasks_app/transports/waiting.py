@@ -11,7 +11,9 @@ from a2a.documents import Encoded
 from a2a.envelopes import Wrapping
 from a2a.errors import Error, Unauthenticated
 from a2a.language import Language
+from tasks_app.callers.access import Caller
 from tasks_app.callers.accounts import Holding
+from tasks_app.database.work import Work
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
@@ -36,14 +38,14 @@ class LateAnswer:
         exchange: OpenExchange,
         language: Language,
         wrapping: Wrapping,
-        key: tuple[str, ...],
+        proof: Work[Caller | None],
         base: str,
         holding: Holding,
     ) -> None:
         self.wait, self.context, self.exchange = wait, context, exchange
         self.language, self.wrapping = language, wrapping
-        self.key = key
-        """The digests of the caller's key. The wait ends when the key is revoked."""
+        self.proof = proof
+        """Finds the caller again. The wait ends when the key is revoked."""
         self.base = base
         """The base URL of links to files."""
         self.holding = holding
@@ -83,7 +85,7 @@ class LateAnswer:
             # The key is checked before an answer too, because the last check was seconds ago. While the database is
             # away the check is left out.
             with contextlib.suppress(OperationalError, InterfaceError):
-                if not await is_valid(self.key):
+                if not await is_valid(self.proof):
                     raise Unauthenticated
             if not isinstance(result, Wait):
                 return result

@@ -16,14 +16,16 @@ from msgspec.structs import replace
 from a2a.documents import Encoded
 from a2a.envelopes import AnyMember, Id, Member
 from a2a.errors import Error, InvalidRequest, RateLimited
+from tasks_app.callers.access import Caller
 from tasks_app.callers.accounts import Holding, account
+from tasks_app.database.work import Work
 from tasks_app.process.sockets import SOCKET
 from tasks_app.transports.call import SMALL, Call, Reply
 from tasks_app.transports.endings import end_stream
 from tasks_app.transports.frames import END, end_of_stream, text_of, with_parameters
 from tasks_app.transports.handshake import ENDPOINT, Opening, encode_refusal, open_socket, request_of
 from tasks_app.transports.http import Refusal, add_headers
-from tasks_app.transports.keys import KEY_SECONDS, digests_of, is_valid
+from tasks_app.transports.keys import KEY_SECONDS, is_valid
 from tasks_app.transports.receiving import Batch, join, parse, receive_parsed, refuse_body
 from tasks_app.transports.streams import End, Stream
 
@@ -95,7 +97,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
             socket.owner_id = self.opening.call.caller.owner_id
         await self.accept(self.opening.protocol)
         self.quiet_since = asyncio.get_running_loop().time()
-        self.watch = asyncio.ensure_future(self._watch(digests_of(self.opening.call.key)))
+        self.watch = asyncio.ensure_future(self._watch(self.opening.call.find_again()))
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Begin to answer a frame. One too many is refused, and no further frame is read meanwhile."""
@@ -137,7 +139,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         await self.base_send(start)
         await self.base_send({"type": "websocket.http.response.body", "body": response.content})
 
-    async def _watch(self, key: tuple[str, ...]) -> None:
+    async def _watch(self, proof: Work[Caller | None]) -> None:
         """Close the connection when its key is revoked, and when it has been idle for too long."""
         clock = asyncio.get_running_loop().time
         due = clock() + KEY_SECONDS
@@ -148,7 +150,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
                 return
             if clock() >= due:
                 due = clock() + KEY_SECONDS
-                if not await _is_valid(key):
+                if not await _is_valid(proof):
                     await self.close(INVALID_KEY, "the key of this socket is not valid any more")
                     return
             await asyncio.sleep(max(0.0, min(due, idle_at) - clock()))
@@ -300,9 +302,9 @@ def _weigh(base: Call, body: bytes) -> Holding | None:
     return account.hold_body(base.caller.owner_id, len(body)) if len(body) > SMALL else None
 
 
-async def _is_valid(key: tuple[str, ...]) -> bool:
+async def _is_valid(proof: Work[Caller | None]) -> bool:
     """Return whether the key is valid, as far as the database can be asked."""
     try:
-        return await is_valid(key)
+        return await is_valid(proof)
     except (OperationalError, InterfaceError, Error):
         return True

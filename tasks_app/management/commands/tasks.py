@@ -1,4 +1,5 @@
-"""manage.py tasks: the admin's list, search and canceling of tasks, with JSON lines as output."""
+"""manage.py tasks: the admin's list, search and canceling of tasks, and links to their streams, with JSON lines as
+output."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -9,6 +10,7 @@ from django.core.management.base import CommandError
 from a2a.errors import Error
 from a2a.states import TaskState
 from tasks_app import event_log
+from tasks_app.callers.stream_links import make_link
 from tasks_app.cards.addresses import public
 from tasks_app.files import with_links
 from tasks_app.ids import uuid7_at
@@ -24,7 +26,7 @@ from tasks_app.management.arguments import (
 from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.models import Event, Run, Task
 from tasks_app.operators import lookup
-from tasks_app.operators.audit import Operator
+from tasks_app.operators.audit import Change, Operator, record_acts
 
 HEAD = (
     "id",
@@ -50,7 +52,7 @@ HEAD = (
 
 
 class Command(DatabaseCommand):
-    help = "List, show and cancel tasks."
+    help = "List, show and cancel tasks, and make links to their streams."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_examples(
@@ -58,6 +60,7 @@ class Command(DatabaseCommand):
             "tasks list --state failed --since 1h",
             "tasks show adc271c580b2      the reference in the error message of a failure",
             'tasks cancel ID ID --reason "the order was withdrawn"',
+            "tasks link ID --seconds 600      for a person who should see it work",
         )
         verbs = parser.add_subparsers(dest="verb", required=True)
         show = verbs.add_parser("show", help="show everything about a task, or about the tasks of a context")
@@ -66,6 +69,11 @@ class Command(DatabaseCommand):
         cancel = verbs.add_parser("cancel", help="cancel tasks")
         cancel.add_argument("ids", nargs="+", metavar="id", help="the ids, or - to read them from the input")
         add_operator(cancel)
+        link = verbs.add_parser("link", help="make a link by which anyone can follow a task in a browser, for a time")
+        link.add_argument("id", help="the id of the task")
+        link.add_argument("--seconds", help="the time until it expires; A2A_LINK_SECONDS by default and at most")
+        link.add_argument("--a2a-version", help="the A2A version of the events; the newest by default")
+        add_operator(link)
         listing = verbs.add_parser("list", help="list the newest tasks")
         listing.add_argument("--state", choices=[state.value for state in TaskState], help="only in this state")
         listing.add_argument("--agent", help="only of this agent")
@@ -79,6 +87,8 @@ class Command(DatabaseCommand):
                 self.show(options["id"], options["limit"])
             case "cancel":
                 self.cancel(read_ids(options["ids"]), read_operator(options))
+            case "link":
+                self.link(options["id"], options["seconds"], options["a2a_version"], read_operator(options))
             case _:
                 self.list(options)
 
@@ -110,6 +120,20 @@ class Command(DatabaseCommand):
                 self.print_line({"id": task_id, "canceled": True})
         if refusals:
             raise CommandError(f"{refusals} of {len(ids)} not canceled.", returncode=1)
+
+    def link(self, task_id: str, seconds: str | None, version: str | None, operator: Operator) -> None:
+        """Make a link to the stream of a task. It expires, and no key ends it before."""
+        task = Task.objects.filter(pk=task_id).first()
+        if task is None:
+            raise CommandError(f"There is no task {task_id!r}, or it was deleted because of its age.", returncode=1)
+        try:
+            link = make_link(task.pk, task.owner_id, None, seconds, version)
+        except Error as error:
+            facts = "; ".join(error.facts.values())
+            raise CommandError(f"{error.message}: {facts}" if facts else error.message, returncode=1) from None
+        # The record comes first: a link that nobody knows of cannot be asked about.
+        record_acts(operator, "link", Change(task, after={"expiresAt": link.expires_at}))
+        self.print_line({"id": task.pk} | link.describe(public()))
 
     def list(self, options: dict[str, Any]) -> None:
         rows = (

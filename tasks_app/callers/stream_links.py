@@ -1,0 +1,119 @@
+"""Links to the stream of one task. A link is signed, so it needs no key and no row, and it expires."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Self
+
+import msgspec
+from django.conf import settings
+from django.core import signing
+from msgspec import Struct
+from msgspec.structs import replace
+
+from a2a import languages
+from a2a.choice import minor, version_error
+from a2a.dialects.params import Whole, read_whole, write_time
+from a2a.errors import UnsupportedOperation
+from tasks_app import clock
+from tasks_app.callers.access import READ, Caller, caller_of, has_scopes
+from tasks_app.database.work import Work
+from tasks_app.models import ApiKey, Principal
+
+_SALT = "tasks_app.stream_links"
+UNSIGNED = "this link was not made by this server for this task, or was changed: make a new one"
+EXPIRED = "this link has expired: make a new one"
+NO_KEY = "the key that made this link is not valid any more: make a new one with another key"
+
+
+class StreamLink(Struct, frozen=True, array_like=True):
+    """The permission in a link: to read the stream of one task, as the owner of the task does, for a time."""
+
+    task_id: str
+    owner_id: int
+    key_id: int | None
+    """The key that made the link. The link ends with it. None for a link that an operator made."""
+    until: int
+    """The time at which it expires, in seconds since 1970."""
+    version: str
+    """The version of A2A in which the events come."""
+
+    @property
+    def expires_at(self) -> str:
+        """The time at which it expires, as in JSON."""
+        return write_time(datetime.fromtimestamp(self.until, UTC))
+
+    def describe(self, base: str) -> dict[str, str]:
+        """Return the link as answers and commands show it. Its URL begins with the base, and contains all of it."""
+        signature = signing.dumps(msgspec.to_builtins(self), salt=_SALT)
+        return {"url": f"{base}/links/{self.task_id}?signature={signature}", "expiresAt": self.expires_at}
+
+
+def make_link(
+    task_id: str, owner_id: int, key_id: int | None, seconds: Whole | None = None, version: str | None = None
+) -> StreamLink:
+    """Return a link that expires after so many seconds, by default and at most after A2A_LINK_SECONDS.
+
+    Its version is the newest by default. Raises UnsupportedOperation, InvalidParams and VersionNotSupported.
+    """
+    most: int = settings.A2A_LINK_SECONDS
+    if not most:
+        raise UnsupportedOperation(detail="this server makes no links: A2A_LINK_SECONDS is 0")
+    lifetime = read_whole(seconds, "seconds", 1, most)
+    versions = languages.ALL.subscriptions
+    number = next(iter(versions)) if version is None else minor(version)
+    if number not in versions:
+        raise version_error(version or "", [d for d in languages.ALL.dialects if d.version in versions])
+    until = int(clock.now().timestamp()) + (most if lifetime is None else lifetime)
+    return StreamLink(task_id, owner_id, key_id, until, number)
+
+
+def read_link(task_id: str, signature: str) -> StreamLink:
+    """Return the link with this signature. Raises ValueError with a sentence if it does not lead to the task now."""
+    try:
+        link = msgspec.convert(signing.loads(signature, salt=_SALT), StreamLink)
+    except (signing.BadSignature, ValueError):
+        raise ValueError(UNSIGNED) from None
+    if link.task_id != task_id:
+        raise ValueError(UNSIGNED)
+    if link.until <= clock.now().timestamp():
+        raise ValueError(EXPIRED)
+    return link
+
+
+class FindReader(Work[Caller | None], Struct, frozen=True):
+    """Finds the caller of a link, which may read tasks and no more; None if the key that made the link is not valid."""
+
+    lane = "read"
+    repeatable = True
+
+    owner_id: int
+    key_id: int | None
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[Caller | None]:
+        ids = {item.key_id for item in items if item.key_id is not None}
+        keys = ApiKey.objects.select_related("principal__tenant").in_bulk(ids) if ids else {}
+        owners = {item.owner_id for item in items if item.key_id is None}
+        principals = Principal.objects.select_related("tenant").in_bulk(owners) if owners else {}
+        return [item._find(keys, principals) for item in items]
+
+    def _find(self, keys: dict[int, ApiKey], principals: dict[int, Principal]) -> Caller | None:
+        if self.key_id is None:
+            owner = principals.get(self.owner_id)
+            return _reader(owner) if owner else None
+        row = keys.get(self.key_id)
+        caller = caller_of([row] if row else [])
+        if caller is None or caller.owner_id != self.owner_id:
+            return None
+        scopes = frozenset({READ}) if has_scopes(caller, [READ]) else frozenset[str]()
+        return replace(caller, scopes=scopes, language=None)
+
+
+def _reader(owner: Principal) -> Caller:
+    return Caller(
+        tenant_id=owner.tenant_id,
+        tenant=owner.tenant.name,
+        owner_id=owner.pk,
+        name=owner.name,
+        scopes=frozenset({READ}),
+    )

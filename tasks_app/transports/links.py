@@ -1,0 +1,162 @@
+"""The door for links to streams: POST makes a link to the stream of a task, and GET follows it by its URL alone.
+
+`EventSource` of browsers can send no key, and asks for its URL again whenever the stream ends. So a client that has
+seen the end of its task is answered with 204, after which it must not come again (WHATWG HTML, 9.2.3).
+"""
+
+import contextlib
+from functools import partial
+from typing import Any
+
+import msgspec
+import orjson
+from django.core.exceptions import TooManyFieldsSent
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.views.decorators.csrf import csrf_exempt
+from msgspec import Struct
+from msgspec.structs import replace
+
+from a2a import languages
+from a2a.answers import Answer
+from a2a.dialects.params import Whole, check
+from a2a.envelopes import Member
+from a2a.envelopes.body import read_json
+from a2a.errors import InvalidRequest, ParseError
+from a2a.requests import GetTask, SubscribeToTask
+from a2a.sse import last_seen
+from a2a.states import TERMINAL
+from a2a.types import Json
+from tasks_app.callers.stream_links import NO_KEY, FindReader, StreamLink, make_link, read_link
+from tasks_app.database.bridge import bridge
+from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.exchanges.recording import recorder
+from tasks_app.operations import Context, authorize, perform
+from tasks_app.transports.call import SMALL, Call
+from tasks_app.transports.handling import Selection, handle, handle_own, refuse_stranger, refuse_unreadable
+from tasks_app.transports.http import Refusal, body_of, call_of, fault_of_key, refuse
+from tasks_app.transports.http_replies import response_to
+
+DOOR = "link"
+METHOD = "links/create"
+"""The name of the method in exchanges. It belongs to no language."""
+REST = languages.ALL.endpoints["rest"]
+"""The endpoint whose errors are those of this door."""
+
+
+class _Wish(Struct, rename="camel"):
+    task_id: str
+    seconds: Whole | None = None
+    version: str | None = None
+
+
+# ------------------------------------------------------------------------- make
+
+
+@csrf_exempt
+async def create(request: HttpRequest, agent: str | None = None) -> HttpResponseBase:
+    """Make a link to the stream of a task of the caller, as the body says."""
+    try:
+        body = body_of(request)
+        if len(body) > SMALL:
+            raise Refusal(413, f"the wish for a link must have {SMALL} bytes at most")
+    except Refusal as refusal:
+        return refuse(request, refusal, REST)
+    call = call_of(request, REST, agent)
+    exchange, wrapping = call.open(None, body), call.wrap(None)
+    exchange.row.rpc_id_type, exchange.row.method = "absent", METHOD
+    try:
+        value = read_json(body)
+        await call.identify()
+    except (ParseError, InvalidRequest) as error:
+        reply = await refuse_unreadable(call, exchange, wrapping, error)
+    except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
+        reply = refuse_stranger(exchange, wrapping, error)
+    else:
+        reply = await handle_own(call, exchange, wrapping, partial(_make, call, exchange, value))
+    return await response_to(request, call, reply)
+
+
+async def _make(call: Call, exchange: OpenExchange, value: Any) -> Json:
+    """Return the answer with the URL of a link. Raises the errors of a2a/errors.py."""
+    wish = msgspec.convert(check(value, _Wish), _Wish)
+    link = make_link(wish.task_id, call.caller.owner_id, call.caller.key_id, wish.seconds, wish.version)
+    authorize(SubscribeToTask, call.caller)
+    address = call.address()
+    if not address:
+        raise InvalidRequest(detail="this server has no such name; its operator sets A2A_PUBLIC_URL")
+    context = Context(caller=call.caller, exchange=exchange, agent=call.agent, departure=call.departure)
+    # Raises TaskNotFound for a task that the caller must not see.
+    await perform(GetTask(id=wish.task_id, history_length=0), context)
+    return link.describe(f"{address}/agents/{call.agent}" if call.agent else address)
+
+
+# ----------------------------------------------------------------------- follow
+
+
+async def follow(request: HttpRequest, task: str, agent: str | None = None) -> HttpResponseBase:
+    """Send the stream of the task that the link leads to."""
+    try:
+        call, link = await _read_call(request, task, agent)
+    except Refusal as refusal:
+        return _private(refuse(request, refusal, REST, DOOR))
+    exchange, wrapping = call.open(None, b""), call.wrap(None)
+    exchange.row.rpc_id_type, exchange.row.method = "absent", languages.ALL.subscriptions[link.version][1]
+    if call.after and await _has_seen_all(call, exchange, task):
+        exchange.end("result", status=204)
+        recorder.close(exchange)
+        return _private(HttpResponse(status=204, headers={"X-Request-ID": exchange.request_id}))
+
+    def select() -> Selection:
+        exchange.set_request(orjson.dumps({"id": task, "linkExpiresAt": link.expires_at}))
+        member = Member(id=None, method=exchange.row.method, params={}, source={})
+        language, method = call.endpoint.choose(member, link.version)
+        return language, replace(method, decode=lambda _: SubscribeToTask(id=task, shows_end=True)), {}
+
+    return _private(await response_to(request, call, await handle(call, exchange, wrapping, select)))
+
+
+async def _read_call(request: HttpRequest, task: str, agent: str | None) -> tuple[Call, StreamLink]:
+    """Return the call and its link. Raises Refusal: 403, 405, 503."""
+    if request.method != "GET":
+        raise Refusal(405, f"use GET, not {request.method}", allow="GET")
+    query: dict[str, str] = {}
+    with contextlib.suppress(TooManyFieldsSent):
+        query = request.GET.dict()
+    try:
+        link = read_link(task, query.get("signature", ""))
+    except ValueError as error:
+        raise Refusal(403, str(error)) from None
+    call = call_of(request, languages.ALL.subscriptions[link.version][0], agent)
+    call.door, call.version, call.key = DOOR, link.version, ""
+    call.after = call.after if call.after is not None else last_seen(query.get("afterSequence"))
+    call.until, call.proof = link.until, FindReader(link.owner_id, link.key_id)
+    try:
+        call.identity = await bridge.ask(call.proof)
+    except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
+        raise fault_of_key(error, "a link") from None
+    if call.identity is None:
+        raise Refusal(403, NO_KEY)
+    return call, link
+
+
+async def _has_seen_all(call: Call, exchange: OpenExchange, task: str) -> bool:
+    """Return whether the task has ended and the client has its last event. False if the task cannot be read."""
+    try:
+        exchange.set_caller(call.caller)
+        result = await perform(GetTask(id=task), Context(caller=call.caller, exchange=exchange, agent=call.agent))
+    except Exception:  # noqa: BLE001  # the call after this reports it
+        return False
+    end = result.task if isinstance(result, Answer) else None
+    return end is not None and end.state in TERMINAL and end.seq <= (call.after or 0)
+
+
+def _private(response: HttpResponseBase) -> HttpResponseBase:
+    """Return the response with the order to name the URL, which is a permission, to nobody."""
+    response["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+# For the handler, which refuses before the view is called.
+create.endpoint = REST.name  # type: ignore[attr-defined]
+follow.endpoint = REST.name  # type: ignore[attr-defined]
