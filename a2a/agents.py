@@ -101,6 +101,8 @@ class Registry:
 
     def __init__(self) -> None:
         self._agents: dict[str, Agent] = {}
+        self.revision = 0
+        """The number of changes, for caches of what depends on the agents."""
 
     def add(self, new: Agent) -> None:
         """Register an agent. Raises AgentDefinitionError if another function has its name."""
@@ -108,6 +110,7 @@ class Registry:
         if old is not None and where(old.function) != where(new.function):
             raise mistake(new.function, new.name, f"the name is taken already, by {where(old.function)}")
         self._agents[new.name] = new
+        self.revision += 1
 
     def get(self, name: str) -> Agent | None:
         """Return the agent of a name, or None."""

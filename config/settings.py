@@ -272,9 +272,9 @@ STORAGES = {
 # ------------------------------------------------------------------- Webhooks
 
 A2A_OUTBOUND_HOSTS = hosts("A2A_OUTBOUND_HOSTS")
-"""Names, addresses and networks (`10.1.0.0/16`) that webhooks may have although they are not public."""
+"""Names, addresses and networks (`10.1.0.0/16`) that webhooks and relays may have although they are not public."""
 A2A_OUTBOUND_LOOPBACK = flag("A2A_OUTBOUND_LOOPBACK", DEVELOPMENT)
-"""Webhooks may have addresses of this machine, and plain http."""
+"""Webhooks and relays may have addresses of this machine, and plain http."""
 A2A_DELIVERY_SLOTS = whole("A2A_DELIVERY_SLOTS", 64, 1)
 """Simultaneous deliveries in a process: half of them for one owner, one host or one address, and 8 for one owner to one
 host or one address."""

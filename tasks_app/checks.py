@@ -67,6 +67,28 @@ def check_llm(**_: Any) -> list[CheckMessage]:
     return [Error(sentence, hint="Without address and model there is no llm agent.", id="a2a.E003")] if sentence else []
 
 
+@register()
+def check_relays(**_: Any) -> list[CheckMessage]:
+    """Check the addresses of relays.
+
+    a2a.E013: an address of `A2A_RELAYS` may not be called.
+    """
+    if not settings.A2A_RELAYS:
+        return []
+    from tasks_app.outbound.dialling import Blocked, target  # loads the HTTP client
+
+    messages: list[CheckMessage] = []
+    for name, relay in settings.A2A_RELAYS.items():
+        try:
+            target(relay["url"])
+        except Blocked as error:
+            hint = (
+                "A2A_OUTBOUND_HOSTS lists hosts that are not public; `manage.py a2a relays login` stores credentials."
+            )
+            messages.append(Error(f"A2A_RELAYS: the address of {name} {error}.", hint=hint, id="a2a.E013"))
+    return messages
+
+
 BROKERS = ("redis", "rediss", "amqp", "amqps")
 HINTS = ("redis", "rediss", "unix")
 

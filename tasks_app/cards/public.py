@@ -1,7 +1,8 @@
-"""Cards, the catalogue of agents, and keys, cached as bytes: agents do not change while the process runs."""
+"""Cards, the catalogue of agents, and keys, cached as bytes until an agent changes, as those of relays do."""
 
 import hashlib
 from collections.abc import Callable
+from datetime import datetime
 from functools import lru_cache, partial
 
 import orjson
@@ -25,8 +26,8 @@ EncodeCard = Callable[[Card], Json]
 KEY_SET = "/.well-known/jwks.json"
 OWN, FOREIGN = 1024, 64
 """Sizes of the caches. Cards for made-up Host headers have a small cache of their own, and so evict no real card."""
-STARTED = clock.now().replace(microsecond=0)
-"""The time of last change of all cards and keys."""
+_change = (-1, clock.now())
+"""The revision of the agents, and the time when this process noticed it."""
 
 
 class Page(Struct, frozen=True):
@@ -41,7 +42,17 @@ def public_card(name: str, address: str, encode: EncodeCard, *, whole: bool) -> 
     """Return the public card of an agent or of the whole server; None if there is none."""
     if registry.get(name) is None:  # Keep names that callers make up out of the caches.
         return None
-    return (_own_card if address in own() else _foreign_card)(name, address, encode, whole)
+    return (_own_card if address in own() else _foreign_card)(registry.revision, name, address, encode, whole)
+
+
+def changed_at() -> datetime:
+    """Return the time of last change of the cards, to the second."""
+    global _change  # noqa: PLW0603  # one value for the process, as the registry is
+    revision, time = _change
+    if revision != registry.revision:
+        time = clock.now().replace(microsecond=0)
+        _change = (registry.revision, time)
+    return time
 
 
 def extended_card(agent: Agent, address: str, caller: Caller, *, whole: bool) -> CardAnswer:
@@ -53,7 +64,7 @@ def extended_card(agent: Agent, address: str, caller: Caller, *, whole: bool) ->
 
 def catalogue(address: str) -> Page:
     """Return the public list of agents."""
-    return (_own_catalogue if address in own() else _foreign_catalogue)(address)
+    return (_own_catalogue if address in own() else _foreign_catalogue)(registry.revision, address)
 
 
 def key_set() -> Page:
@@ -69,7 +80,7 @@ def card_keys() -> tuple[CardKey, ...]:
 # ------------------------------------------------------------------- bytes
 
 
-def _card(name: str, address: str, encode: EncodeCard, whole: bool) -> Page | None:
+def _card(revision: int, name: str, address: str, encode: EncodeCard, whole: bool) -> Page | None:
     agent = registry.get(name)
     if agent is None or not agent.listed:
         return None
@@ -78,7 +89,7 @@ def _card(name: str, address: str, encode: EncodeCard, whole: bool) -> Page | No
     return _page(_signed(plain, address=address) if encode in SIGNABLE else plain)
 
 
-def _catalogue(address: str) -> Page:
+def _catalogue(revision: int, address: str) -> Page:
     agents = [
         {
             "name": agent.name,

@@ -25,6 +25,7 @@ from tasks_app.runner.doors import doors
 from tasks_app.runner.runner import runner
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.processes import process_row, trouble_sources
+from tasks_app.upkeep.relays import relay_routine
 from tasks_app.upkeep.retention import retention_routine
 from tasks_app.upkeep.sweeps import sweeper
 from tasks_app.webhooks import sender
@@ -57,6 +58,8 @@ _starting = threading.Lock()
 def services_of(role: Role) -> list[Service]:
     """Return the services of a process in the order of their start. They stop in the reverse order."""
     shared: list[Service] = [broadcast] if settings.REDIS_URL else []
+    if settings.A2A_RELAYS and role != "child":
+        shared.append(relay_routine)
     match role:
         case "web" if settings.CELERY_BROKER_URL:
             return [*shared, celery, census, sender, sweeper, retention_routine, doors]

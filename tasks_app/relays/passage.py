@@ -18,6 +18,7 @@ from a2a.events import ArtifactAdded, StatusChanged
 from a2a.run import Action, Failure, Retry, Run, Say
 from a2a.states import INTERRUPTED, TERMINAL, TaskState
 from a2a.types import Message, Role, Status, Task
+from tasks_app.masking import mask_text
 from tasks_app.models import RelayedTask
 from tasks_app.outbound.dialling import Blocked, Unknown
 from tasks_app.relays import kept, settling
@@ -38,6 +39,8 @@ class Passage:
         self.relay = relay
         self.message_id = message_id_of(run.task_id, run.message)
         self.is_over = False
+        self.is_sending = False
+        """True once this run has begun to send the message."""
         self.may_repeat = False
         """True until the first status after a resumption without ids, which begins with the status as it is."""
 
@@ -52,7 +55,8 @@ class Passage:
                     if self.is_over:
                         return
         except (ClientError, Blocked, Unknown) as error:
-            log.warning("task %s: relay %s: %s", self.run.task_id, self.relay.name, error)
+            log.warning("task %s: relay %s: %s", self.run.task_id, self.relay.name, mask_text(str(error)))
+            await self._note_absence(error)
             raise failure_of(error) from error
         finally:
             if not self.is_over:
@@ -91,6 +95,7 @@ class Passage:
     async def _send(self, client: Client, row: RelayedTask | None) -> AsyncGenerator[Update, None]:
         """Send the message, and yield the updates of the task that accepts it."""
         if not self.relay.resend:
+            self.is_sending = True
             await kept.note_sending(self.run.task_id, self.relay.name, self.message_id)
         goes_on = row is not None and row.is_open and row.remote_id
         message = await outgoing(
@@ -125,6 +130,12 @@ class Passage:
             await client.cancel_task(update.task_id)
         async for update in self._resume(client, row):
             yield update
+
+    async def _note_absence(self, error: ClientError | Blocked | Unknown) -> None:
+        """Store that the message was not sent, if it certainly did not arrive."""
+        is_certain = not isinstance(error, ClientError) or not (error.processed or error.doubtful)
+        if not self.relay.resend and self.is_sending and is_certain:
+            await kept.note_sending(self.run.task_id, self.relay.name, "")
 
     async def _accept(self, remote_id: str, remote_context: str) -> RelayedTask:
         return await kept.accept(self.run.task_id, self.relay.name, self.message_id, remote_id, remote_context)

@@ -11,11 +11,16 @@ from weakref import WeakKeyDictionary
 import httpx
 from django.conf import settings
 
-from a2a.client import REST, RPC, Client, Credentials
+from a2a.client import REST, RPC, ApiKey, Bearer, Client, ClientCredentials, Credentials, Retries
 from a2a.client.cards import VERSIONS
+from a2a.run import Failure
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import DoSlowly
+from tasks_app.models import Relay
 from tasks_app.outbound import dialling as outbound
-from tasks_app.relays.credentials import credentials_of
+from tasks_app.relays.credentials import StoredCredentials, open_credentials
 from tasks_app.relays.registration import RelayOptions
+from tasks_app.sealing import Unreadable
 
 BINDINGS = (RPC, REST)
 SECONDS = 30.0
@@ -73,6 +78,29 @@ def open_client(relay: RelayOptions, http: httpx.AsyncClient, credentials: Crede
         versions=VERSIONS,
         bindings=BINDINGS,
         downgrade=True,
+        retries=Retries(resend=relay.resend),
         largest=settings.A2A_TASK_CHARACTERS + 2 * settings.A2A_FILE_BYTES,
         http=http,
     )
+
+
+async def credentials_of(relay: str, http: httpx.AsyncClient) -> Credentials | None:
+    """Return the credentials of a relay; None if it has none. Raises Failure if they cannot be read."""
+    row = await bridge.ask(DoSlowly(lambda: Relay.objects.filter(pk=relay).only("credentials").first()))
+    if row is None or not row.credentials:
+        return None
+    try:
+        stored = open_credentials(row.credentials)
+    except Unreadable:
+        raise Failure("The credentials for the remote agent cannot be read: SECRET_KEY was changed.") from None
+    return _for_client(stored, http)
+
+
+def _for_client(stored: StoredCredentials, http: httpx.AsyncClient) -> Credentials:
+    match stored.kind:
+        case "bearer":
+            return Bearer(stored.secret)
+        case "header":
+            return ApiKey(stored.secret, header=stored.header)
+        case "oauth":
+            return ClientCredentials(stored.token_url, stored.client_id, stored.secret, scopes=stored.scopes, http=http)

@@ -16,7 +16,7 @@ from a2a.language import VERSION_HEADER
 from a2a.requests import GetExtendedCard
 from tasks_app.cards import public as cards
 from tasks_app.cards.addresses import address_of, own, varying
-from tasks_app.cards.public import STARTED, Page
+from tasks_app.cards.public import Page, changed_at
 from tasks_app.transports.http import version_of
 from tasks_app.transports.private_pages import Body, PrivatePage
 
@@ -24,8 +24,6 @@ MAX_AGE = 60
 """Seconds for which a client may cache a card."""
 PUBLIC = {"X-Content-Type-Options": "nosniff"}
 """Headers of all public answers."""
-STARTED_SECONDS = STARTED.timestamp()
-LAST_MODIFIED = http_date(STARTED_SECONDS)
 UNKNOWN_NAME = "this server has no such name; its operator sets A2A_PUBLIC_URL, or lists names in ALLOWED_HOSTS"
 
 
@@ -81,7 +79,7 @@ def _problem(status: int, sentence: str) -> HttpResponse:
 def _respond(request: HttpRequest, page: Page, *vary: str, public: bool = True) -> HttpResponse:
     headers = PUBLIC | {
         "ETag": page.etag,
-        "Last-Modified": LAST_MODIFIED,
+        "Last-Modified": http_date(changed_at().timestamp()),
         "Cache-Control": f"{'public' if public else 'private'}, max-age={MAX_AGE}",
     }
     if varies := ", ".join(filter(None, vary)):
@@ -99,7 +97,7 @@ def _is_current(request: HttpRequest, page: Page) -> bool:
         return tags.strip() == "*" or tag_of_page in {tag.strip().removeprefix("W/") for tag in tags.split(",")}
     since = request.META.get("HTTP_IF_MODIFIED_SINCE")
     seconds = parse_http_date_safe(since) if since else None
-    return seconds is not None and seconds >= STARTED_SECONDS
+    return seconds is not None and seconds >= changed_at().timestamp()
 
 
 # ------------------------------------------------------------ extended, 0.2

@@ -18,6 +18,8 @@ class Routine(ABC):
     """The name of the thread."""
     title: str
     """The work, as the subject of the log line about a round that failed."""
+    at_once = False
+    """True to do the first round at the start, and not after the first pause."""
 
     def __init__(self) -> None:
         self.stopping = threading.Event()
@@ -41,7 +43,9 @@ class Routine(ABC):
             self.thread = None
 
     def _run(self) -> None:
-        while not self.stopping.wait(settings.A2A_SWEEP_SECONDS):
+        pause = 0.0 if self.at_once else settings.A2A_SWEEP_SECONDS
+        while not self.stopping.wait(pause):
+            pause = settings.A2A_SWEEP_SECONDS
             try:
                 self.run_round()
             except Exception:

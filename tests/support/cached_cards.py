@@ -1,4 +1,4 @@
-"""The caches of cards. A process never empties them, because neither its agents nor its settings change."""
+"""The caches of cards. A process never empties them: an agent that changes has a new revision, and settings stay."""
 
 from tasks_app.cards import public
 

@@ -14,6 +14,7 @@ from tasks_app.management.nouns.logins import LOGINS
 from tasks_app.management.nouns.processes import PROCESSES
 from tasks_app.management.nouns.purge import PURGE
 from tasks_app.management.nouns.reference import REFERENCE
+from tasks_app.management.nouns.relays import RELAYS
 
 OPERATING: dict[str, Noun] = {
     "acts": ACTS,
@@ -25,6 +26,7 @@ OPERATING: dict[str, Noun] = {
     "processes": PROCESSES,
     "purge": PURGE,
     "reference": REFERENCE,
+    "relays": RELAYS,
 }
 
 

@@ -1,0 +1,178 @@
+"""Failures of remote agents: what the caller reads, what is tried again, and what is never sent twice."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+import pytest
+
+from a2a.client.patience import Retries
+from a2a.types import Task
+from tasks_app.models import RelayedTask, Run
+from tasks_app.relays import kept, registration
+from tests.client_library import faulty
+from tests.client_library.faulty import Act, Asked, Faulty, chunk, drop, error, events, half, plain, status, task
+from tests.conftest import Person
+from tests.operations.asking import sent, text_of
+from tests.relays.conftest import AddRelay
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("service")]
+SECRET = "tdk_a-secret-of-this-server"
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let calls and attempts follow each other at once."""
+    monkeypatch.setattr(registration, "BACKOFF", 0.0)
+    monkeypatch.setattr(Retries, "pause", lambda *_: 0.0)
+
+
+def card(streaming: bool = True) -> Act:
+    """Answer with a card of 1.0 that leads back to the server."""
+
+    async def act(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        url = f"http://{asked.headers['host']}/"
+        interface = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        wire = {"name": "far", "supportedInterfaces": [interface], "capabilities": {"streaming": streaming}}
+        await plain(200, orjson.dumps(wire))(asked, writer)
+
+    return act
+
+
+@asynccontextmanager
+async def remote(*script: Act, streaming: bool = True) -> AsyncIterator[Faulty]:
+    async with faulty.faulty(card(streaming), *script) as server:
+        yield server
+
+
+async def added(add_relay: AddRelay, url: str, **options: Any) -> str:
+    return await asyncio.to_thread(add_relay, url, **options)
+
+
+async def relayed(owner: Person, name: str, text: str = "hello") -> Task:
+    return await asyncio.to_thread(sent, owner, text, name)
+
+
+def first(state: str, texts: Sequence[str] = ()) -> Any:
+    """Return a task as the first event of a stream."""
+    return {"task": task(state, texts)}
+
+
+def words(result: Task) -> str:
+    assert result.status.message
+    return result.status.message.text
+
+
+@pytest.mark.parametrize(
+    ("act", "sentence"),
+    [
+        (plain(401), "The remote agent refused the credentials of this server (UNAUTHENTICATED)."),
+        (plain(403), "The remote agent refused the credentials of this server (MISSING_SCOPE)."),
+        (plain(302, Location="http://127.0.0.1/"), "The remote agent refused the message (HTTP_302): "),
+        (plain(200, b"<html>", "text/html"), "The answer of the remote agent is not A2A, or it is too large."),
+        (error(-32602, f"no: {SECRET}"), "The remote agent refused the message (INVALID_PARAMS): no: [redacted]."),
+        (events((None, {"statusUpdate": {}})), "The answer of the remote agent is not A2A, or it is too large."),
+    ],
+    ids=["401", "403", "redirect", "html", "refusal", "no event"],
+)
+async def test_an_error_that_stays_fails_the_task_at_once(
+    owner: Person, add_relay: AddRelay, act: Act, sentence: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with remote(act) as server:
+        result = await relayed(owner, await added(add_relay, server.url, key=SECRET))
+    assert result.status.state == "failed"
+    assert words(result).startswith(sentence)
+    assert len(server.asked) == 2
+    assert SECRET not in caplog.text + words(result) + str(await asyncio.to_thread(list, Run.objects.values()))
+
+
+@pytest.mark.parametrize("act", [plain(503), plain(429), drop, half], ids=["503", "429", "drop", "half"])
+async def test_an_error_that_passes_leads_to_another_attempt_under_the_same_message_id(
+    owner: Person, add_relay: AddRelay, act: Act
+) -> None:
+    done = events((None, first("TASK_STATE_COMPLETED", ["done"])))
+    async with remote(act, act, act, act, act, done) as server:
+        result = await relayed(owner, await added(add_relay, server.url))
+    assert (result.status.state, text_of(result)) == ("completed", "done")
+    ids = {asked.wire["params"]["message"]["messageId"] for asked in server.asked if asked.verb == "POST"}
+    assert len(ids) == 1
+    assert len(server.asked) == 7
+
+
+async def test_a_remote_agent_that_is_not_there_fails_the_task_after_all_attempts(
+    owner: Person, add_relay: AddRelay
+) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        name = await added(add_relay, f"http://127.0.0.1:{nobody.getsockname()[1]}", attempts=2)
+        result = await relayed(owner, name)
+    assert (result.status.state, words(result)) == (
+        "failed",
+        "Attempt 2 of 2 failed: The remote agent cannot be reached.",
+    )
+
+
+async def test_an_address_that_is_not_allowed_is_never_called(
+    owner: Person, add_relay: AddRelay, settings: Any
+) -> None:
+    async with remote(drop) as server:
+        name = await added(add_relay, server.url)
+        settings.A2A_OUTBOUND_LOOPBACK = False
+        result = await relayed(owner, name)
+    assert words(result) == "The address of the remote agent is not allowed here: see A2A_OUTBOUND_HOSTS."
+    assert server.asked == []
+
+
+async def test_a_stream_that_breaks_goes_on_behind_its_last_event(owner: Person, add_relay: AddRelay) -> None:
+    begin = events(("1", first("TASK_STATE_WORKING")), ("2", chunk("one ", append=False)))
+    ended = ("4", status("TASK_STATE_COMPLETED"))
+    rest = events(("2", first("TASK_STATE_WORKING", ["one "])), ("3", chunk("two")), ended)
+    async with remote(begin, rest) as server:
+        result = await relayed(owner, await added(add_relay, server.url))
+    assert (result.status.state, text_of(result)) == ("completed", "one two")
+    assert server.asked[-1].headers["last-event-id"] == "2"
+
+
+async def test_the_task_of_an_agent_that_does_not_stream_is_read_until_it_ends(
+    owner: Person, add_relay: AddRelay
+) -> None:
+    script = [
+        faulty.result({"task": task("TASK_STATE_WORKING")}),
+        faulty.result(task("TASK_STATE_WORKING", ["one "])),
+        faulty.result(task("TASK_STATE_COMPLETED", ["one ", "two"])),
+    ]
+    async with remote(*script, streaming=False) as server:
+        result = await relayed(owner, await added(add_relay, server.url))
+    assert (result.status.state, text_of(result)) == ("completed", "one two")
+    methods = [asked.wire["method"] for asked in server.asked if asked.verb == "POST"]
+    assert methods == ["SendMessage", "GetTask", "GetTask"]
+
+
+async def test_a_remote_task_that_is_gone_fails_and_is_not_begun_again(owner: Person, add_relay: AddRelay) -> None:
+    begin = events(("1", first("TASK_STATE_WORKING", ["one "])))
+    async with remote(begin, error(-32001, "no such task")) as server:
+        result = await relayed(owner, await added(add_relay, server.url))
+    assert words(result) == "The remote agent no longer has the task. Its results so far are kept."
+    assert text_of(result) == "one "
+    assert [asked.wire["method"] for asked in server.asked[1:3]] == ["SendStreamingMessage", "SubscribeToTask"]
+
+
+async def test_a_message_on_its_way_is_not_sent_again_where_that_is_forbidden(
+    owner: Person, add_relay: AddRelay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with remote(drop) as server:
+        result = await relayed(owner, await added(add_relay, server.url, resend=False))
+    assert "It is not sent again, because the remote agent may have it (resend=no)." in words(result)
+    assert [asked.verb for asked in server.asked] == ["GET", "POST"]
+
+
+async def test_the_first_remote_task_that_is_stored_stays(transactional_db: None) -> None:
+    one = await kept.accept("task", "far", "m", "first", "c")
+    two = await kept.accept("task", "far", "m", "second", "c")
+    assert (one.remote_id, two.remote_id) == ("first", "first")
+    await asyncio.to_thread(RelayedTask.objects.filter(pk="task").update, position="5")
+    again = await kept.accept("task", "far", "next", "first", "c")
+    assert (again.message_id, again.position) == ("next", "")

@@ -1,0 +1,60 @@
+"""Remote tasks whose tasks here have ended without a worker that could cancel them."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from a2a.requests import CancelTask
+from tasks_app.models import RelayedTask
+from tasks_app.relays import settling
+from tasks_app.upkeep.relays import relay_routine
+from tests.conftest import Person, Server
+from tests.operations.asking import ask, sent
+from tests.relays.conftest import AddRelay
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("service")]
+
+
+@pytest.fixture
+def question(owner: Person, to_agent: AddRelay, server: Server, settings: Any) -> str:
+    """Give a task that waits for an answer, and has been canceled meanwhile."""
+    name = to_agent("asks")
+    settings.A2A_RELAYS = {name: {"url": f"{server.url}/agents/asks/"}}
+    task = sent(owner, "red", name)
+    relay_routine.run_round()
+    assert RelayedTask.objects.get().is_open, "the task goes on"
+    ask(owner, CancelTask(id=task.id))
+    return task.id
+
+
+def state_there(server: Server, task_id: str) -> str:
+    remote_id = RelayedTask.objects.get(pk=task_id).remote_id
+    ((state,),) = server.rows(f"select state from tasks_app_task where id = '{remote_id}'")  # noqa: S608
+    return str(state)
+
+
+def test_a_canceled_question_is_canceled_there(question: str, server: Server) -> None:
+    assert state_there(server, question) == "input_required"
+    relay_routine.run_round()
+    assert state_there(server, question) == "canceled"
+    assert not RelayedTask.objects.get().is_open
+
+
+def test_a_server_that_is_away_is_asked_again_until_a_day_is_over(
+    question: str, server: Server, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.A2A_OUTBOUND_LOOPBACK = False
+    relay_routine.run_round()
+    assert RelayedTask.objects.get().is_open
+    monkeypatch.setattr(settling, "GIVE_UP", timedelta(0))
+    relay_routine.run_round()
+    assert not RelayedTask.objects.get().is_open
+    assert state_there(server, question) == "input_required"
+
+
+def test_the_remote_tasks_of_a_relay_that_is_gone_are_left_alone(question: str, server: Server, settings: Any) -> None:
+    settings.A2A_RELAYS = {}
+    relay_routine.run_round()
+    assert not RelayedTask.objects.get().is_open
+    assert state_there(server, question) == "input_required"
