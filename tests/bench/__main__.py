@@ -19,7 +19,7 @@ from tests.support.servers import Unavailable
 
 NO_WRK = (
     "The load comes from wrk, and it is not installed: apt install wrk, brew install wrk, or from your system's "
-    "packages. Without it: --only streams."
+    "packages. Without it: --only streams sse sockets."
 )
 LESS = "on a machine that others use too, differences under a quarter mean nothing"
 
@@ -76,10 +76,10 @@ def measure(shape: Shape, scenarios: dict[str, Scenario], rounds: int, seconds: 
             warm_up(deployment)
         for number in range(1, rounds + 1):
             for name, scenario in scenarios.items():
-                if not scenario.settings:
+                if not scenario.fresh:
                     one(result, deployment, scenario, f"round {number} of {rounds}, {name}", seconds)
         for name, scenario in scenarios.items():
-            if scenario.settings:
+            if scenario.fresh:
                 deployment.stop()
                 deployment.start(**scenario.settings)
                 one(result, deployment, scenario, f"once, {name}", seconds)

@@ -1,23 +1,17 @@
-"""Load: wrk for calls, and streams that open together. Both count what was answered and what was wrong."""
+"""Load for calls, made by wrk. It counts what was answered and what was wrong; streams.py does so for streams."""
 
-import asyncio
-import contextlib
 import re
 import shutil
 import subprocess
 import tempfile
-import time
 import uuid
 from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import httpx
 import orjson
-
-from tests.bench.agents import CHUNKS, chunk
 
 SCRIPT = Path(__file__).with_name("load.lua")
 TEXT = ("the quick brown fox jumps over the lazy dog " * 6)[:256]
@@ -134,68 +128,6 @@ def seen(output: str, complaint: str = "") -> Seen:
             "p99_ms": said["p99_ms"],
         },
     )
-
-
-# ------------------------------------------------------------------- streams
-
-
-class Followed(NamedTuple):
-    """When a stream's first and last chunk came, in seconds after the call; or what was wrong."""
-
-    first: float = 0.0
-    last: float = 0.0
-    wrong: str = ""
-
-
-def streams(base: str, key: str, agent: str, count: int) -> tuple[Seen, Seen]:
-    """Open so many streams at the same moment; return the first chunks and the last ones."""
-    try:
-        followed = asyncio.run(_burst(base, key, agent, count))
-    except OSError as error:
-        raise LoadFailed(f"{count} streams could not be opened: {error}") from error
-    good = [one for one in followed if not one.wrong]
-    example = next((one.wrong for one in followed if one.wrong), "")
-    first, last = _spread([one.first for one in good]), _spread([one.last for one in good])
-    return Seen(len(good), count - len(good), example, first), Seen(0, 0, "", last)
-
-
-async def _burst(base: str, key: str, agent: str, count: int) -> list[Followed]:
-    where = urlsplit(base)
-    opened = await asyncio.gather(*(asyncio.open_connection(where.hostname, where.port) for _ in range(count)))
-    try:
-        since = time.perf_counter()
-        for _, writer in opened:
-            body = envelope("SendStreamingMessage", message(str(uuid.uuid4())))
-            head = headers(key) | {"Host": where.netloc, "Content-Length": str(len(body))}
-            lines = [f"POST /agents/{agent}/jsonrpc HTTP/1.1", *(f"{name}: {value}" for name, value in head.items())]
-            writer.write("\r\n".join([*lines, "", body]).encode())
-        return await asyncio.gather(*(_follow(reader, since) for reader, _ in opened))
-    finally:
-        for _, writer in opened:
-            writer.close()
-
-
-async def _follow(reader: asyncio.StreamReader, since: float) -> Followed:
-    """Read until the task has ended. A frame is written whole, so its lines are lines between chunk sizes too."""
-    first = last = 0.0
-    seen = b""
-    with contextlib.suppress(OSError):  # too late, or cut
-        async with asyncio.timeout(PATIENCE):
-            while line := await reader.readline():
-                seen = line if line.strip() else seen
-                if b'"artifactUpdate"' in line:
-                    first = first or time.perf_counter() - since
-                    if chunk(CHUNKS).encode() in line:
-                        last = time.perf_counter() - since
-                if b"TASK_STATE_COMPLETED" in line:
-                    return Followed(first, last) if last else Followed(wrong="it completed without its last chunk")
-    return Followed(wrong=f"a stream ended early, after {seen.decode(errors='replace').strip()[:300]}")
-
-
-def _spread(values: list[float]) -> dict[str, float]:
-    if not values:
-        return {}
-    return {"p50_ms": percentile(values, 50) * 1000, "p99_ms": percentile(values, 99) * 1000}
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -1,16 +1,17 @@
 """Scenarios: each loads a deployment and reports measurements as lines of the table."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from tests.bench import load
+from tests.bench import load, streams
 from tests.bench.load import Calls, LoadFailed, Seen
-from tests.bench.processes import busy
+from tests.bench.processes import Process, busy
 from tests.bench.shapes import Deployment
 
 CONNECTIONS = 32
 STREAMS = 100
+MANY = 500
 WAITING = 500
 KNOWN_IDS = 200
 COMPLETED = "TASK_STATE_COMPLETED"
@@ -35,7 +36,9 @@ class Scenario(NamedTuple):
     about: str
     wrk: bool = True
     settings: dict[str, str] = {}  # noqa: RUF012  # read only
-    """With others than the usual the processes are started anew, and it is measured once, not every round."""
+    """Other settings than the usual."""
+    fresh: bool = False
+    """True to measure it once, not every round, in processes that are started anew."""
 
 
 def _calls(make: Callable[[Deployment], Calls], label: str, *, stores: bool, connections: int = CONNECTIONS) -> Measure:
@@ -63,31 +66,47 @@ def _immediate(deployment: Deployment, seconds: float) -> Iterator[Line]:
 
 def _streams(deployment: Deployment, seconds: float) -> Iterator[Line]:
     usage = Usage(deployment)
-    first, last = load.streams(deployment.base, deployment.key, "bench-stream", STREAMS)
-    deployment.answers += first.answers
-    yield line(f"{STREAMS} streams: first chunk, due at 100 ms", first, usage.so_far())
-    yield line(f"{STREAMS} streams: last chunk, due at 1000 ms", last, {})
+    seen = streams.burst(deployment.base, deployment.key, "bench-stream", STREAMS)
+    deployment.answers += seen.events.answers
+    yield line(f"{STREAMS} streams: first chunk, due at 100 ms", seen.first, usage.so_far(), seen.events)
+    yield line(f"{STREAMS} streams: last chunk, due at 1000 ms", seen.last, {})
+
+
+def _many(label: str, *, sockets: bool) -> Measure:
+    """Return a scenario of many streams, with the most memory until they have ended."""
+
+    def measure(deployment: Deployment, seconds: float) -> Iterator[Line]:
+        usage, most = Usage(deployment), Most(deployment)
+        seen = streams.burst(deployment.base, deployment.key, "bench-stream", MANY, sockets=sockets, look=most.look)
+        deployment.answers += seen.events.answers
+        yield line(f"{label}: first event", seen.events, usage.so_far() | most.memory)
+        yield line(f"{label}: first chunk, due at 100 ms", seen.first, {})
+        yield line(f"{label}: last chunk, due at 1000 ms", seen.last, {})
+        yield Line(f"{label}: memory before", most.before)
+
+    return measure
 
 
 def _waiting(deployment: Deployment, seconds: float) -> Iterator[Line]:
     """Begin all before the first ends; the memory they hold is the most seen until then."""
     calls = load.send("bench-waiting", wait=False, expected='"task"')
-    usage, at_once = Usage(deployment), 0
+    at_once = 0
     seen = load.wrk(
         deployment.base, deployment.key, calls, connections=CONNECTIONS, seconds=load.PATIENCE, most=WAITING
     )
     deployment.answers += seen.answers
-    memory: dict[str, float] = {}
+    most = Most(deployment)
 
     def look(states: dict[str, int]) -> None:
         nonlocal at_once
         at_once = max(at_once, states.get("working", 0))
-        for name, value in usage.memory().items():
-            memory[name] = max(memory.get(name, 0.0), value)
+        most.look()
 
     deployment.settled(look)
     short = "" if at_once >= WAITING else f"only {at_once} of {WAITING} runs waited at the same time"
-    yield Line(f"{WAITING} waiting runs at the same time", memory, seen.errors + bool(short), seen.example or short)
+    yield Line(
+        f"{WAITING} waiting runs at the same time", most.memory, seen.errors + bool(short), seen.example or short
+    )
 
 
 class Usage:
@@ -104,14 +123,31 @@ class Usage:
         used = {
             f"{verb}_cpu": (process.cpu() - self.before[verb]) / seconds for verb, process in self.processes.items()
         }
-        return used | self.memory() | {"machine_cpu": (busy() - self.busy) / seconds}
-
-    def memory(self) -> dict[str, float]:
-        return {f"{verb}_mib": process.memory() for verb, process in self.processes.items()}
+        return used | memory(self.processes) | {"machine_cpu": (busy() - self.busy) / seconds}
 
 
-def line(label: str, seen: Seen, usage: dict[str, float]) -> Line:
-    return Line(label, seen.values | usage, seen.errors, seen.example)
+class Most:
+    """The most memory of the processes that was seen."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.processes = deployment.processes
+        self.before = memory(self.processes)
+        self.memory = dict(self.before)
+
+    def look(self) -> None:
+        for name, value in memory(self.processes).items():
+            self.memory[name] = max(self.memory[name], value)
+
+
+def memory(processes: Mapping[str, Process]) -> dict[str, float]:
+    """Return the memory of each process."""
+    return {f"{verb}_mib": process.memory() for verb, process in processes.items()}
+
+
+def line(label: str, seen: Seen, usage: dict[str, float], counted: Seen | None = None) -> Line:
+    """Return a measurement. The errors are those of `counted`, if another result of the same load has them."""
+    counted = counted or seen
+    return Line(label, seen.values | usage, counted.errors, counted.example)
 
 
 def _quick(_: Deployment) -> Calls:
@@ -159,7 +195,21 @@ SCENARIOS = {
     "alone": Scenario(
         _calls(_queued, "queued send, waiting, alone", stores=True, connections=1), "the same from one connection"
     ),
-    "immediate": Scenario(_immediate, "does not wait for the run", settings=UNBOUNDED),
+    "immediate": Scenario(_immediate, "does not wait for the run", settings=UNBOUNDED, fresh=True),
     "streams": Scenario(_streams, f"{STREAMS} open together, 10 chunks, 100 ms apart", wrk=False),
-    "waiting": Scenario(_waiting, f"memory of {WAITING} runs that wait", settings={"A2A_ASYNC_SLOTS": str(WAITING)}),
+    "sse": Scenario(
+        _many(f"{MANY} streams of events", sockets=False),
+        f"{MANY} such streams, and their memory",
+        wrk=False,
+        fresh=True,
+    ),
+    "sockets": Scenario(
+        _many(f"{MANY} WebSockets", sockets=True),
+        f"the same, a stream on each of {MANY} WebSockets",
+        wrk=False,
+        fresh=True,
+    ),
+    "waiting": Scenario(
+        _waiting, f"memory of {WAITING} runs that wait", settings={"A2A_ASYNC_SLOTS": str(WAITING)}, fresh=True
+    ),
 }

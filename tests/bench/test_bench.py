@@ -155,7 +155,7 @@ def test_a_wrong_option_is_told(arguments: list[str], sentence: str, capsys: pyt
 
 @pytest.mark.bench
 def test_a_short_run_counts_as_many_rows_as_answers(tmp_path: Path) -> None:
-    only = ["send", "get", "list", "card", "queued", "streams"] if load.has_wrk() else ["streams"]
+    only = [*(["send", "get", "list", "card", "queued"] if load.has_wrk() else []), "streams", "sockets"]
     written = tmp_path / "bench.json"
     command = [*BENCH, "--shape", "sqlite", "--rounds", "1", "--seconds", "0.1", "--json", str(written), "--only"]
     done = subprocess.run([*command, *only], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
@@ -166,7 +166,7 @@ def test_a_short_run_counts_as_many_rows_as_answers(tmp_path: Path) -> None:
     assert result["errors"] == 0
     assert result["states"] == {"completed": result["answers"]}
     assert result["answers"] > 100
-    assert len(result["spreads"]) == len(only) + 1  # streams have two lines
+    assert len(result["spreads"]) == len(only) + 4  # streams have two lines, sockets four
 
 
 @pytest.mark.bench
