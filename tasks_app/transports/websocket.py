@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import aclosing
+from functools import cache
 from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -38,6 +39,9 @@ ON_REQUEST = "asked"
 """The reason of a stream that its client has ended."""
 RESUMABLE = {End.TOO_LONG, End.DRAINING, End.FAULT}
 """The ends after which a client should come back with the last sequence number that it has seen."""
+NO_LIMITS = (
+    "this server has no limits for WebSocket connections, so it refuses them: use manage.py run or manage.py serve"
+)
 Name = tuple[bool, Id]
 """An id, and whether it is a string: the string "1" is another id than the number."""
 
@@ -89,12 +93,12 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         """Accept the connection, or refuse it with an answer of HTTP."""
         request = request_of(self.scope)
         try:
+            socket = _limited(self.scope)
             self.opening = await open_socket(request, self.scope.get("subprotocols", ()))
         except Refusal as refusal:
             await self._refuse(request, refusal)
             return
-        if socket := self.scope.get("extensions", {}).get(SOCKET):
-            socket.owner_id = self.opening.call.caller.owner_id
+        socket.owner_id = self.opening.call.caller.owner_id
         await self.accept(self.opening.protocol)
         self.quiet_since = asyncio.get_running_loop().time()
         self.watch = asyncio.ensure_future(self._watch(self.opening.call.find_again()))
@@ -276,6 +280,21 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         async with self.turn:
             await self.send(text)
         return len(text)
+
+
+def _limited(scope: Mapping[str, Any]) -> Any:
+    """Return the connection of our own server, which limits its messages and its readers. Raises Refusal: 501."""
+    socket = scope.get("extensions", {}).get(SOCKET)
+    if socket is None:
+        _warn(NO_LIMITS)
+        raise Refusal(501, NO_LIMITS)
+    return socket
+
+
+@cache
+def _warn(sentence: str) -> None:
+    """Log a sentence once."""
+    log.warning(sentence)
 
 
 def _name(rpc_id: Id) -> Name:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from websockets import InvalidStatus
 
 from tests.faults.conftest import SHARED
 from tests.faults.nodes import KEY, Node, manage
+from tests.transports.websocket.door import bearer, dialled
 
 pytestmark = pytest.mark.fault
 
@@ -64,8 +66,19 @@ async def test_an_agent_of_a_folder_runs_and_each_call_is_logged(nodes: list[Nod
     line = r"INFO tasks_app\.calls POST /agents/greeter/jsonrpc SendMessage 200 \d+\.\d{3} s\n"
     assert len(re.findall(line, node.log)) == 1
     if verb == "runserver":
+        await refuses_sockets(node)
         reloads(node, folder)
     assert await node.stop() == 0
+
+
+async def refuses_sockets(node: Node) -> None:
+    """A socket on daphne would have no limits."""
+    for _ in range(2):
+        with pytest.raises(InvalidStatus, match="403"):
+            async with dialled(node.base, **bearer(KEY)):
+                """Never open."""
+    assert node.log.count("this server has no limits for WebSocket connections, so it refuses them") == 1
+    assert "Traceback" not in node.log
 
 
 def reloads(node: Node, folder: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tasks_app.callers.accounts import account
+from tasks_app.transports.websocket import WebSocket
 from tests.conftest import Person, Server
 from tests.support.accounts import holdings
 from tests.transports.websocket.door import (
@@ -115,3 +116,24 @@ async def test_a_version_in_the_address_is_that_of_all_calls(server: Server) -> 
         await client.send(b"{}")
         assert await frames_of(client) == []
     assert client.close_code == 1003
+
+
+@pytest.mark.parametrize("can_answer", [True, False])
+async def test_a_server_without_limits_for_sockets_is_refused(owner: Person, service: None, can_answer: bool) -> None:
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "websocket.disconnect" if sent else "websocket.connect", "code": 1000}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    headers = [(b"authorization", f"Bearer {owner.key}".encode())]
+    scope = {"type": "websocket", "path": "/ws", "headers": headers, "query_string": b"", "subprotocols": []}
+    extensions: dict[str, Any] = {"websocket.http.response": {}} if can_answer else {}
+    await WebSocket.as_asgi()(scope | {"extensions": extensions}, receive, send)
+    if can_answer:
+        assert sent[0]["status"] == 501
+        assert b"use manage.py run or manage.py serve" in sent[1]["body"]
+    else:
+        assert [message["type"] for message in sent] == ["websocket.close"]
