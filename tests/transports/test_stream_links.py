@@ -20,6 +20,7 @@ from tasks_app.asgi.handler import LeanHandler
 from tasks_app.callers.access import revoke
 from tasks_app.callers.accounts import account
 from tasks_app.callers.stream_links import EXPIRED, UNSIGNED, read_link
+from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.recording import recorder
 from tasks_app.models import Act, ApiKey, Exchange, ExchangeBody, Task
 from tasks_app.operations import Context, perform
@@ -85,7 +86,7 @@ def refusal(answer: httpx.Response, status: int) -> str:
 async def followed(url: str, meanwhile: Callable[[], Awaitable[Any]]) -> httpx.Response:
     """Return the whole stream; something happens once it is open."""
     following = asyncio.ensure_future(called("GET", url))
-    while not holdings(account):  # nothing tells of it
+    while not readers.waiting:
         await asyncio.sleep(0.01)
         assert not following.done(), following.result().text
     await meanwhile()
