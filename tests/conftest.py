@@ -38,7 +38,7 @@ from tasks_app.transports import keys
 from tests.support import databases, static_files
 from tests.support.hand import Hand
 from tests.support.lanes import inline_lanes
-from tests.support.servers import NO_TLS, free_port, postgres
+from tests.support.servers import NO_TLS, PATIENCE, free_port, postgres
 
 hypothesis.register_profile(
     "taskdesk",
@@ -48,8 +48,6 @@ hypothesis.register_profile(
 hypothesis.load_profile("taskdesk")
 
 ROOT = Path(__file__).resolve().parent.parent
-PATIENCE = 60.0
-"""Seconds after which a test fails that waits for an event. Where less is promised, the promise is asserted."""
 TIMES = {
     "A2A_LEASE_SECONDS": 2.0,
     "A2A_SWEEP_SECONDS": 0.5,

@@ -13,9 +13,8 @@ import orjson
 from a2a.dialects.json.json_1_0 import decode_artifact, decode_status, decode_task, encode_task
 from a2a.events import ArtifactAdded, Event, StatusChanged, TaskCreated, apply
 from a2a.types import Task
-from tests.conftest import PATIENCE
 from tests.faults.nodes import KEY, Node
-from tests.support.servers import NO_TLS
+from tests.support.servers import NO_TLS, PATIENCE
 
 TERMINAL = {"TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED", "TASK_STATE_REJECTED"}
 HEADERS = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}

@@ -40,7 +40,8 @@ INITDB_OPTIONS = [
 ]
 HASTY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 """Settings for tests: what was committed survives the end of every process, but not that of the machine."""
-PATIENCE_SECONDS = 60
+PATIENCE = 60.0
+"""Seconds after which a test fails that waits for an event. Where less is promised, the promise is asserted."""
 PORTS = range(15_000, 32_000)
 _places = count(secrets.randbelow(len(PORTS)))
 
@@ -130,7 +131,7 @@ def launch_redis(port: int) -> subprocess.Popen[bytes]:
 
 
 def wait_for_redis(process: subprocess.Popen[bytes], url: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + PATIENCE
     with redis_client.Redis.from_url(url, socket_timeout=2) as client:
         while process.poll() is None and time.monotonic() < deadline:
             with suppress(redis_client.RedisError):
@@ -226,7 +227,7 @@ def _launched(command: list[str], user: User, log: Path) -> subprocess.Popen[byt
 
 
 def _wait_until_up(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < deadline:
         with suppress(psycopg.OperationalError):
             psycopg.connect(url, connect_timeout=2).close()
@@ -239,7 +240,7 @@ def _stop(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
     try:
         process.send_signal(how)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(PATIENCE_SECONDS)
+            process.wait(PATIENCE)
     finally:
         process.kill()  # does nothing to one that has ended
         process.wait()
