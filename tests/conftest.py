@@ -38,6 +38,7 @@ from tasks_app.transports import keys
 from tests.support import databases, static_files
 from tests.support.hand import Hand
 from tests.support.lanes import inline_lanes
+from tests.support.orphans import end_with_tests
 from tests.support.servers import NO_TLS, PATIENCE, free_port, postgres
 
 hypothesis.register_profile(
@@ -293,6 +294,7 @@ def _running(command: list[str], environment: dict[str, str], log: Path) -> Iter
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    end_with_tests(process)
     try:
         yield process
     finally:

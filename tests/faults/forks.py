@@ -1,5 +1,6 @@
 """Processes that run `manage.py`, forked by one that has imported the libraries: see starter.py."""
 
+import atexit
 import json
 import os
 import select
@@ -13,6 +14,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import IO
+
+from tests.support.orphans import end_with_tests
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIFTED = ROOT / "tests" / "faults" / "shifted.py"
@@ -73,6 +76,11 @@ class Starter:
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        self.channel.close()
+        self.process.wait()
 
     def start(self, arguments: list[str], environment: Mapping[str, str], output: IO[bytes], errors: IO[bytes]) -> Fork:
         order = {"arguments": arguments, "environment": dict(environment)}
@@ -99,7 +107,7 @@ def launch(command: list[str], environment: Mapping[str, str], output: IO[bytes]
     own = {name for name in environment if name.startswith("PYTHON")} == {"PYTHONUNBUFFERED"}
     if python == sys.executable and arguments[0] in SCRIPTS and own:
         return starter().start(arguments, environment, output, errors)
-    return subprocess.Popen(
+    process = subprocess.Popen(
         command,
         env=environment,
         cwd=ROOT,
@@ -108,6 +116,7 @@ def launch(command: list[str], environment: Mapping[str, str], output: IO[bytes]
         stderr=errors,
         start_new_session=True,
     )
+    return end_with_tests(process)
 
 
 def run(command: list[str], environment: Mapping[str, str], timeout: float) -> subprocess.CompletedProcess[str]:

