@@ -9,6 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from django.db import transaction
+from django.db.models import Case, F, TextField, Value, When
 
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly
@@ -51,7 +52,8 @@ def _accept(task_id: str, relay: str, message_id: str, remote_id: str, remote_co
             remote_context=remote_context,
             message_id=message_id,
             sending=message_id,
-            position="",
+            # The position stays as long as the remote task does: its events are numbered on.
+            position=Case(When(remote_id=remote_id, then=F("position")), default=Value(""), output_field=TextField()),
             is_open=True,
         )
         return RelayedTask.objects.get(pk=task_id)

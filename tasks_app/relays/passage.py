@@ -31,93 +31,142 @@ POLL_FIRST, POLL_LONGEST = 0.25, 5.0
 """Seconds between two reads of the task of an agent that does not stream; the pause grows while nothing happens."""
 
 
+LOOK = 0.5
+"""Seconds between two looks into the inbox."""
+FAULTS = (ClientError, Blocked, Unknown)
+
+
 class Passage:
     """One run of a relay."""
 
     def __init__(self, run: Run, relay: RelayOptions) -> None:
         self.run = run
         self.relay = relay
-        self.message_id = message_id_of(run.task_id, run.message)
+        self.row: RelayedTask | None = None
+        """The remote task, once it is known."""
         self.is_over = False
         self.is_sending = False
-        """True once this run has begun to send the message."""
+        """True once this run has begun to send a message."""
         self.may_repeat = False
         """True until the first status after a resumption without ids, which begins with the status as it is."""
 
     async def actions(self) -> AsyncGenerator[Action, None]:
         """Yield the actions of the remote task. Raises Failure and Retry."""
+        forwarding = None
         try:
             client = await client_of(self.relay)
+            forwarding = asyncio.create_task(self._forward(client))
             async with aclosing(self._updates(client)) as updates:
                 async for update in updates:
                     for action in await self._actions(update):
                         yield action
                     if self.is_over:
                         return
-        except (ClientError, Blocked, Unknown) as error:
+        except FAULTS as error:
             log.warning("task %s: relay %s: %s", self.run.task_id, self.relay.name, mask_text(str(error)))
             await self._note_absence(error)
             raise failure_of(error) from error
         finally:
+            if forwarding is not None:
+                forwarding.cancel()
             if not self.is_over:
                 settling.settle_soon(self.run.task_id, self.relay)
         raise Retry("The remote agent ended its stream before its task.")
 
-    # ----------------------------------------------------------------- updates
+    # ---------------------------------------------------------------- messages
 
     async def _updates(self, client: Client) -> AsyncGenerator[Update, None]:
-        row = await kept.find(self.run.task_id)
-        if row is None or row.message_id != self.message_id:
-            row = await self._find_arrival(client, row) or row
-        if row is not None and row.message_id == self.message_id:
-            updates = self._resume(client, row)
-        else:
-            updates = self._send(client, row)
+        self.row = await kept.find(self.run.task_id)
+        pending = await self._without_arrivals(client, self._pending())
+        *earlier, last = pending or (None,)
+        for message in earlier:
+            await self._send_alone(client, message)
+        updates = self._resume(client) if last is None else self._send(client, last)
         async with aclosing(updates):
             async for update in updates:
                 yield update
 
-    async def _find_arrival(self, client: Client, row: RelayedTask | None) -> RelayedTask | None:
-        """Return the row if an earlier attempt has sent the message without storing that it was accepted, and the
-        remote task has it. Raises Failure if that cannot be known, and the message may not be sent twice."""
-        doubtful = row is not None and row.sending == self.message_id
-        if row is not None and row.remote_id and row.is_open and (doubtful or self.run.attempt > 1):
-            task = await client.get_task(row.remote_id)
-            if any(message.message_id == self.message_id for message in task.history):
-                return await self._accept(row.remote_id, row.remote_context)
-        elif doubtful and not self.relay.resend:
+    def _pending(self) -> list[Message]:
+        """Return the messages of the caller that the remote agent has not accepted, as far as is stored."""
+        messages = [message for message in self.run.history if message.role is Role.USER]
+        ids = [message_id_of(self.run.task_id, message) for message in messages]
+        if self.row is None or self.row.message_id not in ids:
+            return messages
+        return messages[ids.index(self.row.message_id) + 1 :]
+
+    async def _without_arrivals(self, client: Client, pending: list[Message]) -> list[Message]:
+        """Return the messages without those that an earlier attempt has sent, and that the remote task has, although
+        that is not stored. Raises Failure if that cannot be known, and a message may not be sent twice."""
+        row = self.row
+        if row is None or not pending:
+            return pending
+        is_doubtful = any(row.sending == message_id_of(self.run.task_id, message) for message in pending)
+        if row.remote_id and row.is_open and (is_doubtful or self.run.attempt > 1):
+            ids = {message.message_id for message in (await client.get_task(row.remote_id)).history}
+            while pending and message_id_of(self.run.task_id, pending[0]) in ids:
+                await self._accept(pending.pop(0), row.remote_id, row.remote_context)
+        elif is_doubtful and not self.relay.resend:
             raise Failure(
                 "The worker was lost while the message was on its way. It is not sent again, because the remote agent "
                 "may have it (resend=no)."
             )
-        return None
+        return pending
 
-    async def _send(self, client: Client, row: RelayedTask | None) -> AsyncGenerator[Update, None]:
-        """Send the message, and yield the updates of the task that accepts it."""
+    async def _outgoing(self, message: Message) -> Message:
         if not self.relay.resend:
             self.is_sending = True
-            await kept.note_sending(self.run.task_id, self.relay.name, self.message_id)
-        goes_on = row is not None and row.is_open and row.remote_id
-        message = await outgoing(
+            await kept.note_sending(self.run.task_id, self.relay.name, message_id_of(self.run.task_id, message))
+        row = self.row
+        return await outgoing(
             self.run,
-            remote_id=row.remote_id if row and goes_on else None,
-            remote_context=row.remote_context or None if row else None,
+            message,
+            remote_id=row.remote_id or None if row is not None and row.is_open else None,
+            remote_context=row.remote_context or None if row is not None else None,
         )
+
+    async def _send_alone(self, client: Client, message: Message) -> Update | None:
+        """Send a message without following its task. Return a direct reply, if the answer is one."""
+        wire = await self._outgoing(message)
+        answer = await client.send(
+            wire,
+            return_immediately=True,
+            accepted_output_modes=self.run.accepts,
+            metadata=metadata_of(self.run),
+        )
+        if isinstance(answer, Message):
+            return Update(event=answer, task_id="", context_id="")
+        await self._accept(message, answer.id, answer.context_id)
+        return None
+
+    async def _forward(self, client: Client) -> None:
+        """Send each message that comes during the run. One that cannot be sent stays unread in the inbox, so that the
+        agent is called again with it."""
+        place = 0
+        with suppress(*FAULTS):
+            while True:
+                await asyncio.sleep(LOOK)
+                entries = self.run.inbox.entries[place:] if self.row is not None and self.row.is_open else []
+                for seq, message in entries:
+                    await self._send_alone(client, message)
+                    self.run.inbox.cursor, place = seq, place + 1
+
+    async def _send(self, client: Client, message: Message) -> AsyncGenerator[Update, None]:
+        """Send the message, and yield the updates of the task that accepts it."""
         if not (await client.card()).streaming:
-            answer = await client.send(message, return_immediately=True, metadata=metadata_of(self.run))
-            if isinstance(answer, Message):
-                yield Update(event=answer, task_id="", context_id="")
+            if reply := await self._send_alone(client, message):
+                yield reply
                 return
-            row = await self._accept(answer.id, answer.context_id)
-            async for update in self._poll(client, row):
+            async for update in self._resume(client):
                 yield update
             return
-        stream = client.stream(message, accepted_output_modes=self.run.accepts, metadata=metadata_of(self.run))
+        wire = await self._outgoing(message)
         base: Task | None = None
-        async with stream:
+        async with client.stream(
+            wire, accepted_output_modes=self.run.accepts, metadata=metadata_of(self.run)
+        ) as stream:
             async for update in stream:
                 if base is None and not isinstance(update.event, Message):
-                    row = await self._accept(update.task_id, update.context_id)
+                    row = await self._accept(message, update.task_id, update.context_id)
                     if row.remote_id != update.task_id:
                         break
                     base = self._base(row)
@@ -128,20 +177,27 @@ class Passage:
         # Another run has sent the message, too, and was the first to store its task: this one is needless.
         with suppress(ClientError):
             await client.cancel_task(update.task_id)
-        async for update in self._resume(client, row):
+        async for update in self._resume(client):
             yield update
 
     async def _note_absence(self, error: ClientError | Blocked | Unknown) -> None:
-        """Store that the message was not sent, if it certainly did not arrive."""
+        """Store that no message was sent, if it certainly did not arrive."""
         is_certain = not isinstance(error, ClientError) or not (error.processed or error.doubtful)
         if not self.relay.resend and self.is_sending and is_certain:
             await kept.note_sending(self.run.task_id, self.relay.name, "")
 
-    async def _accept(self, remote_id: str, remote_context: str) -> RelayedTask:
-        return await kept.accept(self.run.task_id, self.relay.name, self.message_id, remote_id, remote_context)
+    async def _accept(self, message: Message, remote_id: str, remote_context: str) -> RelayedTask:
+        message_id = message_id_of(self.run.task_id, message)
+        self.row = await kept.accept(self.run.task_id, self.relay.name, message_id, remote_id, remote_context)
+        return self.row
 
-    async def _resume(self, client: Client, row: RelayedTask) -> AsyncGenerator[Update, None]:
+    # ------------------------------------------------------------- remote task
+
+    async def _resume(self, client: Client) -> AsyncGenerator[Update, None]:
         """Yield the updates of the remote task that are not in our log."""
+        row = self.row
+        if row is None:
+            raise LookupError(f"task {self.run.task_id} has no message of a caller")
         if not (await client.card()).streaming:
             async for update in self._poll(client, row):
                 yield update

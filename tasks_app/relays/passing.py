@@ -32,18 +32,18 @@ def derived_id(*names: str) -> str:
 # ---------------------------------------------------------------- to there
 
 
-async def outgoing(run: Run, *, remote_id: str | None, remote_context: str | None) -> Message:
-    """Return the message for the remote agent. Every attempt gives the same one."""
+async def outgoing(run: Run, message: Message, *, remote_id: str | None, remote_context: str | None) -> Message:
+    """Return a message for the remote agent. Every attempt gives the same one."""
     context = remote_context or derived_id(
         "context", run.agent.name, run.caller.tenant, run.caller.name, run.context_id
     )
     return Message(
-        message_id=message_id_of(run.task_id, run.message),
+        message_id=message_id_of(run.task_id, message),
         role=Role.USER,
-        parts=tuple([part async for part in _parts(run)]),
+        parts=tuple([part async for part in _parts(run, message)]),
         context_id=context,
         task_id=remote_id,
-        metadata=run.message.metadata,
+        metadata=message.metadata,
     )
 
 
@@ -52,9 +52,9 @@ def message_id_of(task_id: str, message: Message) -> str:
     return derived_id("message", task_id, message.message_id)
 
 
-async def _parts(run: Run) -> AsyncIterator[Part]:
-    """Yield the parts of the message, with the bytes of stored files."""
-    for part in run.message.parts:
+async def _parts(run: Run, message: Message) -> AsyncIterator[Part]:
+    """Yield the parts of a message, with the bytes of stored files."""
+    for part in message.parts:
         yield replace(part, url=None, raw=await run.read(part)) if is_stored(part) else part
 
 

@@ -12,10 +12,13 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import httpx
 
 HERE = Path(__file__).parent
 INSTALL_SECONDS = 300
@@ -105,6 +108,17 @@ def reference_server(version: str, cache: Path) -> list[str]:
     """Return the command of a server of the official Python SDK of that version, without its arguments."""
     folder = _installed(cache, f"server-{version}", (f"server-{version}.lock",))
     return [str(folder / "venv/bin/python"), "-I", str(HERE / f"server_{version.replace('.', '_')}.py")]
+
+
+def answers(url: str) -> None:
+    """Wait until a server answers."""
+    deadline = time.monotonic() + INSTALL_SECONDS
+    while time.monotonic() < deadline:
+        with suppress(httpx.TransportError):
+            httpx.get(f"{url}/.well-known/agent-card.json")
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"nothing answers at {url}")
 
 
 def nginx(cache: Path) -> str:

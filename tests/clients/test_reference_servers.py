@@ -2,19 +2,17 @@
 
 import asyncio
 import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
-import httpx
 import pytest
 
 from a2a.client import Client, errors
 from a2a.client.updates import text_of
 from a2a.types import Task
 from tests.client_library.faulty import listening
-from tests.clients.environments import INSTALL_SECONDS, reference_server
+from tests.clients.environments import answers, reference_server
 from tests.support.servers import free_port
 
 pytestmark = pytest.mark.clients
@@ -101,23 +99,12 @@ def ports(pytestconfig: pytest.Config) -> Iterator[dict[str, tuple[int, int]]]:
         found[sdk] = (port, outer)
     try:
         for port, _ in found.values():
-            answers(port)
+            answers(f"http://127.0.0.1:{port}")
         yield found
     finally:
         for process in processes:
             process.kill()
             process.wait()
-
-
-def answers(port: int) -> None:
-    """Wait until a server answers."""
-    deadline = time.monotonic() + INSTALL_SECONDS
-    while time.monotonic() < deadline:
-        with suppress(httpx.TransportError):
-            httpx.get(f"http://127.0.0.1:{port}/.well-known/agent-card.json")
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"nothing answers at port {port}")
 
 
 @pytest.fixture(params=SPOKEN, ids="-".join)

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.fault
 CREDENTIALS = f"""
 from tasks_app.models import Relay
 from tasks_app.relays.credentials import StoredCredentials
-Relay.objects.create(name="far", credentials=StoredCredentials(kind="bearer", secret="{KEY}").sealed())
+sealed = StoredCredentials(kind="bearer", secret="{KEY}").sealed()
+Relay.objects.update_or_create(name="far", defaults={{"credentials": sealed}})
 """
 
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
 import pytest
+from django.db import connections
 
 from a2a.client.patience import Retries
 from a2a.types import Task
@@ -19,7 +20,7 @@ from tests.conftest import Person
 from tests.operations.asking import sent, text_of
 from tests.relays.conftest import AddRelay
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("service")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
 SECRET = "tdk_a-secret-of-this-server"
 
 
@@ -48,12 +49,24 @@ async def remote(*script: Act, streaming: bool = True) -> AsyncIterator[Faulty]:
         yield server
 
 
+async def in_thread(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call a function that reads or writes rows, in a thread that leaves no connection behind."""
+
+    def call() -> Any:
+        try:
+            return function(*arguments, **options)
+        finally:
+            connections.close_all()
+
+    return await asyncio.to_thread(call)
+
+
 async def added(add_relay: AddRelay, url: str, **options: Any) -> str:
-    return await asyncio.to_thread(add_relay, url, **options)
+    return await in_thread(add_relay, url, **options)
 
 
 async def relayed(owner: Person, name: str, text: str = "hello") -> Task:
-    return await asyncio.to_thread(sent, owner, text, name)
+    return await in_thread(sent, owner, text, name)
 
 
 def first(state: str, texts: Sequence[str] = ()) -> Any:
@@ -86,7 +99,7 @@ async def test_an_error_that_stays_fails_the_task_at_once(
     assert result.status.state == "failed"
     assert words(result).startswith(sentence)
     assert len(server.asked) == 2
-    assert SECRET not in caplog.text + words(result) + str(await asyncio.to_thread(list, Run.objects.values()))
+    assert SECRET not in caplog.text + words(result) + str(await in_thread(list, Run.objects.values()))
 
 
 @pytest.mark.parametrize("act", [plain(503), plain(429), drop, half], ids=["503", "429", "drop", "half"])
@@ -173,6 +186,8 @@ async def test_the_first_remote_task_that_is_stored_stays(transactional_db: None
     one = await kept.accept("task", "far", "m", "first", "c")
     two = await kept.accept("task", "far", "m", "second", "c")
     assert (one.remote_id, two.remote_id) == ("first", "first")
-    await asyncio.to_thread(RelayedTask.objects.filter(pk="task").update, position="5")
+    await in_thread(RelayedTask.objects.filter(pk="task").update, position="5")
     again = await kept.accept("task", "far", "next", "first", "c")
-    assert (again.message_id, again.position) == ("next", "")
+    assert (again.message_id, again.position) == ("next", "5")
+    moved = await kept.accept("task", "far", "last", "other", "c")
+    assert (moved.remote_id, moved.position) == ("other", "")

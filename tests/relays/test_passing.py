@@ -4,11 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from a2a.requests import CancelTask
+from a2a.requests import CancelTask, GetTask
 from a2a.types import Part
 from tasks_app.models import RelayedTask
+from tasks_app.process import services
+from tasks_app.runner.runner import runner
 from tests.conftest import Person, Server, until
-from tests.operations.asking import ask, data, message, sent, text_of
+from tests.operations.asking import ask, data, message, sent, shown, text_of
 from tests.relays.conftest import AddRelay
 from tests.support.agents import PIECES
 
@@ -87,6 +89,28 @@ def test_metadata_and_marks_of_an_artifact_pass_through(owner: Person, to_agent:
     task = sent(owner, "hello", to_agent("extended"))
     (artifact,) = task.artifacts
     assert artifact.metadata == {"https://example.org/ext/geo/v1": {"lat": 1}}
+
+
+def test_messages_to_a_working_task_reach_the_remote_task(owner: Person, to_agent: AddRelay, server: Server) -> None:
+    before = server.row_counts()["task"]
+    task = sent(owner, "hello", to_agent("gate"), return_immediately=True)
+    until(lambda: RelayedTask.objects.filter(pk=task.id), "the remote task is stored")
+    for word in ("one", "two", "stop"):
+        sent(owner, message(word, task_id=task.id), return_immediately=True)
+    until(lambda: shown(ask(owner, GetTask(id=task.id))).status.state == "completed", "the task ends")
+    assert text_of(shown(ask(owner, GetTask(id=task.id)))) == "begin one two end"
+    assert server.row_counts()["task"] == before + 1
+
+
+def test_messages_from_before_the_run_reach_the_remote_task_in_order(owner: Person, to_agent: AddRelay) -> None:
+    name = to_agent("asks")
+    runner.close()
+    task = sent(owner, "red", name, return_immediately=True)
+    sent(owner, message("blue", task_id=task.id), return_immediately=True)
+    services.stop()
+    services.start()
+    until(lambda: shown(ask(owner, GetTask(id=task.id))).status.state == "completed", "the task ends")
+    assert text_of(shown(ask(owner, GetTask(id=task.id)))) == "red and blue"
 
 
 def test_a_context_is_that_of_one_caller(owner: Person, colleague: Person, to_agent: AddRelay) -> None:
