@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from tests.browser import chromium
 from tests.support.workers import PLACES
 
 PYTEST = [sys.executable, "-m", "pytest"]
@@ -44,9 +45,13 @@ def folders(*markers: str) -> list[str]:
     return ["-o", f"testpaths={' '.join(sorted({folder for marker in markers for folder in PLACES[marker]}))}"]
 
 
+BROWSER = ("browser",) if chromium.installed() else ()
 WITH_PROCESSES = Run(
-    "Faults, official clients, bench",
-    [*PYTEST, *WAITING, *folders("fault", "clients", "bench"), "-m", "(fault and not long) or clients or bench"],
+    "Faults, official clients, browser, bench",
+    [
+        *(*PYTEST, *WAITING, *folders("fault", "clients", "bench", *BROWSER), "-m"),
+        " or ".join(["(fault and not long)", "clients", "bench", *(f"({marker} and not long)" for marker in BROWSER)]),
+    ],
     niceness=0,
 )
 OTHERS = [

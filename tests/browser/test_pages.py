@@ -1,7 +1,6 @@
 """Every page in Chromium, at 1440, 1280 and 390 px, light and dark: nothing overflows, nothing is refused."""
 
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,21 +14,13 @@ from django.apps import apps
 from django.contrib import admin
 from django.urls import reverse
 
+from tests.browser.chromium import SECONDS, chromium
 from tests.clients.environments import playwright
 from tests.conftest import Server
 from tests.support.receiver import Reply, receiver
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 WALK = Path(__file__).parent / "walk.py"
-SECONDS = 900
-
-
-def chromium(python: Path) -> str:
-    """Return the browser: that of CHROMIUM, or this machine's; else Playwright's own, which is fetched."""
-    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    if not found:
-        subprocess.run([python, "-m", "playwright", "install", "chromium"], check=True, timeout=SECONDS)
-    return found or ""
 
 
 def call(caller: httpx.Client, agent: str, text: str, hook: str = "", **wire: Any) -> None:
