@@ -20,7 +20,7 @@ from tasks_app import clock
 from tasks_app.callers import access
 from tasks_app.callers.access import digests
 from tasks_app.database.bridge import bridge
-from tasks_app.database.work import Do, Work
+from tasks_app.database.work import LOCKED, Do, GroupResult, Work
 from tasks_app.models import Principal, SocketTicket
 
 PREFIX = f"{access.PREFIX}ticket_"
@@ -38,7 +38,7 @@ class NewTicket(Struct, frozen=True):
 
 async def issue(owner_id: int, key: tuple[str, ...]) -> NewTicket:
     """Return a new ticket for a key, which is given by its digests. Raises RateLimited and errors of the database."""
-    return await bridge.ask(Do(partial(_issue, owner_id, key)))
+    return await bridge.ask(IssueTicket(owner_id, key))
 
 
 async def find_key(ticket: str) -> tuple[str, ...]:
@@ -58,6 +58,28 @@ async def use_up(ticket: str) -> None:
         raise InvalidTicket
 
 
+class IssueTicket(Work[NewTicket], Struct, frozen=True):
+    """Makes a ticket for a key, which is given by its digests, unless the owner has too many."""
+
+    lane = "write"
+
+    owner_id: int
+    key: tuple[str, ...]
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[GroupResult[NewTicket]]:
+        """Make the tickets of a group together: a caller who asks for many must not delay the writes of others."""
+        now = clock.now()
+        with transaction.atomic():
+            ends = _ends_of(_lock({item.owner_id for item in items}), now)
+            results: list[GroupResult[NewTicket]] = [
+                _new(ends[item.owner_id], now) if item.owner_id in ends else LOCKED for item in items
+            ]
+            pairs = zip(items, results, strict=True)
+            SocketTicket.objects.bulk_create(_row(item, new) for item, new in pairs if isinstance(new, NewTicket))
+        return results
+
+
 class FindTicket(Work[tuple[str, ...] | None], Struct, frozen=True):
     """Finds the digests of the key of an unused ticket, by the digests of the ticket."""
 
@@ -73,25 +95,43 @@ class FindTicket(Work[tuple[str, ...] | None], Struct, frozen=True):
         return [next((keys[digest] for digest in item.digests if digest in keys), None) for item in items]
 
 
-def _issue(owner_id: int, key: tuple[str, ...]) -> NewTicket:
-    now, most = clock.now(), settings.A2A_OWNER_TICKETS
-    ticket = NewTicket(PREFIX + secrets.token_urlsafe(32), now + timedelta(seconds=settings.A2A_TICKET_SECONDS))
-    with transaction.atomic():
-        # One process at a time counts the tickets of an owner. SQLite has one writer anyway.
-        list(Principal.objects.select_for_update(nowait=True, no_key=True).filter(pk=owner_id))
-        tickets = SocketTicket.objects.filter(owner_id=owner_id)
+def _lock(owners: set[int]) -> set[int]:
+    """Lock these owners, so that one process at a time counts their tickets; return those that no other has locked.
+
+    SQLite has one writer anyway.
+    """
+    rows = Principal.objects.select_for_update(skip_locked=True, no_key=True).filter(pk__in=owners)
+    return set(rows.values_list("pk", flat=True))
+
+
+def _ends_of(owners: set[int], now: datetime) -> dict[int, list[datetime]]:
+    """Return the ends of each owner's unused tickets, and delete the expired ones."""
+    tickets = SocketTicket.objects.filter(owner_id__in=owners)
+    ends: dict[int, list[datetime]] = {owner_id: [] for owner_id in owners}
+    for owner_id, end in tickets.values_list("owner_id", "expires_at"):
+        ends[owner_id].append(end)
+    if any(end <= now for of_owner in ends.values() for end in of_owner):
         tickets.filter(expires_at__lte=now).delete()
-        ends = list(tickets.order_by("expires_at").values_list("expires_at", flat=True)[:most])
-        if len(ends) >= most:
-            wait = max(1, ceil((ends[0] - now).total_seconds()))
-            raise RateLimited(wait, limit="unused tickets", most=str(most))
-        SocketTicket.objects.create(
-            digest=digests(ticket.ticket)[0],
-            owner_id=owner_id,
-            key_digests=" ".join(key),
-            expires_at=ticket.expires_at,
-        )
-    return ticket
+    return {owner_id: [end for end in of_owner if end > now] for owner_id, of_owner in ends.items()}
+
+
+def _new(ends: list[datetime], now: datetime) -> NewTicket | RateLimited:
+    """Return a new ticket, whose end is added to those of its owner, or the refusal of one too many."""
+    most = settings.A2A_OWNER_TICKETS
+    if len(ends) >= most:
+        wait = max(1, ceil((min(ends) - now).total_seconds()))
+        return RateLimited(wait, limit="unused tickets", most=str(most))
+    ends.append(now + timedelta(seconds=settings.A2A_TICKET_SECONDS))
+    return NewTicket(PREFIX + secrets.token_urlsafe(32), ends[-1])
+
+
+def _row(item: IssueTicket, new: NewTicket) -> SocketTicket:
+    return SocketTicket(
+        digest=digests(new.ticket)[0],
+        owner_id=item.owner_id,
+        key_digests=" ".join(item.key),
+        expires_at=new.expires_at,
+    )
 
 
 def _delete(ticket: Iterable[str]) -> bool:

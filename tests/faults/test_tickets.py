@@ -4,23 +4,24 @@ import asyncio
 import shutil
 from pathlib import Path
 
+import httpx
 import pytest
 from websockets import InvalidStatus
 
 from tests.faults.clients import client
 from tests.faults.conftest import Start
-from tests.faults.nodes import KEY, Node
+from tests.faults.nodes import Node
 from tests.transports.websocket.door import call, dialled, next_frame
 
 pytestmark = pytest.mark.fault
-ROUNDS, EACH = 3, 6
+TICKETS, EACH = 3, 6
+LIMIT = {"A2A_OWNER_TICKETS": str(TICKETS)}
 
 
-async def ticket_of(node: Node) -> str:
+async def asked(node: Node) -> httpx.Response:
+    """Return the answer to a call for a ticket."""
     async with client(node) as caller:
-        answer = await caller.http.post(f"{node.base}/ws/ticket", headers={"Authorization": f"Bearer {KEY}"})
-        assert answer.status_code == 200, answer.text
-        return str(answer.json()["ticket"])
+        return await caller.http.post(f"{node.base}/ws/ticket")
 
 
 async def opened(node: Node, ticket: str) -> int:
@@ -35,23 +36,25 @@ async def opened(node: Node, ticket: str) -> int:
 
 
 async def race(nodes: tuple[Node, Node]) -> None:
-    """Show one ticket to both processes at once, several times, and let each issue some of them."""
-    for number in range(ROUNDS):
-        ticket = await ticket_of(nodes[number % 2])
+    """Ask both processes for tickets at once, and show each ticket to both at once."""
+    answers = await asyncio.gather(*(asked(node) for node in nodes * EACH))
+    assert sorted(answer.status_code for answer in answers) == [200] * TICKETS + [429] * (2 * EACH - TICKETS)
+    for ticket in [answer.json()["ticket"] for answer in answers if answer.status_code == 200]:
         statuses = await asyncio.gather(*(opened(node, ticket) for node in nodes * EACH))
         assert sorted(statuses) == [101, *[401] * (2 * EACH - 1)]
-        for node in nodes:
-            assert ticket not in node.log
-            assert "Traceback" not in node.log
+        assert ticket not in nodes[0].log + nodes[1].log
+    assert "Traceback" not in nodes[0].log + nodes[1].log
 
 
-async def test_a_ticket_opens_one_socket_of_two_processes(pair: tuple[Node, Node]) -> None:
-    await race(pair)
+async def test_a_ticket_opens_one_socket_of_two_processes(start: Start, postgres: str) -> None:
+    settings = LIMIT | {"DATABASE_URL": postgres}
+    await race((await start(**settings), await start("serve", **settings)))
 
 
 async def test_a_ticket_opens_one_socket_of_two_processes_on_a_file(start: Start, tmp_path: Path) -> None:
     """A folder has one process at a time, so the second one has a folder of its own, with the secret of the first."""
-    first = await start()
+    first = await start(**LIMIT)
     (tmp_path / "other").mkdir()
     shutil.copy(first.folder / "secret.key", tmp_path / "other")
-    await race((first, await start("serve", "other", DATABASE_URL=f"sqlite:///{first.folder}/taskdesk.sqlite3")))
+    file = f"sqlite:///{first.folder}/taskdesk.sqlite3"
+    await race((first, await start("serve", "other", DATABASE_URL=file, **LIMIT)))
