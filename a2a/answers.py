@@ -58,3 +58,9 @@ Result = Answer | TaskPage | CardAnswer | PushConfig | PushConfigPage | Descript
 """The result of any operation. Deleting returns None."""
 Frame = TaskDocument | EventDocument | Message
 """One event of a stream: the task as of the cursor, an event after the cursor, or a direct reply."""
+
+
+def size_of(result: Result) -> int:
+    """Return the bytes of the tasks of a result, roughly."""
+    tasks = result.tasks if isinstance(result, TaskPage) else [result.task] if isinstance(result, Answer) else []
+    return sum(task.size for task in tasks if task)

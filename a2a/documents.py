@@ -101,6 +101,11 @@ class TaskDocument(Struct, frozen=True, kw_only=True):
     """The history of a large task that is read only to be sent; `history` is None then."""
     metadata: str | None = None
 
+    @property
+    def size(self) -> int:
+        """The characters of its artifacts and its history."""
+        return len(self.artifacts or "") + len(self.history or "") + len(self.long_history or b"")
+
     def json(self, history_length: int | None = None, *, show_empty: bool = False) -> Encoded:
         """Return the 1.0 JSON of the task.
 

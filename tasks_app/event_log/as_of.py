@@ -148,7 +148,7 @@ def _seq(base: TaskDocument | None) -> int:
 
 
 def _size(task: TaskDocument) -> int:
-    return len(task.artifacts or "") + len(task.history or "") + len(task.metadata or "") + 1_000
+    return task.size + len(task.metadata or "") + 1_000
 
 
 # The snapshot is read if it is nearer to the event than the cached document, and not after it.

@@ -148,7 +148,7 @@ def _snapshot(task_id: str, seq: int) -> Fold | None:
     snapshot, _ = read_snapshot(task_id)
     if not 0 < snapshot.seq <= seq:
         return None
-    return Fold(task_of(snapshot), snapshot.seq, len(snapshot.artifacts or "") + len(snapshot.history or ""))
+    return Fold(task_of(snapshot), snapshot.seq, snapshot.size)
 
 
 def _fold_on(task_id: str, seq: int, base: Fold | None) -> Fold:

@@ -206,7 +206,7 @@ class Writer:
         if not last or self.task is None:
             return None
         snapshot = document_of(self.task, self.read.document.seq + self.count)
-        return snapshot if len(snapshot.artifacts or "") + len(snapshot.history or "") <= FULL else None
+        return snapshot if snapshot.size <= FULL else None
 
     async def finish(self, ending: Ending) -> None:
         """Write the end of the run. Raises LostLease and WriteFailed."""

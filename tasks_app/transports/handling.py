@@ -11,7 +11,7 @@ from django.db import DatabaseError, InterfaceError
 from msgspec import Struct
 from msgspec.structs import replace
 
-from a2a.answers import Answer, Description, Result, TaskPage
+from a2a.answers import Description, Result, TaskPage, size_of
 from a2a.choice import CallError
 from a2a.documents import PIECE, Encoded, Pieces, TaskDocument, enclose
 from a2a.envelopes import Failure, Wrapping
@@ -28,7 +28,7 @@ from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import CallerLeft, Context, Follow, Wait, authorize, perform, wait_on
 from tasks_app.transports.call import Call, Reply, fault
-from tasks_app.transports.streams import Stream, size_of_task
+from tasks_app.transports.streams import Stream
 from tasks_app.transports.waiting import LateAnswer
 
 Selection = tuple[Language, Method, Any]
@@ -169,12 +169,6 @@ async def _encode(
     return payload, account.hold_body(call.caller.owner_id, len(payload))
 
 
-def size_of(result: Result) -> int:
-    """Return the bytes of the tasks of a result, roughly."""
-    tasks = result.tasks if isinstance(result, TaskPage) else [result.task] if isinstance(result, Answer) else []
-    return sum(size_of_task(task) for task in tasks if task)
-
-
 async def _keep(exchange: OpenExchange, payload: Encoded, result: Result, wrapping: Wrapping) -> None:
     """Record an answer that cannot be derived from the log."""
     if exchange.row.task_id is not None or wrapping.silent:
@@ -242,7 +236,7 @@ async def _perform(
 
 def _weigh(caller: Caller, follow: Follow) -> Holding | None:
     """Take the bytes of a large first frame from the account. Raises RateLimited and Unavailable."""
-    size = size_of_task(follow.first) if isinstance(follow.first, TaskDocument) else 0
+    size = follow.first.size if isinstance(follow.first, TaskDocument) else 0
     return account.hold_body(caller.owner_id, size) if size > LARGE else None
 
 

@@ -28,11 +28,6 @@ from tasks_app.transports.call import fault
 from tasks_app.transports.keys import KEY_SECONDS, is_valid
 
 
-def size_of_task(task: TaskDocument) -> int:
-    """Return the bytes of a task, roughly."""
-    return len(task.artifacts or "") + len(task.history or "") + len(task.long_history or b"")
-
-
 class End(Enum):
     """The reason why a stream ended."""
 
@@ -97,7 +92,7 @@ class Stream:
             if not isinstance(first, TaskDocument):
                 raise TypeError("a stream begins with a message or a task")
             row.first_seq = row.last_seq = first.seq
-            state, size = first.state, size_of_task(first)
+            state, size = first.state, first.size
             self.exchange.about(first.id, first.context_id)
             async with readers.reader(first.id, first.context_id, first.seq) as reader:
                 encode = partial(self._encode, first, first.seq)

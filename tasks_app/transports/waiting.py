@@ -6,7 +6,7 @@ from time import perf_counter
 
 from django.db import InterfaceError, OperationalError
 
-from a2a.answers import Answer, Result
+from a2a.answers import Result, size_of
 from a2a.documents import Encoded
 from a2a.envelopes import Wrapping
 from a2a.errors import Error, Unauthenticated
@@ -21,7 +21,6 @@ from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Context, Wait, wait_on
 from tasks_app.transports.call import fault
 from tasks_app.transports.keys import KEY_SECONDS, is_valid
-from tasks_app.transports.streams import size_of_task
 
 
 class Unfinished(Exception):
@@ -63,8 +62,7 @@ class LateAnswer:
             encode = exchange.encode
             if encode is None:
                 raise TypeError("the exchange of a call that waits needs its encode, which handle() sets")
-            size = size_of_task(result.task) if isinstance(result, Answer) and result.task else 0
-            payload = await off_loop(encode, result) if size > LARGE else encode(result)
+            payload = await off_loop(encode, result) if size_of(result) > LARGE else encode(result)
             exchange.end("result", payload)
         except asyncio.CancelledError:
             exchange.end("left", status=200 if early else None)
