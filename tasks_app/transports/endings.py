@@ -6,7 +6,7 @@ from a2a.envelopes import Id, Member
 from a2a.errors import InvalidParams
 from tasks_app.exchanges.recording import recorder
 from tasks_app.transports.call import Call, Reply
-from tasks_app.transports.handling import refuse_stranger
+from tasks_app.transports.refusing import refuse_stranger
 
 
 async def end_stream(call: Call, member: Member, body: bytes, end: Callable[[Id], bool]) -> Reply:

@@ -7,15 +7,14 @@ from typing import Any
 
 import orjson
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError
 from msgspec import Struct
 from msgspec.structs import replace
 
 from a2a.answers import Description, Result, TaskPage, size_of
 from a2a.choice import CallError
 from a2a.documents import PIECE, Encoded, Pieces, TaskDocument, enclose
-from a2a.envelopes import Failure, Wrapping
-from a2a.errors import Error, InvalidRequest, Unauthenticated
+from a2a.envelopes import Wrapping
+from a2a.errors import Error, InvalidRequest
 from a2a.files import MARK
 from a2a.language import Language, Method
 from a2a.requests import Describe, GetExtendedCard, Request, SendMessage, with_delivery_language
@@ -28,6 +27,7 @@ from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import CallerLeft, Context, Follow, Wait, authorize, perform, wait_on
 from tasks_app.transports.call import Call, Reply, fault
+from tasks_app.transports.refusing import leave
 from tasks_app.transports.streams import Stream
 from tasks_app.transports.waiting import LateAnswer
 
@@ -73,9 +73,9 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
         counts = not method.request.changes and not wrapping.silent
         payload, weight = await _encode(call, exchange, result, counts=counts)
     except CallerLeft:
-        return _leave(exchange, wrapping)
+        return leave(exchange, wrapping)
     except asyncio.CancelledError:
-        _leave(exchange, wrapping)
+        leave(exchange, wrapping)
         raise
     except CallError as error:
         return _fail(exchange, wrapping, error.error, error.language, context)
@@ -101,9 +101,9 @@ async def handle_own(
         exchange.set_caller(call.caller)
         payload = orjson.dumps(await work())
     except CallerLeft:
-        return _leave(exchange, wrapping)
+        return leave(exchange, wrapping)
     except asyncio.CancelledError:
-        _leave(exchange, wrapping)
+        leave(exchange, wrapping)
         raise
     except Error as error:
         return _fail(exchange, wrapping, error, None, context)
@@ -113,14 +113,6 @@ async def handle_own(
     exchange.keep(payload)
     recorder.close(exchange)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, payload=payload)
-
-
-def _leave(exchange: OpenExchange, wrapping: Wrapping) -> Reply:
-    """Record a call whose caller has left. A change may or may not have begun."""
-    exchange.fail()
-    exchange.end("left", status=None)
-    recorder.close(exchange)
-    return Reply(request_id=exchange.request_id, wrapping=wrapping)
 
 
 async def _answer(
@@ -304,40 +296,4 @@ def _fail(
         error=error,
         status=failure.status,
         headers=language.headers(context.extensions) if language else {},
-    )
-
-
-async def refuse_unreadable(call: Call, exchange: OpenExchange, wrapping: Wrapping, error: Error) -> Reply:
-    """Refuse a body that cannot be read. A caller without a valid key is refused for the key instead."""
-    try:
-        await call.identify()
-    except (Unauthenticated, CallerLeft) as cause:
-        return refuse_stranger(exchange, wrapping, cause)
-    except (DatabaseError, InterfaceError):
-        pass  # The error in the body can be reported without the database.
-    else:
-        if exchange.row.request_bytes > LARGE:
-            await off_loop(exchange.set_caller, call.caller)
-        else:
-            exchange.set_caller(call.caller)
-    failure = wrapping.failure(error)
-    exchange.keep(failure.payload)
-    return _refuse(exchange, wrapping, error, failure)
-
-
-def refuse_stranger(exchange: OpenExchange, wrapping: Wrapping, cause: Exception) -> Reply:
-    """Refuse a call without a caller, or whose caller could not be looked up. It is recorded without its content."""
-    if isinstance(cause, CallerLeft):
-        exchange.end("left", status=None)
-        recorder.close(exchange)
-        return Reply(request_id=exchange.request_id, wrapping=wrapping)
-    error = cause if isinstance(cause, Error) else fault(exchange, cause)
-    return _refuse(exchange, wrapping, error, wrapping.failure(error))
-
-
-def _refuse(exchange: OpenExchange, wrapping: Wrapping, error: Error, failure: Failure) -> Reply:
-    exchange.end("refused", failure.payload, code=failure.code, status=failure.status)
-    recorder.close(exchange)
-    return Reply(
-        request_id=exchange.request_id, wrapping=wrapping, payload=failure.payload, error=error, status=failure.status
     )

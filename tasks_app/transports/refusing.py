@@ -1,0 +1,53 @@
+"""Calls that no operation performs: of strangers, with bodies that cannot be read, and of callers who have left."""
+
+from django.db import DatabaseError, InterfaceError
+
+from a2a.envelopes import Failure, Wrapping
+from a2a.errors import Error, Unauthenticated
+from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.exchanges.recording import recorder
+from tasks_app.off_loop import LARGE, off_loop
+from tasks_app.operations import CallerLeft
+from tasks_app.transports.call import Call, Reply, fault
+
+
+def leave(exchange: OpenExchange, wrapping: Wrapping) -> Reply:
+    """Record a call whose caller has left. A change may or may not have begun."""
+    exchange.fail()
+    exchange.end("left", status=None)
+    recorder.close(exchange)
+    return Reply(request_id=exchange.request_id, wrapping=wrapping)
+
+
+async def refuse_unreadable(call: Call, exchange: OpenExchange, wrapping: Wrapping, error: Error) -> Reply:
+    """Refuse a body that cannot be read. A caller without a valid key is refused for the key instead."""
+    try:
+        await call.identify()
+    except (Unauthenticated, CallerLeft) as cause:
+        return refuse_stranger(exchange, wrapping, cause)
+    except (DatabaseError, InterfaceError):
+        pass  # The error in the body can be reported without the database.
+    else:
+        if exchange.row.request_bytes > LARGE:
+            await off_loop(exchange.set_caller, call.caller)
+        else:
+            exchange.set_caller(call.caller)
+    failure = wrapping.failure(error)
+    exchange.keep(failure.payload)
+    return _refuse(exchange, wrapping, error, failure)
+
+
+def refuse_stranger(exchange: OpenExchange, wrapping: Wrapping, cause: Exception) -> Reply:
+    """Refuse a call without a caller, or whose caller could not be looked up. It is recorded without its content."""
+    if isinstance(cause, CallerLeft):
+        return leave(exchange, wrapping)
+    error = cause if isinstance(cause, Error) else fault(exchange, cause)
+    return _refuse(exchange, wrapping, error, wrapping.failure(error))
+
+
+def _refuse(exchange: OpenExchange, wrapping: Wrapping, error: Error, failure: Failure) -> Reply:
+    exchange.end("refused", failure.payload, code=failure.code, status=failure.status)
+    recorder.close(exchange)
+    return Reply(
+        request_id=exchange.request_id, wrapping=wrapping, payload=failure.payload, error=error, status=failure.status
+    )
