@@ -9,7 +9,7 @@ from a2a.choice import Endpoint
 from a2a.languages import ALL
 from tasks_app.callers.paths import RESERVED
 from tasks_app.transports.cards import card, catalogue, extended_card, key_set
-from tasks_app.transports.descriptions import openrpc
+from tasks_app.transports.descriptions import openapi, openrpc
 from tasks_app.transports.enveloped import enveloped
 from tasks_app.transports.files import download
 from tasks_app.transports.front import front
@@ -76,6 +76,7 @@ urlpatterns = [
     *(path(f"{root}.well-known/{file}", card, {"file": file}) for root in ROOTS for file in WELL_KNOWN),
     *(path(f"{root}{EXTENDED}", extended_card) for root in ROOTS),
     re_path(TICKET, ticket),
+    re_path(rf"{AGENT}openapi\.json\Z", openapi),
     path("agents/", catalogue),
     path(".well-known/jwks.json", key_set),
     path("files/<str:file>/<str:name>", download),

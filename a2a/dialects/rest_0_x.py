@@ -25,6 +25,8 @@ from a2a.dialects.json.protobuf_0_x import (
     proto_words,
     with_schemes,
 )
+from a2a.dialects.schemas import answers_0_x, answers_1_0
+from a2a.dialects.schemas import protobuf_0_x as types
 from a2a.documents import EventDocument, TaskDocument
 from a2a.envelopes import Member
 from a2a.errors import Error, InvalidParams
@@ -174,6 +176,8 @@ def _same(wire: Any) -> Any:
 Change = Callable[[Any], Any]
 Changes = dict[str, tuple[Change, Change]]
 """The changes of params and of answers, by method."""
+Types = dict[str, tuple[Any, Any]]
+"""The types of params and of results, by method."""
 
 
 def wrap(method: Method, before: Change, after: Change) -> Method:
@@ -207,6 +211,30 @@ PROTO_CHANGES: Changes = KIND_CHANGES | {
     "tasks/pushNotificationConfig/get": (_same, _proto_config),
     "tasks/pushNotificationConfig/list": (_same, _proto_configs),
     "agent/getAuthenticatedExtendedCard": (_same, _card),
+}
+
+
+KIND_TYPES: Types = {
+    "message/send": (v0_3.SendParams, types.KIND_SEND_RESULT),
+    "message/stream": (v0_3.SendParams, types.KIND_EVENT),
+    "tasks/get": (types.GetParams, answers_0_x.Task),
+    "tasks/cancel": (types.TaskParams, answers_0_x.Task),
+    "tasks/resubscribe": (types.TaskParams, types.KIND_EVENT),
+    "tasks/pushNotificationConfig/set": (types.KindSetParams, answers_0_x.TaskPushNotificationConfig),
+    "tasks/pushNotificationConfig/delete": (types.ConfigIdParams, answers_1_0.Empty),
+}
+PROTO_TYPES: Types = {
+    "message/send": (types.SEND, types.SEND_RESULT),
+    "message/stream": (types.SEND, types.EVENT),
+    "tasks/get": (types.GetParams, types.Task),
+    "tasks/list": (v0_3.ListParams, types.TaskPage),
+    "tasks/cancel": (types.TaskParams, types.Task),
+    "tasks/resubscribe": (types.TaskParams, types.EVENT),
+    "tasks/pushNotificationConfig/set": (types.SET, types.TaskPushNotificationConfig),
+    "tasks/pushNotificationConfig/get": (types.ConfigIdParams, types.TaskPushNotificationConfig),
+    "tasks/pushNotificationConfig/list": (types.TaskParams, types.PushNotificationConfigPage),
+    "tasks/pushNotificationConfig/delete": (types.ConfigIdParams, answers_1_0.Empty),
+    "agent/getAuthenticatedExtendedCard": (v0_3.NoParams, types.AgentCard),
 }
 
 
@@ -257,26 +285,39 @@ def _encode_error(error: Error, status: int, name: str) -> Json:
     return body | {"code": v0_3.DIALECT.code(error), "message": body["error"]["message"], "type": kind}
 
 
-_REST = Rest(routes=ROUTES, media="application/json", statuses=REST_STATUSES, encode_error=_encode_error)
+_REST = Rest(
+    routes=ROUTES,
+    media="application/json",
+    statuses=REST_STATUSES,
+    encode_error=_encode_error,
+    error_type=types.RestError,
+)
 
 
-def _dialect(name: str, changes: Changes, frame: Any, words: Callable[[Method], Method]) -> Dialect:
+def _typed(method: Method, params: Any, result: Any) -> Method:
+    return replace(method, params=params, result=result)
+
+
+def _dialect(name: str, changes: Changes, kinds: Types, frame: Any, words: Callable[[Method], Method]) -> Dialect:
     """Return the dialect of 0.3 with changes of its methods, its frames, and the words of its errors."""
     methods = {
-        name: words(wrap(method, *changes.get(name, (_same, _same)))) for name, method in v0_3.DIALECT.methods.items()
+        name: words(
+            _typed(wrap(method, *changes.get(name, (_same, _same))), *kinds.get(name, (method.params, method.result)))
+        )
+        for name, method in v0_3.DIALECT.methods.items()
     }
     return replace(
         v0_3.DIALECT, name=name, methods=methods, encode_frame=frame, rest=_REST, pushes_as=v0_3.DIALECT.name
     )
 
 
-KIND = _dialect("a2a-0.3-kind", KIND_CHANGES, _kind_frame, _same)
+KIND = _dialect("a2a-0.3-kind", KIND_CHANGES, KIND_TYPES, _kind_frame, _same)
 PROTO = replace(
-    _dialect("a2a-0.3-proto", PROTO_CHANGES, _proto_frame, _in_proto_words),
+    _dialect("a2a-0.3-proto", PROTO_CHANGES, PROTO_TYPES, _proto_frame, _in_proto_words),
     words=lambda error: proto_error(v0_3.words(error)),
 )
 _CARD = "agent/getAuthenticatedExtendedCard"
-_OLD_CARD = replace(v0_3.DIALECT.methods[_CARD], encode=v0_2.encode_extended_card)
+_OLD_CARD = replace(v0_3.DIALECT.methods[_CARD], encode=v0_2.encode_extended_card, result=types.AgentCard)
 OLDEST = replace(PROTO, version=v0_2.DIALECT.version, methods=PROTO.methods | {_CARD: wrap(_OLD_CARD, _same, _card)})
 """The dialect of 0.2, which has another card."""
 DIALECTS = (PROTO, KIND, OLDEST)

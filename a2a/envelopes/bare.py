@@ -93,7 +93,7 @@ def _read_query(struct: type[Struct] | None, query: Iterable[tuple[str, str]]) -
 
     Raises InvalidParams for a value of the wrong type and for a name that comes twice.
     """
-    members = _plain_members(struct) if struct else {}
+    members = plain_members(struct) if struct else {}
     params: Json = {}
     for name, text in query:
         if name in members:
@@ -105,7 +105,7 @@ def _read_query(struct: type[Struct] | None, query: Iterable[tuple[str, str]]) -
 
 
 @cache
-def _plain_members(struct: type[Struct]) -> dict[str, tuple[str, frozenset[type]]]:
+def plain_members(struct: type[Struct]) -> dict[str, tuple[str, frozenset[type]]]:
     """Return the plain members of a struct, by camelCase and by snake_case name, as ProtoJSON parsers accept both."""
     members = {}
     for field in msgspec.structs.fields(struct):

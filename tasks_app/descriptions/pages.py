@@ -8,13 +8,19 @@ import orjson
 
 from a2a import languages
 from a2a.answers import Description
+from a2a.cards import SECURITY
 from a2a.choice import Endpoint, minor
+from a2a.descriptions.openapi import openapi
 from a2a.descriptions.openrpc import openrpc
+from a2a.dialects.v0_3 import encode_scheme
 from a2a.languages import Languages
 from a2a.requests import Describe, Request
 from a2a.types import Json
 from tasks_app import __version__
+from tasks_app.descriptions.places import PLACES
 
+SCHEMES: Json = {name: encode_scheme(scheme) for name, scheme in SECURITY.items()}
+"""The authentication schemes of cards. 0.3 writes them as OpenAPI does (A2A 0.3.0, 5.5.3)."""
 ScopeOf = Callable[[type[Request]], str]
 INFO: Json = {
     "title": "Taskdesk",
@@ -27,8 +33,10 @@ INFO: Json = {
 def describe(request: Describe, agent: str | None, scope_of: ScopeOf) -> Description:
     """Return the description that the request asks for, with addresses of the agent if it names one."""
     tables = languages.ALL
-    endpoint = tables.endpoints[request.endpoint]
     base = f"{request.address}/agents/{agent}" if agent else request.address
+    if request.form == "openapi":
+        return _with(_openapi(tables, scope_of), {"servers": [{"url": base or "/"}]})
+    endpoint = tables.endpoints[request.endpoint]
     body = _openrpc(tables, endpoint.name, minor(request.version or ""), scope_of)
     return _with(body, {"servers": _servers(endpoint, base)})
 
@@ -47,3 +55,9 @@ def _with(body: bytes, members: Json) -> Description:
 @lru_cache(maxsize=16)
 def _openrpc(tables: Languages, endpoint: str, version: str | None, scope_of: ScopeOf) -> bytes:
     return orjson.dumps(openrpc(tables.endpoints[endpoint], version, INFO, scope_of))
+
+
+@lru_cache(maxsize=16)
+def _openapi(tables: Languages, scope_of: ScopeOf) -> bytes:
+    versions = [dialect.version for dialect in tables.dialects]
+    return orjson.dumps(openapi(tables.endpoints.values(), versions, PLACES, SCHEMES, INFO, scope_of))

@@ -1,8 +1,10 @@
-"""The door for descriptions by GET: /openrpc.json beside each endpoint with an envelope. They need a key."""
+"""The door for descriptions by GET: /openrpc.json beside each endpoint with an envelope, and /openapi.json. They need a
+key."""
 
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
 
 from a2a import discovery, languages
 from a2a.answers import Description
@@ -22,7 +24,18 @@ def _encode(result: Any) -> Body:
     return Body(result.body, result.etag)
 
 
+def _openapi(call: Call) -> Describe:
+    return Describe(form="openapi", address=call.address())
+
+
+OPENAPI = PrivatePage(language=discovery.LANGUAGE, method="openapi.json", request=_openapi, encode=_encode)
 OPENRPC = PrivatePage(language=discovery.LANGUAGE, method="rpc.discover", request=_openrpc, encode=_encode)
+
+
+@csrf_exempt
+async def openapi(request: HttpRequest, agent: str | None = None) -> HttpResponse:
+    """Return the description of all paths of HTTP."""
+    return await OPENAPI.serve(request, languages.ALL.endpoints["rest"], agent)
 
 
 def openrpc(name: str) -> View:

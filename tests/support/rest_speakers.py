@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
+from tests.support.descriptions import rest_description
+from tests.support.doors import Reply
 from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
 from tests.support.speaker import Frame, Json, Speaker
 
@@ -59,6 +61,16 @@ class WithoutEnvelope(Speaker):
             told = {name: json.dumps(value) if isinstance(value, bool) else value for name, value in params.items()}
             return verb, f"{path}?{urlencode(told)}" if told else path, b""
         return verb, path, json.dumps(params).encode() if params else b""
+
+    def check_answer(self, wire: Any, answer: Any, headers: dict[str, str], reply: Reply) -> None:
+        verb, path, body = self.request_of(wire)
+        description, media = rest_description(), reply.headers["content-type"]
+        if media == "text/event-stream":
+            description.check_event(verb, path, answer)
+        else:
+            description.check_answer(verb, path, reply.status, media, answer)
+        if reply.status == 200:
+            description.check_body(verb, path, body)
 
     def answer_of(self, status: int, answer: Any, wire: Any) -> Any:
         envelope = {"jsonrpc": "2.0", "id": wire["id"]}

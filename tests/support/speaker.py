@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from tests.conftest import PATIENCE
-from tests.support.doors import Door, Events
+from tests.support.descriptions import rpc_description
+from tests.support.doors import Door, Events, Reply
 
 Json = dict[str, Any]
 
@@ -143,6 +144,29 @@ class Speaker:
         """Return the task and the config of each webhook in a list, or of one webhook as a list."""
         raise NotImplementedError
 
+    # ----------------------------------------------------------- descriptions
+
+    endpoint: ClassVar[str] = "rpc"
+    """The endpoint whose description says what is accepted and answered."""
+
+    def rpc_answer(self, answer: Json) -> Json:
+        """Return an answer or an event as it came, with its result or its error in a member of that name."""
+        return answer
+
+    def check_answer(self, wire: Any, answer: Any, headers: dict[str, str], reply: Reply) -> None:
+        """Check that an answer, or an event of a stream, is as the server describes it, and so is what it accepted."""
+        description = rpc_description(self.endpoint, headers.get("A2A-Version"))
+        if isinstance(answer, list):
+            for member in answer:
+                call = next((call for call in wire if isinstance(call, dict) and call.get("id") == member["id"]), None)
+                self.check_answer(call, member, headers, reply)
+            return
+        method = wire.get("method") if isinstance(wire, dict) else None
+        answer = self.rpc_answer(answer)
+        description.check_answer(str(method), answer)
+        if "result" in answer:
+            description.check_params(str(method), wire.get("params"))
+
     # ---------------------------------------------------------------- calling
 
     def call(self, wish: str, params: Any) -> Json:
@@ -179,14 +203,15 @@ class Speaker:
     async def post(self, wire: Any, **headers: str) -> tuple[int, Any]:
         """Return the status and the JSON of the answer, None if there is none."""
         verb, path, asked = self.request_of(wire)
-        async with (
-            asyncio.timeout(PATIENCE),
-            self.door.ask(verb, path, asked, self.headers(**headers)) as reply,
-        ):
+        sent = self.headers(**headers)
+        async with asyncio.timeout(PATIENCE), self.door.ask(verb, path, asked, sent) as reply:
             body = b"".join([chunk async for chunk in reply.chunks])
-            if body:
-                assert reply.headers["content-type"] == self.media
-            return reply.status, self.answer_of(reply.status, json.loads(body), wire) if body else None
+            if not body:
+                return reply.status, None
+            assert reply.headers["content-type"] == self.media
+            answer = json.loads(body)
+            self.check_answer(wire, answer, sent, reply)
+            return reply.status, self.answer_of(reply.status, answer, wire)
 
     async def ask(self, wish: str, params: Any, **headers: str) -> Any:
         """Return the result. Raises Refused."""
@@ -230,18 +255,22 @@ class Speaker:
         """Its frames as they come. Raises Refused if it does not open."""
         wire = self.call(wish, params)
         verb, path, asked = self.request_of(wire)
-        async with asyncio.timeout(PATIENCE), self.door.ask(verb, path, asked, self.headers(**headers)) as reply:
+        sent = self.headers(**headers)
+        async with asyncio.timeout(PATIENCE), self.door.ask(verb, path, asked, sent) as reply:
             assert reply.status == 200 or not self.has_envelope
             events = self.door.events(reply)
             if events is None:
                 assert reply.headers["content-type"] == self.media
                 answer = json.loads(b"".join([chunk async for chunk in reply.chunks]))
+                self.check_answer(wire, answer, sent, reply)
                 raise Refused(self.answer_of(reply.status, answer, wire)["error"])
-            yield self.frames(events, wire)
+            yield self.frames(events, wire, sent, reply)
 
-    async def frames(self, events: Events, wire: Json) -> AsyncIterator[Frame]:
+    async def frames(self, events: Events, wire: Json, sent: dict[str, str], reply: Reply) -> AsyncIterator[Frame]:
         async for seq, data in events:
-            yield self.frame(seq, self.event_of(json.loads(data), wire))
+            event = json.loads(data)
+            self.check_answer(wire, event, sent, reply)
+            yield self.frame(seq, self.event_of(event, wire))
 
     async def follow(self, wish: str, params: Any, **headers: str) -> list[Frame]:
         """Return all frames of a stream that ends."""

@@ -137,6 +137,11 @@ class ToySpeaker(NewSpeaker):
     def __post_init__(self) -> None:
         self.names, self.path = NAMES, "/toy"
 
+    endpoint = "toy"
+
+    def rpc_answer(self, answer: Json) -> Json:
+        return {"result": answer["ok"]} if "ok" in answer else {"error": {"code": answer["wrong"]["number"]}}
+
     def request_of(self, wire: Any) -> tuple[str, str, bytes]:
         toy = {"ref": wire["id"], "call": wire["method"], "with": wire["params"]}
         return "POST", self.path, orjson.dumps(toy)

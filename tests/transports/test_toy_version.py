@@ -15,6 +15,7 @@ from a2a.languages import DIALECTS, Languages
 from tasks_app.exchanges.responses import response_text
 from tests.conftest import Person
 from tests.support.chapters import CHAPTERS
+from tests.support.descriptions import rest_description
 from tests.support.doors import StockDoor
 from tests.support.exchanges import recorded
 from tests.support.rest_speakers import RestSpeaker
@@ -101,3 +102,10 @@ def test_its_methods_are_those_of_calls_without_a_version(owner: Person) -> None
         response = asyncio.run(posted(owner.key, wire, **{"A2A-Version": asked}))
         methods = {method["name"]: method for method in json.loads(response.content)["result"]["methods"]}
         assert methods["SendMessage"]["tags"] == [{"name": language}]
+
+
+def test_its_routes_are_described_beside_those_of_1_0() -> None:
+    operation = rest_description().document["paths"]["/message:send"]["post"]
+    schemas = operation["responses"]["200"]["content"]["application/a2a+json"]["schema"]["anyOf"]
+    places = {schema["allOf"][0]["$ref"].rpartition("/")[2] for schema in schemas}
+    assert places == {"a2a-1.1.SendMessageResponse", "a2a-1.0.SendMessageResponse"}

@@ -179,7 +179,7 @@ class Error(Closed):
 # ------------------------------------------------------------------- cards
 
 
-class AgentInterface(Closed):
+class AgentTransport(Closed):
     """An address of the agent, with its transport (A2A 0.3.0, 5.5.5)."""
 
     url: str
@@ -225,7 +225,7 @@ class CardMembers(About, kw_only=True):
     protocol_version: str
     url: str
     preferred_transport: str
-    additional_interfaces: list[AgentInterface]
+    additional_interfaces: list[AgentTransport]
     capabilities: AgentCapabilities
     skills: list[AgentSkill]
     supports_authenticated_extended_card: bool

@@ -264,11 +264,16 @@ class SecurityScheme(Closed):
 Scheme = Annotated[SecurityScheme, one_of("httpAuthSecurityScheme", "apiKeySecurityScheme")]
 
 
-class AgentCard(About, kw_only=True):
-    """The card of an agent (A2A 1.0, 4.4.1)."""
+class CardMembers(About, kw_only=True):
+    """The members of a card, without its authentication schemes."""
 
     supported_interfaces: Annotated[list[AgentInterface], rule(minItems=1)]
     capabilities: AgentCapabilities
     skills: list[AgentSkill]
-    security_schemes: dict[str, Scheme] | UnsetType = UNSET
     security_requirements: list[SecurityRequirement] | UnsetType = UNSET
+
+
+class AgentCard(CardMembers, kw_only=True):
+    """The card of an agent (A2A 1.0, 4.4.1)."""
+
+    security_schemes: dict[str, Scheme] | UnsetType = UNSET

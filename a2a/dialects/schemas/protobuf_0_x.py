@@ -77,8 +77,11 @@ SEND = Annotated[SendParams, one_of("message", "request")]
 
 class TaskParams(Struct, rename="camel"):
     id: Text
-    history_length: Annotated[int | float | None, rule(multipleOf=1, minimum=0, maximum=INT32)] = None
     metadata: Json | None = None
+
+
+class GetParams(TaskParams):
+    history_length: Annotated[int | float | None, rule(multipleOf=1, minimum=0, maximum=INT32)] = None
 
 
 class NamedConfigParams(Struct, rename="camel"):

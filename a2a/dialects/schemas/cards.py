@@ -1,0 +1,36 @@
+"""The type of the hybrid card, which clients of 0.3 and of 1.0 can read (docs/protocol.md#card-of-both)."""
+
+from typing import Annotated
+
+from msgspec import UNSET, UnsetType, field
+
+from a2a.dialects.params import rule
+from a2a.dialects.schemas import answers_0_x, answers_1_0
+from a2a.dialects.schemas.values import Closed, one_of
+
+
+class HybridScheme(Closed, kw_only=True):
+    """A way to authenticate, in both forms."""
+
+    kind: Annotated[str, rule(enum=["http", "apiKey"])] = field(name="type")
+    http_auth_security_scheme: answers_1_0.HttpAuthSecurityScheme | UnsetType = UNSET
+    api_key_security_scheme: answers_1_0.ApiKeySecurityScheme | UnsetType = UNSET
+    scheme: str | UnsetType = UNSET
+    place: Annotated[str, rule(const="header")] | UnsetType = field(name="in", default=UNSET)
+    name: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+
+
+Scheme = Annotated[HybridScheme, one_of("httpAuthSecurityScheme", "apiKeySecurityScheme")]
+
+
+class HybridCard(answers_1_0.CardMembers, kw_only=True):
+    """The card of 1.0 with the members by which clients of 0.3 call the agent."""
+
+    url: str
+    preferred_transport: str
+    additional_interfaces: list[answers_0_x.AgentTransport]
+    protocol_version: str
+    supports_authenticated_extended_card: bool
+    security: answers_0_x.Requirements | UnsetType = UNSET
+    security_schemes: dict[str, Scheme] | UnsetType = UNSET

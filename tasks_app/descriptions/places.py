@@ -1,0 +1,136 @@
+"""The paths of HTTP that are no routes of a language, as rows of OpenAPI. A new path of ours is a new row."""
+
+from typing import Any
+
+from a2a.descriptions.components import Components
+from a2a.descriptions.openapi import Place
+from a2a.dialects import v0_2, v0_3, v1_0
+from a2a.dialects.schemas import answers_0_x, answers_1_0, cards
+from a2a.types import Json
+
+KEY = {401: "The key is absent or not valid."}
+NOT_MODIFIED = {304: "The client has it already."}
+
+
+def _card(components: Components) -> Json:
+    """Return the schema of a public card, in any version."""
+    types: list[tuple[Any, Any]] = [
+        (v1_0.DIALECT, answers_1_0.AgentCard),
+        (v0_3.DIALECT, answers_0_x.AgentCard),
+        (v1_0.DIALECT, cards.HybridCard),
+    ]
+    return {"anyOf": [components.of(language, card) for language, card in types]}
+
+
+def _old_card(components: Components) -> Json:
+    return components.of(v0_2.DIALECT, answers_0_x.AgentCard)
+
+
+PLACES = (
+    Place(
+        verb="POST",
+        path="/jsonrpc",
+        summary="Call a method over JSON-RPC: see /openrpc.json",
+        answers={200: "The answer.", 204: "The call was a notification.", **KEY},
+        body={},
+    ),
+    Place(
+        verb="GET",
+        path="/.well-known/agent-card.json",
+        summary="Return the card of 1.0, of 0.3, or of both in one, by A2A-Version",
+        answers={200: "The card.", **NOT_MODIFIED},
+        schema=_card,
+        is_open=True,
+    ),
+    Place(
+        verb="GET",
+        path="/.well-known/agent.json",
+        summary="Return the card of 0.2",
+        answers={200: "The card.", **NOT_MODIFIED},
+        schema=_old_card,
+        is_open=True,
+    ),
+    Place(
+        verb="GET",
+        path="/agent/authenticatedExtendedCard",
+        summary="Return the extended card of 0.2",
+        answers={200: "The card.", **KEY},
+        schema=_old_card,
+    ),
+    Place(
+        verb="GET",
+        path="/.well-known/jwks.json",
+        summary="Return the public keys that verify cards",
+        answers={200: "A JSON Web Key Set.", **NOT_MODIFIED},
+        is_open=True,
+    ),
+    Place(
+        verb="GET",
+        path="/agents/",
+        summary="Return the agents of this server",
+        answers={200: "The catalogue.", **NOT_MODIFIED},
+        is_open=True,
+    ),
+    Place(
+        verb="GET",
+        path="/files/{file}/{name}",
+        summary="Return a file by the link in an answer, which expires",
+        answers={200: "The bytes.", 206: "One range of the bytes.", 404: "The link is not valid any more."},
+        media="application/octet-stream",
+        is_open=True,
+        query=("until", "signature"),
+    ),
+    Place(
+        verb="POST",
+        path="/links",
+        summary="Return a link to the stream of a task, for EventSource",
+        answers={200: "The link.", 400: "The wish is not valid.", 404: "There is no such task.", **KEY},
+        body={
+            "type": "object",
+            "required": ["taskId"],
+            "properties": {"taskId": {"type": "string"}, "seconds": {}, "version": {"type": ["string", "null"]}},
+        },
+    ),
+    Place(
+        verb="GET",
+        path="/links/{task}",
+        summary="Follow a task by a link",
+        answers={200: "The events.", 204: "The client has seen the end.", 403: "The link is not valid any more."},
+        media="text/event-stream",
+        is_open=True,
+        query=("signature", "afterSequence"),
+    ),
+    Place(
+        verb="POST",
+        path="/ws/ticket",
+        summary="Return a ticket that opens one WebSocket connection",
+        answers={200: "The ticket.", **KEY},
+    ),
+    Place(
+        verb="GET",
+        path="/openrpc.json",
+        summary="Return what can be asked over JSON-RPC",
+        answers={200: "A document of OpenRPC.", **NOT_MODIFIED, **KEY},
+    ),
+    Place(
+        verb="GET",
+        path="/openapi.json",
+        summary="Return this description",
+        answers={200: "A document of OpenAPI.", **NOT_MODIFIED, **KEY},
+    ),
+    Place(
+        verb="GET",
+        path="/healthz",
+        summary="Return whether the process runs",
+        answers={200: "It runs."},
+        media="",
+        is_open=True,
+    ),
+    Place(
+        verb="GET",
+        path="/readyz",
+        summary="Return whether the process can work",
+        answers={200: "It can work.", 503: "It cannot work, with the reasons."},
+        is_open=True,
+    ),
+)
