@@ -35,7 +35,7 @@ from tasks_app.models import Event, Principal, Task, Tenant
 from tasks_app.operations import list_totals
 from tasks_app.process import services
 from tasks_app.transports import keys
-from tests.support import databases, static_files
+from tests.support import certificates, databases, static_files
 from tests.support.hand import Hand
 from tests.support.lanes import inline_lanes
 from tests.support.orphans import end_with_tests
@@ -67,6 +67,7 @@ for _name, _value in TIMES.items():
     setattr(django_settings, _name, _value)
 # Passwords of test people need no protection, and a good digest takes a second.
 django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+certificates.prepare()
 databases.prepare()
 static_files.prepare()
 
