@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator
+from typing import cast
 
 import httpx
 
@@ -54,6 +55,11 @@ async def limited(chunks: AsyncIterable[bytes], largest: int, place: str) -> Asy
         if size > largest:
             raise InvalidResponse(f"one event has more than {largest} bytes", where=place)
         yield chunk
+
+
+def raw(response: httpx.Response) -> httpx.AsyncByteStream:
+    """Return the bytes of a response as they came. Unlike `aiter_raw`, this works for a response that a test made."""
+    return cast("httpx.AsyncByteStream", response.stream)
 
 
 class Bytes(httpx.AsyncByteStream):

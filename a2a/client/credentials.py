@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from a2a.client.addresses import HTTP, check_address
-from a2a.client.bodies import decompressed
+from a2a.client.bodies import decompressed, raw
 from a2a.client.clock import SYSTEM, Clock
 from a2a.client.errors import NoToken
 
@@ -134,7 +134,7 @@ class ClientCredentials:
         async with http.stream(
             "POST", self.token_url, data=self._form, auth=self._secret, headers=headers, follow_redirects=False
         ) as answer:
-            async for chunk in decompressed(answer.aiter_raw(), answer.headers, self.token_url):
+            async for chunk in decompressed(raw(answer), answer.headers, self.token_url):
                 body += chunk
                 if len(body) > LARGEST:
                     raise self._failure(f"the answer of the token endpoint has more than {LARGEST} bytes")

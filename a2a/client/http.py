@@ -7,13 +7,13 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import httpx
 from httpx_sse import EventSource, ServerSentEvent
 
 from a2a.client.addresses import HTTP, check_address
-from a2a.client.bodies import OFFERED, Bytes, decompressed, limited
+from a2a.client.bodies import OFFERED, Bytes, decompressed, limited, raw
 from a2a.client.clock import Clock
 from a2a.client.credentials import Credentials
 from a2a.client.errors import (
@@ -118,7 +118,7 @@ class Http:
 
     def _prepare(self, response: httpx.Response, place: str) -> None:
         """Let the events of a response be read within the limits, and as UTF-8 whatever its headers say."""
-        source = cast("httpx.AsyncByteStream", response.stream)
+        source = raw(response)
         chunks = decompressed(source, response.headers, place)
         response.stream = Bytes(limited(chunks, self.largest, place), source)
         response.headers = httpx.Headers({"content-type": EVENT_STREAM})
@@ -157,7 +157,7 @@ class Http:
     async def _whole(self, response: httpx.Response, exchange: Exchange) -> Answer:
         body = bytearray()
         try:
-            async for chunk in decompressed(response.aiter_raw(), response.headers, exchange.place):
+            async for chunk in decompressed(raw(response), response.headers, exchange.place):
                 body += chunk
                 if len(body) > self.largest:
                     raise InvalidResponse(f"the answer has more than {self.largest} bytes", where=exchange.place)

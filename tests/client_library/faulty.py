@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from a2a.client import RPC, Client, Retries, Timeouts
+from a2a.client import REST, RPC, Client, Retries, Timeouts
 from a2a.client.clock import Clock
 from a2a.types import Interface
 
@@ -121,8 +121,17 @@ async def _read(reader: asyncio.StreamReader) -> Asked:
 
 
 def rpc(server: Faulty, fake: FakeClock, **options: Any) -> Client:
-    """Return a client of the server that needs no card."""
-    interface = Interface(url=server.url, binding=RPC, version="1.0")
+    """Return a client of the server over JSON-RPC that needs no card."""
+    return _client(server, fake, RPC, options)
+
+
+def rest(server: Faulty, fake: FakeClock, **options: Any) -> Client:
+    """Return a client of the server over REST that needs no card."""
+    return _client(server, fake, REST, options)
+
+
+def _client(server: Faulty, fake: FakeClock, binding: str, options: dict[str, Any]) -> Client:
+    interface = Interface(url=server.url, binding=binding, version="1.0")
     options = {"timeouts": Timeouts(request=5), "retries": Retries()} | options
     return Client(server.url, interface=interface, clock=fake.clock, **options)
 

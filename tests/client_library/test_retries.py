@@ -2,25 +2,32 @@
 
 import re
 import time
+from collections.abc import Callable
 from email.utils import formatdate
 
+import httpx
+import orjson
 import pytest
 
-from a2a.client import Client, ClientError, Retries, Timeouts, errors
+from a2a.client import RPC, Client, ClientError, Retries, Timeouts, errors
 from a2a.requests import GetTask
-from a2a.types import Message, Task
+from a2a.types import Interface, Message, Task
 from tests.client_library.faulty import (
     TODAY,
     Act,
     FakeClock,
+    chunk,
     drop,
     error,
+    events,
     faulty,
     half,
     plain,
+    rest,
     result,
     rpc,
     stall,
+    status,
     task,
 )
 
@@ -121,12 +128,14 @@ async def test_pauses_vary_by_a_fifth(chance: float, share: float) -> None:
     assert fake.pauses == [pytest.approx(pause * share) for pause in SPACING]
 
 
-async def test_a_server_that_stalls_runs_into_the_limit_of_its_method() -> None:
+@pytest.mark.parametrize("client_of", [rpc, rest], ids=["JSON-RPC", "REST"])
+async def test_a_server_that_stalls_runs_into_the_limit_of_its_method(client_of: Callable[..., Client]) -> None:
     fake = FakeClock()
     limits = Timeouts(request=60, methods={GetTask: 0.05})
-    async with faulty(stall, stall, stall, result(task())) as server, rpc(server, fake, timeouts=limits) as client:
-        assert (await client.get_task("t")).id == "t"
-    assert fake.pauses == SPACING
+    async with faulty(stall) as server, client_of(server, fake, timeouts=limits) as client:
+        with pytest.raises(errors.Timeout) as caught:
+            await client.get_task("t")
+    assert (caught.value.attempts, fake.pauses) == (4, SPACING)
 
 
 async def test_no_server_is_told_with_its_address_and_what_to_do() -> None:
@@ -219,3 +228,77 @@ def test_every_reason_of_the_protocol_has_a_class_of_its_own() -> None:
     assert set(errors.REASONS) == {error.reason for error in protocol.ALL}
     assert all(kind.advice for kind in errors.REASONS.values())
     assert Client.send.__doc__
+
+
+# -------------------------------------------------------------------- REST
+
+FAULTS = [
+    pytest.param(drop, id="a dropped connection"),
+    pytest.param(half, id="half a body"),
+    pytest.param(plain(500), id="500"),
+    pytest.param(plain(503), id="503"),
+    pytest.param(plain(429), id="429"),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_over_rest_the_same_faults_are_tried_again(fault: Act) -> None:
+    fake, done = FakeClock(), plain(200, orjson.dumps({"task": task(texts=["Hello"])}))
+    async with faulty(fault, fault, fault, done) as server, rest(server, fake) as client:
+        assert isinstance(await client.send("Hi"), Task)
+    assert fake.pauses == SPACING
+    assert len({asked.wire["message"]["messageId"] for asked in server.asked}) == 1
+    assert [(asked.verb, asked.path) for asked in server.asked] == [("POST", "/message:send")] * 4
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 408, 409, 413, 422])
+async def test_over_rest_other_refusals_are_final(status: int) -> None:
+    fake = FakeClock()
+    async with faulty(plain(status)) as server, rest(server, fake) as client:
+        with pytest.raises(ClientError) as caught:
+            await client.get_task("t")
+    assert (caught.value.status, fake.pauses, len(server.asked)) == (status, [], 1)
+
+
+async def test_over_rest_a_server_says_how_long_to_wait() -> None:
+    fake, done = FakeClock(), plain(200, orjson.dumps(task()))
+    script = [plain(503, Retry_After="7"), plain(429, Retry_After="2"), done]
+    async with faulty(*script) as server, rest(server, fake) as client:
+        await client.get_task("t")
+    assert fake.pauses == [7.0, 2.0]
+
+
+async def test_over_rest_a_broken_stream_resumes_after_the_last_id() -> None:
+    fake, begin = FakeClock(), {"task": task("TASK_STATE_WORKING")}
+    script = [
+        events(("1", begin), ("2", chunk("Hel"))),
+        plain(503, Retry_After="3"),
+        events(
+            ("2", {"task": task("TASK_STATE_WORKING", ["Hel"])}),
+            ("3", chunk("lo")),
+            ("4", status("TASK_STATE_COMPLETED")),
+        ),
+    ]
+    async with faulty(*script) as server, rest(server, fake) as client:
+        updates = [update async for update in client.stream("Hi")]
+    assert [update.id for update in updates] == ["1", "2", "3", "4"]
+    assert [asked.headers.get("last-event-id") for asked in server.asked] == [None, "2", "2"]
+    assert fake.pauses == [0.1, 3.0]
+
+
+# ------------------------------------------------------------------- limits
+
+
+async def test_limits_of_time_are_those_of_the_call() -> None:
+    limits: list[dict[str, float]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        limits.append(request.extensions["timeout"])
+        return httpx.Response(200, json={"jsonrpc": "2.0", "id": None, "result": task()})
+
+    for timeouts in (None, Timeouts(methods={GetTask: 600.0}), Timeouts(connect=1.0, request=2.0)):
+        transport = httpx.MockTransport(answer)
+        interface = Interface(url="http://a/", binding=RPC, version="1.0")
+        async with httpx.AsyncClient(transport=transport) as http:
+            await Client("http://a/", interface=interface, http=http, timeouts=timeouts).get_task("t")
+    assert [(limit["connect"], limit["read"]) for limit in limits] == [(5.0, 30.0), (5.0, 600.0), (1.0, 2.0)]

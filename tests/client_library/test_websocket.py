@@ -11,12 +11,13 @@ import orjson
 import pytest
 from websockets import Request, Response, ServerConnection, serve
 
-from a2a.client import ApiKey, Bearer, Client, Retries, Timeouts, errors
+from a2a.client import ApiKey, Bearer, Client, Timeouts, errors
 from a2a.client.cards import SOCKET
 from a2a.client.credentials import Credentials
 from a2a.client.transports import websocket
-from a2a.types import Interface
-from tests.client_library.faulty import FakeClock, Json, chunk, status, task
+from a2a.requests import GetTask
+from a2a.types import Interface, Task
+from tests.client_library.faulty import Asked, FakeClock, Json, chunk, faulty, status, task
 
 BEGIN, DONE = {"task": task("TASK_STATE_WORKING")}, status("TASK_STATE_COMPLETED")
 
@@ -32,6 +33,7 @@ class Socket:
     """Statuses with which handshakes are refused, the first first."""
     drops: int = 0
     """The number of handshakes that are not answered: their connections are closed."""
+    retry_after: str = ""
     location: str = ""
     """The address to which refusals lead."""
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -53,6 +55,7 @@ async def socket(act: Act) -> AsyncIterator[Socket]:
         if server.refusals:
             response = connection.respond(HTTPStatus(server.refusals.pop(0)), "no")
             response.headers["Location"] = server.location
+            response.headers["Retry-After"] = server.retry_after
             return response
         return None
 
@@ -188,10 +191,11 @@ async def test_a_server_that_says_nothing_is_told() -> None:
     async def silent(connection: ServerConnection, wire: Json) -> None:
         """Say nothing."""
 
-    limits = {"timeouts": Timeouts(request=0.05), "retries": Retries(times=0)}
-    async with socket(silent) as server, client_of(server, FakeClock(), **limits) as client:
-        with pytest.raises(errors.Timeout):
+    fake, limits = FakeClock(), Timeouts(request=60, methods={GetTask: 0.05})
+    async with socket(silent) as server, client_of(server, fake, timeouts=limits) as client:
+        with pytest.raises(errors.Timeout) as caught:
             await client.get_task("t")
+    assert (caught.value.attempts, fake.pauses) == (4, [0.1, 0.2, 0.4])
 
 
 def frame(**members: Any) -> str:
@@ -301,3 +305,81 @@ async def test_a_server_that_does_not_take_the_end_of_a_connection_is_left_in_ti
         assert asyncio.get_running_loop().time() - begin < 8
         for connection in connections:
             connection.transport.abort()
+
+
+# ------------------------------------------------------------------ retries
+
+
+async def half(connection: ServerConnection, wire: Json) -> None:
+    """Break off in the middle of a frame."""
+    connection.transport.write(b"\x81\x7e\x01\x00" + b'{"jsonrpc": "2.0"')
+    await asyncio.sleep(0)
+    connection.transport.close()
+
+
+async def drop(connection: ServerConnection, wire: Json) -> None:
+    connection.transport.abort()
+
+
+def refusing(code: int, reason: str) -> Act:
+    async def act(connection: ServerConnection, wire: Json) -> None:
+        await tell(connection, wire, error={"code": code, "message": "no", "data": [{"reason": reason}]})
+
+    return act
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(drop, id="a dropped connection"),
+        pytest.param(half, id="half a frame"),
+        pytest.param(refusing(-32603, "INTERNAL_ERROR"), id="an internal error"),
+        pytest.param(refusing(-38013, "UNAVAILABLE"), id="unavailable"),
+        pytest.param(refusing(-38008, "RATE_LIMITED"), id="a limit"),
+    ],
+)
+async def test_a_fault_that_may_pass_is_tried_again_with_growing_pauses(fault: Act) -> None:
+    async def act(connection: ServerConnection, wire: Json) -> None:
+        if len(server.asked) < 4:
+            await fault(connection, wire)
+        else:
+            await tell(connection, wire, result={"task": task()})
+
+    fake = FakeClock()
+    async with socket(act) as server, client_of(server, fake) as client:
+        assert isinstance(await client.send("Hi"), Task)
+    assert fake.pauses == [0.1, 0.2, 0.4]
+    assert len({wire["params"]["message"]["messageId"] for wire in server.asked}) == 1
+    assert len(server.asked) == 4
+
+
+async def test_a_refused_handshake_says_how_long_to_wait() -> None:
+    async def act(connection: ServerConnection, wire: Json) -> None:
+        await tell(connection, wire, result=task())
+
+    fake = FakeClock()
+    async with socket(act) as server:
+        server.refusals[:], server.retry_after = [503, 429, 500], "7"
+        async with client_of(server, fake) as client:
+            await client.get_task("t")
+        assert fake.pauses == [7.0, 7.0, 7.0]
+        for status in (400, 403, 404, 409):
+            server.refusals[:] = [status]
+            async with client_of(server, fake) as client:
+                with pytest.raises(errors.ClientError) as caught:
+                    await client.get_task("t")
+            assert (caught.value.status, caught.value.retryable) == (status, False)
+    assert fake.pauses == [7.0, 7.0, 7.0]
+
+
+async def test_a_server_that_does_not_answer_a_handshake_is_given_up_in_time() -> None:
+    async def act(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(60)
+
+    fake, limits = FakeClock(), Timeouts(connect=0.05)
+    async with faulty(act) as server:
+        interface = Interface(url=server.url.replace("http", "ws"), binding=SOCKET, version="1.0")
+        async with Client("", interface=interface, clock=fake.clock, timeouts=limits) as client:
+            with pytest.raises(errors.ConnectTimeout) as caught:
+                await client.get_task("t")
+    assert (fake.pauses, caught.value.processed) == ([0.1, 0.2, 0.4], False)

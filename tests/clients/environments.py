@@ -69,8 +69,11 @@ CLIENTS = (
 
 def missing(client: Client) -> str | None:
     """Return why this machine cannot run it."""
-    if client.is_python:
-        return None
+    return None if client.is_python else missing_node()
+
+
+def missing_node() -> str | None:
+    """Return why this machine cannot run clients in JavaScript."""
     node = shutil.which("node")
     if not (node and shutil.which("npm")):
         return "Node and npm are not installed"
@@ -119,6 +122,12 @@ def answers(url: str) -> None:
             return
         time.sleep(0.05)
     raise AssertionError(f"nothing answers at {url}")
+
+
+def wscat(cache: Path) -> list[str]:
+    """Return the command wscat, a WebSocket client, without its arguments."""
+    folder = _installed(cache, "wscat", ("wscat/package.json", "wscat/package-lock.json"))
+    return [str(shutil.which("node")), str(folder / "node_modules/wscat/bin/wscat")]
 
 
 def nginx(cache: Path) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a.client import Client, Update
+from a2a.client import RPC, SOCKET, Client, Update
 from a2a.types import Message, Part, Role
 from tests.faults.conftest import Start
 from tests.faults.nodes import KEY
@@ -11,12 +11,13 @@ pytestmark = [pytest.mark.fault, pytest.mark.slow]
 KILLS = 5
 
 
-async def test_a_server_killed_five_times_is_followed_and_each_event_seen_once(start: Start) -> None:
+@pytest.mark.parametrize("binding", [RPC, SOCKET])
+async def test_a_server_killed_five_times_is_followed_and_each_event_seen_once(start: Start, binding: str) -> None:
     node = await start()
     message = Message(message_id="m", role=Role.USER, parts=(Part(data={"kills": KILLS}),))
     updates: list[Update] = []
     kills = 0
-    async with Client(f"{node.base}/agents/persists/", token=KEY) as client:
+    async with Client(f"{node.base}/agents/persists/", token=KEY, bindings=(binding,)) as client:
         stream = client.stream(message)
         async for update in stream:
             updates.append(update)

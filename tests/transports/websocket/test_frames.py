@@ -131,6 +131,7 @@ async def test_a_lost_connection_resumes_with_every_event_once(server: Server) -
     async with dialled(server.url, **bearer(server.owner)) as client:
         await client.send(streaming("s", "chatty", id="resumed"))
         seen += [await next_frame(client) for _ in range(3)]
+        client.transport.abort()
     task_id = seen[0]["result"]["task"]["id"]
     wish = call(2, "SubscribeToTask", {"id": task_id}, afterSequence=seen[-1]["sequence"])
     async with dialled(server.url, **bearer(server.owner)) as client:
