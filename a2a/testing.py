@@ -126,6 +126,7 @@ def _play(
         message=messages[-1],
         attempt=attempt,
         history=task.history,
+        artifacts=task.artifacts,
         conversation=conversation,
         metadata=metadata,
         preferences=preferences,

@@ -147,3 +147,16 @@ def test_the_agent_of_the_readme_passes_the_test_of_the_readme(tmp_path: Path) -
         check=False,
     )
     assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+async def collects(run: Run) -> AsyncIterator[Any]:
+    """Asks until it is told to stop, and knows its earlier results."""
+    yield run.artifact(run.text, id=f"part-{len(run.artifacts)}")
+    if run.text != "stop":
+        yield run.ask("What else?")
+
+
+def test_a_run_has_the_results_of_earlier_runs() -> None:
+    last = play(collects, "one").answer("two").answer("stop")
+    assert [artifact.artifact_id for artifact in last.run.artifacts] == ["part-0", "part-1"]
+    assert [artifact.artifact_id for artifact in last.task.artifacts] == ["part-0", "part-1", "part-2"]

@@ -12,6 +12,7 @@ from tasks_app.upkeep.relays import relay_routine
 from tests.conftest import Person, Server
 from tests.operations.asking import ask, sent
 from tests.relays.conftest import AddRelay
+from tests.support.commands import printed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("service")]
 
@@ -39,6 +40,12 @@ def test_a_canceled_question_is_canceled_there(question: str, server: Server) ->
     relay_routine.run_round()
     assert state_there(server, question) == "canceled"
     assert not RelayedTask.objects.get().is_open
+
+
+def test_an_operator_finds_the_remote_task(question: str) -> None:
+    row = RelayedTask.objects.get()
+    (task,) = printed("tasks", "show", question)
+    assert task["relayed"] == {"relay": row.relay, "remote_id": row.remote_id, "is_open": True}
 
 
 def test_a_server_that_is_away_is_asked_again_until_a_day_is_over(

@@ -24,7 +24,7 @@ from tasks_app.management.arguments import (
     read_operator,
 )
 from tasks_app.management.database_command import DatabaseCommand
-from tasks_app.models import Event, Run, Task
+from tasks_app.models import Event, RelayedTask, Run, Task
 from tasks_app.operators import lookup
 from tasks_app.operators.audit import Change, Operator, record_acts
 
@@ -163,5 +163,6 @@ def read_task(task_id: str) -> dict[str, Any]:
         **rename_columns(Task.objects.filter(pk=task_id).values(*HEAD).get()),
         "task": orjson.Fragment(bytes(stored.document.json())) if stored else None,
         "events": [row | {"payload": orjson.Fragment(row["payload"])} for row in events.values(*columns)],
+        "relayed": RelayedTask.objects.filter(pk=task_id).values("relay", "remote_id", "is_open").first(),
         "runs": list(runs.values("fence", "worker", "started_at", "ended_at", "outcome", "reference", "traceback")),
     }

@@ -14,7 +14,6 @@ from tasks_app.management.nouns import Noun, Printer
 from tasks_app.masking import site
 from tasks_app.models import Relay, RelayedTask
 from tasks_app.operators.audit import Change, record_acts
-from tasks_app.sealing import Unreadable
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -60,7 +59,8 @@ def _describe(row: Relay) -> dict[str, Any]:
 
 def _kind(row: Relay) -> str:
     """Return the kind of the credentials; empty for none."""
-    from tasks_app.relays.credentials import open_credentials
+    from tasks_app.relays.credentials import open_credentials  # loads the libraries of cryptography
+    from tasks_app.sealing import Unreadable
 
     try:
         return open_credentials(row.credentials).kind if row.credentials else ""
