@@ -18,20 +18,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from a2a import languages
-from a2a.answers import Answer
 from a2a.dialects.params import Whole, check
 from a2a.envelopes import Member
 from a2a.envelopes.body import read_json
-from a2a.errors import InvalidRequest, ParseError
-from a2a.requests import GetTask, SubscribeToTask
+from a2a.errors import InvalidRequest, ParseError, TaskNotFound
+from a2a.requests import SubscribeToTask
 from a2a.sse import last_seen
-from a2a.states import TERMINAL
+from a2a.states import TERMINAL, TaskState
 from a2a.types import Json
+from tasks_app.callers.access import sight
 from tasks_app.callers.stream_links import NO_KEY, FindReader, StreamLink, make_link, read_link
 from tasks_app.database.bridge import bridge
+from tasks_app.event_log import Head, ReadHead
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
-from tasks_app.operations import Context, authorize, perform
+from tasks_app.operations import authorize
 from tasks_app.transports.call import SMALL, Call
 from tasks_app.transports.handling import Selection, handle, handle_own
 from tasks_app.transports.http import Refusal, body_of, call_of, fault_of_key, refuse
@@ -86,9 +87,8 @@ async def _make(call: Call, exchange: OpenExchange, value: Any) -> Json:
     address = call.address()
     if not address:
         raise InvalidRequest(detail="this server has no such name; its operator sets A2A_PUBLIC_URL")
-    context = Context(caller=call.caller, exchange=exchange, agent=call.agent, departure=call.departure)
-    # Raises TaskNotFound for a task that the caller must not see.
-    await perform(GetTask(id=wish.task_id, history_length=0), context)
+    if await _find(call, exchange, wish.task_id) is None:
+        raise TaskNotFound(taskId=wish.task_id)
     return link.describe(f"{address}/agents/{call.agent}" if call.agent else address)
 
 
@@ -145,16 +145,29 @@ async def _has_seen_all(call: Call, exchange: OpenExchange, task: str) -> bool:
     """Return whether the task has ended and the client has its last event. False if the task cannot be read."""
     try:
         exchange.set_caller(call.caller)
-        result = await perform(GetTask(id=task), Context(caller=call.caller, exchange=exchange, agent=call.agent))
+        authorize(SubscribeToTask, call.caller)
+        head = await _find(call, exchange, task)
     except Exception:  # noqa: BLE001  # the call after this reports it
         return False
-    end = result.task if isinstance(result, Answer) else None
-    return end is not None and end.state in TERMINAL and end.seq <= (call.after or 0)
+    return head is not None and TaskState(head.state) in TERMINAL and head.seq <= (call.after or 0)
+
+
+async def _find(call: Call, exchange: OpenExchange, task: str) -> Head | None:
+    """Return the head of a task that the caller may see at this address; None without one.
+
+    Only the head: the holder of a link may ask often, and a task may be large.
+    """
+    head = await bridge.ask(ReadHead(task_id=task, sight=sight(call.caller, task)), departure=call.departure)
+    if head is None or call.agent not in {None, head.agent}:
+        return None
+    exchange.about(task, head.context_id, head.seq)
+    return head
 
 
 def _private(response: HttpResponseBase) -> HttpResponseBase:
-    """Return the response with the order to name the URL, which is a permission, to nobody."""
+    """Return the response with headers that keep the URL, which is a permission, and the answer from others."""
     response["Referrer-Policy"] = "no-referrer"
+    response["Cache-Control"] = "no-store, no-transform"
     return response
 
 

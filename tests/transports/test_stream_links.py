@@ -102,6 +102,8 @@ def test_a_link_gives_the_stream_of_its_task_and_then_stops_the_browser(owner: P
     assert url.startswith(f"http://testserver/links/{task}?signature=")
     answer = call("GET", url)
     assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["cache-control"] == "no-store, no-transform"
+    assert answer.headers["x-accel-buffering"] == "no"
     ((last, first),) = events(answer)
     assert (first["task"]["id"], first["task"]["status"]["state"]) == (task, "TASK_STATE_COMPLETED")
     again = call("GET", url, headers={"Last-Event-ID": str(last)})
