@@ -21,6 +21,8 @@ from tasks_app.descriptions.places import PLACES
 
 SCHEMES: Json = {name: encode_scheme(scheme) for name, scheme in SECURITY.items()}
 """The authentication schemes of cards. 0.3 writes them as OpenAPI does (A2A 0.3.0, 5.5.3)."""
+SOCKETS = "rpc"
+"""The name of the endpoint whose languages are spoken over WebSocket, too."""
 ScopeOf = Callable[[type[Request]], str]
 INFO: Json = {
     "title": "Taskdesk",
@@ -42,8 +44,11 @@ def describe(request: Describe, agent: str | None, scope_of: ScopeOf) -> Descrip
 
 
 def _servers(endpoint: Endpoint, base: str) -> list[Json]:
-    """Return the addresses of an endpoint."""
-    return [{"name": endpoint.name, "url": f"{base}/{endpoint.paths[0]}"}]
+    """Return the addresses of an endpoint. A WebSocket connection has the methods of JSON-RPC."""
+    addresses = [{"name": endpoint.name, "url": f"{base}/{endpoint.paths[0]}"}]
+    if base.startswith("http") and endpoint.name == SOCKETS:
+        addresses.append({"name": "websocket", "url": f"ws{base.removeprefix('http')}/ws"})
+    return addresses
 
 
 def _with(body: bytes, members: Json) -> Description:

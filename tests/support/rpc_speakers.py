@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from uuid import uuid4
 
+from tests.support.descriptions import rpc_description
 from tests.support.speaker import Frame, Json, Speaker
 
 
@@ -37,6 +38,7 @@ class NewSpeaker(Speaker):
 
     def delivered(self, media: str, body: Json) -> str:
         assert media == "application/a2a+json"
+        rpc_description("rpc", "1.0").check_answer("SubscribeToTask", {"result": body})
         ((kind, value),) = body.items()
         return str(value["id"] if kind == "task" else value["taskId"])
 
@@ -146,6 +148,7 @@ class OldSpeaker(Speaker):
 
     def delivered(self, media: str, body: Json) -> str:
         assert (media, body["kind"]) == ("application/json", "task")
+        rpc_description("rpc", "0.3").check_answer("tasks/get", {"result": body})
         return str(body["id"])
 
     def message(self, text: str, *, id: str | None = None, task: str | None = None, context: str | None = None) -> Json:

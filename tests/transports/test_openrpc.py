@@ -38,11 +38,12 @@ def test_it_lists_what_a_call_of_the_version_can_name(caller: httpx.Client) -> N
 
 def test_it_is_beside_each_path_of_its_endpoint_and_names_the_address(caller: httpx.Client, server: Server) -> None:
     whole = got(caller)
-    assert [each["url"] for each in whole["servers"]] == [f"{server.url}/jsonrpc"]
+    socket = server.url.replace("http", "ws", 1)
+    assert [each["url"] for each in whole["servers"]] == [f"{server.url}/jsonrpc", f"{socket}/ws"]
     for path in ("/jsonrpc", "/rpc"):
         assert got(caller, path + PATH) == whole
-    (address,) = got(caller, "/agents/echo" + PATH)["servers"]
-    assert address["url"] == f"{server.url}/agents/echo/jsonrpc"
+    addresses = [each["url"] for each in got(caller, "/agents/echo" + PATH)["servers"]]
+    assert addresses == [f"{server.url}/agents/echo/jsonrpc", f"{socket}/agents/echo/ws"]
 
 
 def test_a_version_or_an_agent_that_is_unknown_has_none(caller: httpx.Client) -> None:
