@@ -118,7 +118,7 @@ def test_an_options_that_is_no_preflight_is_a_call_like_others() -> None:
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/admin/login/", "/static/desk/front.js", "/nothing/here"])
 @pytest.mark.parametrize("method", ["GET", "OPTIONS"])
-@pytest.mark.usefixtures("db")
+@pytest.mark.usefixtures("lanes")
 def test_pages_of_people_and_of_operators_are_for_their_own_origin(path: str, method: str) -> None:
     for listed in (LISTED, ["*"]):
         answer = run(asked(listed, method, path, headers={"Origin": PAGE} | ASKS))
