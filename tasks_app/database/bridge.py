@@ -20,7 +20,7 @@ from django.conf import settings
 from tasks_app.database.groups import do_group
 from tasks_app.database.lanes import Lane, Refusals, SharedLane, settle
 from tasks_app.database.locks import pauses
-from tasks_app.database.waits import UNLIMITED, Ticket, Waits
+from tasks_app.database.waits import UNLIMITED, Entry, Waits
 from tasks_app.database.work import LOCKED, Elsewhere, NotDone, R, Work
 
 
@@ -30,16 +30,16 @@ class Bridge:
     def __init__(self) -> None:
         self.lanes: dict[str, Lane] = {}
         self.starting = threading.Lock()
-        self.batches: dict[asyncio.AbstractEventLoop, list[Ticket]] = {}
+        self.batches: dict[asyncio.AbstractEventLoop, list[Entry]] = {}
         """The items of each loop in its current turn. They go to the lanes at the end of the turn, in one group."""
         self.waits: dict[asyncio.AbstractEventLoop, Waits] = {}
 
     def put(self, item: Work[R], future: Future[R] | None = None) -> None:
         """Have an item done without waiting. A future gets its result."""
-        self._put(Ticket(item, future, since=time.monotonic(), patient=True))
+        self._put(Entry(item, future, since=time.monotonic(), patient=True))
 
-    def _put(self, ticket: Ticket) -> None:
-        _refuse(self._lane(ticket.item.lane).put([ticket]))
+    def _put(self, entry: Entry) -> None:
+        _refuse(self._lane(entry.item.lane).put([entry]))
 
     def _lane(self, name: str) -> Lane:
         return self.lanes.get(name) or self._start(name)
@@ -65,13 +65,13 @@ class Bridge:
         pauses: Iterator[float] | None = None
         while True:
             future: asyncio.Future[Any] = loop.create_future()
-            ticket = Ticket(item, future, loop, since=now, ends=ends, patient=patience is not None, departure=departure)
-            waits.add(ticket)
+            entry = Entry(item, future, loop, since=now, ends=ends, patient=patience is not None, departure=departure)
+            waits.add(entry)
             try:
-                self._collect(ticket, loop)
+                self._collect(entry, loop)
                 result: R | NotDone = await future
             finally:
-                waits.remove(ticket)
+                waits.remove(entry)
             if not isinstance(result, NotDone):
                 return result
             if isinstance(result, Elsewhere):
@@ -85,20 +85,20 @@ class Bridge:
         waits = self.waits[loop] = Waits(loop)
         return waits
 
-    def _collect(self, ticket: Ticket, loop: asyncio.AbstractEventLoop) -> None:
+    def _collect(self, entry: Entry, loop: asyncio.AbstractEventLoop) -> None:
         batch = self.batches.get(loop)
         if batch is None:
             batch = self.batches[loop] = []
             loop.call_soon(self._hand_over, loop)
-        batch.append(ticket)
+        batch.append(entry)
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         batch = self.batches.pop(loop)
-        by_lane: dict[str, list[Ticket]] = {}
-        for ticket in batch:
-            by_lane.setdefault(ticket.item.lane, []).append(ticket)
-        for name, tickets in by_lane.items():
-            _refuse(self._lane(name).put(tickets))
+        by_lane: dict[str, list[Entry]] = {}
+        for entry in batch:
+            by_lane.setdefault(entry.item.lane, []).append(entry)
+        for name, entries in by_lane.items():
+            _refuse(self._lane(name).put(entries))
 
     def do(self, item: Work[R], patience: float | None = None) -> R:
         """Return the result of the item, for a thread without a loop. All such threads are our own."""
@@ -106,13 +106,13 @@ class Bridge:
         ends = _ends(item, now, patience)
         while True:
             future: Future[R | NotDone] = Future()
-            ticket = Ticket(item, future, since=now, ends=ends, patient=True)
-            self._put(ticket)
+            entry = Entry(item, future, since=now, ends=ends, patient=True)
+            self._put(entry)
             try:
                 result = future.result(None if ends == UNLIMITED else max(0.0, ends - time.monotonic()))
             except TimeoutError:
                 if future.cancel():
-                    raise ticket.late(time.monotonic()) from None
+                    raise entry.late(time.monotonic()) from None
                 result = future.result()  # The result came at that moment, or the TimeoutError is its own.
             if not isinstance(result, NotDone):
                 return result
@@ -150,7 +150,7 @@ class Bridge:
 
 def _refuse(refusals: Refusals) -> None:
     if refusals:
-        settle([ticket for ticket, _ in refusals], [error for _, error in refusals])
+        settle([entry for entry, _ in refusals], [error for _, error in refusals])
 
 
 VITAL = frozenset({"write", "read", "health"})

@@ -14,7 +14,7 @@ from django.db import connection
 from a2a.errors import RateLimited
 from tasks_app.database.errors import Busy
 from tasks_app.database.sessions import begin_statements, keep_connection_usable, limit_statements
-from tasks_app.database.waits import AnyFuture, Ticket
+from tasks_app.database.waits import AnyFuture, Entry
 from tasks_app.database.work import Work
 from tasks_app.off_loop import lower_priority
 
@@ -26,8 +26,8 @@ RETRY_AFTER = 2
 """Seconds after which a caller who found the lane full may come again."""
 Kind = type[Work[Any]]
 """The class of the items of a group."""
-Group = tuple[Kind, list[Ticket]]
-Refusals = list[tuple[Ticket, Exception]]
+Group = tuple[Kind, list[Entry]]
+Refusals = list[tuple[Entry, Exception]]
 
 
 class Lane:
@@ -43,7 +43,7 @@ class Lane:
         """The longest time of one statement; 0 sets no limit."""
         self.do_group = do_group
         self.ready = threading.Condition()
-        self.waiting: dict[Kind, deque[Ticket]] = {}
+        self.waiting: dict[Kind, deque[Entry]] = {}
         self.size = 0
         self.idle = 0
         self.stopping = False
@@ -58,20 +58,20 @@ class Lane:
         for thread in self.threads:
             thread.start()
 
-    def put(self, tickets: Sequence[Ticket]) -> Refusals:
-        """Take in the tickets. Return those for which there is no room, with the error."""
+    def put(self, entries: Sequence[Entry]) -> Refusals:
+        """Take in the entries. Return those for which there is no room, with the error."""
         refusals: Refusals = []
         with self.ready:
-            for ticket in tickets:
-                if self.size >= self.most and not (ticket.patient or ticket.item.patient):
+            for entry in entries:
+                if self.size >= self.most and not (entry.patient or entry.item.patient):
                     detail = f"too much waits for the database already ({self.name})"
-                    refusals.append((ticket, Busy(RETRY_AFTER, detail=detail)))
+                    refusals.append((entry, Busy(RETRY_AFTER, detail=detail)))
                     continue
-                self._add(ticket)
+                self._add(entry)
                 self.size += 1
             if self.idle:
                 # A wake-up is a system call, and the lane's thread takes the interpreter from this one.
-                self.ready.notify(len(tickets))
+                self.ready.notify(len(entries))
         return refusals
 
     def stop(self) -> None:
@@ -111,22 +111,22 @@ class Lane:
         group = self._next(me)
         if group is None:
             return False
-        kind, tickets = group
+        kind, entries = group
         try:
-            self._do(kind, tickets)
+            self._do(kind, entries)
         except Exception as error:
             # The lane goes on with the next group, whatever the error.
-            log.exception("lane %s: %d %s failed", self.name, len(tickets), type(tickets[0].item).__name__)
-            settle(tickets, [error] * len(tickets))
+            log.exception("lane %s: %d %s failed", self.name, len(entries), type(entries[0].item).__name__)
+            settle(entries, [error] * len(entries))
         finally:
-            self._finish(me, tickets)
+            self._finish(me, entries)
         return True
 
-    def _do(self, kind: Kind, tickets: list[Ticket]) -> None:
-        if live := begin(tickets, time.monotonic()):
+    def _do(self, kind: Kind, entries: list[Entry]) -> None:
+        if live := begin(entries, time.monotonic()):
             keep_connection_usable()
             begin_statements()
-            settle(live, self.do_group(kind, [ticket.item for ticket in live]))
+            settle(live, self.do_group(kind, [entry.item for entry in live]))
 
     def _next(self, me: int) -> Group | None:
         with self.ready:
@@ -141,29 +141,29 @@ class Lane:
             self.began[me] = time.monotonic()
             return group
 
-    def _finish(self, me: int, tickets: list[Ticket]) -> None:
+    def _finish(self, me: int, entries: list[Entry]) -> None:
         """Note that a thread has finished its group. Called on that thread."""
         self.began.pop(me, None)
 
     # ------------------------------------------------- the order, under `ready`
 
-    def _add(self, ticket: Ticket) -> None:
-        kind = type(ticket.item)
+    def _add(self, entry: Entry) -> None:
+        kind = type(entry.item)
         queue = self.waiting.get(kind)
         if queue is None:
             queue = self.waiting[kind] = deque()
-        queue.append(ticket)
+        queue.append(entry)
 
     def _take(self) -> Group | None:
         if not self.waiting:
             return None
         kind = next(iter(self.waiting))
         queue = self.waiting.pop(kind)
-        tickets = take(queue, None if kind.unique is Work.unique else kind.unique)
+        entries = take(queue, None if kind.unique is Work.unique else kind.unique)
         if queue:
             # After the other kinds, so that none of them starves.
             self.waiting[kind] = queue
-        return kind, tickets
+        return kind, entries
 
     def _since(self) -> list[float]:
         """Return the time since when the first item of each queue waits."""
@@ -180,36 +180,36 @@ class SharedLane(Lane):
     def __init__(self, *arguments: Any, most: int, most_of_owner: int) -> None:
         super().__init__(*arguments, most=most)
         self.most_of_owner = most_of_owner
-        self.owners: OrderedDict[Hashable, deque[Ticket]] = OrderedDict()
+        self.owners: OrderedDict[Hashable, deque[Entry]] = OrderedDict()
         self.at_work: Counter[Hashable] = Counter()
 
-    def put(self, tickets: Sequence[Ticket]) -> Refusals:
-        """Take in the tickets. Return those for which there is no room, or whose owner has too many waiting."""
+    def put(self, entries: Sequence[Entry]) -> Refusals:
+        """Take in the entries. Return those for which there is no room, or whose owner has too many waiting."""
         error = RateLimited(RETRY_AFTER, limit="lists and other long reads that wait", most=str(self.most_of_owner))
         with self.ready:
             room: Counter[Hashable] = Counter()
-            fits: list[Ticket] = []
+            fits: list[Entry] = []
             refusals: Refusals = []
-            for ticket in tickets:
-                owner = owner_of(ticket)
+            for entry in entries:
+                owner = owner_of(entry)
                 room[owner] += 1
                 full = len(self.owners.get(owner, ())) + room[owner] > self.most_of_owner
-                (refusals.append((ticket, error)) if full and not ticket.patient else fits.append(ticket))
+                (refusals.append((entry, error)) if full and not entry.patient else fits.append(entry))
         return refusals + super().put(fits)
 
-    def _add(self, ticket: Ticket) -> None:
-        self.owners.setdefault(owner_of(ticket), deque()).append(ticket)
+    def _add(self, entry: Entry) -> None:
+        self.owners.setdefault(owner_of(entry), deque()).append(entry)
 
     def _take(self) -> Group | None:
         owner = self._turn()
         if owner is None:
             return None
         queue = self.owners.pop(owner)
-        ticket = queue.popleft()
+        entry = queue.popleft()
         if queue:
             self.owners[owner] = queue
         self.at_work[owner] += 1
-        return type(ticket.item), [ticket]
+        return type(entry.item), [entry]
 
     def _turn(self) -> Hashable | None:
         """Return the owner whose turn it is: the first with no thread at work, else the first that may have a
@@ -222,10 +222,10 @@ class SharedLane(Lane):
                 second = owner
         return second
 
-    def _finish(self, me: int, tickets: list[Ticket]) -> None:
-        super()._finish(me, tickets)
+    def _finish(self, me: int, entries: list[Entry]) -> None:
+        super()._finish(me, entries)
         with self.ready:
-            owner = owner_of(tickets[0])
+            owner = owner_of(entries[0])
             self.at_work[owner] -= 1
             if not self.at_work[owner]:
                 del self.at_work[owner]
@@ -236,49 +236,49 @@ class SharedLane(Lane):
         return [queue[0].since for queue in self.owners.values()]
 
 
-def owner_of(ticket: Ticket) -> Hashable:
+def owner_of(entry: Entry) -> Hashable:
     """Return the owner who takes turns with others. An item without an owner is an owner of its own."""
-    owner: Hashable = getattr(ticket.item, "owner", None)
-    return id(ticket) if owner is None else ("owner", owner)
+    owner: Hashable = getattr(entry.item, "owner", None)
+    return id(entry) if owner is None else ("owner", owner)
 
 
-def begin(tickets: Sequence[Ticket], now: float) -> list[Ticket]:
-    """Return the tickets that a caller still waits for. A ticket beyond its deadline gets its error."""
-    live = [ticket for ticket in tickets if not ticket.over]
-    late = [ticket for ticket in live if now >= ticket.ends]
+def begin(entries: Sequence[Entry], now: float) -> list[Entry]:
+    """Return the entries that a caller still waits for. An entry beyond its deadline gets its error."""
+    live = [entry for entry in entries if not entry.over]
+    late = [entry for entry in live if now >= entry.ends]
     if late:
-        settle(late, [ticket.late(now) for ticket in late])
-        live = [ticket for ticket in live if now < ticket.ends]
+        settle(late, [entry.late(now) for entry in late])
+        live = [entry for entry in live if now < entry.ends]
     return live
 
 
-def take(queue: deque[Ticket], unique: Callable[[Any], Hashable] | None) -> list[Ticket]:
+def take(queue: deque[Entry], unique: Callable[[Any], Hashable] | None) -> list[Entry]:
     """Take the next group out of the queue. Items that may not go with it stay, in their order."""
     if unique is None:
         return [queue.popleft() for _ in range(min(GROUP, len(queue)))]
-    group: list[Ticket] = []
-    rest: list[Ticket] = []
+    group: list[Entry] = []
+    rest: list[Entry] = []
     keys: set[Hashable] = set()
     while queue and len(group) < GROUP:
-        ticket = queue.popleft()
-        key = unique(ticket.item)
-        (rest if key in keys else group).append(ticket)
+        entry = queue.popleft()
+        key = unique(entry.item)
+        (rest if key in keys else group).append(entry)
         keys.add(key)
     queue.extendleft(reversed(rest))
     return group
 
 
-def settle(tickets: Sequence[Ticket], results: Sequence[Any]) -> None:
+def settle(entries: Sequence[Entry], results: Sequence[Any]) -> None:
     """Give the results to their futures, with one wake-up for each loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[AnyFuture, Any]]] = {}
-    for ticket, result in zip(tickets, results, strict=True):
-        if ticket.future is None:
+    for entry, result in zip(entries, results, strict=True):
+        if entry.future is None:
             if isinstance(result, Exception):
                 log.error("a work item without a caller failed", exc_info=result)
-        elif ticket.loop is not None:
-            by_loop.setdefault(ticket.loop, []).append((ticket.future, result))
+        elif entry.loop is not None:
+            by_loop.setdefault(entry.loop, []).append((entry.future, result))
         else:
-            _set(ticket.future, result)
+            _set(entry.future, result)
     for loop, pairs in by_loop.items():
         try:
             loop.call_soon_threadsafe(_set_all, pairs)

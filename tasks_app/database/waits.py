@@ -27,8 +27,8 @@ class CallerLeft(Exception):
 AnyFuture = Future[Any] | asyncio.Future[Any]
 
 
-class Ticket(Struct, eq=False):
-    """A work item with the future for its result, and its deadline."""
+class Entry(Struct, eq=False):
+    """A work item in the queue of a lane, with the future for its result, and its deadline."""
 
     item: Work[Any]
     future: AnyFuture | None = None
@@ -57,7 +57,7 @@ class Waits:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.tickets: dict[int, Ticket] = {}
+        self.entries: dict[int, Entry] = {}
         self.timer: asyncio.TimerHandle | None = None
         self.patience = settings.A2A_CALL_SECONDS
         """The patience of callers as of the last look. Reading the setting would cost a call more than all else
@@ -69,35 +69,35 @@ class Waits:
             self._look_later()
         return self.patience if patience is None else max(self.patience, patience)
 
-    def add(self, ticket: Ticket) -> None:
-        self.tickets[id(ticket)] = ticket
+    def add(self, entry: Entry) -> None:
+        self.entries[id(entry)] = entry
         if self.timer is None:
             self._look_later()
 
-    def remove(self, ticket: Ticket) -> None:
-        """Remove a ticket with its result. The timer goes on until it finds none, because the next ticket is near."""
-        self.tickets.pop(id(ticket), None)
-        if ticket.leaving is not None:
-            ticket.leaving.cancel()
+    def remove(self, entry: Entry) -> None:
+        """Remove an entry with its result. The timer goes on until it finds none, because the next entry is near."""
+        self.entries.pop(id(entry), None)
+        if entry.leaving is not None:
+            entry.leaving.cancel()
 
     def _look_later(self) -> None:
         self.patience = settings.A2A_CALL_SECONDS
         self.timer = self.loop.call_later(LOOK, self._look)
 
     def _look(self) -> None:
-        if not self.tickets:
+        if not self.entries:
             self.timer = None
             return
         self._look_later()
         now = time.monotonic()
-        for ticket in list(self.tickets.values()):
-            future = ticket.future
+        for entry in list(self.entries.values()):
+            future = entry.future
             if future is None or future.done():
                 continue
-            if now >= ticket.ends:
-                future.set_exception(ticket.late(now))
-            elif ticket.departure is not None and ticket.leaving is None and now - ticket.since >= WATCH_AFTER:
-                ticket.leaving = asyncio.ensure_future(_watch(ticket.departure, future))
+            if now >= entry.ends:
+                future.set_exception(entry.late(now))
+            elif entry.departure is not None and entry.leaving is None and now - entry.since >= WATCH_AFTER:
+                entry.leaving = asyncio.ensure_future(_watch(entry.departure, future))
 
 
 async def _watch(departure: Callable[[], Awaitable[None]], future: AnyFuture) -> None:

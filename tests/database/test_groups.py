@@ -15,7 +15,7 @@ from tasks_app.callers.access import sight
 from tasks_app.database.bridge import bridge
 from tasks_app.database.groups import do_group
 from tasks_app.database.lanes import GROUP, take
-from tasks_app.database.waits import Ticket
+from tasks_app.database.waits import Entry
 from tasks_app.database.work import Do, DoAlone, DoSlowly, Elsewhere
 from tasks_app.event_log import Appended, KeyTarget, ReadTask, read_many
 from tasks_app.event_log.columns import SMALL
@@ -30,14 +30,14 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 
 
 def test_a_group_holds_equal_items_once_and_keeps_the_order_of_the_rest() -> None:
-    queue: Any = deque(Ticket(text) for text in ("a1", "a2", "b1", "a3", "c1"))
+    queue: Any = deque(Entry(text) for text in ("a1", "a2", "b1", "a3", "c1"))
     first = take(queue, lambda item: item[0])
-    assert [ticket.item for ticket in first] == ["a1", "b1", "c1"]
-    assert [ticket.item for ticket in queue] == ["a2", "a3"]
+    assert [entry.item for entry in first] == ["a1", "b1", "c1"]
+    assert [entry.item for entry in queue] == ["a2", "a3"]
 
 
 def test_a_group_is_bounded() -> None:
-    queue: Any = deque(map(Ticket, range(100)))
+    queue: Any = deque(map(Entry, range(100)))
     assert len(take(queue, None)) == GROUP
     assert len(take(queue, lambda item: item)) == GROUP
     assert len(queue) == 100 - 2 * GROUP

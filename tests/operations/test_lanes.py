@@ -19,7 +19,7 @@ from tasks_app.database.errors import Busy
 from tasks_app.database.groups import do_group
 from tasks_app.database.sessions import is_overloaded, is_spent
 from tasks_app.database.sql import on_postgres
-from tasks_app.database.waits import CallerLeft, Ticket
+from tasks_app.database.waits import CallerLeft, Entry
 from tasks_app.database.work import LOCKED, Do, DoApart, DoSlowly, Work
 from tasks_app.event_log import create_many
 from tasks_app.models import Task
@@ -155,7 +155,7 @@ def test_nothing_is_kept_of_what_was_answered() -> None:
     async def some() -> None:
         await asyncio.gather(*(bridge.ask(Do(lambda: 1)) for _ in range(20)))
         await outcome(Do(lambda: 1), departure=asyncio.Event().wait)
-        assert bridge.waits[asyncio.get_running_loop()].tickets == {}
+        assert bridge.waits[asyncio.get_running_loop()].entries == {}
 
     asyncio.run(some())
     assert all(lane.size == 0 for lane in bridge.lanes.values())
@@ -170,14 +170,14 @@ def test_owners_take_turns_in_slow_reads() -> None:
     lane = lanes.SharedLane("slow", do_group, most=99, most_of_owner=99)
     lane.threads = [threading.Thread() for _ in range(3)]
     owners = [*([1] * 10), 2, 2]
-    assert lane.put([Ticket(DoSlowly(lambda: None, owner)) for owner in owners]) == []
+    assert lane.put([Entry(DoSlowly(lambda: None, owner)) for owner in owners]) == []
 
     def begin() -> int | None:
         group = lane._take()
         return group and group[1][0].item.owner
 
     def end(owner: int) -> None:
-        lane._finish(0, [Ticket(DoSlowly(lambda: None, owner))])
+        lane._finish(0, [Entry(DoSlowly(lambda: None, owner))])
 
     assert [begin() for _ in lane.threads] == [1, 2, 1]
     end(1)
@@ -204,7 +204,7 @@ def test_a_lane_ends_with_all_its_threads_when_one_owner_was_the_last() -> None:
     lane.start(6)
     until(lambda: lane.idle == 6, "all are idle")
     lane.at_work["owner", 1] = 5  # As if other threads were at work for the owner.
-    lane.put([Ticket(DoSlowly(lambda: None, 1), patient=True)])
+    lane.put([Entry(DoSlowly(lambda: None, 1), patient=True)])
     lane.stop()
     until(lambda: lane.idle == 6, "all wait for the owner's turn")
     with lane.ready:

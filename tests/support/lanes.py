@@ -11,7 +11,7 @@ from tasks_app.database import bridge as bridges
 from tasks_app.database.bridge import bridge
 from tasks_app.database.groups import do_group
 from tasks_app.database.lanes import Lane, Refusals, settle
-from tasks_app.database.waits import Ticket
+from tasks_app.database.waits import Entry
 
 
 class InlineLane(Lane):
@@ -21,20 +21,20 @@ class InlineLane(Lane):
         super().__init__(name, do_group, most=0)
         self.under_way: set[asyncio.Task[None]] = set()
 
-    def put(self, tickets: Sequence[Ticket]) -> Refusals:
+    def put(self, entries: Sequence[Entry]) -> Refusals:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            self.finish(tickets)
+            self.finish(entries)
         else:
-            task = loop.create_task(sync_to_async(self.finish)(tickets))
+            task = loop.create_task(sync_to_async(self.finish)(entries))
             self.under_way.add(task)
             task.add_done_callback(self.under_way.discard)
         return []
 
-    def finish(self, tickets: Sequence[Ticket]) -> None:
-        for ticket in tickets:
-            settle([ticket], do_group(type(ticket.item), [ticket.item]))
+    def finish(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            settle([entry], do_group(type(entry.item), [entry.item]))
 
 
 @contextmanager
