@@ -6,7 +6,8 @@ from a2a.choice import minor, version_error
 from a2a.errors import UnknownAgent
 from a2a.requests import Describe
 from tasks_app.descriptions import pages
-from tasks_app.operations.operation import Context, Done, Grant
+from tasks_app.off_loop import off_loop
+from tasks_app.operations.operation import Await, Context, Done, Grant
 
 
 async def describe(request: Describe, context: Context, scope_of: pages.ScopeOf) -> Grant:
@@ -16,4 +17,5 @@ async def describe(request: Describe, context: Context, scope_of: pages.ScopeOf)
     dialects = languages.ALL.dialects
     if request.version and minor(request.version) not in {dialect.version for dialect in dialects}:
         raise version_error(request.version, dialects)
-    return Done(pages.describe(request, context.agent, scope_of))
+    # The first description of a process is made of all tables, which takes dozens of milliseconds.
+    return Done(await Await(lambda: off_loop(pages.describe, request, context.agent, scope_of)))
