@@ -44,11 +44,19 @@ def _rest(old: tuple[Part, ...], new: tuple[Part, ...]) -> tuple[Part, ...] | No
 
 
 def _joined(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Return the parts with neighbouring texts joined, since some servers store each chunk as a part."""
-    result: list[Part] = []
+    """Return the parts with neighbouring texts joined, since some servers store each chunk as a part.
+
+    The pieces of a text are joined once: a join for each piece would take quadratic time.
+    """
+    firsts: list[Part] = []
+    texts: list[list[str]] = []
     for part in parts:
-        if result and continues(result[-1], part):
-            result[-1] = replace(result[-1], text=(result[-1].text or "") + (part.text or ""))
+        if firsts and continues(firsts[-1], part):
+            texts[-1].append(part.text or "")
         else:
-            result.append(part)
-    return tuple(result)
+            firsts.append(part)
+            texts.append([part.text or ""])
+    return tuple(
+        replace(first, text="".join(pieces)) if len(pieces) > 1 else first
+        for first, pieces in zip(firsts, texts, strict=True)
+    )
