@@ -15,7 +15,7 @@ caller gets a fixed sentence with a reference.
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any, Literal, TypeVar, Unpack, get_type_hints, overload
 
 import msgspec
@@ -116,9 +116,10 @@ class Registry:
         """Return the agent of a name, or None."""
         return self._agents.get(name)
 
-    def with_skill(self, skill: str) -> Agent | None:
-        """Return the first agent with a skill of this id, or None."""
-        return next((agent for agent in self if any(own.id == skill for own in agent.skills)), None)
+    def with_skill(self, skill: str, last: Container[str] = ()) -> Agent | None:
+        """Return the first agent with a skill of this id, or None. Agents with names in `last` come last."""
+        able = (agent for agent in self if any(own.id == skill for own in agent.skills))
+        return min(able, key=lambda agent: agent.name in last, default=None)
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all agents, sorted."""

@@ -21,7 +21,8 @@ def choose_agent(request: SendMessage, context: Context) -> Agent:
         return _require(registry.get(name), agent=name)
     if "skill" in metadata:
         skill = _text(metadata["skill"], "metadata.skill")
-        return _require(registry.with_skill(skill), skill=skill)
+        # The skills of a relay are those that a remote agent claims. They must not attract calls of our own agents.
+        return _require(registry.with_skill(skill, last=settings.A2A_RELAYS), skill=skill)
     return _require(registry.get(settings.A2A_DEFAULT_AGENT), agent=settings.A2A_DEFAULT_AGENT)
 
 

@@ -2,14 +2,19 @@
 
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
 
 from a2a.agents import registry
 from a2a.dialects.v1_0 import encode_card
-from a2a.types import Card, Skill
+from a2a.requests import SendMessage
+from a2a.types import Card, Message, Role, Skill
+from tasks_app.callers.access import Caller
 from tasks_app.cards import public
 from tasks_app.models import Relay
+from tasks_app.operations import Context
+from tasks_app.operations.choose_agent import choose_agent
 from tasks_app.relays import cards
 from tasks_app.relays.registration import RelayOptions, agent_of, relays
 from tasks_app.upkeep.relays import relay_routine
@@ -47,6 +52,25 @@ def test_the_skills_of_the_remote_agent_come_onto_our_card(far: str) -> None:
     assert agent
     assert agent.description == "Has a skill that only some callers are shown."
     assert registry.with_skill("sing") is not None
+
+
+def test_a_remote_skill_attracts_no_call_of_an_agent_here(far: str) -> None:
+    skills = tuple(Skill(id=one, name=one, description=one, tags=(one,)) for one in ("replies", "far"))
+    card = Card(name="x", description="d", version="1", interfaces=(), skills=skills)
+    # Agents are in the order of their names, and that of the relay is before "replies".
+    cards._describe(relays()[0], msgspec.json.encode(cards.description_of(card)).decode())
+    assert {agent.name for agent in registry if any(skill.id == "replies" for skill in agent.skills)} == {
+        far,
+        "replies",
+    }
+
+    def chosen(skill: str) -> str:
+        caller = Caller(tenant_id=1, tenant="t", owner_id=1, name="n", scopes=frozenset())
+        message = Message(message_id="m", role=Role.USER, parts=())
+        request = SendMessage(message=message, metadata={"skill": skill})
+        return choose_agent(request, Context(caller=caller)).name
+
+    assert (chosen("replies"), chosen("far")) == ("replies", far)
 
 
 def test_a_stored_card_is_shown_while_the_remote_agent_is_away(far: str, settings: Any) -> None:
