@@ -4,6 +4,7 @@ The class of an error follows from its reason, else from its number, else from t
 HTTP status counts only for an answer without any of these, because versions have different statuses for one error.
 """
 
+import re
 from typing import Any
 
 import orjson
@@ -29,6 +30,8 @@ _BY_STATUS: dict[int, type[ServerError]] = {
     501: errors.UnsupportedOperation,
     503: errors.Unavailable,
 }
+_REASON = re.compile(r"[A-Z][A-Z0-9_]{0,62}")
+"""The form of a reason (google.rpc.ErrorInfo). Any other text is none, because callers show reasons."""
 _WORDS = 300
 """Characters of a server's message that an error shows."""
 
@@ -105,10 +108,11 @@ def _reason(details: Any) -> str | None:
     """Return the reason in the details: in a list of typed objects (1.0), in an object, or as a class name."""
     for item in details if isinstance(details, list) else [details]:
         if isinstance(item, dict):
-            if isinstance(item.get("reason"), str):
+            if isinstance(item.get("reason"), str) and _REASON.fullmatch(item["reason"]):
                 return str(item["reason"])
             if isinstance(item.get("type"), str) and item["type"].endswith("Error"):
-                return _upper_snake(item["type"].removesuffix("Error"))
+                reason = _upper_snake(item["type"].removesuffix("Error"))
+                return reason if _REASON.fullmatch(reason) else None
     return None
 
 

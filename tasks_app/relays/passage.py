@@ -9,9 +9,11 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 
+from django.conf import settings
 from msgspec.structs import replace
 
 from a2a.client import Client, ClientError, Update
+from a2a.client.errors import InvalidResponse
 from a2a.client.news import news
 from a2a.client.reading import UNDATED
 from a2a.events import ArtifactAdded, StatusChanged
@@ -31,6 +33,8 @@ POLL_FIRST, POLL_LONGEST = 0.25, 5.0
 """Seconds between two reads of the task of an agent that does not stream; the pause grows while nothing happens."""
 
 
+LONGEST_ID = 1_000
+"""Characters of the longest id of a remote task or context."""
 LOOK = 0.5
 """Seconds between two looks into the inbox."""
 FAULTS = (ClientError, Blocked, Unknown)
@@ -47,6 +51,8 @@ class Passage:
         self.is_over = False
         self.is_sending = False
         """True once this run has begun to send a message."""
+        self.empty = 0
+        """The number of events that have led to no action."""
         self.may_repeat = False
         """True until the first status after a resumption without ids, which begins with the status as it is."""
 
@@ -58,7 +64,9 @@ class Passage:
             forwarding = asyncio.create_task(self._forward(client))
             async with aclosing(self._updates(client)) as updates:
                 async for update in updates:
-                    for action in await self._actions(update):
+                    actions = await self._actions(update)
+                    self._count(actions)
+                    for action in actions:
                         yield action
                     if self.is_over:
                         return
@@ -187,6 +195,8 @@ class Passage:
             await kept.note_sending(self.run.task_id, self.relay.name, "")
 
     async def _accept(self, message: Message, remote_id: str, remote_context: str) -> RelayedTask:
+        if max(len(remote_id), len(remote_context)) > LONGEST_ID or not f"{remote_id}{remote_context}".isprintable():
+            raise InvalidResponse("the id of the remote task or of its context cannot be stored", where=self.relay.url)
         message_id = message_id_of(self.run.task_id, message)
         self.row = await kept.accept(self.run.task_id, self.relay.name, message_id, remote_id, remote_context)
         return self.row
@@ -243,6 +253,12 @@ class Passage:
                 actions = [action for action in actions_of(event, update.id) if not self._is_repeated(action)]
                 self.is_over = self.is_over or state in INTERRUPTED
                 return actions
+
+    def _count(self, actions: list[Action]) -> None:
+        """Count an event without content: the log, which has the limits of a task, never sees it. Raises Failure."""
+        self.empty += not actions
+        if self.empty > settings.A2A_TASK_EVENTS:
+            raise Failure(f"The remote agent sent more than {settings.A2A_TASK_EVENTS} events without content.")
 
     def _is_repeated(self, action: Action) -> bool:
         """Return whether a progress report is in the history already."""

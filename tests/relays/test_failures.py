@@ -182,6 +182,30 @@ async def test_a_message_on_its_way_is_not_sent_again_where_that_is_forbidden(
     assert [asked.verb for asked in server.asked] == ["GET", "POST"]
 
 
+@pytest.mark.parametrize("remote_id", ["T" * 1_001, "T\0"], ids=["long", "NUL"])
+async def test_an_id_that_cannot_be_stored_is_no_answer(owner: Person, add_relay: AddRelay, remote_id: str) -> None:
+    begin = {"task": task("TASK_STATE_WORKING") | {"id": remote_id}}
+    async with remote(events(("1", begin))) as server:
+        result = await relayed(owner, await added(add_relay, server.url))
+    assert words(result) == "The answer of the remote agent is not A2A, or it is too large."
+
+
+async def test_events_without_content_are_limited(owner: Person, add_relay: AddRelay, settings: Any) -> None:
+    settings.A2A_TASK_EVENTS = 10
+    states = ["TASK_STATE_WORKING", "TASK_STATE_SUBMITTED"] * 10
+    async with remote(events((None, first("TASK_STATE_WORKING")), *((None, status(one)) for one in states))) as server:
+        result = await relayed(owner, await added(add_relay, server.url))
+    assert words(result) == "The remote agent sent more than 10 events without content."
+
+
+async def test_the_reason_of_a_remote_error_is_shown_only_in_its_form(owner: Person, add_relay: AddRelay) -> None:
+    data = [{"reason": SECRET * 1_000}]
+    body = orjson.dumps({"jsonrpc": "2.0", "id": 1, "error": {"code": -32600, "message": "no", "data": data}})
+    async with remote(plain(200, body)) as server:
+        result = await relayed(owner, await added(add_relay, server.url))
+    assert words(result) == "The remote agent refused the message (INVALID_REQUEST): no."
+
+
 async def test_the_first_remote_task_that_is_stored_stays(transactional_db: None) -> None:
     one = await kept.accept("task", "far", "m", "first", "c")
     two = await kept.accept("task", "far", "m", "second", "c")
