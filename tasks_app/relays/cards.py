@@ -4,6 +4,7 @@ Only what is shown here is stored of a card, with bounds. One process reads a ca
 in the database at their next round.
 """
 
+import asyncio
 import logging
 from datetime import timedelta
 from functools import partial
@@ -25,7 +26,7 @@ from tasks_app.masking import mask_text
 from tasks_app.models import Relay
 from tasks_app.outbound.dialling import Blocked, Unknown
 from tasks_app.relays.registration import UNREAD, RelayOptions, agent_of, relays
-from tasks_app.relays.remotes import credentials_of, open_client
+from tasks_app.relays.remotes import SECONDS, credentials_of, open_client
 
 log = logging.getLogger(__name__)
 CARD_SECONDS = 300.0
@@ -119,10 +120,13 @@ def _claim(relay: RelayOptions) -> bool:
 async def read_card(relay: RelayOptions, http: httpx.AsyncClient) -> None:
     """Read a card and store what is shown of it, or why it could not be read."""
     try:
-        client = open_client(relay, http, await credentials_of(relay.name, http))
-        stored = msgspec.json.encode(description_of(await client.card())).decode()
-    except (ClientError, Blocked, Unknown, Failure) as error:
-        problem = mask_text(f"{error}")[:WORDS]
+        async with asyncio.timeout(SECONDS):
+            client = open_client(relay, http, await credentials_of(relay.name, http))
+            stored = msgspec.json.encode(description_of(await client.card())).decode()
+    except (ClientError, Blocked, Unknown, Failure, TimeoutError) as error:
+        # PostgreSQL stores no NUL.
+        words = f"{error}".replace("\0", "") or f"there was no answer within {SECONDS:g} s"
+        problem = mask_text(words)[:WORDS]
         log.warning("relay %s: its card could not be read: %s", relay.name, problem)
         await bridge.ask(Do(lambda: Relay.objects.filter(name=relay.name).update(problem=problem)))
     else:

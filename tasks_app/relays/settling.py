@@ -18,7 +18,7 @@ from tasks_app.models import RelayedTask
 from tasks_app.outbound.dialling import Blocked, Unknown
 from tasks_app.relays import kept
 from tasks_app.relays.registration import RelayOptions, relays
-from tasks_app.relays.remotes import client_of, credentials_of, open_client
+from tasks_app.relays.remotes import SECONDS, client_of, credentials_of, open_client
 
 log = logging.getLogger(__name__)
 BATCH = 100
@@ -62,23 +62,52 @@ async def end(row: RelayedTask, client: Client) -> None:
 
 
 def find_open() -> list[RelayedTask]:
-    """Return the rows of tasks that have ended before their remote tasks, up to BATCH."""
-    return bridge.do(DoSlowly(lambda: list(_open_rows().select_related("task").order_by("pk")[:BATCH])))
+    """Return the rows of tasks that have ended before their remote tasks, up to BATCH of each relay."""
+    return bridge.do(DoSlowly(_find_open))
+
+
+def _find_open() -> list[RelayedTask]:
+    names = _open_rows().order_by("relay").values_list("relay", flat=True).distinct()
+    rows = _open_rows().select_related("task").order_by("pk")
+    return [row for name in list(names) for row in rows.filter(relay=name)[:BATCH]]
 
 
 async def settle_all(rows: Sequence[RelayedTask], http: httpx.AsyncClient) -> None:
-    """Cancel the remote tasks of rows. Those that cannot be canceled now are tried again, for GIVE_UP."""
+    """Cancel the remote tasks of rows. Those that cannot be canceled now are tried again, for GIVE_UP.
+
+    All are canceled at once: a remote server that never answers delays no other.
+    """
     options = {relay.name: relay for relay in relays()}
-    clients: dict[str, Client] = {}
+    groups: dict[str, list[RelayedTask]] = {}
     for row in rows:
-        relay, error = options.get(row.relay), None
-        try:
-            if relay is not None:
-                if relay.name not in clients:
-                    clients[relay.name] = open_client(relay, http, await credentials_of(relay.name, http))
-                await end(row, clients[relay.name])
-        except (ClientError, Blocked, Unknown, Failure) as problem:
-            error = problem
+        groups.setdefault(row.relay, []).append(row)
+    await asyncio.gather(*(_settle_rows(options.get(name), group, http) for name, group in groups.items()))
+
+
+async def _settle_rows(relay: RelayOptions | None, rows: Sequence[RelayedTask], http: httpx.AsyncClient) -> None:
+    """Cancel the remote tasks of one relay. Without it they are left alone."""
+    errors = await _cancel(relay, rows, http) if relay else [None] * len(rows)
+    for row, error in zip(rows, errors, strict=True):
         if relay is None or (error and clock.now() - row.task.status_at > GIVE_UP):
             await kept.close(row.task_id)
             log.warning("task %s: its remote task %s was not canceled: %s", row.task_id, row.remote_id, error)
+
+
+async def _cancel(
+    relay: RelayOptions, rows: Sequence[RelayedTask], http: httpx.AsyncClient
+) -> Sequence[Exception | None]:
+    """Cancel remote tasks at once; return the error of each."""
+    try:
+        client = open_client(relay, http, await credentials_of(relay.name, http))
+    except Failure as problem:
+        return [problem] * len(rows)
+    return await asyncio.gather(*(_try(row, client) for row in rows))
+
+
+async def _try(row: RelayedTask, client: Client) -> Exception | None:
+    try:
+        async with asyncio.timeout(SECONDS):
+            await end(row, client)
+    except (ClientError, Blocked, Unknown, TimeoutError) as problem:
+        return problem
+    return None

@@ -31,8 +31,7 @@ async def _call(due: Sequence[RelayOptions], rows: Sequence[RelayedTask]) -> Non
     from tasks_app.relays import cards, remotes, settling
 
     async with remotes.guarded_http() as http:
-        await asyncio.gather(*(cards.read_card(relay, http) for relay in due))
-        await settling.settle_all(rows, http)
+        await asyncio.gather(*(cards.read_card(relay, http) for relay in due), settling.settle_all(rows, http))
 
 
 relay_routine = RelayRoutine()

@@ -1,5 +1,6 @@
 """Remote tasks whose tasks here have ended without a worker that could cancel them."""
 
+import socket
 from datetime import timedelta
 from typing import Any
 
@@ -65,3 +66,19 @@ def test_the_remote_tasks_of_a_relay_that_is_gone_are_left_alone(question: str, 
     relay_routine.run_round()
     assert not RelayedTask.objects.get().is_open
     assert state_there(server, question) == "input_required"
+
+
+def test_a_server_that_is_away_delays_no_other(
+    question: str, owner: Person, server: Server, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "BATCH", 1)
+    (name,) = settings.A2A_RELAYS
+    later = sent(owner, "red", name)
+    ask(owner, CancelTask(id=later.id))
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        settings.A2A_RELAYS |= {"away": {"url": f"http://127.0.0.1:{nobody.getsockname()[1]}"}}
+        RelayedTask.objects.filter(pk=question).update(relay="away")
+        relay_routine.run_round()
+    assert state_there(server, later.id) == "canceled"
+    assert RelayedTask.objects.get(pk=question).is_open
