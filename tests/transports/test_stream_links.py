@@ -10,12 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 from django.conf import settings as django_settings
-from django.core.asgi import get_asgi_application
 
 from a2a import sse
 from a2a.requests import CancelTask
-from tasks_app.asgi.application import Http
-from tasks_app.asgi.cors import Cors
 from tasks_app.asgi.handler import LeanHandler
 from tasks_app.callers.access import revoke
 from tasks_app.callers.accounts import account
@@ -38,8 +35,7 @@ Call = Callable[..., httpx.Response]
 
 
 async def called(method: str, url: str, **more: Any) -> httpx.Response:
-    app = Http(Cors(LeanHandler(), []), get_asgi_application())
-    transport = httpx.ASGITransport(app=app)
+    transport = httpx.ASGITransport(app=LeanHandler())
     async with (
         asyncio.timeout(PATIENCE),
         httpx.AsyncClient(transport=transport, base_url="http://testserver", verify=NO_TLS) as client,
