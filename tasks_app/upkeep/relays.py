@@ -2,10 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 from tasks_app.models import RelayedTask
 from tasks_app.relays.registration import RelayOptions
 from tasks_app.upkeep.routine import Routine
+
+STOP_LOOK = 0.25
+"""Seconds between two looks whether the process is told to end."""
 
 
 class RelayRoutine(Routine):
@@ -22,16 +26,21 @@ class RelayRoutine(Routine):
         cards.describe_agents()
         due, rows = cards.claim_due(), settling.find_open()
         if due or rows:
-            asyncio.run(_call(due, rows))
+            asyncio.run(self._call(due, rows))
         if due:
             cards.describe_agents()
 
+    async def _call(self, due: Sequence[RelayOptions], rows: Sequence[RelayedTask]) -> None:
+        """Call the remote agents, until the process is told to end: one that never answers must not delay that."""
+        from tasks_app.relays import cards, remotes, settling
 
-async def _call(due: Sequence[RelayOptions], rows: Sequence[RelayedTask]) -> None:
-    from tasks_app.relays import cards, remotes, settling
-
-    async with remotes.guarded_http() as http:
-        await asyncio.gather(*(cards.read_card(relay, http) for relay in due), settling.settle_all(rows, http))
+        async with remotes.guarded_http() as http:
+            calls = asyncio.gather(*(cards.read_card(relay, http) for relay in due), settling.settle_all(rows, http))
+            while not (calls.done() or self.stopping.is_set()):
+                await asyncio.wait([calls], timeout=STOP_LOOK)
+            calls.cancel()
+            with suppress(asyncio.CancelledError):
+                await calls
 
 
 relay_routine = RelayRoutine()

@@ -1,14 +1,15 @@
 """Remote tasks whose tasks here have ended without a worker that could cancel them."""
 
 import socket
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from a2a.requests import CancelTask
-from tasks_app.models import RelayedTask
-from tasks_app.relays import settling
+from tasks_app.models import Relay, RelayedTask
+from tasks_app.relays import cards, settling
 from tasks_app.upkeep.relays import relay_routine
 from tests.conftest import Person, Server
 from tests.operations.asking import ask, sent
@@ -82,3 +83,23 @@ def test_a_server_that_is_away_delays_no_other(
         relay_routine.run_round()
     assert state_there(server, later.id) == "canceled"
     assert RelayedTask.objects.get(pk=question).is_open
+
+
+@pytest.fixture
+def end_of_process() -> Iterator[None]:
+    """Tell the routine to end, as at the end of the process."""
+    relay_routine.stopping.set()
+    yield
+    relay_routine.stopping.clear()
+
+
+def test_a_server_that_never_answers_does_not_delay_the_end(
+    question: str, settings: Any, end_of_process: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cards, "SECONDS", 5.0)
+    monkeypatch.setattr(settling, "SECONDS", 5.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        settings.A2A_RELAYS = {"silent": {"url": f"http://127.0.0.1:{silent.getsockname()[1]}"}}
+        RelayedTask.objects.update(relay="silent")
+        relay_routine.run_round()
+    assert Relay.objects.get(name="silent").problem == "", "the call was given up, and did not fail"
