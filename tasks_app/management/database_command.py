@@ -29,7 +29,9 @@ class DatabaseCommand(BaseCommand):
     def check_migrations(self) -> None:
         if count := lacking():
             plural = "migration" if count == 1 else "migrations"
-            raise CommandError(f"The database lacks {count} {plural}: run manage.py migrate first.")
+            # The name shows a command that was called without the DATA_DIR or DATABASE_URL of the server.
+            name = connection.settings_dict["NAME"]
+            raise CommandError(f"The database {name} lacks {count} {plural}: run manage.py migrate first.")
 
     def limit_rows(self, rows: QuerySet[Any], limit: int) -> Iterator[Any]:
         """Yield up to `limit` rows, and report on stderr if there are more."""

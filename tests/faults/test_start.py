@@ -159,7 +159,9 @@ COMMANDS = {
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_a_database_that_was_never_migrated_is_named(tmp_path: Path, command: tuple[str, ...]) -> None:
     sentence = refusal(manage(tmp_path, *command))
-    assert re.fullmatch(r"CommandError: The database lacks \d\d migrations: run manage\.py migrate first\.", sentence)
+    lacks = r"CommandError: The database \S+\.sqlite3 lacks \d\d migrations: run manage\.py migrate first\."
+    assert re.fullmatch(lacks, sentence)
+    assert str(tmp_path) in sentence
 
 
 def test_a_worker_names_a_database_that_was_never_migrated(tmp_path: Path, empty_postgres: str) -> None:

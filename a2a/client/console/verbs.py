@@ -44,7 +44,7 @@ def _task_arguments(parser: ArgumentParser) -> None:
 
 def _tail_arguments(parser: ArgumentParser) -> None:
     _task_arguments(parser)
-    parser.add_argument("--after", type=number(0), metavar="N", help="begin behind the event of this id")
+    parser.add_argument("--after", type=number(0), metavar="N", help="begin with the task as of the event of this id")
 
 
 def _list_arguments(parser: ArgumentParser) -> None:

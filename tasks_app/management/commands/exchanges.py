@@ -61,7 +61,7 @@ class Command(DatabaseCommand):
             metavar="HTTP",
             help="only with this HTTP status, such as 401",
         )
-        filters.add_argument("--door", help="only through this door: http, rest or websocket")
+        filters.add_argument("--door", help="only through this door: http, rest, link or websocket")
         filters.add_argument("--dialect", help="only in this dialect, such as a2a-0.3")
         filters.add_argument("--caller", help="only from the principal of this name")
         filters.add_argument("--peer", metavar="ADDRESS", help="only from this network address, such as 192.0.2.7")

@@ -116,7 +116,8 @@ def _store(printer: Printer, options: dict[str, Any], sealed: str) -> None:
 def _check_name(name: str) -> None:
     if name not in settings.A2A_RELAYS:
         names = ", ".join(settings.A2A_RELAYS) or "none"
-        raise CommandError(f"There is no relay {name!r} in A2A_RELAYS; there are: {names}.")
+        sentence = f"There is no relay {name!r} in A2A_RELAYS; there are: {names}."
+        raise CommandError(f"{sentence} Run the command with the setting of the server.")
 
 
 _VERBS = {"list": _list, "login": _login, "logout": _logout}
