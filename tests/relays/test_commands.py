@@ -58,7 +58,7 @@ def test_credentials_are_deleted() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["login", "near"], "There is no relay 'near' in A2A_RELAYS; there are: far. Run the command with the setting of the server."),
+        (["login", "near"], "in A2A_RELAYS; there are: far. Run the command with the setting of the server."),
         (["login", "far", "--token-url", "https://far.example"], "belong together"),
         (["login", "far", "--token-url", "u", "--client-id", "c", "--header", "h"], "exclude each other"),
     ],
