@@ -16,6 +16,8 @@ from tasks_app.transports.keys import digests_of
 SUFFIX = "/ticket"
 """The end of the path, behind that of a socket."""
 SUBJECT = "a ticket"
+METHOD = "tickets/create"
+"""The name of the method in exchanges. It belongs to no language."""
 
 
 @csrf_exempt
@@ -35,6 +37,7 @@ async def _answer(request: HttpRequest) -> HttpResponse:
     call = call_of(request, ENDPOINT, agent)
     call.door, call.departure = DOOR, None
     exchange = call.open(UNSET, line_of(request))
+    exchange.row.method = METHOD
     try:
         await call.identify()
         check_agent(agent)

@@ -330,6 +330,7 @@ async def test_a_ticket_is_recorded_with_its_caller(owner: Person) -> None:
     assert await asyncio.to_thread(recorder.drain, PATIENCE)
     issued, turned_away = await in_a_thread(lambda: list(Exchange.objects.order_by("created_at")))
     assert (issued.door, issued.outcome, issued.http_status) == ("websocket", "result", 200)
+    assert issued.method == "tickets/create"
     assert (issued.caller_id, turned_away.caller_id, turned_away.http_status) == (owner.caller.owner_id, None, 401)
     body = await in_a_thread(lambda: ExchangeBody.objects.get(exchange_id=issued.id))
     assert body.request == "POST /ws/ticket"
