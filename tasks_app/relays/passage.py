@@ -23,10 +23,10 @@ from a2a.types import Message, Role, Status, Task
 from tasks_app.masking import mask_text
 from tasks_app.models import RelayedTask
 from tasks_app.outbound.dialling import Blocked, Unknown
-from tasks_app.relays import kept, settling
-from tasks_app.relays.passing import actions_of, failure_of, message_id_of, metadata_of, outgoing, reply_of
+from tasks_app.relays import cancellation, relayed_tasks
 from tasks_app.relays.registration import RelayOptions
 from tasks_app.relays.remotes import client_of
+from tasks_app.relays.translation import actions_of, failure_of, message_id_of, metadata_of, outgoing, reply_of
 
 log = logging.getLogger(__name__)
 POLL_FIRST, POLL_LONGEST = 0.25, 5.0
@@ -78,13 +78,13 @@ class Passage:
             if forwarding is not None:
                 forwarding.cancel()
             if not self.is_over:
-                settling.settle_soon(self.run.task_id, self.relay)
+                cancellation.cancel_soon(self.run.task_id, self.relay)
         raise Retry("The remote agent ended its stream before its task.")
 
     # ---------------------------------------------------------------- messages
 
     async def _updates(self, client: Client) -> AsyncGenerator[Update, None]:
-        self.row = await kept.find(self.run.task_id)
+        self.row = await relayed_tasks.find(self.run.task_id)
         pending = await self._without_arrivals(client, self._pending())
         *earlier, last = pending or (None,)
         for message in earlier:
@@ -123,7 +123,9 @@ class Passage:
     async def _outgoing(self, message: Message) -> Message:
         if not self.relay.resend:
             self.is_sending = True
-            await kept.note_sending(self.run.task_id, self.relay.name, message_id_of(self.run.task_id, message))
+            await relayed_tasks.note_sending(
+                self.run.task_id, self.relay.name, message_id_of(self.run.task_id, message)
+            )
         row = self.row
         return await outgoing(
             self.run,
@@ -192,13 +194,13 @@ class Passage:
         """Store that no message was sent, if it certainly did not arrive."""
         is_certain = not isinstance(error, ClientError) or not (error.processed or error.doubtful)
         if not self.relay.resend and self.is_sending and is_certain:
-            await kept.note_sending(self.run.task_id, self.relay.name, "")
+            await relayed_tasks.note_sending(self.run.task_id, self.relay.name, "")
 
     async def _accept(self, message: Message, remote_id: str, remote_context: str) -> RelayedTask:
         if max(len(remote_id), len(remote_context)) > LONGEST_ID or not f"{remote_id}{remote_context}".isprintable():
             raise InvalidResponse("the id of the remote task or of its context cannot be stored", where=self.relay.url)
         message_id = message_id_of(self.run.task_id, message)
-        self.row = await kept.accept(self.run.task_id, self.relay.name, message_id, remote_id, remote_context)
+        self.row = await relayed_tasks.accept(self.run.task_id, self.relay.name, message_id, remote_id, remote_context)
         return self.row
 
     # ------------------------------------------------------------- remote task
@@ -249,7 +251,7 @@ class Passage:
                 state = update.state
                 if state in TERMINAL:
                     self.is_over = True
-                    await kept.close(self.run.task_id)
+                    await relayed_tasks.close(self.run.task_id)
                 actions = [action for action in actions_of(event, update.id) if not self._is_repeated(action)]
                 self.is_over = self.is_over or state in INTERRUPTED
                 return actions

@@ -21,10 +21,10 @@ class RelayRoutine(Routine):
 
     def run_round(self) -> None:
         """Describe the relays, read the cards that are due, and cancel remote tasks that nobody waits for."""
-        from tasks_app.relays import cards, settling  # load the client, which processes without relays never need
+        from tasks_app.relays import cancellation, cards  # load the client, which processes without relays never need
 
         cards.describe_agents()
-        due, rows = cards.claim_due(), settling.find_open()
+        due, rows = cards.claim_due(), cancellation.find_open()
         if due or rows:
             asyncio.run(self._call(due, rows))
         if due:
@@ -32,10 +32,12 @@ class RelayRoutine(Routine):
 
     async def _call(self, due: Sequence[RelayOptions], rows: Sequence[RelayedTask]) -> None:
         """Call the remote agents, until the process is told to end: one that never answers must not delay that."""
-        from tasks_app.relays import cards, remotes, settling
+        from tasks_app.relays import cancellation, cards, remotes
 
         async with remotes.guarded_http() as http:
-            calls = asyncio.gather(*(cards.read_card(relay, http) for relay in due), settling.settle_all(rows, http))
+            calls = asyncio.gather(
+                *(cards.read_card(relay, http) for relay in due), cancellation.cancel_all(rows, http)
+            )
             while not (calls.done() or self.stopping.is_set()):
                 await asyncio.wait([calls], timeout=STOP_LOOK)
             calls.cancel()

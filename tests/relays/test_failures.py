@@ -13,7 +13,7 @@ from django.db import connections
 from a2a.client.patience import Retries
 from a2a.types import Task
 from tasks_app.models import RelayedTask, Run
-from tasks_app.relays import kept, registration
+from tasks_app.relays import registration, relayed_tasks
 from tests.client_library import faulty
 from tests.client_library.faulty import Act, Asked, Faulty, chunk, drop, error, events, half, plain, status, task
 from tests.conftest import Person
@@ -207,11 +207,11 @@ async def test_the_reason_of_a_remote_error_is_shown_only_in_its_form(owner: Per
 
 
 async def test_the_first_remote_task_that_is_stored_stays(transactional_db: None) -> None:
-    one = await kept.accept("task", "far", "m", "first", "c")
-    two = await kept.accept("task", "far", "m", "second", "c")
+    one = await relayed_tasks.accept("task", "far", "m", "first", "c")
+    two = await relayed_tasks.accept("task", "far", "m", "second", "c")
     assert (one.remote_id, two.remote_id) == ("first", "first")
     await in_thread(RelayedTask.objects.filter(pk="task").update, position="5")
-    again = await kept.accept("task", "far", "next", "first", "c")
+    again = await relayed_tasks.accept("task", "far", "next", "first", "c")
     assert (again.message_id, again.position) == ("next", "5")
-    moved = await kept.accept("task", "far", "last", "other", "c")
+    moved = await relayed_tasks.accept("task", "far", "last", "other", "c")
     assert (moved.remote_id, moved.position) == ("other", "")

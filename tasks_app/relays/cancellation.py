@@ -16,7 +16,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import DoSlowly
 from tasks_app.models import RelayedTask
 from tasks_app.outbound.dialling import Blocked, Unknown
-from tasks_app.relays import kept
+from tasks_app.relays import relayed_tasks
 from tasks_app.relays.registration import RelayOptions, relays
 from tasks_app.relays.remotes import SECONDS, client_of, credentials_of, open_client
 
@@ -30,14 +30,14 @@ _under_way: set[asyncio.Task[None]] = set()
 """References to tasks under way: a loop has only weak ones."""
 
 
-def settle_soon(task_id: str, relay: RelayOptions) -> None:
+def cancel_soon(task_id: str, relay: RelayOptions) -> None:
     """Cancel the remote task of a task that was canceled, on the running loop, without waiting for it."""
-    work = asyncio.get_running_loop().create_task(_settle(task_id, relay))
+    work = asyncio.get_running_loop().create_task(_cancel_task(task_id, relay))
     _under_way.add(work)
     work.add_done_callback(_under_way.discard)
 
 
-async def _settle(task_id: str, relay: RelayOptions) -> None:
+async def _cancel_task(task_id: str, relay: RelayOptions) -> None:
     try:
         if row := await bridge.ask(DoSlowly(lambda: _open_rows().filter(pk=task_id).first())):
             await end(row, await client_of(relay))
@@ -57,7 +57,7 @@ async def end(row: RelayedTask, client: Client) -> None:
     except ClientError as error:
         if not isinstance(error, errors.ServerError) or error.retryable:
             raise
-    await kept.close(row.task_id)
+    await relayed_tasks.close(row.task_id)
     log.info("task %s: its remote task %s was canceled", row.task_id, row.remote_id)
 
 
@@ -72,7 +72,7 @@ def _find_open() -> list[RelayedTask]:
     return [row for name in list(names) for row in rows.filter(relay=name)[:BATCH]]
 
 
-async def settle_all(rows: Sequence[RelayedTask], http: httpx.AsyncClient) -> None:
+async def cancel_all(rows: Sequence[RelayedTask], http: httpx.AsyncClient) -> None:
     """Cancel the remote tasks of rows. Those that cannot be canceled now are tried again, for GIVE_UP.
 
     All are canceled at once: a remote server that never answers delays no other.
@@ -81,15 +81,15 @@ async def settle_all(rows: Sequence[RelayedTask], http: httpx.AsyncClient) -> No
     groups: dict[str, list[RelayedTask]] = {}
     for row in rows:
         groups.setdefault(row.relay, []).append(row)
-    await asyncio.gather(*(_settle_rows(options.get(name), group, http) for name, group in groups.items()))
+    await asyncio.gather(*(_cancel_rows(options.get(name), group, http) for name, group in groups.items()))
 
 
-async def _settle_rows(relay: RelayOptions | None, rows: Sequence[RelayedTask], http: httpx.AsyncClient) -> None:
+async def _cancel_rows(relay: RelayOptions | None, rows: Sequence[RelayedTask], http: httpx.AsyncClient) -> None:
     """Cancel the remote tasks of one relay. Without it they are left alone."""
     errors = await _cancel(relay, rows, http) if relay else [None] * len(rows)
     for row, error in zip(rows, errors, strict=True):
         if relay is None or (error and clock.now() - row.task.status_at > GIVE_UP):
-            await kept.close(row.task_id)
+            await relayed_tasks.close(row.task_id)
             log.warning("task %s: its remote task %s was not canceled: %s", row.task_id, row.remote_id, error)
 
 

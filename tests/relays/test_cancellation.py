@@ -9,7 +9,7 @@ import pytest
 
 from a2a.requests import CancelTask
 from tasks_app.models import Relay, RelayedTask
-from tasks_app.relays import cards, settling
+from tasks_app.relays import cancellation, cards
 from tasks_app.upkeep.relays import relay_routine
 from tests.conftest import Person, Server
 from tests.operations.asking import ask, sent
@@ -56,7 +56,7 @@ def test_a_server_that_is_away_is_asked_again_until_a_day_is_over(
     settings.A2A_OUTBOUND_LOOPBACK = False
     relay_routine.run_round()
     assert RelayedTask.objects.get().is_open
-    monkeypatch.setattr(settling, "GIVE_UP", timedelta(0))
+    monkeypatch.setattr(cancellation, "GIVE_UP", timedelta(0))
     relay_routine.run_round()
     assert not RelayedTask.objects.get().is_open
     assert state_there(server, question) == "input_required"
@@ -72,7 +72,7 @@ def test_the_remote_tasks_of_a_relay_that_is_gone_are_left_alone(question: str, 
 def test_a_server_that_is_away_delays_no_other(
     question: str, owner: Person, server: Server, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settling, "BATCH", 1)
+    monkeypatch.setattr(cancellation, "BATCH", 1)
     (name,) = settings.A2A_RELAYS
     later = sent(owner, "red", name)
     ask(owner, CancelTask(id=later.id))
@@ -97,7 +97,7 @@ def test_a_server_that_never_answers_does_not_delay_the_end(
     question: str, settings: Any, end_of_process: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cards, "SECONDS", 5.0)
-    monkeypatch.setattr(settling, "SECONDS", 5.0)
+    monkeypatch.setattr(cancellation, "SECONDS", 5.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         settings.A2A_RELAYS = {"silent": {"url": f"http://127.0.0.1:{silent.getsockname()[1]}"}}
         RelayedTask.objects.update(relay="silent")
