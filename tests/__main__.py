@@ -76,6 +76,8 @@ def say(text: str) -> None:
 def main(arguments: list[str]) -> int:
     since = time.monotonic()
     codes = []
+    if not BROWSER:
+        say("No Chromium is installed, so no test opens a browser. `make browser` fetches one.\n")
     with tempfile.TemporaryDirectory(prefix="taskdesk-tests-") as place:
         folder = Path(place)
         log = folder / "log"

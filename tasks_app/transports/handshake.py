@@ -33,6 +33,8 @@ TICKET = "ticket"
 SUBJECT = "a WebSocket connection"
 BEARER = "bearer."
 """The beginning of a sub-protocol that carries an API key, in base64url without padding. It is never sent back."""
+NO_KEY = "a page in a browser, which can send no header, has a sub-protocol or a ticket for it (docs/websocket.md)"
+NOT_ENCODED = f"what follows {BEARER} in the sub-protocol is not a key in base64url"
 _SCHEMES = {"ws": "http", "wss": "https"}
 
 
@@ -64,6 +66,8 @@ async def open_socket(request: HttpRequest, protocols: Sequence[str]) -> Opening
     call.door, call.has_status, call.adapt, call.address = DOOR, False, adapt, lambda: address
     call.key = call.key or _key_in(protocols)
     ticket = _ticket_of(request, has_key=bool(call.key))
+    if ticket is None and not call.key:
+        raise fault_of_key(Unauthenticated(detail=NO_KEY), SUBJECT)
     # Each call has an id and a position of its own.
     call.request_id, call.after = "", None
     try:
@@ -121,7 +125,7 @@ def _key_in(protocols: Sequence[str]) -> str:
     try:
         return urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
     except ValueError:  # of base64, of ASCII before it, or of UTF-8 after it
-        raise fault_of_key(Unauthenticated(), "a WebSocket connection") from None
+        raise fault_of_key(Unauthenticated(detail=NOT_ENCODED), SUBJECT) from None
 
 
 def _ticket_of(request: HttpRequest, *, has_key: bool) -> str | None:

@@ -7,6 +7,9 @@ from a2a.dialects.errors_1_0 import encode_rest_error
 from a2a.errors import MethodNotFound
 from tasks_app.process.health import reports
 
+NOTHING_HERE = "there is nothing at this path; docs/clients.md lists the paths"
+SOCKETS_ONLY = "this path is for WebSocket connections, and no upgrade was asked for; docs/websocket.md describes them"
+
 
 async def healthz(request: HttpRequest) -> HttpResponse:
     """Return 200: the process answers."""
@@ -25,7 +28,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer at a path without a view: a page for browsers, and an error in the form of REST for all others."""
     if "text/html" in request.META.get("HTTP_ACCEPT", ""):
         return page_not_found(request, exception)
-    error = MethodNotFound(detail="there is nothing at this path; docs/clients.md lists the paths")
+    error = MethodNotFound(detail=SOCKETS_ONLY if request.path_info.rstrip("/").endswith("/ws") else NOTHING_HERE)
     return JsonResponse(
         encode_rest_error(error, 404, "NOT_FOUND"), status=404, headers={"X-Content-Type-Options": "nosniff"}
     )

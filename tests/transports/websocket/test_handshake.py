@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import httpx
 import pytest
 
 from tasks_app.callers.accounts import account
 from tasks_app.transports.websocket import WebSocket
 from tests.conftest import Person, Server
 from tests.support.accounts import holdings
+from tests.support.servers import NO_TLS
 from tests.transports.websocket.door import (
     bearer,
     call,
@@ -45,6 +47,7 @@ async def test_a_path_without_an_agent_is_not_found(server: Server, path: str) -
 async def test_a_key_is_asked_for_as_over_http(server: Server) -> None:
     status, error, headers = await refused(server.url)
     assert (status, error["code"], headers["www-authenticate"]) == (401, -38009, 'Bearer realm="taskdesk"')
+    assert "a sub-protocol or a ticket" in error["message"]
     status, error, headers = await refused(server.url, "/agents/nobody/ws", **bearer("tdk_wrong"))
     assert (status, error["code"]) == (401, -38009)
     assert 'error="invalid_token"' in headers["www-authenticate"]
@@ -62,15 +65,26 @@ async def test_a_key_may_come_as_a_sub_protocol_and_is_not_sent_back(server: Ser
         assert "bearer" not in str(client.response.headers).lower()
         await client.send(call(1, "GetTask", {"id": "none"}))
         assert (await next_frame(client))["error"]["code"] == -32001
-    for wrong in (protocol_of("tdk_wrong"), "bearer.%", "bearer.", "bearer._w"):
+    encoded = protocol_of("tdk_wrong")
+    wrongs = {encoded: "unknown", "bearer.%": "a ticket", "bearer.": "a ticket", "bearer._w": "base64url"}
+    for wrong, reason in wrongs.items():
         status, error, _ = await refused(server.url, subprotocols=["a2a", wrong])
         assert (status, error["code"]) == (401, -38009)
+        assert reason in error["message"]
     stored = str(server.rows("select * from tasks_app_exchange")) + str(
         server.rows("select * from tasks_app_exchangebody")
     )
     for secret in (server.stranger, protocol_of(server.stranger)):
         assert secret not in server.log.read_text()
         assert secret not in stored
+
+
+@pytest.mark.parametrize("path", ["/ws", "/ws/", "/agents/echo/ws"])
+async def test_a_request_without_an_upgrade_is_told_what_the_path_is_for(server: Server, path: str) -> None:
+    async with httpx.AsyncClient(verify=NO_TLS) as http:
+        answer = await http.get(server.url + path)
+    assert answer.status_code == 404
+    assert "this path is for WebSocket connections" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1"])
