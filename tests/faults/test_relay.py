@@ -13,7 +13,7 @@ from a2a.client import Client, ClientError, text_of
 from a2a.client.asynchronous import message_of
 from a2a.types import Message, Part, Role, Task
 from tests.faults.clients import PATIENCE
-from tests.faults.conftest import SHORT, Start, shell
+from tests.faults.conftest import SHORT, Plant, Start, shell
 from tests.faults.nodes import KEY, Node
 
 pytestmark = pytest.mark.fault
@@ -29,10 +29,14 @@ Relay.objects.update_or_create(name="far", defaults={{"credentials": sealed}})
 async def relaying(start: Start, agent: str, options: str = "attempts=100") -> tuple[Node, Node]:
     """Start the remote server, and a server with a relay to one of its agents."""
     remote = await start(folder="remote", **SHORT)
-    relays = f"far={remote.base}/agents/{agent}/ {options}"
-    front = await start(folder="front", A2A_RELAYS=relays, **SHORT)
+    front = await start(folder="front", A2A_RELAYS=relays_to(remote, agent, options), **SHORT)
     await asyncio.to_thread(shell, front.folder, CREDENTIALS, **front.settings)
     return front, remote
+
+
+def relays_to(remote: Node, agent: str, options: str = "attempts=100") -> str:
+    """Return the setting for a relay to an agent of that server."""
+    return f"far={remote.base}/agents/{agent}/ {options}"
 
 
 def rows(node: Node, query: str) -> list[tuple[Any, ...]]:
@@ -107,8 +111,10 @@ async def test_a_killed_relay_goes_on_with_the_stream_where_its_log_ends(start: 
     assert rows(remote, "select count(*) from tasks_app_task") == [(1,)]
 
 
-async def under_kills(start: Start, tasks: int, words: int, kills: int, seed: int) -> None:
-    front, remote = await relaying(start, "numbers")
+async def under_kills(
+    front: Node, victims: list[Node], remote: Node, *, tasks: int, words: int, kills: int, seed: int
+) -> None:
+    """Send messages through the relay of a server while it, the remote server or another of the victims is killed."""
     chance = random.Random(seed)  # noqa: S311  # the same kills again
     async with Client(f"{front.base}/agents/far/", token=KEY) as client:
 
@@ -122,7 +128,7 @@ async def under_kills(start: Start, tasks: int, words: int, kills: int, seed: in
         sending = asyncio.create_task(calls())
         for _ in range(kills):
             await asyncio.sleep(chance.uniform(0.3, 1.2))
-            victim = chance.choice([front, remote])
+            victim = chance.choice(victims)
             victim.kill()
             await victim.start()
         results = [await finished(client, task_id) for task_id in await sending]
@@ -132,10 +138,20 @@ async def under_kills(start: Start, tasks: int, words: int, kills: int, seed: in
 
 
 async def test_random_kills_of_both_servers_lose_nothing_and_do_nothing_twice(start: Start) -> None:
-    await under_kills(start, tasks=5, words=20, kills=3, seed=12)
+    front, remote = await relaying(start, "numbers")
+    await under_kills(front, [front, remote], remote, tasks=5, words=20, kills=3, seed=12)
+
+
+async def test_random_kills_of_a_worker_and_what_is_around_it_lose_nothing(plant: Plant, start: Start) -> None:
+    remote = await start(folder="remote", **SHORT)
+    plant.settings.update(SHORT, A2A_OUTBOUND_LOOPBACK="yes", A2A_RELAYS=relays_to(remote, "numbers"))
+    web, worker = await plant.web(), await plant.worker()
+    await asyncio.to_thread(shell, web.folder, CREDENTIALS, **web.settings)
+    await under_kills(web, [worker, worker, web, remote], remote, tasks=5, words=20, kills=4, seed=5)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_many_random_kills_of_both_servers_lose_nothing_and_do_nothing_twice(start: Start, seed: int) -> None:
-    await under_kills(start, tasks=30, words=60, kills=15, seed=seed)
+    front, remote = await relaying(start, "numbers")
+    await under_kills(front, [front, remote], remote, tasks=30, words=60, kills=15, seed=seed)
