@@ -31,8 +31,6 @@ from tasks_app.relays.translation import actions_of, failure_of, message_id_of, 
 log = logging.getLogger(__name__)
 POLL_FIRST, POLL_LONGEST = 0.25, 5.0
 """Seconds between two reads of the task of an agent that does not stream; the pause grows while nothing happens."""
-
-
 LONGEST_ID = 1_000
 """Characters of the longest id of a remote task or context."""
 LOOK = 0.5

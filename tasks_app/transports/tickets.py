@@ -10,7 +10,7 @@ from a2a.errors import RateLimited
 from tasks_app.callers import tickets
 from tasks_app.exchanges.recording import recorder
 from tasks_app.transports.handshake import DOOR, ENDPOINT, agent_of, check_agent, encode_refusal
-from tasks_app.transports.http import Refusal, answer, call_of, fault_of_key, line_of
+from tasks_app.transports.http import Refusal, answer, call_of, fault_of_key, line_of, over_limit
 from tasks_app.transports.keys import digests_of
 
 SUFFIX = "/ticket"
@@ -44,7 +44,7 @@ async def _answer(request: HttpRequest) -> HttpResponse:
         exchange.set_caller(call.caller)
         new = await tickets.issue(call.caller.owner_id, digests_of(call.key))
     except RateLimited as error:
-        raise Refusal(429, "", error=error) from None
+        raise over_limit(error) from None
     except Refusal:
         raise
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference

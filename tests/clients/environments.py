@@ -113,6 +113,23 @@ def reference_server(version: str, cache: Path) -> list[str]:
     return [str(folder / "venv/bin/python"), "-I", str(HERE / f"server_{version.replace('.', '_')}.py")]
 
 
+@contextmanager
+def reference_servers(cache: Path, places: dict[str, tuple[int, str]]) -> Iterator[None]:
+    """Run a server of each version of the SDK at its port. Its card has the URL beside the port."""
+    processes = []
+    try:
+        for version, (port, url) in places.items():
+            line = [*reference_server(version, cache), str(port), url]
+            processes.append(subprocess.Popen(line, stdin=subprocess.DEVNULL))
+        for port, _ in places.values():
+            answers(f"http://127.0.0.1:{port}")
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
 def answers(url: str) -> None:
     """Wait until a server answers."""
     deadline = time.monotonic() + INSTALL_SECONDS

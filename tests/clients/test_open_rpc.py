@@ -1,6 +1,5 @@
 """Descriptions in OpenRPC are valid by the schema of its specification, which npm has."""
 
-from shutil import which
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT7
 
 from a2a.languages import DIALECTS
-from tests.clients.environments import open_rpc_schemas
+from tests.clients.environments import missing_node, open_rpc_schemas
 from tests.support.descriptions import rpc_description
 from tests.support.workers import NOT_TRIED
 
@@ -18,8 +17,8 @@ pytestmark = pytest.mark.clients
 
 @pytest.fixture(scope="module")
 def schemas(request: pytest.FixtureRequest) -> dict[str, Any]:
-    if not (which("node") and which("npm")):
-        pytest.skip(f"{NOT_TRIED}Node and npm are not installed")
+    if why := missing_node():
+        pytest.skip(f"{NOT_TRIED}: the schemas of OpenRPC: {why}")
     return open_rpc_schemas(request.config.cache.mkdir("clients"))
 
 

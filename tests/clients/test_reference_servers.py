@@ -1,7 +1,6 @@
 """Our client against servers of the official SDK, over each binding in each version that they speak."""
 
 import asyncio
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from a2a.client import Client, errors
 from a2a.client.updates import text_of
 from a2a.types import Task
 from tests.client_library.faulty import listening
-from tests.clients.environments import answers, reference_server
+from tests.clients.environments import reference_servers
 from tests.support.servers import free_port
 
 pytestmark = pytest.mark.clients
@@ -91,20 +90,10 @@ class Reference(NamedTuple):
 def ports(pytestconfig: pytest.Config) -> Iterator[dict[str, tuple[int, int]]]:
     """The ports of each server and of its proxy."""
     assert pytestconfig.cache
-    cache, found, processes = pytestconfig.cache.mkdir("clients"), {}, []
-    for sdk in ("1.3.0", "0.3.26"):
-        port, outer = free_port(), free_port()
-        line = [*reference_server(sdk, cache), str(port), f"http://127.0.0.1:{outer}"]
-        processes.append(subprocess.Popen(line, stdin=subprocess.DEVNULL))
-        found[sdk] = (port, outer)
-    try:
-        for port, _ in found.values():
-            answers(f"http://127.0.0.1:{port}")
+    found = {sdk: (free_port(), free_port()) for sdk in ("1.3.0", "0.3.26")}
+    places = {sdk: (port, f"http://127.0.0.1:{outer}") for sdk, (port, outer) in found.items()}
+    with reference_servers(pytestconfig.cache.mkdir("clients"), places):
         yield found
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
 
 
 @pytest.fixture(params=SPOKEN, ids="-".join)

@@ -1,6 +1,5 @@
 """Relays to servers of the official SDK, over each binding in each version that they speak."""
 
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,7 @@ from tasks_app.models import Event, RelayedTask
 from tasks_app.process import services
 from tasks_app.relays import remotes
 from tasks_app.relays.registration import RelayOptions, agent_of
-from tests.clients.environments import answers, reference_server
+from tests.clients.environments import reference_servers
 from tests.conftest import Person, until
 from tests.operations.asking import ask, message, sent, shown, text_of
 from tests.support.servers import free_port
@@ -36,20 +35,10 @@ COUNTED = "".join(f"{number} " for number in range(NUMBERS))
 def urls(pytestconfig: pytest.Config) -> Iterator[dict[str, str]]:
     """Give the address of a server of each SDK."""
     assert pytestconfig.cache
-    cache, places, processes = pytestconfig.cache.mkdir("clients"), {}, []
-    for sdk in ("1.3.0", "0.3.26"):
-        port = free_port()
-        places[sdk] = f"http://127.0.0.1:{port}"
-        line = [*reference_server(sdk, cache), str(port), places[sdk]]
-        processes.append(subprocess.Popen(line, stdin=subprocess.DEVNULL))
-    try:
-        for url in places.values():
-            answers(url)
-        yield places
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
+    ports = {sdk: free_port() for sdk in ("1.3.0", "0.3.26")}
+    places = {sdk: (port, f"http://127.0.0.1:{port}") for sdk, port in ports.items()}
+    with reference_servers(pytestconfig.cache.mkdir("clients"), places):
+        yield {sdk: url for sdk, (_, url) in places.items()}
 
 
 @pytest.fixture(params=SPOKEN, ids="-".join)
