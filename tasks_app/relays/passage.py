@@ -35,6 +35,8 @@ LONGEST_ID = 1_000
 """Characters of the longest id of a remote task or context."""
 LOOK = 0.5
 """Seconds between two looks into the inbox."""
+SETTLE = 5.0
+"""Seconds that a task that has ended waits for the answer to a message that is on its way."""
 FAULTS = (ClientError, Blocked, Unknown)
 
 
@@ -53,6 +55,8 @@ class Passage:
         """The number of events that have led to no action."""
         self.may_repeat = False
         """True until the first status after a resumption without ids, which begins with the status as it is."""
+        self.forwarding = asyncio.Lock()
+        """Locked while a message that came during the run is on its way."""
 
     async def actions(self) -> AsyncGenerator[Action, None]:
         """Yield the actions of the remote task. Raises Failure and Retry."""
@@ -64,6 +68,8 @@ class Passage:
                 async for update in updates:
                     actions = await self._actions(update)
                     self._count(actions)
+                    if self.is_over:
+                        await self._settle()
                     for action in actions:
                         yield action
                     if self.is_over:
@@ -107,7 +113,8 @@ class Passage:
         if row is None or not pending:
             return pending
         is_doubtful = any(row.sending == message_id_of(self.run.task_id, message) for message in pending)
-        if row.remote_id and row.is_open and (is_doubtful or self.run.attempt > 1):
+        # A message that came while the remote task ended is in it or not: the answer was not waited for.
+        if row.remote_id and (is_doubtful or self.run.attempt > 1 or not row.is_open):
             ids = {message.message_id for message in (await client.get_task(row.remote_id)).history}
             while pending and message_id_of(self.run.task_id, pending[0]) in ids:
                 await self._accept(pending.pop(0), row.remote_id, row.remote_context)
@@ -155,8 +162,16 @@ class Passage:
                 await asyncio.sleep(LOOK)
                 entries = self.run.inbox.entries[place:] if self.row is not None and self.row.is_open else []
                 for seq, message in entries:
-                    await self._send_alone(client, message)
-                    self.run.inbox.cursor, place = seq, place + 1
+                    async with self.forwarding:
+                        await self._send_alone(client, message)
+                        self.run.inbox.cursor, place = seq, place + 1
+
+    async def _settle(self) -> None:
+        """Let the message that is on its way be answered: the remote task may have ended because of it, and an agent
+        with an unread message is called again."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE), self.forwarding:
+                return
 
     async def _send(self, client: Client, message: Message) -> AsyncGenerator[Update, None]:
         """Send the message, and yield the updates of the task that accepts it."""

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from websockets import InvalidStatus
 
+from tests.conftest import until
 from tests.faults.conftest import SHARED
 from tests.faults.nodes import KEY, Node, manage
 from tests.transports.websocket.door import bearer, dialled
@@ -64,7 +65,7 @@ async def test_an_agent_of_a_folder_runs_and_each_call_is_logged(nodes: list[Nod
     await node.start()
     assert answer_of(node) == "Hello, Ann!"
     line = r"INFO tasks_app\.calls POST /agents/greeter/jsonrpc SendMessage 200 \d+\.\d{3} s\n"
-    assert len(re.findall(line, node.log)) == 1
+    assert len(until(lambda: re.findall(line, node.log), "the call is logged")) == 1
     if verb == "runserver":
         await refuses_sockets(node)
         reloads(node, folder)

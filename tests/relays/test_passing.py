@@ -1,13 +1,19 @@
 """Relays to agents of another server of ours: each kind of answer passes through, in each version and binding."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
+from a2a.client import Client
 from a2a.requests import CancelTask, GetTask
-from a2a.types import Part
-from tasks_app.models import RelayedTask
+from a2a.states import TERMINAL
+from a2a.types import Message, Part, Task
+from tasks_app.models import RelayedTask, Run
 from tasks_app.process import services
+from tasks_app.relays import passage
+from tasks_app.relays.passage import Passage
 from tasks_app.runner.runner import runner
 from tests.conftest import Person, Server, until
 from tests.operations.asking import ask, data, message, sent, shown, text_of
@@ -100,6 +106,56 @@ def test_messages_to_a_working_task_reach_the_remote_task(owner: Person, to_agen
     until(lambda: shown(ask(owner, GetTask(id=task.id))).status.state == "completed", "the task ends")
     assert text_of(shown(ask(owner, GetTask(id=task.id)))) == "begin one two end"
     assert server.row_counts()["task"] == before + 1
+
+
+def slowly(monkeypatch: pytest.MonkeyPatch, wait: Callable[[], Awaitable[Any]]) -> None:
+    """Keep back the answer to the message "stop", which ends the remote task, until the wait is over."""
+    send = Client.send
+
+    async def send_slowly(self: Client, outgoing: Message, **options: Any) -> Any:
+        answer = await send(self, outgoing, **options)
+        if outgoing.text == "stop":
+            await wait()
+        return answer
+
+    monkeypatch.setattr(Client, "send", send_slowly)
+
+
+def test_a_message_whose_answer_comes_after_the_end_is_not_read_again(
+    owner: Person, to_agent: AddRelay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended, settle = asyncio.Event(), Passage._settle
+
+    async def end_and_settle(self: Passage) -> None:
+        ended.set()
+        await settle(self)
+
+    monkeypatch.setattr(Passage, "_settle", end_and_settle)
+    slowly(monkeypatch, ended.wait)
+    task = stopped(owner, to_agent("gate"))
+    assert text_of(task) == "begin end"
+    assert [run.outcome for run in Run.objects.filter(task=task.id)] == ["completed"]
+
+
+def test_a_message_whose_answer_never_comes_is_found_in_the_remote_task(
+    owner: Person, to_agent: AddRelay, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = server.row_counts()["task"]
+    monkeypatch.setattr(passage, "SETTLE", 0.0)
+    slowly(monkeypatch, asyncio.Event().wait)
+    task = stopped(owner, to_agent("gate"))
+    assert text_of(task) == "begin end"
+    assert [run.outcome for run in Run.objects.filter(task=task.id).order_by("fence")] == ["continued", "completed"]
+    assert server.row_counts()["task"] == before + 1
+
+
+def stopped(owner: Person, name: str) -> Task:
+    """Return a task that a message during its run has ended."""
+    task = sent(owner, "hello", name, return_immediately=True)
+    until(lambda: RelayedTask.objects.filter(pk=task.id), "the remote task is stored")
+    sent(owner, message("stop", task_id=task.id), return_immediately=True)
+    until(lambda: shown(ask(owner, GetTask(id=task.id))).status.state in TERMINAL, "the task ends")
+    return shown(ask(owner, GetTask(id=task.id)))
 
 
 def test_messages_from_before_the_run_reach_the_remote_task_in_order(owner: Person, to_agent: AddRelay) -> None:
