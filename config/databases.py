@@ -1,4 +1,4 @@
-"""Options of database connections for settings.py."""
+"""Options of database connections for the settings."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Typed readers of the environment, for settings.py.
+"""Typed readers of the environment, for the sections of settings.
 
 For a value that it cannot use, a reader raises ImproperlyConfigured with a sentence that names the variable.
 """

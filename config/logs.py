@@ -1,4 +1,4 @@
-"""Options of logging for settings.py."""
+"""Options of logging for the settings."""
 
 from typing import Any
 

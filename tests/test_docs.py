@@ -17,14 +17,14 @@ from a2a.languages import DIALECTS
 from a2a.options import OPTIONS
 from config import settings
 from tasks_app.management.reference import PAGES
-from tasks_app.management.reference.settings import KINDS
+from tasks_app.management.reference.settings import KINDS, sources
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 TEXTS = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in DOCUMENTS}
 REFERENCE = ROOT / "docs" / "reference"
 COMMANDS = ROOT / "tasks_app" / "management" / "commands"
-SOURCE = (ROOT / "config" / "settings.py").read_text(encoding="utf-8")
+SOURCE = "\n".join(sources())
 
 READERS = rf'\b(?:{"|".join(KINDS)})\("([A-Z0-9_]+)"'
 

@@ -25,7 +25,7 @@ TALK_PAUSE = 0.1
 AT_ONCE_SECONDS = 3.0
 """Nothing waits for a database that is away: a patience of ours or of its driver would be longer."""
 HELD_SECONDS = 5
-"""The seconds for which the database lets a transaction be idle; see config/settings.py."""
+"""The seconds for which the database lets a transaction be idle; see config/databases.py."""
 CUT_WAITING = """select pg_terminate_backend(pid) from pg_stat_activity
 where datname = current_database() and wait_event_type = 'Lock' and query like '%for no key update%'"""
 

@@ -1,4 +1,4 @@
-"""The page of settings, read from the source of config/settings.py: its sections, readers and docstrings."""
+"""The page of settings, read from the source of config/sections: their titles, readers and docstrings."""
 
 import ast
 import re
@@ -11,10 +11,10 @@ from django.conf import settings
 from tasks_app.management.reference.markdown import code, page, sentence, table
 
 INTRODUCTION = """
-Settings come from the environment and are read in `config/settings.py` alone. A secret may come from a file:
+Settings come from the environment and are read in `config/sections` alone. A secret may come from a file:
 `SECRET_KEY_FILE=…` names the file with the value of `SECRET_KEY`, and so for every setting. A development server also
 reads the file `.env` of the project; the environment wins. A value that a setting cannot have ends the start with a
-sentence. Lists are separated by commas. Defaults that are expressions are those of `config/settings.py`.
+sentence. Lists are separated by commas. Defaults that are expressions are those of `config/sections`.
 """
 KINDS = {
     "address": "address",
@@ -36,7 +36,6 @@ KINDS = {
 """The kind of value that each reader of config/environment.py returns."""
 PATH = re.compile(r"str\(PROJECT / '(.+)'\)")
 """A file or folder of the project."""
-SECTION = re.compile(r"# -{10,} (.+)")
 
 
 class Setting(NamedTuple):
@@ -50,17 +49,24 @@ class Setting(NamedTuple):
 
 def make() -> str:
     """Return the page."""
-    return page_of((Path(settings.ROOT) / "config" / "settings.py").read_text(encoding="utf-8"))
+    return page_of(sources())
 
 
-def page_of(source: str) -> str:
-    """Return the page for the source of a settings module."""
-    titles = {number: match[1] for number, line in enumerate(source.splitlines(), 1) if (match := SECTION.match(line))}
-    sections: dict[str, list[Setting]] = {title: [] for title in titles.values()}
-    for statement, below in pairwise(ast.parse(source).body):
-        for setting in _settings(statement, below):
-            sections[titles[max(line for line in titles if line < statement.lineno)]].append(setting)
-    return page("Settings", INTRODUCTION, *(_section(title, rows) for title, rows in sections.items() if rows))
+def sources() -> list[str]:
+    """Return the source of each section."""
+    folder = Path(settings.ROOT) / "config" / "sections"
+    return [(folder / f"{name}.py").read_text(encoding="utf-8") for name in settings.SECTIONS]
+
+
+def page_of(sections: list[str]) -> str:
+    """Return the page for the sources of the sections."""
+    return page("Settings", INTRODUCTION, *(_page_section(ast.parse(source)) for source in sections))
+
+
+def _page_section(module: ast.Module) -> str:
+    title = (ast.get_docstring(module) or "").removesuffix(".")
+    entries = [setting for statement, below in pairwise(module.body) for setting in _settings(statement, below)]
+    return _section(title, entries)
 
 
 def _section(title: str, entries: list[Setting]) -> str:

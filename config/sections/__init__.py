@@ -1,0 +1,10 @@
+"""The settings by section. A module is a section, and its docstring the title; config/settings.py joins them."""
+
+# First of all: it reads the file .env, which may have settings of every section.
+from config.sections import process as _process  # noqa: F401
+
+SECTIONS = (
+    *("process", "addresses", "cards", "agents", "shares", "calls", "retention", "logins", "files", "webhooks"),
+    "database",
+)
+"""The sections in the order of docs/reference/settings.md."""

@@ -1,0 +1,14 @@
+"""Retention."""
+
+from config.environment import number
+
+A2A_KEY_HOURS = number("A2A_KEY_HOURS", 24)
+"""The time for which message ids are stored. 0: not at all, so a message that is sent twice makes two tasks."""
+A2A_EXCHANGE_DAYS = number("A2A_EXCHANGE_DAYS", 7)
+"""The time for which exchanges are stored."""
+A2A_TASK_DAYS = number("A2A_TASK_DAYS", 30)
+"""The time for which tasks are stored after their end."""
+A2A_QUEUE_HOURS = number("A2A_QUEUE_HOURS", 72)
+"""The longest wait of a task for a worker. Then the task fails, naming its agent and queue. 0: no limit."""
+A2A_ANSWER_DAYS = number("A2A_ANSWER_DAYS", 30)
+"""The longest wait of a question for its answer. Then the task is canceled. 0: no limit."""
