@@ -7,6 +7,7 @@ row in docs/reference/settings.md: `manage.py a2a reference --write` after a cha
 from urllib.parse import urlsplit
 
 from config.logs import logging_options
+from config.project import PROJECT as PROJECT
 from config.project import ROOT
 from config.sections import SECTIONS as SECTIONS
 from config.sections.addresses import *
