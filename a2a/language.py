@@ -1,7 +1,7 @@
 """The parts of a wire language, and the parts that only a dialect of A2A has. A language is a value in its own file."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -12,6 +12,8 @@ from a2a.extensions import HEADER, OLD_HEADER, read_uris
 from a2a.requests import Request
 from a2a.types import Card, Json
 
+Spelling = Literal["own", "acp"]
+"""A spelling of scopes: the names of this server, or those of ACP."""
 VERSION_HEADER = "A2A-Version"
 """The header that names the A2A version of a call or an answer (A2A 1.0.1, 14.2.1)."""
 
@@ -95,6 +97,8 @@ class Language(Struct, frozen=True, kw_only=True):
     """The type of the error object, for descriptions."""
     statuses: dict[type[Error], int] = {}
     """HTTP statuses of errors in an envelope. All other errors have status 200."""
+    spelling: Spelling = "own"
+    """The spelling of scopes in its errors. ACP asks every caller for a scope of its own besides that of the method."""
     words: Callable[[Error], Error] = identity
     """Rewrites an operation's error in the words of this language."""
     errors_as_stream: bool = False

@@ -12,8 +12,12 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  # as Django names it
 from django.core.files.storage import storages
 
+from a2a import languages
 from a2a.agents import registry
+from a2a.language import Language
+from a2a.requests import Request
 from tasks_app.callers import access
+from tasks_app.callers.scopes import Right
 from tasks_app.cards import addresses
 
 
@@ -41,6 +45,26 @@ def check_file_storage(**_: Any) -> list[CheckMessage]:
         hint = "See A2A_FILE_STORAGE and A2A_FILE_STORAGE_OPTIONS."
         return [Error(f"The storage of files cannot be used: {error}", hint=hint, id="a2a.E020")]
     return []
+
+
+@register()
+def check_operations(**_: Any) -> list[CheckMessage]:
+    """Check that each method of each language leads to an operation that declares the right of its callers.
+
+    a2a.E040: a method has no operation in `OPERATIONS`, or the operation declares no right.
+    """
+    from tasks_app.operations import OPERATIONS  # loads all operations
+
+    every = {request: name for language in languages.ALL.by_name.values() for name, request in _requests(language)}
+    return [
+        Error(
+            f"The method {name} has no operation that declares a right, so nobody could be refused.",
+            hint=f"Add {request.__name__} to OPERATIONS in tasks_app/operations/dispatcher.py, with its right.",
+            id="a2a.E040",
+        )
+        for request, name in every.items()
+        if request not in OPERATIONS or not isinstance(OPERATIONS[request].right, Right)
+    ]
 
 
 @register()
@@ -299,6 +323,10 @@ def is_guessable(secret: str) -> bool:
     """Return whether a secret is short, a placeholder, of few different characters, or one piece repeated."""
     repeated = (secret * 2).find(secret, 1) < len(secret)
     return len(secret) < 32 or len(set(secret)) < 10 or repeated or secret.startswith("django-insecure-")
+
+
+def _requests(language: Language) -> Iterator[tuple[str, type[Request]]]:
+    return ((name, method.request) for name, method in language.methods.items())
 
 
 def _sqlite() -> bool:

@@ -31,12 +31,12 @@ class Place(Struct, frozen=True, kw_only=True):
     summary: str
     answers: dict[int, str]
     """The texts about its answers, by their status."""
+    scope: str | None
+    """The scope that its caller needs: empty for any caller with a credential, None where none is asked for."""
     media: str = "application/json"
     """The media type of its answer with status 200; empty for an answer without a body."""
     schema: Callable[[Components], Json] | None = None
     """Returns the schema of that answer; None for any."""
-    is_open: bool = False
-    """True if it needs no key."""
     query: tuple[str, ...] = ()
     """The names that the query may have."""
     body: Json | None = None
@@ -219,7 +219,9 @@ def _place(components: Components, place: Place) -> Json:
     }
     if place.body is not None:
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": place.body}}}
-    return operation | ({"security": []} if place.is_open else {})
+    if place.scope is None:
+        return operation | {"security": []}
+    return operation | ({"x-scope": place.scope} if place.scope else {})
 
 
 def _headers(versions: Sequence[str]) -> Json:

@@ -1,4 +1,5 @@
-"""Callers from API keys, their scopes, and the tasks that they may see. No other module knows about ownership."""
+"""Callers from API keys, the checks of their scopes, and the tasks that they may see. No other module knows about
+ownership."""
 
 import hashlib
 import hmac
@@ -14,14 +15,15 @@ from msgspec import Struct
 from a2a import languages
 from a2a.callers import Caller as AgentsCaller
 from a2a.errors import MissingScope, TaskNotFound
+from a2a.language import Spelling
 from tasks_app import clock
 from tasks_app.callers.paths import check_tenant_name
+from tasks_app.callers.scopes import IDENTIFY, Right, has_all, spell, spelled
 from tasks_app.database.sql import sight_of
 from tasks_app.database.work import Work
 from tasks_app.models import ApiKey, Principal, Tenant
 
 PREFIX = "tdk_"
-SCOPES = READ, WRITE, CANCEL = "tasks:read", "tasks:write", "tasks:cancel"
 DEVELOPER, DEVELOPMENT = "developer", "development"
 """The principal and the name of keys that development servers make. No other key has both."""
 
@@ -42,7 +44,7 @@ class Caller(Struct, frozen=True, kw_only=True):
 
 def for_agents(caller: Caller) -> AgentsCaller:
     """Return the view of the caller that agents get."""
-    return AgentsCaller(name=caller.name, tenant=caller.tenant, scopes=caller.scopes)
+    return AgentsCaller(name=caller.name, tenant=caller.tenant, scopes=spell(caller.scopes))
 
 
 def owner_for_agents(owner_id: int) -> AgentsCaller:
@@ -56,14 +58,35 @@ def sight(caller: Caller, task_id: str) -> str:
     return sight_of(task_id, caller.tenant_id, caller.owner_id)
 
 
-def has_scopes(caller: Caller, scopes: Iterable[str]) -> bool:
-    return "*" in caller.scopes or caller.scopes.issuperset(scopes)
+def has_scopes(caller: Caller, names: Iterable[str]) -> bool:
+    """Return whether the caller has all scopes that an agent names."""
+    return has_all(caller.scopes, names)
 
 
-def check_scope(caller: Caller, scope: str) -> None:
-    """Check that the caller has the scope. Raises MissingScope."""
-    if "*" not in caller.scopes and scope not in caller.scopes:
-        raise MissingScope(required=scope, provided=" ".join(sorted(caller.scopes)))
+def check_scopes(caller: Caller, names: Iterable[str], spelling: Spelling = "own") -> None:
+    """Check that the caller has all scopes that an agent names. Raises MissingScope with the first that is missing."""
+    for name in names:
+        if not has_all(caller.scopes, (name,)):
+            raise _missing(caller, spelled(name, spelling), spelling)
+
+
+def has_right(caller: Caller, right: Right) -> bool:
+    return not right.granted_by.isdisjoint(caller.scopes)
+
+
+def check_right(caller: Caller, right: Right, spelling: Spelling = "own") -> None:
+    """Check that a scope of the caller grants the right. Raises MissingScope, with scopes as the language names them.
+
+    In ACP, every caller needs the right to be identified too.
+    """
+    if right.granted_by.isdisjoint(caller.scopes):
+        raise _missing(caller, right.spelled(spelling), spelling)
+    if spelling == "acp" and IDENTIFY.granted_by.isdisjoint(caller.scopes):
+        raise _missing(caller, IDENTIFY.acp, spelling)
+
+
+def _missing(caller: Caller, required: str, spelling: Spelling) -> MissingScope:
+    return MissingScope(required=required, provided=" ".join(sorted(spell(caller.scopes, spelling))))
 
 
 def check_tenant(caller: Caller, tenant: str | None, task_id: str = "") -> None:

@@ -15,7 +15,8 @@ from a2a.choice import minor, version_error
 from a2a.dialects.params import Whole, read_whole, write_time
 from a2a.errors import UnsupportedOperation
 from tasks_app import clock
-from tasks_app.callers.access import READ, Caller, caller_of, has_scopes
+from tasks_app.callers.access import Caller, caller_of, has_right
+from tasks_app.callers.scopes import READ
 from tasks_app.database.work import Work
 from tasks_app.models import ApiKey, Principal
 
@@ -105,7 +106,7 @@ class FindReader(Work[Caller | None], Struct, frozen=True):
         caller = caller_of([row] if row else [])
         if caller is None or caller.owner_id != self.owner_id:
             return None
-        scopes = frozenset({READ}) if has_scopes(caller, [READ]) else frozenset[str]()
+        scopes = frozenset({READ.scope}) if has_right(caller, READ) else frozenset[str]()
         return replace(caller, scopes=scopes, language=None)
 
 
@@ -115,5 +116,5 @@ def _reader(owner: Principal) -> Caller:
         tenant=owner.tenant.name,
         owner_id=owner.pk,
         name=owner.name,
-        scopes=frozenset({READ}),
+        scopes=frozenset({READ.scope}),
     )

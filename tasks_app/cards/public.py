@@ -19,7 +19,8 @@ from a2a.dialects.card_choice import SIGNABLE
 from a2a.signatures import CardKey
 from a2a.types import Card, Json, Provider
 from tasks_app import clock
-from tasks_app.callers.access import SCOPES, Caller, has_scopes
+from tasks_app.callers.access import Caller, has_scopes
+from tasks_app.callers.scopes import OWN as SCOPES
 from tasks_app.cards.addresses import own
 
 EncodeCard = Callable[[Card], Json]
@@ -58,7 +59,7 @@ def changed_at() -> datetime:
 def extended_card(agent: Agent, address: str, caller: Caller, *, whole: bool) -> CardAnswer:
     """Return the card of an agent or of the whole server, with all agents and skills that this caller may use."""
     usable = [other for other in registry if has_scopes(caller, other.scopes)] if whole else []
-    card = _completed(describe(agent, _url(agent, address, whole), usable, scopes=SCOPES, all_skills=True))
+    card = _completed(describe(agent, _url(agent, address, whole), usable, scopes=tuple(SCOPES), all_skills=True))
     return CardAnswer(card=card, sign=partial(_signed, address=address))
 
 
@@ -85,7 +86,7 @@ def _card(revision: int, name: str, address: str, encode: EncodeCard, whole: boo
     if agent is None or not agent.listed:
         return None
     others = [other for other in registry if other.listed] if whole else []
-    plain = encode(_completed(describe(agent, _url(agent, address, whole), others, scopes=SCOPES)))
+    plain = encode(_completed(describe(agent, _url(agent, address, whole), others, scopes=tuple(SCOPES))))
     return _page(_signed(plain, address=address) if encode in SIGNABLE else plain)
 
 

@@ -7,7 +7,10 @@ from a2a.descriptions.openapi import Place
 from a2a.dialects import v0_2, v0_3, v1_0
 from a2a.dialects.schemas import answers_0_x, answers_1_0, cards
 from a2a.types import Json
+from tasks_app.callers.scopes import READ
 
+ANY = ""
+"""The scope of a path for any caller. A call of a method needs that of the method besides."""
 KEY = {401: "The key is absent or not valid."}
 NOT_MODIFIED = {304: "The client has it already."}
 
@@ -31,6 +34,7 @@ PLACES = (
         verb="POST",
         path="/jsonrpc",
         summary="Call a method over JSON-RPC: see /openrpc.json",
+        scope=ANY,
         answers={200: "The answer.", 204: "The call was a notification.", **KEY},
         body={},
     ),
@@ -38,22 +42,23 @@ PLACES = (
         verb="GET",
         path="/.well-known/agent-card.json",
         summary="Return the card of 1.0, of 0.3, or of both in one, by A2A-Version",
+        scope=None,
         answers={200: "The card.", **NOT_MODIFIED},
         schema=_card,
-        is_open=True,
     ),
     Place(
         verb="GET",
         path="/.well-known/agent.json",
         summary="Return the card of 0.2",
+        scope=None,
         answers={200: "The card.", **NOT_MODIFIED},
         schema=_old_card,
-        is_open=True,
     ),
     Place(
         verb="GET",
         path="/agent/authenticatedExtendedCard",
         summary="Return the extended card of 0.2",
+        scope=READ.scope,
         answers={200: "The card.", **KEY},
         schema=_old_card,
     ),
@@ -61,29 +66,30 @@ PLACES = (
         verb="GET",
         path="/.well-known/jwks.json",
         summary="Return the public keys that verify cards",
+        scope=None,
         answers={200: "A JSON Web Key Set.", **NOT_MODIFIED},
-        is_open=True,
     ),
     Place(
         verb="GET",
         path="/agents/",
         summary="Return the agents of this server",
+        scope=None,
         answers={200: "The catalogue.", **NOT_MODIFIED},
-        is_open=True,
     ),
     Place(
         verb="GET",
         path="/files/{file}/{name}",
         summary="Return a file by the link in an answer, which expires",
+        scope=None,
         answers={200: "The bytes.", 206: "One range of the bytes.", 404: "The link is not valid any more."},
         media="application/octet-stream",
-        is_open=True,
         query=("until", "signature"),
     ),
     Place(
         verb="POST",
         path="/links",
         summary="Return a link to the stream of a task, for EventSource",
+        scope=READ.scope,
         answers={200: "The link.", 400: "The wish is not valid.", 404: "There is no such task.", **KEY},
         body={
             "type": "object",
@@ -95,42 +101,45 @@ PLACES = (
         verb="GET",
         path="/links/{task}",
         summary="Follow a task by a link",
+        scope=None,
         answers={200: "The events.", 204: "The client has seen the end.", 403: "The link is not valid any more."},
         media="text/event-stream",
-        is_open=True,
         query=("signature", "afterSequence"),
     ),
     Place(
         verb="POST",
         path="/ws/ticket",
         summary="Return a ticket that opens one WebSocket connection",
+        scope=ANY,
         answers={200: "The ticket.", **KEY},
     ),
     Place(
         verb="GET",
         path="/openrpc.json",
         summary="Return what can be asked over JSON-RPC",
+        scope=READ.scope,
         answers={200: "A document of OpenRPC.", **NOT_MODIFIED, **KEY},
     ),
     Place(
         verb="GET",
         path="/openapi.json",
         summary="Return this description",
+        scope=READ.scope,
         answers={200: "A document of OpenAPI.", **NOT_MODIFIED, **KEY},
     ),
     Place(
         verb="GET",
         path="/healthz",
         summary="Return whether the process runs",
+        scope=None,
         answers={200: "It runs."},
         media="",
-        is_open=True,
     ),
     Place(
         verb="GET",
         path="/readyz",
         summary="Return whether the process can work",
+        scope=None,
         answers={200: "It can work.", 503: "It cannot work, with the reasons."},
-        is_open=True,
     ),
 )

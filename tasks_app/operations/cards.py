@@ -5,7 +5,7 @@ from django.conf import settings
 from a2a.agents import registry
 from a2a.errors import ExtendedCardNotConfigured, UnknownAgent
 from a2a.requests import GetExtendedCard
-from tasks_app.callers.access import check_scope, check_tenant
+from tasks_app.callers.access import check_scopes, check_tenant
 from tasks_app.cards import public as cards
 from tasks_app.operations.operation import Context, Done, Grant
 
@@ -20,8 +20,7 @@ async def extended_card(request: GetExtendedCard, context: Context) -> Grant:
     agent = registry.get(name)
     if agent is None:
         raise UnknownAgent(agent=name[:64])
-    for scope in agent.scopes:
-        check_scope(context.caller, scope)
+    check_scopes(context.caller, agent.scopes, context.spelling)
     if not request.address:
         raise ExtendedCardNotConfigured(detail="the server has no such name: see ALLOWED_HOSTS and A2A_PUBLIC_URL")
     return Done(cards.extended_card(agent, request.address, context.caller, whole=context.agent is None))

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from a2a.answers import Result
 from a2a.errors import TaskNotFound, Unavailable
+from a2a.language import Spelling
 from a2a.requests import (
     CancelTask,
     CreatePushConfig,
@@ -22,8 +23,8 @@ from a2a.requests import (
     SubscribeToTask,
 )
 from a2a.states import TaskState
-from tasks_app.callers import access
-from tasks_app.callers.access import Caller, check_scope
+from tasks_app.callers.access import Caller, check_right
+from tasks_app.callers.scopes import CANCEL, READ, READ_WEBHOOKS, WRITE, WRITE_WEBHOOKS
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly, Work
 from tasks_app.event_log.readers import readers
@@ -39,32 +40,32 @@ from tasks_app.runner.quick import play_quickly
 
 def scope_of(kind: type[Request]) -> str:
     """Return the scope that a request needs."""
-    return OPERATIONS[kind].scope
+    return OPERATIONS[kind].right.scope
 
 
 OPERATIONS: dict[type[Request], Operation] = {
-    SendMessage: Operation(send, access.WRITE),
-    StreamMessage: Operation(send, access.WRITE, STREAMING),
-    GetTask: Operation(tasks.get, access.READ),
-    ListTasks: Operation(tasks.list_tasks, access.READ),
-    CancelTask: Operation(tasks.cancel, access.CANCEL),
-    SubscribeToTask: Operation(tasks.subscribe, access.READ, STREAMING),
-    CreatePushConfig: Operation(webhooks.create, access.WRITE, PUSH),
-    GetPushConfig: Operation(webhooks.get, access.READ, PUSH),
-    ListPushConfigs: Operation(webhooks.list_configs, access.READ, PUSH),
-    DeletePushConfig: Operation(webhooks.delete, access.WRITE, PUSH),
-    GetExtendedCard: Operation(cards.extended_card, access.READ, EXTENDED_CARD),
-    Describe: Operation(partial(descriptions.describe, scope_of=scope_of), access.READ),
+    SendMessage: Operation(send, WRITE),
+    StreamMessage: Operation(send, WRITE, STREAMING),
+    GetTask: Operation(tasks.get, READ),
+    ListTasks: Operation(tasks.list_tasks, READ),
+    CancelTask: Operation(tasks.cancel, CANCEL),
+    SubscribeToTask: Operation(tasks.subscribe, READ, STREAMING),
+    CreatePushConfig: Operation(webhooks.create, WRITE_WEBHOOKS, PUSH),
+    GetPushConfig: Operation(webhooks.get, READ_WEBHOOKS, PUSH),
+    ListPushConfigs: Operation(webhooks.list_configs, READ_WEBHOOKS, PUSH),
+    DeletePushConfig: Operation(webhooks.delete, WRITE_WEBHOOKS, PUSH),
+    GetExtendedCard: Operation(cards.extended_card, READ, EXTENDED_CARD),
+    Describe: Operation(partial(descriptions.describe, scope_of=scope_of), READ),
 }
 
 
-def authorize(kind: type[Request], caller: Caller) -> None:
-    """Check the caller's scope and the operation's capability. Raises MissingScope, and the error of the capability.
+def authorize(kind: type[Request], caller: Caller, spelling: Spelling = "own") -> None:
+    """Check the caller's right and the operation's capability. Raises MissingScope, and the error of the capability.
 
-    Doors call it before they decode params, so that a caller without the scope learns nothing else.
+    Doors call it before they decode params, so that a caller without the right learns nothing else.
     """
     operation = OPERATIONS[kind]
-    check_scope(caller, operation.scope)
+    check_right(caller, operation.right, spelling)
     if operation.capability:
         operation.capability.check()
 
@@ -75,7 +76,7 @@ async def perform(request: Request, context: Context) -> Result | Follow | Wait:
     Raises the errors of a2a/errors.py, and CallerLeft.
     """
     kind = type(request)
-    authorize(kind, context.caller)
+    authorize(kind, context.caller, context.spelling)
     if kind.changes and readers.draining:
         raise Unavailable(retry_after=RETRY_SECONDS)
     # Before the work, which may end before the wait for it begins.

@@ -6,7 +6,7 @@ from a2a.extensions import activate
 from a2a.media import media_type_of
 from a2a.requests import SendMessage
 from a2a.run import Preferences
-from tasks_app.callers.access import check_scope, for_agents
+from tasks_app.callers.access import check_scopes, for_agents
 from tasks_app.operations.operation import Context
 
 QUOTE = 100
@@ -18,8 +18,7 @@ def fit(request: SendMessage, agent: Agent, context: Context) -> Preferences:
 
     Raises MissingScope, ContentTypeNotSupported and ExtensionSupportRequired.
     """
-    for scope in agent.scopes:
-        check_scope(context.caller, scope)
+    check_scopes(context.caller, agent.scopes, context.spelling)
     _check_media(request, agent)
     if agent.extensions:
         context.extensions = activate(agent.extensions, request.extensions)

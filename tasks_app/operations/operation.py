@@ -8,9 +8,11 @@ from msgspec import Struct, field
 
 from a2a.answers import Result
 from a2a.documents import TaskDocument
+from a2a.language import Spelling
 from a2a.run import Run
 from a2a.types import Message
 from tasks_app.callers.access import Caller
+from tasks_app.callers.scopes import Right
 from tasks_app.database.waits import CallerLeft
 from tasks_app.database.work import R, Step
 from tasks_app.exchanges.exchange import OpenExchange
@@ -29,6 +31,8 @@ class Context(Struct, kw_only=True):
     agent: str | None = None
     """The agent named by the address."""
     actor: str = "caller"
+    spelling: Spelling = "own"
+    """The spelling of scopes in errors, which is that of the language."""
     extensions: tuple[str, ...] = ()
     """The agent's extensions that the message activated. The operation sets them, and the door names them in a
     header."""
@@ -87,6 +91,7 @@ class Operation(Struct, frozen=True):
     function: Callable[[Any, Context], Coroutine[object, object, Grant]]
     """The function that performs it. The request is Any, because the type of a table cannot say that a function takes
     the requests of its own row alone."""
-    scope: str
+    right: Right
+    """The right that its caller needs."""
     capability: Capability | None = None
     """The optional capability that it belongs to, if any."""

@@ -13,8 +13,9 @@ from a2a.requests import SendMessage
 from a2a.run import Preferences, Run
 from a2a.types import Role
 from tasks_app import clock
-from tasks_app.callers.access import check_tenant
+from tasks_app.callers.access import check_right, check_tenant
 from tasks_app.callers.accounts import account
+from tasks_app.callers.scopes import WRITE_WEBHOOKS
 from tasks_app.database.rows import KeyRow
 from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import FindKey, KeyTarget
@@ -39,7 +40,7 @@ MAX_MODES = 100
 
 async def send(request: SendMessage, context: Context) -> Grant:
     """Check the message, then begin a conversation with it, or add it to its task."""
-    _check(request)
+    _check(request, context)
     if request.message.task_id is not None:
         return await follow_up(request, context, request.message.task_id)
     check_tenant(context.caller, request.tenant)
@@ -91,8 +92,8 @@ async def _run_quickly(plan: Plan) -> Answer | KeyTarget:
     return await create_task(plan, result.events, result.failure)
 
 
-def _check(request: SendMessage) -> None:
-    """Check all that needs no database. Raises InvalidParams and PushNotSupported."""
+def _check(request: SendMessage, context: Context) -> None:
+    """Check all that needs no database. Raises InvalidParams, MissingScope and PushNotSupported."""
     message = request.message
     if message.role is not Role.USER:
         raise InvalidParams(("message.role", "must be the user's: a caller does not speak for the agent"))
@@ -102,6 +103,7 @@ def _check(request: SendMessage) -> None:
     if len(request.accepted_output_modes) > MAX_MODES:
         raise InvalidParams(("configuration.acceptedOutputModes", f"must have {MAX_MODES} entries at most"))
     if request.push_config is not None:
+        check_right(context.caller, WRITE_WEBHOOKS, context.spelling)
         PUSH.check()
 
 

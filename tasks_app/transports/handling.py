@@ -61,6 +61,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
         language, method, request = await off_loop(read) if exchange.row.request_bytes > LARGE else read()
         head, tail = wrapping.head, wrapping.tail
         exchange.encode = lambda result: enclose(head, method.encode(result), tail)
+        context.spelling = language.spelling
         # The stream is taken from the account before the work, so that no accepted work lacks one.
         stream = account.hold(call.caller.owner_id, "streams") if method.request.streaming else None
         # A member of a batch waits in the answer of the whole batch, and a notification has no answer.
@@ -183,7 +184,7 @@ def _read(
     language, method, params = select()
     meaning.language, meaning.method = language, method
     exchange.row.dialect = language.name
-    authorize(method.request, call.caller)
+    authorize(method.request, call.caller, language.spelling)
     return language, method, _complete(call, language, method.request, method.decode(params))
 
 

@@ -17,7 +17,7 @@ from a2a.envelopes import Member
 from a2a.envelopes.bare import NoSuchVerb, Place, find, params_of
 from a2a.envelopes.body import holds_nul, path_of_nul, read_json
 from a2a.errors import Error, InvalidParams, InvalidRequest, MethodNotFound, ParseError
-from tasks_app.callers.access import check_scope
+from tasks_app.callers.access import check_right
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS
@@ -117,9 +117,9 @@ def _select(
         raise
     exchange.row.dialect = language.name
     try:
-        # Only the scope: without it a caller must not learn what is wrong with the params. handle() does the rest of
+        # Only the right: without it a caller must not learn what is wrong with the params. handle() does the rest of
         # authorize() behind them, so that a capability that is switched off is told in the words of the language.
-        check_scope(call.caller, OPERATIONS[method.request].scope)
+        check_right(call.caller, OPERATIONS[method.request].right, language.spelling)
         params = params_of(place, prefix, _query_of(request), value)
         if params is not value:
             # Operators see all params, not only the members of the body.

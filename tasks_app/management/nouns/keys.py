@@ -9,7 +9,7 @@ from django.db import transaction
 
 from a2a import languages
 from tasks_app import clock
-from tasks_app.callers import access
+from tasks_app.callers import access, scopes
 from tasks_app.callers.paths import check_tenant_name
 from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator, read_scopes
 from tasks_app.management.nouns import Noun, Printer
@@ -31,7 +31,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--scopes",
         type=read_scopes,
         default="*",
-        help=f"scopes separated by spaces: {' '.join(access.SCOPES)} and the agents' own; * (all) by default",
+        help=f"scopes separated by spaces: {' '.join(scopes.OWN)}, those of ACP and of agents; * (all) by default",
     )
     create.add_argument("--days", type=float, help="days until the key expires; it never expires by default")
     create.add_argument(

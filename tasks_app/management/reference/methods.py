@@ -28,7 +28,9 @@ def _section(request: type[Request]) -> str:
         for name, method in dialect.methods.items()
         if method.request is request
     ] or [("all", code(name), "") for name, method in discovery.LANGUAGE.methods.items() if method.request is request]
-    text = f"{sentence(request.__doc__)}\n\nScope: `{operation.scope}`.{capability}"
+    text = (
+        f"{sentence(request.__doc__)}\n\nScope: `{operation.right.scope}`, in ACP `{operation.right.acp}`.{capability}"
+    )
     return f"## {request.__name__}\n\n{text}\n\n{table(('Version', 'Method', 'REST'), rows)}"
 
 
