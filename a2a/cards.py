@@ -1,6 +1,6 @@
 """The card of an agent as a value. Dialects encode it, and doors serve it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -8,24 +8,20 @@ from a2a import languages
 from a2a.agents import Agent
 from a2a.types import SOCKET_BINDING, Card, Interface, SecurityScheme, Skill
 
-SECURITY = {
-    "bearer": SecurityScheme(http_scheme="Bearer", description="An API key as a bearer token"),
-    "key": SecurityScheme(header="X-API-Key", description="An API key in a header"),
-}
-"""The authentication schemes of all cards, by name."""
-
 
 def describe(
     agent: Agent,
     url: str,
     reachable: Iterable[Agent] = (),
     *,
+    security: Mapping[str, SecurityScheme],
     scopes: tuple[str, ...] = (),
     all_skills: bool = False,
 ) -> Card:
     """Return the card of an agent at a URL, with its own skills and those of the agents reachable through it.
 
-    `scopes` are the scopes that the methods need. `all_skills` adds the skills that public cards do not show.
+    `security` are the ways to authenticate, by name, and `scopes` the scopes that the methods need. `all_skills` adds
+    the skills that public cards do not show.
     """
     card_scopes = (*scopes, *agent.scopes)
     skills: dict[str, Skill] = {}
@@ -47,7 +43,7 @@ def describe(
         extensions=agent.extensions,
         push_notifications=True,
         extended_card=True,
-        security_schemes=SECURITY,
+        security_schemes=dict(security),
         scopes=card_scopes,
     )
 

@@ -148,11 +148,30 @@ class Interface(Struct, frozen=True, kw_only=True):
     """The tenant that calls must name, where there is one (A2A 1.0, 4.4.6)."""
 
 
+class OAuthFlow(Struct, frozen=True, kw_only=True):
+    """A way to get tokens of OAuth 2.0 (A2A 1.0, 4.5.7). It is the authorization code flow if it has that URL, and else
+    the client credentials flow."""
+
+    token_url: str
+    authorization_url: str | None = None
+    refresh_url: str | None = None
+    scopes: dict[str, str] = {}
+    """The meaning of each scope, by its name."""
+    pkce_required: bool = False
+
+
 class SecurityScheme(Struct, frozen=True, kw_only=True):
-    """A way to authenticate: an HTTP scheme, or a key in a header."""
+    """A way to authenticate: an HTTP scheme, a key in a header, OpenID Connect, OAuth 2.0, or mutual TLS."""
 
     http_scheme: str | None = None
+    bearer_format: str | None = None
+    """The form of the tokens of the HTTP scheme Bearer."""
     header: str | None = None
+    open_id_connect_url: str | None = None
+    flow: OAuthFlow | None = None
+    metadata_url: str | None = None
+    """The metadata of the authorization server (RFC 8414), beside the flow."""
+    mutual_tls: bool = False
     description: str | None = None
 
 

@@ -16,6 +16,7 @@ from config.sections.calls import *
 from config.sections.cards import *
 from config.sections.database import *
 from config.sections.files import *
+from config.sections.identity import *
 from config.sections.logins import *
 from config.sections.process import *
 from config.sections.retention import *

@@ -10,13 +10,14 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  # as Django names it
+from django.core.exceptions import ImproperlyConfigured
 from django.core.files.storage import storages
 
 from a2a import languages
 from a2a.agents import registry
 from a2a.language import Language
 from a2a.requests import Request
-from tasks_app.callers import access
+from tasks_app.callers import access, schemes
 from tasks_app.callers.scopes import Right
 from tasks_app.cards import addresses
 
@@ -77,6 +78,19 @@ def check_default_agent(**_: Any) -> list[CheckMessage]:
         return []
     hint = f"Set A2A_DEFAULT_AGENT to one of {', '.join(registry.names())}, or its module in A2A_AGENT_MODULES."
     return [Error(f"There is no agent {settings.A2A_DEFAULT_AGENT}.", hint=hint, id="a2a.E002")]
+
+
+@register()
+def check_schemes(**_: Any) -> list[CheckMessage]:
+    """Check the schemes of authentication.
+
+    a2a.E021: `A2A_SCHEMES` lists no scheme, or one that does not exist or cannot be used.
+    """
+    try:
+        schemes.security()
+    except (ImproperlyConfigured, ImportError) as error:
+        return [Error(str(error), hint="See docs/identity.md.", id="a2a.E021")]
+    return []
 
 
 @register()

@@ -6,6 +6,7 @@ from typing import Any
 from a2a.choice import minor
 from a2a.client.addresses import is_as_safe
 from a2a.client.errors import NoInterface
+from a2a.dialects.json.security import MEMBERS
 from a2a.types import SOCKET_BINDING, Card, Extension, Interface, Json, Provider, SecurityScheme, Skill
 
 RPC, REST, SOCKET = "JSONRPC", "HTTP+JSON", "WEBSOCKET"
@@ -89,13 +90,23 @@ def _extension(wire: Json) -> Extension:
 
 def _scheme(wire: Json) -> SecurityScheme:
     """Return a scheme in the form of either version. Of a kind that the model lacks, only the description remains."""
-    http: Json = wire.get("httpAuthSecurityScheme") or (wire if wire.get("type") == "http" else {})
-    key: Json = wire.get("apiKeySecurityScheme") or (wire if wire.get("type") == "apiKey" else {})
+    http, key = _of_type(wire, "http"), _of_type(wire, "apiKey")
     header = key.get("name") if (key.get("location") or key.get("in")) == "header" else None
     inner: Any = next((value for value in wire.values() if isinstance(value, dict)), {})
     return SecurityScheme(
-        http_scheme=http.get("scheme"), header=header, description=wire.get("description") or inner.get("description")
+        http_scheme=http.get("scheme"),
+        bearer_format=http.get("bearerFormat"),
+        header=header,
+        open_id_connect_url=_of_type(wire, "openIdConnect").get("openIdConnectUrl"),
+        metadata_url=_of_type(wire, "oauth2").get("oauth2MetadataUrl"),
+        mutual_tls=wire.get("type") == "mutualTLS" or MEMBERS["mutualTLS"] in wire,
+        description=wire.get("description") or inner.get("description"),
     )
+
+
+def _of_type(wire: Json, kind: str) -> Json:
+    """Return the members of a scheme if it is of this type, in the form of either version."""
+    return wire.get(MEMBERS[kind]) or (wire if wire.get("type") == kind else {})
 
 
 def _provider(wire: Json | None) -> Provider | None:

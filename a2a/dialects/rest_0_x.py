@@ -25,6 +25,7 @@ from a2a.dialects.json.protobuf_0_x import (
     proto_words,
     with_schemes,
 )
+from a2a.dialects.json.security import member_form
 from a2a.dialects.schemas import answers_0_x, answers_1_0
 from a2a.dialects.schemas import protobuf_0_x as types
 from a2a.documents import EventDocument, TaskDocument
@@ -153,15 +154,12 @@ def _card(card: Json) -> Json:
 
     It loses its signatures, which cover the card without this addition (docs/protocol.md#card-of-both).
     """
-    schemes = {name: scheme | _proto_scheme(scheme) for name, scheme in card.get("securitySchemes", {}).items()}
+    schemes = {
+        name: scheme | member_form({member: value for member, value in scheme.items() if member != "description"})
+        for name, scheme in card.get("securitySchemes", {}).items()
+    }
     both = card | ({"securitySchemes": schemes} if schemes else {})
     return {name: value for name, value in both.items() if name != "signatures"}
-
-
-def _proto_scheme(scheme: Json) -> Json:
-    if scheme["type"] == "http":
-        return {"httpAuthSecurityScheme": {"scheme": scheme["scheme"]}}
-    return {"apiKeySecurityScheme": {"location": scheme["in"], "name": scheme["name"]}}
 
 
 def _nothing(_: Any) -> Json:

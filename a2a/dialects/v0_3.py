@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar, assert_never
 
 import orjson
 from msgspec import Struct
+from msgspec.structs import replace
 
 from a2a.answers import Answer, CardAnswer, Frame, TaskPage
 from a2a.dialects import webhook_fields, webhooks
@@ -24,6 +25,7 @@ from a2a.dialects.json.json_0_x import (
 )
 from a2a.dialects.json.json_1_0 import decode_task, event_of
 from a2a.dialects.json.members import MAX_PARTS, about_members, extension_members, skill_members
+from a2a.dialects.json.security import typed_form
 from a2a.dialects.params import INT32, NAMES_TASK, Base64, Text, check, or_empty, read_whole, rule
 from a2a.dialects.schemas import answers_0_x as types
 from a2a.dialects.v1_0 import MAX_PAGE
@@ -282,10 +284,9 @@ def encode_error(error: Error, code: int) -> Json:
 
 def encode_scheme(scheme: SecurityScheme) -> Json:
     """Return a SecurityScheme, whose `type` says its kind."""
-    about = {"description": scheme.description} if scheme.description else {}
-    if scheme.http_scheme:
-        return {"type": "http", "scheme": scheme.http_scheme} | about
-    return {"type": "apiKey", "in": "header", "name": scheme.header} | about
+    if scheme.flow:  # 0.3 has no `pkceRequired`.
+        scheme = replace(scheme, flow=replace(scheme.flow, pkce_required=False))
+    return typed_form(scheme)
 
 
 def interfaces(card: Card) -> tuple[Interface, ...]:

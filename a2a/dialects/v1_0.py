@@ -20,6 +20,7 @@ from a2a.dialects.json.json_1_0 import (
     status_frame,
 )
 from a2a.dialects.json.members import MAX_PARTS, about_members, extension_members, skill_members
+from a2a.dialects.json.security import member_form, typed_form
 from a2a.dialects.params import (
     TIME,
     Base64,
@@ -272,10 +273,7 @@ def encode_skill(skill: Skill, card: Card) -> Json:
 
 def encode_scheme(scheme: SecurityScheme) -> Json:
     """Return a SecurityScheme, whose kind is the name of its member."""
-    about = {"description": scheme.description} if scheme.description else {}
-    if scheme.http_scheme:
-        return {"httpAuthSecurityScheme": {"scheme": scheme.http_scheme} | about}
-    return {"apiKeySecurityScheme": {"location": "header", "name": scheme.header} | about}
+    return member_form(typed_form(scheme))
 
 
 def encode_card(card: Card) -> Json:

@@ -4,7 +4,19 @@
 from config.sections import process as _process  # noqa: F401
 
 SECTIONS = (
-    *("process", "addresses", "cards", "agents", "shares", "calls", "retention", "logins", "files", "webhooks"),
+    *(
+        "process",
+        "addresses",
+        "cards",
+        "agents",
+        "shares",
+        "calls",
+        "retention",
+        "identity",
+        "logins",
+        "files",
+        "webhooks",
+    ),
     "database",
 )
 """The sections in the order of docs/reference/settings.md."""

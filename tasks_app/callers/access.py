@@ -29,7 +29,7 @@ DEVELOPER, DEVELOPMENT = "developer", "development"
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """An authenticated principal with the scopes of its key."""
+    """An authenticated principal with the scopes of its credential."""
 
     tenant_id: int
     tenant: str
@@ -40,6 +40,11 @@ class Caller(Struct, frozen=True, kw_only=True):
     """The key of the call; None for an operator who acts for the principal."""
     language: str | None = None
     """The language that the key is pinned to."""
+    credential: str = ""
+    """The key, account or user that it was recognised by, as `kind:id`, such as `key:12`; empty for an operator who
+    acts for it."""
+    expires_at: float | None = None
+    """The time at which the credential ends, in seconds since 1970; None if it does not end by itself."""
 
 
 def for_agents(caller: Caller) -> AgentsCaller:
@@ -146,6 +151,8 @@ def _caller(key: ApiKey) -> Caller:
         scopes=frozenset(key.scopes.split()),
         key_id=key.pk,
         language=key.language,
+        credential=f"key:{key.pk}",
+        expires_at=key.expires_at.timestamp() if key.expires_at else None,
     )
 
 

@@ -20,6 +20,7 @@ from a2a.signatures import CardKey
 from a2a.types import Card, Json, Provider
 from tasks_app import clock
 from tasks_app.callers.access import Caller, has_scopes
+from tasks_app.callers.schemes import security
 from tasks_app.callers.scopes import OWN as SCOPES
 from tasks_app.cards.addresses import own
 
@@ -59,8 +60,9 @@ def changed_at() -> datetime:
 def extended_card(agent: Agent, address: str, caller: Caller, *, whole: bool) -> CardAnswer:
     """Return the card of an agent or of the whole server, with all agents and skills that this caller may use."""
     usable = [other for other in registry if has_scopes(caller, other.scopes)] if whole else []
-    card = _completed(describe(agent, _url(agent, address, whole), usable, scopes=tuple(SCOPES), all_skills=True))
-    return CardAnswer(card=card, sign=partial(_signed, address=address))
+    own_url, scopes = _url(agent, address, whole), tuple(SCOPES)
+    card = describe(agent, own_url, usable, security=security(), scopes=scopes, all_skills=True)
+    return CardAnswer(card=_completed(card), sign=partial(_signed, address=address))
 
 
 def catalogue(address: str) -> Page:
@@ -86,7 +88,8 @@ def _card(revision: int, name: str, address: str, encode: EncodeCard, whole: boo
     if agent is None or not agent.listed:
         return None
     others = [other for other in registry if other.listed] if whole else []
-    plain = encode(_completed(describe(agent, _url(agent, address, whole), others, scopes=tuple(SCOPES))))
+    card = describe(agent, _url(agent, address, whole), others, security=security(), scopes=tuple(SCOPES))
+    plain = encode(_completed(card))
     return _page(_signed(plain, address=address) if encode in SIGNABLE else plain)
 
 

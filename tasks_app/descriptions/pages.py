@@ -8,7 +8,6 @@ import orjson
 
 from a2a import languages
 from a2a.answers import Description
-from a2a.cards import SECURITY
 from a2a.choice import Endpoint, minor
 from a2a.descriptions.openapi import openapi
 from a2a.descriptions.openrpc import openrpc
@@ -17,10 +16,9 @@ from a2a.languages import Languages
 from a2a.requests import Describe, Request
 from a2a.types import Json
 from tasks_app import __version__
+from tasks_app.callers.schemes import security
 from tasks_app.descriptions.places import PLACES
 
-SCHEMES: Json = {name: encode_scheme(scheme) for name, scheme in SECURITY.items()}
-"""The authentication schemes of cards. 0.3 writes them as OpenAPI does (A2A 0.3.0, 5.5.3)."""
 SOCKETS = "rpc"
 """The name of the endpoint whose languages are spoken over WebSocket, too."""
 ScopeOf = Callable[[type[Request]], str]
@@ -65,4 +63,6 @@ def _openrpc(tables: Languages, endpoint: str, version: str | None, scope_of: Sc
 @lru_cache(maxsize=16)
 def _openapi(tables: Languages, scope_of: ScopeOf) -> bytes:
     versions = [dialect.version for dialect in tables.dialects]
-    return orjson.dumps(openapi(tables.endpoints.values(), versions, PLACES, SCHEMES, INFO, scope_of))
+    # 0.3 writes schemes as OpenAPI does (A2A 0.3.0, 5.5.3).
+    schemes: Json = {name: encode_scheme(scheme) for name, scheme in security().items()}
+    return orjson.dumps(openapi(tables.endpoints.values(), versions, PLACES, schemes, INFO, scope_of))

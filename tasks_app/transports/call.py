@@ -14,11 +14,11 @@ from a2a.choice import Endpoint
 from a2a.documents import Encoded
 from a2a.envelopes import AnyMember, Id, Wrapping, wrap
 from a2a.errors import Error, Internal, Unavailable
-from tasks_app.callers.access import Caller, FindCaller
+from tasks_app.callers.access import Caller
 from tasks_app.callers.accounts import Holding
-from tasks_app.database.work import Work
+from tasks_app.callers.schemes import Evidence
 from tasks_app.exchanges.exchange import OpenExchange
-from tasks_app.transports.keys import Key, authenticate, digests_of
+from tasks_app.transports.keys import Proof, authenticate, find_again
 
 if TYPE_CHECKING:
     from tasks_app.transports.streams import Stream
@@ -35,8 +35,8 @@ class Call(Struct, kw_only=True):
     endpoint: Endpoint
     door: str
     """The name of the door, which operators see."""
-    key: Key
-    """The API key of the call; empty without one."""
+    evidence: Evidence | None
+    """The API key, token or certificate of the call; None without any."""
     metadata: Callable[[str], str | None]
     """Returns a header by its name in HTTP, or the equivalent of the door."""
     address: Callable[[], str]
@@ -64,8 +64,8 @@ class Call(Struct, kw_only=True):
     """The trace id of the call (W3C Trace Context)."""
     identity: Caller | None = None
     """The caller, after identify()."""
-    proof: Work[Caller | None] | None = None
-    """Finds the caller again; None if the key does that."""
+    proof: Proof | None = None
+    """Finds the caller again, after identify(). A call without evidence may have it before."""
     until: float | None = None
     """The time at which its stream ends, in seconds since 1970; None for a call without such a time."""
 
@@ -76,14 +76,23 @@ class Call(Struct, kw_only=True):
             raise TypeError("a call has no caller before identify()")
         return self.identity
 
-    def find_again(self) -> Work[Caller | None]:
-        """Return the work item that finds the caller again; its result is None when the key is not valid any more."""
-        return self.proof or FindCaller(digests_of(self.key))
+    def find_again(self) -> Proof:
+        """Return the work item that finds the caller again; its result is None when the evidence is not valid any more.
+
+        Raises TypeError before identify().
+        """
+        if self.proof is None:
+            raise TypeError("a call has no proof of its caller before identify()")
+        return self.proof
 
     async def identify(self) -> None:
-        """Find the caller of the key. Raises Unauthenticated, InvalidKey and CallerLeft, and errors of the database."""
+        """Find the caller. Raises Unauthenticated, InvalidKey and CallerLeft, and errors of the database."""
         if self.identity is None:
-            self.identity = await authenticate(self.key, self.departure)
+            if self.evidence is None and self.proof is not None:
+                recognition = await find_again(self.proof, self.departure)
+            else:
+                recognition = await authenticate(self.evidence, self.departure)
+            self.identity, self.proof = recognition.caller, recognition.proof
 
     def wrap(self, rpc_id: Id | UnsetType) -> Wrapping:
         """Return the envelope of the call, or of one of its members."""

@@ -16,8 +16,10 @@ from a2a import languages
 from a2a.agents import registry
 from a2a.errors import RateLimited, Unauthenticated, Unavailable
 from tasks_app.callers import tickets
+from tasks_app.callers.access import FindCaller
 from tasks_app.callers.accounts import Holding, account
 from tasks_app.callers.paths import RESERVED
+from tasks_app.callers.schemes import Evidence, evidence_in
 from tasks_app.cards.addresses import address_of
 from tasks_app.transports.call import Call
 from tasks_app.transports.frames import adapt
@@ -64,15 +66,15 @@ async def open_socket(request: HttpRequest, protocols: Sequence[str]) -> Opening
     call = call_of(request, ENDPOINT, agent)
     address = address_of(request)
     call.door, call.has_status, call.adapt, call.address = DOOR, False, adapt, lambda: address
-    call.key = call.key or _key_in(protocols)
-    ticket = _ticket_of(request, has_key=bool(call.key))
-    if ticket is None and not call.key:
+    call.evidence = call.evidence or _evidence_in(request, protocols)
+    ticket = _ticket_of(request, has_key=call.evidence is not None)
+    if ticket is None and call.evidence is None:
         raise fault_of_key(Unauthenticated(detail=NO_KEY), SUBJECT)
     # Each call has an id and a position of its own.
     call.request_id, call.after = "", None
     try:
         if ticket is not None:
-            call.key = await tickets.find_key(ticket)
+            call.proof = FindCaller(await tickets.find_key(ticket))
         await call.identify()
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         raise fault_of_key(error, SUBJECT) from None
@@ -119,13 +121,14 @@ def _check_origin(request: HttpRequest) -> None:
         raise Refusal(403, "pages of this origin may not open sockets here; A2A_CORS_ORIGINS lists further origins")
 
 
-def _key_in(protocols: Sequence[str]) -> str:
-    """Return the API key in a sub-protocol; empty without one. Raises Refusal: 401."""
+def _evidence_in(request: HttpRequest, protocols: Sequence[str]) -> Evidence | None:
+    """Return the evidence with a bearer token in a sub-protocol; None without one. Raises Refusal: 401."""
     encoded = next((name.removeprefix(BEARER) for name in protocols if name.startswith(BEARER)), "")
     try:
-        return urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+        token = urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
     except ValueError:  # of base64, of ASCII before it, or of UTF-8 after it
         raise fault_of_key(Unauthenticated(detail=NOT_ENCODED), SUBJECT) from None
+    return evidence_in({**request.META, "HTTP_AUTHORIZATION": f"Bearer {token}"}) if token else None
 
 
 def _ticket_of(request: HttpRequest, *, has_key: bool) -> str | None:

@@ -17,15 +17,12 @@ from a2a.envelopes import bare
 from a2a.errors import Error, InvalidKey, InvalidRequest, RateLimited, Unauthenticated, Unavailable
 from a2a.sse import last_seen
 from tasks_app.callers.peers import peer_of
+from tasks_app.callers.schemes import challenge, evidence_in
 from tasks_app.cards.addresses import address_of
 from tasks_app.exchanges.exchange import BARE
 from tasks_app.exchanges.recording import recorder
 from tasks_app.transports.call import Call, fault_with
 
-CHALLENGE = 'Bearer realm="taskdesk"'
-"""The challenge to a request without a key, which names no error (RFC 6750, 3.1)."""
-INVALID = f'{CHALLENGE}, error="invalid_token"'
-"""The challenge to a request with a key that is not valid."""
 MIN_LIMIT = 1_000
 """The smallest value that A2A_BODY_BYTES may have."""
 FIRST_LINE = 256
@@ -84,14 +81,6 @@ def over_limit(error: RateLimited | Unavailable) -> Refusal:
     return Refusal(429 if isinstance(error, RateLimited) else 503, "", error=error)
 
 
-def key_of(request: HttpRequest) -> str:
-    """Return the API key of `Authorization: Bearer` or `X-API-Key`; empty without one."""
-    scheme, _, value = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
-    if scheme.lower() == "bearer":
-        return str(value.strip())
-    return str(request.META.get("HTTP_X_API_KEY", "").strip())
-
-
 def request_id_of(request: HttpRequest) -> str:
     """Return the caller's own X-Request-ID, if it consists of harmless characters."""
     value: str = request.META.get("HTTP_X_REQUEST_ID", "")
@@ -126,7 +115,7 @@ def call_of(request: HttpRequest, endpoint: Endpoint, agent: str | None = None) 
     return Call(
         endpoint=endpoint,
         door=door_of(endpoint),
-        key=key_of(request),
+        evidence=evidence_in(meta),
         metadata=partial(header_of, meta),
         address=partial(address_of, request),
         version=version_of(request),
@@ -197,7 +186,8 @@ def headers_of(request_id: str, further: dict[str, str] | None) -> dict[str, str
 def add_headers(response: HttpResponse, error: Error) -> None:
     """Add the headers for an error: WWW-Authenticate and Retry-After."""
     if isinstance(error, Unauthenticated):
-        response["WWW-Authenticate"] = INVALID if isinstance(error, InvalidKey) else CHALLENGE
+        # A request without evidence is told no error (RFC 6750, 3.1).
+        response["WWW-Authenticate"] = challenge("invalid_token" if isinstance(error, InvalidKey) else "")
     if isinstance(error, RateLimited | Unavailable):
         response["Retry-After"] = str(error.retry_after)
 

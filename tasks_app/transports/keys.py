@@ -1,10 +1,14 @@
-"""Callers by their API keys, cached for a moment."""
+"""Callers by the evidence in their requests, cached for a moment."""
 
 import time
 from collections.abc import Awaitable, Callable
 
+from msgspec import Struct
+
 from a2a.errors import InvalidKey, Unauthenticated
-from tasks_app.callers.access import Caller, FindCaller, digests
+from tasks_app import clock
+from tasks_app.callers.access import Caller
+from tasks_app.callers.schemes import Evidence, scheme_of
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Work
 
@@ -12,39 +16,65 @@ TRUSTED_SECONDS = 1.0
 """Seconds for which a caller is cached. A revoked key works no longer than this."""
 KEY_SECONDS = 15.0
 """Seconds between two checks of the key of an open stream, of a call that waits, or of a connection that stays."""
-LONGEST_KEY = 512
 MAX_CACHED = 10_000
 
-Key = str | tuple[str, ...]
-"""An API key, or only its digests if a ticket stands for it."""
-
-_cache: dict[Key, tuple[float, Caller]] = {}
+Proof = Work[Caller | None]
+"""The work item that finds a caller, also later again."""
 
 
-async def authenticate(key: Key, departure: Callable[[], Awaitable[None]] | None = None) -> Caller:
-    """Return the caller of an API key. Raises Unauthenticated, InvalidKey and CallerLeft."""
-    if not key:
+class Recognition(Struct, frozen=True):
+    """A caller, and the proof that finds it again."""
+
+    caller: Caller
+    proof: Proof
+    ends: float
+    """The time until which it is trusted, of the monotonic clock."""
+
+
+_cache: dict[Evidence | Proof, Recognition] = {}
+
+
+async def authenticate(
+    evidence: Evidence | None, departure: Callable[[], Awaitable[None]] | None = None
+) -> Recognition:
+    """Return the caller that the evidence leads to. Raises Unauthenticated, InvalidKey and CallerLeft."""
+    if evidence is None:
         raise Unauthenticated
-    if isinstance(key, str) and len(key) > LONGEST_KEY:
+    recognition = _cache.get(evidence)
+    if recognition is not None and recognition.ends > time.monotonic():
+        return recognition
+    scheme = scheme_of(evidence)
+    if scheme is None:
         raise InvalidKey
+    return await _find(evidence, await scheme.prove(evidence), departure)
+
+
+async def find_again(proof: Proof, departure: Callable[[], Awaitable[None]] | None = None) -> Recognition:
+    """Return the caller of a proof, without further evidence. Raises InvalidKey and CallerLeft."""
+    recognition = _cache.get(proof)
+    if recognition is not None and recognition.ends > time.monotonic():
+        return recognition
+    return await _find(proof, proof, departure)
+
+
+async def is_valid(proof: Proof) -> bool:
+    """Return whether the proof of a call still leads to a caller. Raises errors of the database."""
+    return await bridge.ask(proof) is not None
+
+
+async def _find(
+    subject: Evidence | Proof, proof: Proof, departure: Callable[[], Awaitable[None]] | None
+) -> Recognition:
+    """Look the caller up, and trust the result for a moment, but not after the evidence expires."""
     now = time.monotonic()
-    entry = _cache.get(key)
-    if entry is not None and entry[0] > now:
-        return entry[1]
-    caller: Caller | None = await bridge.ask(FindCaller(digests_of(key)), departure=departure)
+    caller: Caller | None = await bridge.ask(proof, departure=departure)
     if caller is None:
         raise InvalidKey
+    rest = TRUSTED_SECONDS
+    if caller.expires_at is not None:
+        rest = min(rest, caller.expires_at - clock.now().timestamp())
+    recognition = Recognition(caller, proof, now + rest)
     if len(_cache) >= MAX_CACHED:
         _cache.clear()
-    _cache[key] = (now + TRUSTED_SECONDS, caller)
-    return caller
-
-
-def digests_of(key: Key) -> tuple[str, ...]:
-    """Return the digests under which the key may be stored."""
-    return digests(key) if isinstance(key, str) else key
-
-
-async def is_valid(proof: Work[Caller | None]) -> bool:
-    """Return whether the key of a call is still valid, by Call.find_again(). Raises errors of the database."""
-    return await bridge.ask(proof) is not None
+    _cache[subject] = recognition
+    return recognition

@@ -129,7 +129,7 @@ async def _read_call(request: HttpRequest, task: str, agent: str | None) -> tupl
     except ValueError as error:
         raise Refusal(403, str(error)) from None
     call = call_of(request, languages.ALL.subscriptions[link.version][0], agent)
-    call.door, call.version, call.key = DOOR, link.version, ""
+    call.door, call.version, call.evidence = DOOR, link.version, None
     call.after = call.after if call.after is not None else last_seen(query.get("afterSequence"))
     call.until, call.proof = link.until, FindReader(link.owner_id, link.key_id)
     try:

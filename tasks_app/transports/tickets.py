@@ -8,10 +8,10 @@ from msgspec import UNSET
 from a2a.dialects.params import write_time
 from a2a.errors import RateLimited
 from tasks_app.callers import tickets
+from tasks_app.callers.api_keys import digests_of
 from tasks_app.exchanges.recording import recorder
 from tasks_app.transports.handshake import DOOR, ENDPOINT, agent_of, check_agent, encode_refusal
 from tasks_app.transports.http import Refusal, answer, call_of, fault_of_key, line_of, over_limit
-from tasks_app.transports.keys import digests_of
 
 SUFFIX = "/ticket"
 """The end of the path, behind that of a socket."""
@@ -42,7 +42,7 @@ async def _answer(request: HttpRequest) -> HttpResponse:
         await call.identify()
         check_agent(agent)
         exchange.set_caller(call.caller)
-        new = await tickets.issue(call.caller.owner_id, digests_of(call.key))
+        new = await tickets.issue(call.caller.owner_id, digests_of(call.evidence) if call.evidence else ())
     except RateLimited as error:
         raise over_limit(error) from None
     except Refusal:

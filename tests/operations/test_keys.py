@@ -27,10 +27,11 @@ from a2a.requests import (
 )
 from tasks_app.callers import access
 from tasks_app.callers.access import FindCaller, digests, find_callers, new_key
+from tasks_app.callers.schemes import evidence_in
 from tasks_app.exchanges.recording import recorder
 from tasks_app.models import ApiKey, Principal, Tenant
 from tasks_app.operations import OPERATIONS, Context, perform_now
-from tasks_app.transports import http, keys
+from tasks_app.transports import keys
 from tests.conftest import PATIENCE, Person, person
 from tests.operations.asking import ask, message, sent, shown
 
@@ -86,7 +87,7 @@ def test_a_revoked_key_is_trusted_for_one_second_and_no_longer(
     request = RequestFactory().post("/jsonrpc", headers={"Authorization": f"Bearer {owner.key}"})
 
     def caller() -> access.Caller:
-        return async_to_sync(keys.authenticate)(http.key_of(request))
+        return async_to_sync(keys.authenticate)(evidence_in(request.META)).caller
 
     assert caller() == owner.caller
     access.revoke(ApiKey.objects.all())
@@ -101,7 +102,7 @@ def test_keys_of_one_principal_share_what_it_owns(owner: Person) -> None:
     task = sent(owner, "hello", "echo")
     second = caller_of(new_key("owner", tenant="home"))
     assert second is not None
-    assert replace(second, key_id=owner.caller.key_id) == owner.caller
+    assert replace(second, key_id=owner.caller.key_id, credential=owner.caller.credential) == owner.caller
     assert shown(ask(Person("", second), GetTask(id=task.id))) == task
 
 

@@ -246,7 +246,7 @@ def test_the_card_of_an_agent_shows_the_media_types_that_differ() -> None:
     mine = define(good, {"input_modes": ["image/*"], "extensions": ["urn:a"]})
     other = define(good, {"name": "other", "skills": ["read"], "output_modes": ["text/csv"]})
     same = define(good, {"name": "same", "input_modes": ["image/*"]})
-    card = describe(mine, "https://e.org/jsonrpc", [mine, other, same])
+    card = describe(mine, "https://e.org/jsonrpc", [mine, other, same], security={})
     assert (card.input_modes, card.output_modes) == (("image/*",), ("text/plain", "application/json"))
     assert {skill.id: (skill.input_modes, skill.output_modes) for skill in card.skills} == {
         "good": ((), ()),

@@ -13,6 +13,7 @@ from a2a.dialects.schemas.values import (
     Count,
     Extension,
     Instant,
+    OAuthFlows,
     Skill,
     Texts,
     Violation,
@@ -208,6 +209,7 @@ class HttpAuthSecurityScheme(Closed, tag_field="type", tag="http"):
     """An HTTP authentication scheme."""
 
     scheme: str
+    bearer_format: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
 
 
@@ -217,6 +219,36 @@ class ApiKeySecurityScheme(Closed, kw_only=True, tag_field="type", tag="apiKey")
     place: Annotated[str, rule(const="header")] = field(name="in")
     name: str
     description: str | UnsetType = UNSET
+
+
+class OpenIdConnectSecurityScheme(Closed, tag_field="type", tag="openIdConnect"):
+    """Tokens of an issuer of OpenID Connect."""
+
+    open_id_connect_url: str
+    description: str | UnsetType = UNSET
+
+
+class OAuth2SecurityScheme(Closed, tag_field="type", tag="oauth2"):
+    """Tokens of OAuth 2.0, got by one of the flows."""
+
+    flows: OAuthFlows
+    oauth2_metadata_url: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+
+
+class MutualTLSSecurityScheme(Closed, tag_field="type", tag="mutualTLS"):
+    """A certificate of the client in TLS."""
+
+    description: str | UnsetType = UNSET
+
+
+Scheme = (
+    HttpAuthSecurityScheme
+    | ApiKeySecurityScheme
+    | OpenIdConnectSecurityScheme
+    | OAuth2SecurityScheme
+    | MutualTLSSecurityScheme
+)
 
 
 class CardMembers(About, kw_only=True):
@@ -235,4 +267,4 @@ class CardMembers(About, kw_only=True):
 class AgentCard(CardMembers, kw_only=True):
     """The card of an agent (A2A 0.3.0, 5.5)."""
 
-    security_schemes: dict[str, HttpAuthSecurityScheme | ApiKeySecurityScheme] | UnsetType = UNSET
+    security_schemes: dict[str, Scheme] | UnsetType = UNSET

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Struct, UnsetType
 
 from a2a.dialects.json.json_1_0 import ROLES, STATES
+from a2a.dialects.json.security import MEMBERS
 from a2a.dialects.params import rule
 from a2a.dialects.schemas.values import (
     About,
@@ -13,6 +14,7 @@ from a2a.dialects.schemas.values import (
     Count,
     Extension,
     Instant,
+    OAuthFlows,
     Skill,
     Texts,
     Violation,
@@ -243,6 +245,7 @@ class HttpAuthSecurityScheme(Closed):
     """An HTTP authentication scheme (A2A 1.0, 4.5.3)."""
 
     scheme: str
+    bearer_format: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
 
 
@@ -254,14 +257,40 @@ class ApiKeySecurityScheme(Closed):
     description: str | UnsetType = UNSET
 
 
+class OAuth2SecurityScheme(Closed):
+    """Tokens of OAuth 2.0, got by one of the flows (A2A 1.0, 4.5.4)."""
+
+    flows: OAuthFlows
+    oauth2_metadata_url: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+
+
+class OpenIdConnectSecurityScheme(Closed):
+    """Tokens of an issuer of OpenID Connect (A2A 1.0, 4.5.5)."""
+
+    open_id_connect_url: str
+    description: str | UnsetType = UNSET
+
+
+class MutualTlsSecurityScheme(Closed):
+    """A certificate of the client in TLS (A2A 1.0, 4.5.6)."""
+
+    description: str | UnsetType = UNSET
+
+
 class SecurityScheme(Closed):
     """A way to authenticate (A2A 1.0, 4.5.1)."""
 
     http_auth_security_scheme: HttpAuthSecurityScheme | UnsetType = UNSET
     api_key_security_scheme: ApiKeySecurityScheme | UnsetType = UNSET
+    oauth2_security_scheme: OAuth2SecurityScheme | UnsetType = UNSET
+    open_id_connect_security_scheme: OpenIdConnectSecurityScheme | UnsetType = UNSET
+    mtls_security_scheme: MutualTlsSecurityScheme | UnsetType = UNSET
 
 
-Scheme = Annotated[SecurityScheme, one_of("httpAuthSecurityScheme", "apiKeySecurityScheme")]
+ONE_KIND = one_of(*MEMBERS.values())
+"""The rule that a scheme is of one kind."""
+Scheme = Annotated[SecurityScheme, ONE_KIND]
 
 
 class CardMembers(About, kw_only=True):

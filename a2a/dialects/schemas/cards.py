@@ -4,24 +4,27 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType, field
 
+from a2a.dialects.json.security import MEMBERS
 from a2a.dialects.params import rule
 from a2a.dialects.schemas import answers_0_x, answers_1_0
-from a2a.dialects.schemas.values import Closed, one_of
+from a2a.dialects.schemas.values import OAuthFlows
 
 
-class HybridScheme(Closed, kw_only=True):
+class HybridScheme(answers_1_0.SecurityScheme, kw_only=True):
     """A way to authenticate, in both forms."""
 
-    kind: Annotated[str, rule(enum=["http", "apiKey"])] = field(name="type")
-    http_auth_security_scheme: answers_1_0.HttpAuthSecurityScheme | UnsetType = UNSET
-    api_key_security_scheme: answers_1_0.ApiKeySecurityScheme | UnsetType = UNSET
+    kind: Annotated[str, rule(enum=list(MEMBERS))] = field(name="type")
     scheme: str | UnsetType = UNSET
+    bearer_format: str | UnsetType = UNSET
+    open_id_connect_url: str | UnsetType = UNSET
+    flows: OAuthFlows | UnsetType = UNSET
+    oauth2_metadata_url: str | UnsetType = UNSET
     place: Annotated[str, rule(const="header")] | UnsetType = field(name="in", default=UNSET)
     name: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
 
 
-Scheme = Annotated[HybridScheme, one_of("httpAuthSecurityScheme", "apiKeySecurityScheme")]
+Scheme = Annotated[HybridScheme, answers_1_0.ONE_KIND]
 
 
 class HybridCard(answers_1_0.CardMembers, kw_only=True):

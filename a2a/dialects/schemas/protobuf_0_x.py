@@ -285,7 +285,28 @@ class KeyScheme(kind.ApiKeySecurityScheme, tag_field="type", tag="apiKey"):
     api_key_security_scheme: answers_1_0.ApiKeySecurityScheme | UnsetType = UNSET
 
 
+class OpenIdConnectScheme(kind.OpenIdConnectSecurityScheme, tag_field="type", tag="openIdConnect"):
+    """Tokens of an issuer of OpenID Connect, in both forms."""
+
+    open_id_connect_security_scheme: answers_1_0.OpenIdConnectSecurityScheme | UnsetType = UNSET
+
+
+class OAuth2Scheme(kind.OAuth2SecurityScheme, tag_field="type", tag="oauth2"):
+    """Tokens of OAuth 2.0, in both forms."""
+
+    oauth2_security_scheme: answers_1_0.OAuth2SecurityScheme | UnsetType = UNSET
+
+
+class MutualTLSScheme(kind.MutualTLSSecurityScheme, tag_field="type", tag="mutualTLS"):
+    """A certificate of the client in TLS, in both forms."""
+
+    mtls_security_scheme: answers_1_0.MutualTlsSecurityScheme | UnsetType = UNSET
+
+
+CardScheme = HttpScheme | KeyScheme | OpenIdConnectScheme | OAuth2Scheme | MutualTLSScheme
+
+
 class AgentCard(kind.CardMembers, kw_only=True):
     """The card of an agent. Its security schemes are in both forms."""
 
-    security_schemes: dict[str, HttpScheme | KeyScheme] | UnsetType = UNSET
+    security_schemes: dict[str, CardScheme] | UnsetType = UNSET

@@ -78,3 +78,28 @@ class About(Closed, kw_only=True):
     documentation_url: str | UnsetType = UNSET
     icon_url: str | UnsetType = UNSET
     signatures: Annotated[list[Signature], rule(minItems=1)] | UnsetType = UNSET
+
+
+class ClientCredentialsFlow(Closed):
+    """The flow of OAuth 2.0 by which a program gets a token with its own secret."""
+
+    token_url: str
+    scopes: dict[str, str]
+    refresh_url: str | UnsetType = UNSET
+
+
+class AuthorizationCodeFlow(Closed):
+    """The flow of OAuth 2.0 by which a program gets a token from its user."""
+
+    authorization_url: str
+    token_url: str
+    scopes: dict[str, str]
+    refresh_url: str | UnsetType = UNSET
+    pkce_required: bool | UnsetType = UNSET
+
+
+class OAuthFlows(Closed):
+    """The flows of OAuth 2.0 by which a client gets a token."""
+
+    authorization_code: AuthorizationCodeFlow | UnsetType = UNSET
+    client_credentials: ClientCredentialsFlow | UnsetType = UNSET

@@ -1,0 +1,51 @@
+"""The schemes of API keys: as a bearer token, and in a header of their own."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from a2a.errors import InvalidKey
+from a2a.types import SecurityScheme
+from tasks_app.callers.access import FindCaller, digests
+from tasks_app.callers.schemes import Evidence, Scheme, bearer_token
+
+LONGEST = 512
+"""Characters of the longest key that is looked up."""
+
+
+def digests_of(evidence: Evidence) -> tuple[str, ...]:
+    """Return the digests under which the API key may be stored."""
+    secret = evidence.secret
+    return digests(secret) if isinstance(secret, str) else secret
+
+
+async def prove(evidence: Evidence) -> FindCaller:
+    """Return the work item that finds the caller of an API key. Raises InvalidKey."""
+    if isinstance(evidence.secret, str) and len(evidence.secret) > LONGEST:
+        raise InvalidKey
+    return FindCaller(digests_of(evidence))
+
+
+def _read_bearer(meta: Mapping[str, Any]) -> Evidence | None:
+    token = bearer_token(meta)
+    return Evidence("bearer", token) if token else None
+
+
+def _read_header(meta: Mapping[str, Any]) -> Evidence | None:
+    key = meta.get("HTTP_X_API_KEY", "").strip()
+    return Evidence("key", key) if key else None
+
+
+BEARER = Scheme(
+    name="bearer",
+    cards=lambda: {"bearer": SecurityScheme(http_scheme="Bearer", description="An API key as a bearer token")},
+    challenge="Bearer",
+    read=_read_bearer,
+    prove=prove,
+)
+HEADER = Scheme(
+    name="key",
+    cards=lambda: {"key": SecurityScheme(header="X-API-Key", description="An API key in a header")},
+    substitute="X-API-Key",
+    read=_read_header,
+    prove=prove,
+)

@@ -1,0 +1,132 @@
+"""The schemes of authentication: how callers say who they are, in one table.
+
+A2A_SCHEMES lists the schemes that are on. This list is the one declaration of a deployment. The cards show the cards of
+its schemes, a 401 has their challenges, and a request is recognised by them alone, so that the three cannot disagree.
+
+To add a scheme: write its Scheme in a module of its own, and add its name and its place to PLACES. A scheme has
+
+- `cards()`, the forms in which cards and descriptions show it;
+- `challenge`, which a 401 has in WWW-Authenticate;
+- `read(meta)`, which finds the Evidence in the headers of a request, without looking whether it is valid;
+- `prove(evidence)`, which returns a work item that finds the Caller, or None. Whatever must be awaited before, such as
+  the keys of an issuer, is awaited here. It raises InvalidKey for evidence that no look-up could make valid.
+
+The work item must be repeatable, and a group of them must be one statement, as with access.FindCaller. A process trusts
+the result for a second (transports/keys.py); streams, waiting calls and sockets do the item again every few seconds,
+and end when its result is None. They end at `Caller.expires_at` in any case. The item fills in `Caller.credential`:
+what the caller was recognised by, as `kind:id`, such as `key:12`.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
+from msgspec import Struct
+
+from a2a.types import SecurityScheme
+from tasks_app.callers.access import Caller
+from tasks_app.database.work import Work
+
+PLACES = {
+    "bearer": "tasks_app.callers.api_keys.BEARER",
+    "key": "tasks_app.callers.api_keys.HEADER",
+}
+"""Where each scheme is. They are read in this order, and the first that finds evidence in a request decides. A scheme
+that takes bearer tokens of one form only comes before `bearer`, which takes all others."""
+REALM = "taskdesk"
+
+
+class Evidence(Struct, frozen=True):
+    """An API key, a token or a certificate in a request, by which its caller may be recognised."""
+
+    scheme: str
+    """The name of the scheme that found it; empty if no scheme that is on takes it."""
+    secret: str | tuple[str, ...]
+    """The evidence itself. Of an API key it may be the digests, if a ticket stands for the key."""
+    certificate: str = ""
+    """The SHA-256 thumbprint of the client's certificate, to which a token may be bound; empty without one."""
+
+
+UNUSABLE = Evidence("", "")
+"""Evidence that no scheme takes. It is refused like a wrong key."""
+
+
+class Scheme(Struct, frozen=True, kw_only=True):
+    """A way to say who calls."""
+
+    name: str
+    cards: Callable[[], Mapping[str, SecurityScheme]]
+    """Returns its forms on cards, by name. A caller has to meet one of them."""
+    challenge: str = ""
+    """The auth-scheme of its challenge, as IANA lists it (RFC 9110, 11.6.1); empty without one."""
+    substitute: str = ""
+    """The auth-scheme of the challenge if no scheme that is on has one, because each 401 must have one."""
+    parameters: Callable[[], Mapping[str, str]] = dict
+    """Returns further parameters of the challenge."""
+    read: Callable[[Mapping[str, Any]], Evidence | None]
+    """Returns the evidence in the headers of a request, named as in WSGI; None without any."""
+    prove: Callable[[Evidence], Awaitable[Work[Caller | None]]]
+    """Returns a work item that finds the caller, whose result is None for evidence that is not valid. Raises
+    InvalidKey."""
+
+
+def schemes() -> tuple[Scheme, ...]:
+    """Return the schemes that are on, in the order in which they are read."""
+    return _load(tuple(settings.A2A_SCHEMES))
+
+
+def evidence_in(meta: Mapping[str, Any]) -> Evidence | None:
+    """Return the evidence in the headers of a request, named as in WSGI; None without any."""
+    for scheme in schemes():
+        if (evidence := scheme.read(meta)) is not None:
+            return evidence
+    return UNUSABLE if bearer_token(meta) or meta.get("HTTP_X_API_KEY", "").strip() else None
+
+
+def scheme_of(evidence: Evidence) -> Scheme | None:
+    """Return the scheme that found the evidence; None if it is not on."""
+    return next((scheme for scheme in schemes() if scheme.name == evidence.scheme), None)
+
+
+def security() -> dict[str, SecurityScheme]:
+    """Return the schemes as cards and descriptions show them, by name."""
+    return {name: form for scheme in schemes() for name, form in scheme.cards().items()}
+
+
+def challenge(error: str = "") -> str:
+    """Return the value of WWW-Authenticate. `error` is the code of the error for bearer tokens (RFC 6750, 3.1).
+
+    Schemes with the same auth-scheme share one challenge.
+    """
+    challenges: dict[str, dict[str, str]] = {}
+    for scheme in schemes():
+        if scheme.challenge:
+            challenges.setdefault(scheme.challenge, {"realm": REALM}).update(scheme.parameters())
+    if not challenges:
+        challenges = {scheme.substitute: {"realm": REALM} for scheme in schemes()}
+    if error and "Bearer" in challenges:
+        challenges["Bearer"]["error"] = error
+    return ", ".join(f"{name} {_join(parameters)}" for name, parameters in challenges.items())
+
+
+def bearer_token(meta: Mapping[str, Any]) -> str:
+    """Return the token of `Authorization: Bearer`; empty without one."""
+    scheme, _, value = meta.get("HTTP_AUTHORIZATION", "").partition(" ")
+    return str(value.strip()) if scheme.lower() == "bearer" else ""
+
+
+def _join(parameters: Mapping[str, str]) -> str:
+    return ", ".join(f'{name}="{value}"' for name, value in parameters.items())
+
+
+@lru_cache(maxsize=64)
+def _load(names: tuple[str, ...]) -> tuple[Scheme, ...]:
+    unknown = [name for name in names if name not in PLACES]
+    if unknown or not names:
+        raise ImproperlyConfigured(
+            f"A2A_SCHEMES has {', '.join(unknown) or 'no scheme'}: list one or more of {', '.join(PLACES)}"
+        )
+    return tuple(import_string(place) for name, place in PLACES.items() if name in names)

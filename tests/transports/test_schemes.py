@@ -1,0 +1,84 @@
+"""Schemes of authentication: what cards show, what a 401 demands, and what a request is recognised by, agree."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.test import Client
+
+from tasks_app.callers import schemes
+from tasks_app.checks import check_schemes
+from tasks_app.descriptions import pages
+from tests.conftest import Person
+from tests.support.cached_cards import forget_cards
+from tests.transports.calls import call
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_keys")]
+SAMPLES: dict[str, Callable[[Person], dict[str, str]]] = {
+    "bearer": lambda person: {"Authorization": f"Bearer {person.key}"},
+    "key": lambda person: {"X-API-Key": person.key},
+}
+"""Headers by which each scheme recognises a person."""
+COMBINATIONS = [
+    names for size in range(1, len(SAMPLES) + 1) for names in itertools.combinations(sorted(schemes.PLACES), size)
+]
+
+
+@pytest.fixture(autouse=True)
+def _afresh() -> Iterator[None]:
+    def forget() -> None:
+        forget_cards()
+        pages._openapi.cache_clear()
+
+    forget()
+    yield
+    forget()
+
+
+def post(**headers: str) -> Any:
+    body = call("ListTasks", {}, id=1)
+    return Client().post("/jsonrpc", body, "application/json", headers=headers | {"A2A-Version": "1.0"})
+
+
+def test_every_scheme_has_a_sample() -> None:
+    assert SAMPLES.keys() == schemes.PLACES.keys()
+
+
+@pytest.mark.parametrize("names", COMBINATIONS, ids="+".join)
+def test_cards_challenges_and_doors_agree(names: tuple[str, ...], owner: Person, settings: Any) -> None:
+    settings.A2A_SCHEMES = names
+    shown = {name for one in schemes.schemes() for name in one.cards()}
+    for version, requirements in (("1.0", "securityRequirements"), ("0.3", "security")):
+        card = Client().get("/.well-known/agent-card.json", headers={"A2A-Version": version}).json()
+        assert card["securitySchemes"].keys() == shown
+        assert {name for one in card[requirements] for name in one.get("schemes", one)} == shown
+    openapi = Client().get("/openapi.json", headers=SAMPLES[names[0]](owner)).json()
+    assert openapi["components"]["securitySchemes"].keys() == shown
+
+    refused = post()
+    assert refused.status_code == 401
+    on = {one.challenge for one in schemes.schemes()} - {""} or {one.substitute for one in schemes.schemes()}
+    assert {part.split()[0] for part in refused["WWW-Authenticate"].split(", ")} == on
+    assert "error=" not in refused["WWW-Authenticate"]
+
+    for name, sample in SAMPLES.items():
+        answer = post(**sample(owner))
+        assert answer.status_code == (200 if name in names else 401), (name, answer.content)
+        if name not in names and "Bearer" in on:
+            assert answer["WWW-Authenticate"].endswith('error="invalid_token"')
+
+
+def test_the_schemes_are_api_keys_by_default(owner: Person) -> None:
+    assert [one.name for one in schemes.schemes()] == ["bearer", "key"]
+    assert schemes.challenge() == 'Bearer realm="taskdesk"'
+
+
+@pytest.mark.parametrize("names", [(), ("bearer", "magic")])
+def test_a_scheme_that_is_none_stops_the_start(names: tuple[str, ...], settings: Any) -> None:
+    assert check_schemes() == []
+    settings.A2A_SCHEMES = names
+    assert [message.id for message in check_schemes()] == ["a2a.E021"]
+    with pytest.raises(ImproperlyConfigured, match=r"list one or more of .*bearer, key"):
+        schemes.schemes()
