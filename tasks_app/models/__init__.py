@@ -7,6 +7,7 @@ from tasks_app.models.acts import Act
 from tasks_app.models.callers import ApiKey, Principal, SocketTicket, Tenant
 from tasks_app.models.exchanges import Exchange, ExchangeBody
 from tasks_app.models.processes import Process
+from tasks_app.models.receivers import Receiver
 from tasks_app.models.relays import Relay, RelayedTask
 from tasks_app.models.tasks import STATES, DirectReply, Event, File, IdempotencyKey, Run, Task
 from tasks_app.models.webhooks import Delivery, DeliveryTry, Webhook
@@ -26,6 +27,7 @@ __all__ = [
     "IdempotencyKey",
     "Principal",
     "Process",
+    "Receiver",
     "Relay",
     "RelayedTask",
     "Run",

@@ -8,7 +8,7 @@ and call (DNS rebinding) reaches nothing.
 import asyncio
 import re
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -132,9 +132,14 @@ def _literal(host: str) -> Address | None:
 
 def _is_listed(host: str) -> bool:
     """Return whether A2A_OUTBOUND_HOSTS has this host."""
-    return host in _names(tuple(settings.A2A_OUTBOUND_HOSTS))[0] or (
-        (literal := _literal(host)) is not None and _in_listed_network(literal)
-    )
+    return is_among(host, settings.A2A_OUTBOUND_HOSTS)
+
+
+def is_among(host: str, items: Sequence[str]) -> bool:
+    """Return whether a host is one of these names, or an address of these networks."""
+    names, networks = _names(tuple(items))
+    literal = _literal(host)
+    return host in names or (literal is not None and any(literal in network for network in networks))
 
 
 def _in_listed_network(address: Address) -> bool:
@@ -143,7 +148,7 @@ def _in_listed_network(address: Address) -> bool:
 
 @cache
 def _names(items: tuple[str, ...]) -> tuple[frozenset[str], tuple[Any, ...]]:
-    """Return the names and the networks in the value of A2A_OUTBOUND_HOSTS."""
+    """Return the names and the networks in the value of a setting."""
     names, networks = set(), []
     for item in items:
         try:

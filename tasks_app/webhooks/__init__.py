@@ -18,14 +18,17 @@ from tasks_app.webhooks.again import Answer, no_delivery, send_again
 from tasks_app.webhooks.keys import end_webhooks_of
 from tasks_app.webhooks.leases import release_all
 from tasks_app.webhooks.posting import with_files
+from tasks_app.webhooks.receivers import agree, forget
 from tasks_app.webhooks.sending import sender
 
 __all__ = [
     "ActRefused",
     "Answer",
+    "agree",
     "disable",
     "enable",
     "end_webhooks_of",
+    "forget",
     "give_up",
     "no_delivery",
     "oldest_due",

@@ -230,6 +230,7 @@ def _settle_webhook(
     count_body(webhook, result.size, now, is_delivered=is_delivered)
     webhook.due_at = None
     if webhook.state == WebhookState.ACTIVE:
+        webhook.reason = "" if result.is_made else f"held back: {result.error}"[:255]
         webhook.due_at = due_after(webhook, mine, again, is_delivered=is_delivered)
     webhook.updated_at = now
     webhook.save(update_fields=COLUMNS)

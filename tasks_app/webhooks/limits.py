@@ -1,7 +1,8 @@
-"""Limits of tries under way, for one owner and for one address, and of the bytes that are sent for an owner."""
+"""Limits of tries under way and of the bytes sent, for one owner and for one address."""
 
 from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Protocol
 
@@ -27,6 +28,14 @@ class Postponement(Exception):
 
     def __init__(self, seconds: float, sentence: str) -> None:
         super().__init__(sentence)
+        self.seconds = seconds
+
+
+class Exhausted(outbound.Crowded):
+    """Raised for an address to which too many bytes were sent. It may have more after `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
         self.seconds = seconds
 
 
@@ -78,19 +87,24 @@ class Busy:
 
 
 class Places:
-    """The addresses at which tries are under way. Many names may lead to one address, as in a wildcard domain."""
+    """The addresses at which tries are under way, and the bytes sent to them. Many names may lead to one address, as in
+    a wildcard domain."""
 
     def __init__(self) -> None:
+        self.volumes = Buckets(lambda: settings.A2A_ADDRESS_DELIVERY_BYTES)
+        """The bytes sent to each place."""
         self.tries: Counter[str] = Counter()
         self.of_owners: Counter[tuple[int, str]] = Counter()
         self.places: dict[str, list[str]] = {}
         """The places of each try, by its webhook."""
 
-    def enter(self, lease: Try, number: str) -> None:
-        """Count a try at the address that it is about to dial. Raises Crowded."""
+    def enter(self, lease: Try, size: int, now: datetime, number: str) -> None:
+        """Count a try of so many bytes at the address that it is about to dial. Raises Crowded and Exhausted."""
         place = place_of(number)
         if self.of_owners[lease.owner_id, place] >= AT_A_HOST or self.tries[place] >= max_tries():
             raise outbound.Crowded
+        if not self.volumes.use(place, size, now):
+            raise Exhausted(self.volumes.wait(place, now))
         self.tries[place] += 1
         self.of_owners[lease.owner_id, place] += 1
         self.places.setdefault(lease.webhook, []).append(place)
@@ -100,6 +114,11 @@ class Places:
         for place in self.places.pop(lease.webhook, ()):
             self.tries -= Counter([place])
             self.of_owners -= Counter([(lease.owner_id, place)])
+
+
+def place_limit_reason() -> str:
+    """Return the reason, for operators, why a webhook waits for the bytes of its address."""
+    return f"held back: its address has had more than {settings.A2A_ADDRESS_DELIVERY_BYTES} bytes sent in a minute"
 
 
 def place_of(number: str) -> str:

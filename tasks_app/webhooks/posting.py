@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from datetime import datetime
 
 import httpx
@@ -16,6 +17,7 @@ from tasks_app.cards.addresses import public
 from tasks_app.files import with_links
 from tasks_app.outbound import dialling as outbound
 from tasks_app.sealing import Unreadable, unseal, url_of
+from tasks_app.webhooks.agreement import REQUEST_ORIGIN, is_needed, sender_name
 from tasks_app.webhooks.leases import DeliveryLease
 from tasks_app.webhooks.schedule import TryResult
 
@@ -59,26 +61,39 @@ async def post(client: httpx.AsyncClient, lease: DeliveryLease, body: str, now: 
     """Make one try. Raises Crowded only; all other failures are in the result."""
     try:
         url = url_of(lease)
-        outbound.target(url)
+        host = outbound.target(url).host
         body = with_files(body)
         fields = headers(lease, body, now)
+        if is_needed(host):
+            fields[REQUEST_ORIGIN] = sender_name()  # the same name as in the handshake (section 2.1)
     except outbound.Blocked as error:
         return _refusal(error)
     except Unreadable:
         sentence = "Its secrets cannot be read: SECRET_KEY was changed, and SECRET_KEY_FALLBACKS lacks the former one."
         return TryResult(error=sentence)
     content = body.encode()
-    return replace(await _send(client, url, content, fields), size=len(content))
+    result = await call(client, "POST", url, fields, content, read=_read, seconds=TRY_SECONDS)
+    return replace(result, size=len(content))
 
 
-async def _send(client: httpx.AsyncClient, url: str, content: bytes, fields: dict[str, str]) -> TryResult:
-    result = TryResult(error=f"No answer within {TRY_SECONDS:g} s.")
+async def call(
+    client: httpx.AsyncClient,
+    verb: str,
+    url: str,
+    fields: dict[str, str],
+    content: bytes = b"",
+    *,
+    read: Callable[[httpx.Response], TryResult],
+    seconds: float,
+) -> TryResult:
+    """Call a receiver, and return what `read` makes of the head of its answer, or why there is none. Raises Crowded."""
+    result = TryResult(error=f"No answer within {seconds:g} s.")
     try:
         async with (
-            asyncio.timeout(TRY_SECONDS),
-            client.stream("POST", url, content=content, headers=fields) as response,
+            asyncio.timeout(seconds),
+            client.stream(verb, url, content=content, headers=fields) as response,
         ):
-            result = _read(response)
+            result = read(response)
             await _drain(response)
     except outbound.Blocked as error:
         return _refusal(error)

@@ -33,6 +33,8 @@ class TryResult(Struct, frozen=True, kw_only=True):
     retry_after: str = ""
     hopeless: bool = False
     """Whether another try would end the same way."""
+    is_made: bool = True
+    """False if nothing was sent, because the receiver has not agreed to deliveries."""
     size: int = 0
     """Bytes of the body that was sent."""
 

@@ -28,9 +28,10 @@ from tasks_app.event_log import SEAL_BATCH, MakeBody, NoBody, seal_addresses
 from tasks_app.hints import hints
 from tasks_app.outbound import dialling as outbound
 from tasks_app.webhooks import leases
+from tasks_app.webhooks.handshake import Handshakes
 from tasks_app.webhooks.keys import end_webhooks_without_key
 from tasks_app.webhooks.leases import DeliveryLease
-from tasks_app.webhooks.limits import CROWDED_SECONDS, Busy, Places, Postponement
+from tasks_app.webhooks.limits import CROWDED_SECONDS, Busy, Exhausted, Places, Postponement, place_limit_reason
 from tasks_app.webhooks.posting import TRY_SECONDS, post
 from tasks_app.webhooks.schedule import TryResult
 
@@ -55,6 +56,7 @@ class Sender:
         self.client: httpx.AsyncClient | None = None
         self.running: dict[asyncio.Task[None], DeliveryLease] = {}
         self.places = Places()
+        self.handshakes = Handshakes()
         self.last_tidy = 0.0
         """The time of the last _tidy(), on the monotonic clock."""
         self.volumes = Buckets(lambda: settings.A2A_OWNER_DELIVERY_BYTES)
@@ -171,7 +173,21 @@ class Sender:
         log.log(level, "delivery %s of event %s, attempt %d: %s", lease.delivery, event, lease.attempt + 1, outcome)
 
     async def _try(self, lease: DeliveryLease, began: datetime) -> TryResult:
-        """Make the body, check the limits, and post. Raises Postponement."""
+        """Meet the receiver, make the body, check the limits, and post. Raises Postponement."""
+        client = self.client = self.client or outbound.client(seconds=TRY_SECONDS)
+        # Each asyncio task has its own context variables, so this applies to this try only.
+        outbound.arrival.set(partial(self.places.enter, lease, 0, began))
+        try:
+            refusal = await self.handshakes.meet(client, lease, began)
+            return refusal or await self._post(client, lease, began)
+        except Exhausted as error:
+            raise Postponement(error.seconds, place_limit_reason()) from None
+        except outbound.Crowded:
+            seconds = CROWDED_SECONDS * (0.5 + random.random())  # noqa: S311  # spreads load, protects nothing
+            raise Postponement(seconds, "held back: too many tries are under way at its address") from None
+
+    async def _post(self, client: httpx.AsyncClient, lease: DeliveryLease, began: datetime) -> TryResult:
+        """Make the body and post it, within the bytes of the owner. Raises Postponement and Crowded."""
         try:
             body = await _body(lease)
         except NoBody as error:
@@ -179,15 +195,12 @@ class Sender:
         size = len(body.encode())
         if not self.volumes.use(lease.owner_id, size, began):
             raise Postponement(self.volumes.wait(lease.owner_id, began), leases.byte_limit_reason())
-        self.client = self.client or outbound.client(seconds=TRY_SECONDS)
-        # Each asyncio task has its own context variables, so this applies to this try only.
-        outbound.arrival.set(partial(self.places.enter, lease))
+        outbound.arrival.set(partial(self.places.enter, lease, size, began))
         try:
-            return await post(self.client, lease, body, began)
+            return await post(client, lease, body, began)
         except outbound.Crowded:
             self.volumes.give_back(lease.owner_id, size, began)
-            seconds = CROWDED_SECONDS * (0.5 + random.random())  # noqa: S311  # spreads load, protects nothing
-            raise Postponement(seconds, "held back: too many tries are under way at its address") from None
+            raise
 
     async def _wind_down(self) -> None:
         if self.running:

@@ -183,7 +183,15 @@ def test_the_lag_of_deleting_is_measured_and_reported(owner: Person, monkeypatch
         kind_pass.begin()
         kind_pass.advance()
     behind = {kind_pass.kind.name: round(kind_pass.lag / 86_400) for kind_pass in retention.passes}
-    assert behind == {"keys": 39, "tickets": 40, "exchanges": 33, "deliveries": 0, "replies": 10, "tasks": 10}
+    assert behind == {
+        "keys": 39,
+        "tickets": 40,
+        "receivers": 0,
+        "exchanges": 33,
+        "deliveries": 0,
+        "replies": 10,
+        "tasks": 10,
+    }
     monkeypatch.setattr(process_row, "lag", LAG_LIMIT + 1)
     assert "61 s after their time" in troubles()[0]
     retention.run_round()
@@ -265,6 +273,7 @@ def test_a_dry_purge_counts_and_deletes_nothing(owner: Person) -> None:
     assert of(lines, "would_delete") == {
         "keys": 3,
         "tickets": 3,
+        "receivers": 0,
         "exchanges": 3,
         "deliveries": 0,
         "replies": 0,
@@ -296,6 +305,7 @@ def test_a_purge_without_a_time_goes_by_the_settings(owner: Person) -> None:
     assert of(purged(), "deleted") == {
         "keys": 2,
         "tickets": 2,
+        "receivers": 0,
         "exchanges": 2,
         "deliveries": 0,
         "replies": 1,

@@ -51,6 +51,10 @@ class Receiver(ThreadingHTTPServer):
         self.script: list[Reply] = []
         self.default = Reply()
         self.paths: dict[str, Reply] = {}
+        self.asked: list[Got] = []
+        """The handshakes, as they came in."""
+        self.agreement = Reply(405)
+        """The answer to handshakes."""
         self.lock = threading.Lock()
         self.at_once = self.most_at_once = 0
 
@@ -83,6 +87,15 @@ class Receiver(ThreadingHTTPServer):
 class _Answer(BaseHTTPRequestHandler):
     server: Receiver
 
+    def do_OPTIONS(self) -> None:
+        server = self.server
+        with server.lock:
+            server.asked.append(Got(self.path, {k.lower(): v for k, v in self.headers.items()}, b""))
+            reply = server.agreement
+        if reply.until is not None:
+            reply.until.wait(30)
+        self.answer(reply)
+
     def do_POST(self) -> None:
         server, size = self.server, int(self.headers.get("Content-Length", "0"))
         body = self.rfile.read(size)
@@ -95,6 +108,9 @@ class _Answer(BaseHTTPRequestHandler):
             reply.until.wait(30)
         with server.lock:
             server.at_once -= 1
+        self.answer(reply)
+
+    def answer(self, reply: Reply) -> None:
         try:
             self.send_response(reply.status)
             for name, value in reply.headers.items():
@@ -117,7 +133,7 @@ def receiver(address: str = "127.0.0.1") -> Iterator[Receiver]:
         try:
             yield found
         finally:
-            for reply in (found.default, *found.script, *found.paths.values()):
+            for reply in (found.default, found.agreement, *found.script, *found.paths.values()):
                 if reply.until is not None:
                     reply.until.set()
             found.shutdown()

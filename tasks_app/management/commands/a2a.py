@@ -13,6 +13,7 @@ from tasks_app.management.nouns.load import LOAD
 from tasks_app.management.nouns.logins import LOGINS
 from tasks_app.management.nouns.processes import PROCESSES
 from tasks_app.management.nouns.purge import PURGE
+from tasks_app.management.nouns.receivers import RECEIVERS
 from tasks_app.management.nouns.reference import REFERENCE
 from tasks_app.management.nouns.relays import RELAYS
 
@@ -25,6 +26,7 @@ OPERATING: dict[str, Noun] = {
     "logins": LOGINS,
     "processes": PROCESSES,
     "purge": PURGE,
+    "receivers": RECEIVERS,
     "reference": REFERENCE,
     "relays": RELAYS,
 }

@@ -17,7 +17,7 @@ from tasks_app.event_log.outbox import END_ADDRESSES
 from tasks_app.models import Webhook
 from tasks_app.outbound import dialling as outbound
 from tasks_app.webhooks import leases
-from tasks_app.webhooks.limits import AT_A_HOST, OF_SLOTS, Busy, Places, place_of
+from tasks_app.webhooks.limits import AT_A_HOST, OF_SLOTS, Busy, Places, place_limit_reason, place_of
 from tasks_app.webhooks.sending import Sender
 from tests.conftest import Person
 from tests.operations.asking import ask
@@ -169,7 +169,7 @@ def test_a_try_beyond_the_limit_of_its_address_is_not_made_and_says_why(
     sender = Sender()
     (lease,) = leases.take("w", 1, Busy())
     for place in range(AT_A_HOST):
-        sender.places.enter(replace(lease, webhook=f"another {place}"), "127.0.0.1")
+        sender.places.enter(replace(lease, webhook=f"another {place}"), 0, clock.now(), "127.0.0.1")
 
     async def tried() -> None:
         await sender._send(lease)
@@ -206,9 +206,9 @@ class Attempt(NamedTuple):
 
 
 def test_a_try_that_has_left_is_counted_no_more(owner: Person) -> None:
-    places, lease = Places(), Attempt(webhook="a", owner_id=1, host="h")
-    places.enter(lease, "192.0.2.1")
-    places.enter(lease, "192.0.2.2")
+    places, lease, now = Places(), Attempt(webhook="a", owner_id=1, host="h"), clock.now()
+    places.enter(lease, 10, now, "192.0.2.1")
+    places.enter(lease, 10, now, "192.0.2.2")
     places.leave(lease)
     places.leave(lease)
     assert (places.tries, places.of_owners, places.places) == ({}, {}, {})
@@ -239,6 +239,27 @@ def test_deliveries_beyond_the_bytes_of_an_owner_wait_and_are_not_lost(
         assert sum(len(got.raw) for got in there.at("/mine")) <= 60_000 + half * 31_000 + 31_000
     assert {state for _, state, _ in states()} == {"delivered"}
     assert set(Webhook.objects.values_list("reason", flat=True)) == {""}
+
+
+def test_an_address_gets_no_more_bytes_whoever_sends_them_and_whatever_its_name(
+    lanes: None, owner: Person, stranger: Person, there: Receiver, names: Names, hand: Hand, settings: Any
+) -> None:
+    settings.A2A_ADDRESS_DELIVERY_BYTES = 60_000
+    wild = names("{}.wild.internal", "127.0.0.1")
+    tasks = [hooked((owner, stranger)[place % 2], wild[place]) for place in range(6)]
+    elsewhere = hooked(owner, f"http://127.0.0.2:{there.server_address[1]}/elsewhere")
+    sender = Sender()
+    for task_id in (*tasks, elsewhere):
+        happens(task_id, chunk("x" * 30_000))
+    pump(sender)
+    # The second one used up the limit of its address, and none of that of the other.
+    assert (len(there.at("/")), len(there.at("/elsewhere"))) == (2, 1)
+    assert {row.reason for row in Webhook.objects.filter(due_at__isnull=False)} == {place_limit_reason()}
+    for _ in range(4):
+        hand.on(seconds=31)
+        pump(sender)
+    assert len(there.at("/")) == 6
+    assert {state for _, state, _ in states()} == {"delivered"}
 
 
 def test_a_webhook_is_no_cannon(lanes: None, owner: Person, there: Receiver, hand: Hand, settings: Any) -> None:
@@ -301,7 +322,7 @@ def test_a_bucket_fills_evenly_and_its_debt_is_paid_first() -> None:
 
 
 def test_buckets_that_are_full_again_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks_app.callers.buckets.MAX_OWNERS", 3)
+    monkeypatch.setattr("tasks_app.callers.buckets.MAX_BUCKETS", 3)
     buckets, now = Buckets(lambda: 60.0), clock.now()
     for owner_id in range(3):
         assert buckets.use(owner_id, 60 * owner_id + 1, now)
