@@ -2,9 +2,12 @@
 
 from functools import partial
 from importlib import import_module
+from typing import Any
 
 from django.apps import AppConfig
+from django.apps import apps as installed
 from django.conf import settings
+from django.db.models.signals import post_migrate
 from django.utils.autoreload import autoreload_started
 from django.utils.module_loading import autodiscover_modules
 
@@ -20,6 +23,7 @@ class TasksAppConfig(AppConfig):
         """Import agents.py of every installed application, A2A_AGENT_MODULES, and the modules of A2A_AGENTS_DIR."""
         from tasks_app import checks  # noqa: F401  # registers the checks; it needs the models
 
+        post_migrate.connect(_set_roles, dispatch_uid="roles")
         autoreload_started.connect(agent_files.watch)
         relays.register()
         discover(partial(autodiscover_modules, "agents"))
@@ -27,3 +31,14 @@ class TasksAppConfig(AppConfig):
             import_agents(module)
         for module in agent_files.find_modules():
             discover(partial(import_module, module))
+
+
+def _set_roles(sender: AppConfig, apps: Any = installed, **_: Any) -> None:
+    """Give the roles of operators their permissions, once Django has made those of every application before the last.
+
+    Django sends the signal for one application after the other, and this function hears it before Django's own does.
+    """
+    if sender is [each for each in installed.get_app_configs() if each.models_module][-1]:
+        from tasks_app.operators.roles import set_permissions
+
+        set_permissions(apps)

@@ -15,7 +15,7 @@ from django.utils.text import capfirst
 from a2a.errors import Error
 from tasks_app.admin.paging import BELOW, NewestList
 from tasks_app.admin.text import reveal
-from tasks_app.operators.audit import ADMIN, Operator
+from tasks_app.operators.audit import ADMIN, Operator, operator_of
 
 M = TypeVar("M", bound=Model)
 BROKEN = (Error, KeyError, TypeError, ValueError, AttributeError)
@@ -146,8 +146,7 @@ def redirect_to_acts(pk: str) -> HttpResponseRedirect:
 
 def read_operator(request: HttpRequest) -> Operator:
     """Return the logged-in operator, with the reason from the submitted form."""
-    reason = request.POST.get("reason", "").strip()[:255]
-    return Operator(name=request.user.get_username(), door=ADMIN, reason=reason)
+    return operator_of(request, ADMIN, request.POST.get("reason", ""))
 
 
 def link(model: str, pk: str) -> str:

@@ -2,8 +2,8 @@
 
 from a2a.languages import ALL, Languages
 
-STOCK = frozenset({"admin", "static", "desk", "oauth2", "slack"})
-"""Paths of pages for people, which Django's own handler serves."""
+STOCK = frozenset({"admin", "api", "static", "desk", "oauth2", "slack"})
+"""Paths of pages for people and of the operators' API, which Django's own handler serves."""
 HEALTH = frozenset({"health", "healthz", "metrics", "readyz"})
 """Paths for those who run this server, and for no caller."""
 _PAGES = ".well-known agent agents card files openapi.json openrpc.json"

@@ -1,4 +1,4 @@
-"""The network address that a call came from, behind trusted proxies if there are any."""
+"""The network address that a call came from, behind trusted proxies if there are any, and its trace."""
 
 import re
 from functools import lru_cache
@@ -14,6 +14,7 @@ MOST_HOPS = 32
 """Entries of a header that are read, from its end."""
 _FOR = re.compile(r'(?:^|;)\s*for=(?:"([^"\\,;]*)"|([^\s",;]*))', re.IGNORECASE)
 _WITH_PORT = re.compile(r"\[([0-9a-fA-F:.]+)\](?::\d{1,5})?|([0-9.]+):\d{1,5}")
+_TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 def peer_of(request: HttpRequest) -> str | None:
@@ -36,6 +37,12 @@ def peer_of(request: HttpRequest) -> str | None:
             break
         peer = before
     return peer or address[:LONGEST]
+
+
+def trace_of(request: HttpRequest) -> str:
+    """Return the trace id of a traceparent header (W3C Trace Context); empty without one."""
+    match = _TRACE.fullmatch(request.META.get("HTTP_TRACEPARENT", ""))
+    return match[1] if match else ""
 
 
 def _hops(meta: Any) -> list[str]:

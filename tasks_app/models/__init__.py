@@ -6,6 +6,7 @@ Ids are UUIDs as text, so that columns and stored JSON agree byte for byte. JSON
 from tasks_app.models.acts import Act
 from tasks_app.models.callers import ApiKey, Principal, SocketTicket, Tenant
 from tasks_app.models.exchanges import Exchange, ExchangeBody
+from tasks_app.models.operators import OperatorReach, OperatorToken
 from tasks_app.models.processes import Process
 from tasks_app.models.receivers import Receiver
 from tasks_app.models.relays import Relay, RelayedTask
@@ -25,6 +26,8 @@ __all__ = [
     "ExchangeBody",
     "File",
     "IdempotencyKey",
+    "OperatorReach",
+    "OperatorToken",
     "Principal",
     "Process",
     "Receiver",

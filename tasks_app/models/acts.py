@@ -4,6 +4,8 @@ from typing import Any, ClassVar, NoReturn
 
 from django.db import models
 
+from tasks_app.models.callers import Tenant
+
 
 class AppendOnly(models.QuerySet["Act"]):
     """Rows that can be added, but not changed or deleted."""
@@ -28,7 +30,19 @@ class Act(models.Model):
     before = models.TextField(default="{}", db_default="{}", help_text="JSON: the changed values before the act.")
     after = models.TextField(default="{}", db_default="{}", help_text="JSON: the changed values after the act.")
     reason = models.CharField(max_length=255, default="", db_default="", help_text="The operator's reason.")
+    peer = models.CharField(max_length=45, null=True, help_text="The address that the act came from; null: a command.")
+    trace = models.CharField(max_length=64, null=True, help_text="The trace id of a traceparent header.")
+    tenant = models.ForeignKey(
+        Tenant,
+        models.DO_NOTHING,
+        null=True,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+        help_text="The tenant of the row; null: it has none, or the act is from before this column.",
+    )
 
+    tenant_path: ClassVar = "tenant"
     objects = AppendOnly.as_manager()
 
     class Meta:

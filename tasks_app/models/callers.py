@@ -11,6 +11,8 @@ class Tenant(models.Model):
     name = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
+    tenant_path: ClassVar = "pk"
+
     def __str__(self) -> str:
         return self.name
 
@@ -21,6 +23,8 @@ class Principal(models.Model):
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="principals")
     name = models.CharField(max_length=64)
     created_at = models.DateTimeField(auto_now_add=True)
+
+    tenant_path: ClassVar = "tenant"
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "name"], name="principal_name")]
@@ -46,6 +50,8 @@ class ApiKey(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+
+    tenant_path: ClassVar = "principal__tenant"
 
     class Meta:
         verbose_name = "API key"

@@ -51,6 +51,8 @@ class Exchange(models.Model):
     first_seq = models.PositiveIntegerField(null=True, help_text="The task's sequence number the answer began with.")
     last_seq = models.PositiveIntegerField(null=True, help_text="The task's sequence number the answer ended with.")
 
+    tenant_path: ClassVar = "tenant"
+
     class Meta:
         indexes: ClassVar = [
             models.Index(fields=["rpc_id", "id"], name="exchange_rpc", condition=Q(rpc_id__isnull=False)),

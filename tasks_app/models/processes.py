@@ -1,5 +1,7 @@
 """The table of processes that run, or have ended recently."""
 
+from typing import ClassVar
+
 from django.db import models
 
 
@@ -19,6 +21,8 @@ class Process(models.Model):
     troubles = models.TextField(default="[]", db_default="[]", help_text="JSON: the sentences of /readyz.")
     lost = models.PositiveIntegerField(default=0, db_default=0, help_text="Exchanges that could not be recorded.")
     lag = models.FloatField(null=True, help_text="Seconds by which deleting is behind, as this process measured it.")
+
+    tenant_path: ClassVar = ""
 
     class Meta:
         verbose_name_plural = "processes"

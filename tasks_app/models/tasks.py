@@ -60,6 +60,9 @@ class Task(models.Model):
     messages = models.PositiveIntegerField(default=0, db_default=0, help_text="Messages of its caller.")
     created_at = models.DateTimeField()
 
+    tenant_path: ClassVar = "tenant"
+    agent_path: ClassVar = "agent"
+
     class Meta:
         indexes: ClassVar = [
             models.Index(fields=["owner", "state", "-status_at", "id"], name="task_by_state"),

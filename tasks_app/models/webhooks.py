@@ -71,6 +71,9 @@ class Webhook(models.Model):
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 
+    tenant_path: ClassVar = "task__tenant"
+    agent_path: ClassVar = "task__agent"
+
     class Meta:
         db_table = "tasks_app_pushconfig"  # Processes of the version before write to it.
         constraints: ClassVar = [models.UniqueConstraint(fields=["task", "name"], name="push_config_id")]
@@ -122,6 +125,9 @@ class Delivery(models.Model):
     error = models.CharField(max_length=255, default="", help_text="The error of the last attempt.")
     created_at = models.DateTimeField()
     done_at = models.DateTimeField(null=True)
+
+    tenant_path: ClassVar = "task__tenant"
+    agent_path: ClassVar = "task__agent"
 
     class Meta:
         verbose_name_plural = "deliveries"

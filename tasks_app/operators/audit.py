@@ -4,26 +4,30 @@ Acts do not refer to users, so they outlive them. No admin page and no command c
 an act is written in the same transaction as the change that it describes.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
 from django.db.models import Model
+from django.http import HttpRequest
 from msgspec import Struct
 
 from tasks_app import clock
+from tasks_app.callers.peers import peer_of, trace_of
 from tasks_app.models.acts import Act
 
-ADMIN, COMMAND = "admin", "command"
+ADMIN, API, COMMAND = "admin", "api", "command"
 """The doors through which operators act."""
 
 
 class Operator(Struct, frozen=True):
-    """The person who acts, the door used and the reason given."""
+    """The person who acts, the door used and the reason given; over a network, the address and trace of the call."""
 
     name: str
     door: str
     reason: str = ""
+    peer: str | None = None
+    trace: str | None = None
 
 
 class Change(Struct, frozen=True):
@@ -36,7 +40,7 @@ class Change(Struct, frozen=True):
 
 def record_acts(operator: Operator, verb: str, *changes: Change) -> None:
     """Record one act for each change."""
-    now = clock.now()
+    now, tenants = clock.now(), _tenants_of([change.row for change in changes])
     Act.objects.bulk_create(
         Act(
             at=now,
@@ -49,8 +53,32 @@ def record_acts(operator: Operator, verb: str, *changes: Change) -> None:
             reason=operator.reason[:255],
             before=orjson.dumps(change.before).decode(),
             after=orjson.dumps(change.after).decode(),
+            peer=operator.peer,
+            trace=operator.trace,
+            tenant_id=tenants.get(change.row.pk),
         )
         for change in changes
+    )
+
+
+def _tenants_of(rows: Sequence[Model]) -> dict[Any, int]:
+    """Return the tenants of rows of one table by their keys, without those that belong to no tenant."""
+    path = getattr(type(rows[0]), "tenant_path", "") if rows else ""
+    if not path:
+        return {}
+    return dict(
+        type(rows[0])._default_manager.filter(pk__in=[row.pk for row in rows]).values_list("pk", path).order_by()
+    )
+
+
+def operator_of(request: HttpRequest, door: str, reason: str = "") -> Operator:
+    """Return the operator behind a request to the admin or to the API, as an act names them."""
+    return Operator(
+        name=request.user.get_username(),
+        door=door,
+        reason=reason.strip()[:255],
+        peer=peer_of(request),
+        trace=trace_of(request) or None,
     )
 
 

@@ -16,7 +16,7 @@ from a2a.documents import Encoded, Pieces
 from a2a.envelopes import bare
 from a2a.errors import Error, InvalidKey, InvalidRequest, RateLimited, Unauthenticated, Unavailable
 from a2a.sse import last_seen
-from tasks_app.callers.peers import peer_of
+from tasks_app.callers.peers import peer_of, trace_of
 from tasks_app.callers.schemes import challenge, evidence_in
 from tasks_app.cards.addresses import address_of
 from tasks_app.exchanges.exchange import BARE
@@ -28,7 +28,6 @@ MIN_LIMIT = 1_000
 FIRST_LINE = 256
 """Characters of a request's verb and path that are recorded with a refusal."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class Refusal(Exception):
@@ -85,12 +84,6 @@ def request_id_of(request: HttpRequest) -> str:
     """Return the caller's own X-Request-ID, if it consists of harmless characters."""
     value: str = request.META.get("HTTP_X_REQUEST_ID", "")
     return value if value and _REQUEST_ID.fullmatch(value) else ""
-
-
-def trace_of(request: HttpRequest) -> str:
-    """Return the trace id of a traceparent header (W3C Trace Context); empty without one."""
-    match = _TRACE.fullmatch(request.META.get("HTTP_TRACEPARENT", ""))
-    return match[1] if match else ""
 
 
 def version_of(request: HttpRequest) -> str | None:

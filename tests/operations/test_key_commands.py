@@ -9,8 +9,8 @@ from django.db import OperationalError
 
 from tasks_app.callers.access import FindCaller, digests, find_callers
 from tasks_app.management.arguments import find_account
-from tasks_app.management.nouns import keys as keys_noun
 from tasks_app.models import Act, ApiKey, Principal, Tenant
+from tasks_app.operators import keys as operators_keys
 from tests.support.commands import printed
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -118,7 +118,7 @@ def test_a_key_whose_maker_cannot_be_written_down_is_not_made(monkeypatch: pytes
     def fail(*_: Any, **__: Any) -> None:
         raise OperationalError
 
-    monkeypatch.setattr(keys_noun, "record_acts", fail)
+    monkeypatch.setattr(operators_keys, "record_acts", fail)
     with pytest.raises(OperationalError):
         keys("create", "worker")
     assert not ApiKey.objects.exists()

@@ -11,11 +11,13 @@ from tasks_app.management.nouns.doctor import DOCTOR
 from tasks_app.management.nouns.keys import KEYS
 from tasks_app.management.nouns.load import LOAD
 from tasks_app.management.nouns.logins import LOGINS
+from tasks_app.management.nouns.operators import OPERATORS
 from tasks_app.management.nouns.processes import PROCESSES
 from tasks_app.management.nouns.purge import PURGE
 from tasks_app.management.nouns.receivers import RECEIVERS
 from tasks_app.management.nouns.reference import REFERENCE
 from tasks_app.management.nouns.relays import RELAYS
+from tasks_app.management.nouns.users import USERS
 
 OPERATING: dict[str, Noun] = {
     "acts": ACTS,
@@ -24,11 +26,13 @@ OPERATING: dict[str, Noun] = {
     "keys": KEYS,
     "load": LOAD,
     "logins": LOGINS,
+    "operators": OPERATORS,
     "processes": PROCESSES,
     "purge": PURGE,
     "receivers": RECEIVERS,
     "reference": REFERENCE,
     "relays": RELAYS,
+    "users": USERS,
 }
 
 
@@ -41,7 +45,8 @@ def all_nouns() -> dict[str, Noun]:
 
 class Command(DatabaseCommand):
     help = (
-        "Operate the platform: API keys, a key that signs agent cards, its processes, wrong logins, and the doctor. "
+        "Operate the platform: API keys, a key that signs agent cards, its processes, its operators, wrong logins, "
+        "and the doctor. "
         "And call agents."
     )
     requires_migrations_checks = False  # some nouns need no database; the others are checked below

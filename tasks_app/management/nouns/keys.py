@@ -1,20 +1,16 @@
 """`manage.py a2a keys`: create, list and revoke API keys, with JSON lines as output."""
 
 from argparse import ArgumentParser
-from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import CommandError
-from django.db import transaction
 
 from a2a import languages
-from tasks_app import clock
-from tasks_app.callers import access, scopes
-from tasks_app.callers.paths import check_tenant_name
+from tasks_app.callers import scopes
 from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator, read_scopes
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import ApiKey
-from tasks_app.operators.audit import Change, record_acts
+from tasks_app.operators.keys import make_key
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -48,30 +44,16 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _create(printer: Printer, options: dict[str, Any]) -> None:
-    days = options["days"]
-    if days is not None and not 0 < days < 36_500:
-        raise CommandError("--days must be more than 0 and less than 36,500.")
-    if (options["principal"], options["name"]) == (access.DEVELOPER, access.DEVELOPMENT):
-        raise CommandError(
-            f"`manage.py run` creates keys of {access.DEVELOPER} named {access.DEVELOPMENT}: choose another name."
-        )
+    names = ("tenant", "scopes", "language", "days")
     try:
-        check_tenant_name(options["tenant"])
-        access.check_language(options["language"])
-    except ValueError as error:
-        raise CommandError(f"{error}.") from None
-    with transaction.atomic():  # no key is created without its act
-        key = access.new_key(
+        row, key = make_key(
+            read_operator(options),
             options["principal"],
-            tenant=options["tenant"],
             name=options["name"] or "",
-            scopes=options["scopes"],
-            language=options["language"],
-            expires_at=None if days is None else clock.now() + timedelta(days=days),
+            **{name: options[name] for name in names},
         )
-        row = ApiKey.objects.select_related("principal__tenant").get(digest=access.digests(key)[0])
-        after = {"scopes": row.scopes, "expires_at": row.expires_at, "language": row.language}
-        record_acts(read_operator(options), "make", Change(row, {}, after))
+    except ValueError as error:
+        raise CommandError(f"{str(error).replace('days must', '--days must')}.") from None
     printer.print_line(_describe(row) | {"key": key})
 
 

@@ -82,7 +82,7 @@ def test_a_user_is_switched_off_and_never_deleted(admin: Client) -> None:
 
 def test_users_and_groups_are_made_and_deleted_in_view_of_all(admin: Client) -> None:
     admin.post(reverse("admin:auth_group_add"), {"name": "viewers"})
-    group = Group.objects.get()
+    group = Group.objects.latest("pk")
     admin.post(reverse("admin:auth_group_delete", args=[group.pk]), {"post": "yes"})
     assert list(Act.objects.order_by("pk").values_list("verb", "kind", "name")) == [
         ("add", "group", "viewers"),

@@ -1,0 +1,44 @@
+"""Authentication in the operators' API: by a token of an operator, or by a session of the admin."""
+
+from typing import Any
+
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from tasks_app.models import OperatorToken
+from tasks_app.operators.tokens import find_token
+
+CHALLENGE = 'Bearer realm="operators"'
+
+
+class ByToken(BaseAuthentication):
+    """Authenticates by `Authorization: Bearer` with a token of an operator."""
+
+    def authenticate(self, request: Request) -> tuple[Any, OperatorToken] | None:
+        """Return the user and the token; None for a request without one."""
+        scheme, _, value = get_authorization_header(request).decode("latin1").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        row = find_token(value.strip())
+        if row is None:
+            raise AuthenticationFailed(
+                "The token is unknown, expired or revoked, or its user is no operator any more. "
+                "`manage.py a2a operators token NAME` makes one; API keys of callers are not accepted here."
+            )
+        return row.user, row
+
+    def authenticate_header(self, request: Request) -> str:
+        return CHALLENGE
+
+
+class BySession(SessionAuthentication):
+    """Authenticates by a session of the admin, with Django's protection against forged requests."""
+
+    def authenticate(self, request: Request) -> tuple[Any, None] | None:
+        """Return the user; None for a request without a session of an operator."""
+        user: Any = getattr(request._request, "user", None)
+        if user is None or not user.is_active or not user.is_staff:
+            return None
+        self.enforce_csrf(request)
+        return user, None

@@ -1,0 +1,65 @@
+"""Errors of the operators' API as problem details (RFC 9457): what is wrong, where, and what to do."""
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+from rest_framework import exceptions
+from rest_framework.exceptions import APIException
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+MEDIA_TYPE = "application/problem+json"
+ADVICE = {
+    400: "Correct the members that `errors` names, and send the request again.",
+    401: "Send `Authorization: Bearer` with an operator's token: `manage.py a2a operators token NAME` makes one.",
+    403: "Ask an administrator for a role with this permission: `manage.py a2a users role NAME ROLE`.",
+    404: "List the resource to find the row. Rows of other tenants are not found either.",
+    405: "/api/v1/openapi.json lists the verbs of every resource.",
+    409: "Read the row as it is now.",
+    415: "Send JSON, with `Content-Type: application/json`.",
+}
+"""Advice about an error, by its status."""
+
+
+class Refused(APIException):
+    """Raised for an act that cannot be done to a row in its present state. The sentence says why."""
+
+    status_code = 409
+    default_detail = "The act cannot be done."
+    default_code = "refused"
+
+
+def answer_problem(error: Exception, context: dict[str, Any]) -> Response | None:
+    """Return the problem of an exception; None for a fault of ours, which Django then logs and answers with 500."""
+    if isinstance(error, Http404):
+        error = exceptions.NotFound("There is no such row, or it was deleted because of its age.")
+    elif isinstance(error, PermissionDenied):
+        error = exceptions.PermissionDenied(str(error) or None)
+    if not isinstance(error, APIException):
+        return None
+    set_rollback()
+    status = error.status_code
+    problem: dict[str, Any] = {"type": "about:blank", "title": str(error.default_detail), "status": status}
+    if isinstance(error, exceptions.ValidationError):
+        problem["detail"] = "The request is not valid."
+        problem["errors"] = list(list_errors(error.detail))
+    else:
+        problem["detail"] = str(error.detail)
+    problem["instance"] = context["request"].path
+    if advice := ADVICE.get(status):
+        problem["advice"] = advice
+    headers = {"WWW-Authenticate": header} if (header := getattr(error, "auth_header", "")) else {}
+    return Response(problem, status=status, headers=headers, content_type=MEDIA_TYPE)
+
+
+def list_errors(detail: Any, where: str = "") -> Any:
+    """Yield each error of a validation with the member that it is about, as a JSON pointer (RFC 6901)."""
+    if isinstance(detail, dict):
+        for name, inner in detail.items():
+            yield from list_errors(inner, where if name == "non_field_errors" else f"{where}/{name}")
+    elif isinstance(detail, list):
+        for inner in detail:
+            yield from list_errors(inner, where)
+    else:
+        yield {"where": where, "what": str(detail)}

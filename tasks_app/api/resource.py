@@ -1,0 +1,118 @@
+"""The base of every resource: a list and one row, limited to what the operator may see, and the resource's verbs."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from django.db.models import Model, QuerySet
+from django.http import Http404
+from rest_framework import mixins, serializers
+from rest_framework.exceptions import PermissionDenied, ValidationError
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.viewsets import GenericViewSet
+
+from tasks_app.api.paging import Newest
+from tasks_app.api.verbs import Verb
+from tasks_app.api.views import View
+from tasks_app.operators import lookup, reach
+from tasks_app.operators.audit import API, Operator, operator_of
+
+PAGING = frozenset({Newest.cursor_query_param, Newest.page_size_query_param})
+
+
+class HasPermission(BasePermission):
+    """Demands Django's permission of the verb on the resource's model, which roles give."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Return True, or raise PermissionDenied with the name of the permission."""
+        user: Any = request.user
+        if not user or not user.is_authenticated:
+            return False
+        name = view.permission_name()
+        if not user.has_perm(name):
+            raise PermissionDenied(f"{user.get_username()} has not the permission {name}, which this needs.")
+        return True
+
+
+class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Any]):
+    """A table as operators see it. A subclass names its path, model, serializer, filters and verbs."""
+
+    segment: ClassVar[str]
+    """The segment of the path."""
+    model: ClassVar[type[Model]]
+    filters: ClassVar[Mapping[str, str]] = {}
+    """The query parameters of the list with the columns that they compare, each with an index."""
+    lookup_value_regex = r"[A-Za-z0-9_.:@%+-]{1,150}"
+
+    permission_classes = (HasPermission,)
+    pagination_class = Newest
+    http_method_names = ("get", "head", "post", "options")
+
+    @classmethod
+    def verbs(cls) -> dict[str, Verb]:
+        """Return the verbs by the names of their methods."""
+        methods = ((name, getattr(cls, name, None)) for name in dir(cls))
+        return {name: declaration for name, each in methods if (declaration := getattr(each, "declaration", None))}
+
+    def permission_name(self) -> str:
+        """Return the permission that the request needs."""
+        declaration = self.verbs().get(self.action or "")
+        verb = declaration.permission if declaration else "view"
+        return f"{self.model._meta.app_label}.{verb}_{self.model._meta.model_name}"
+
+    def rows(self) -> QuerySet[Any]:
+        """Return all rows with the related ones that the serializer shows."""
+        return self.model._default_manager.all()
+
+    def get_queryset(self) -> QuerySet[Any]:
+        """Return the rows that the operator may see."""
+        return reach.limit(self.request.user, self.rows())
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the rows that the query parameters leave in the list."""
+        if self.detail:
+            return queryset
+        values = {name: str(value) for name, value in self.request.query_params.items() if name not in PAGING}
+        if unknown := sorted(set(values) - set(self.parameters())):
+            names = ", ".join(sorted({*self.parameters(), *PAGING}))
+            raise ValidationError(dict.fromkeys(unknown, f"is not a parameter of this list; it has {names}"))
+        if wrong := [name for name, value in values.items() if "\0" in value]:
+            raise ValidationError(dict.fromkeys(wrong, "has a character that no row has"))
+        return self.select(queryset, values)
+
+    @classmethod
+    def parameters(cls) -> tuple[str, ...]:
+        """Return the query parameters of the list."""
+        return tuple(cls.filters)
+
+    def select(self, rows: QuerySet[Any], values: dict[str, str]) -> QuerySet[Any]:
+        """Return the rows with these values of the query parameters."""
+        try:
+            return lookup.filter_by(rows, **{self.filters[name]: value for name, value in values.items()})
+        except ValueError:
+            raise ValidationError(dict.fromkeys(values, "is not a value of this column")) from None
+
+    def get_object(self) -> Any:
+        """Return the row of the path. Raises Http404 for one that the operator may not see."""
+        try:
+            return super().get_object()
+        except (OverflowError, UnicodeError):
+            raise Http404 from None
+
+    def describe(self, row: Any) -> dict[str, Any]:
+        """Return the row as the resource shows it."""
+        return dict(self.get_serializer(row).data)
+
+    def read_operator(self, reason: str) -> Operator:
+        """Return the operator of the request."""
+        return operator_of(self.request, API, reason)
+
+
+class Row(serializers.ModelSerializer[Any]):
+    """The base of serializers. Resources only read by them; verbs have bodies of their own."""
+
+    def get_fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = super().get_fields()
+        for field in fields.values():
+            field.read_only = True
+        return fields

@@ -1,0 +1,31 @@
+"""The resources of the operators' API, a module each; docs/operators-api.md says how to add one."""
+
+from tasks_app.api.resource import Resource
+from tasks_app.api.resources.acts import Acts
+from tasks_app.api.resources.deliveries import Deliveries
+from tasks_app.api.resources.exchanges import Exchanges
+from tasks_app.api.resources.keys import Keys
+from tasks_app.api.resources.logins import Logins
+from tasks_app.api.resources.principals import Principals
+from tasks_app.api.resources.processes import Processes
+from tasks_app.api.resources.tasks import Tasks
+from tasks_app.api.resources.tenants import Tenants
+from tasks_app.api.resources.tokens import Tokens
+from tasks_app.api.resources.users import Users
+from tasks_app.api.resources.webhooks import Webhooks
+
+RESOURCES: tuple[type[Resource], ...] = (
+    Acts,
+    Deliveries,
+    Exchanges,
+    Keys,
+    Logins,
+    Principals,
+    Processes,
+    Tasks,
+    Tenants,
+    Tokens,
+    Users,
+    Webhooks,
+)
+"""All resources, by their paths."""

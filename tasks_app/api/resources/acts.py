@@ -1,0 +1,53 @@
+"""Acts of operators, read only."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from tasks_app.api.resource import Resource, Row
+from tasks_app.models import Act
+
+
+class JsonText(serializers.Field[Any, Any, Any, Any]):
+    """A column of JSON as text, shown as JSON."""
+
+    def to_representation(self, value: str) -> Any:
+        """Return the value of the JSON."""
+        import orjson
+
+        return orjson.loads(value)
+
+
+class ActRow(Row):
+    before = JsonText()
+    after = JsonText()
+    tenant = serializers.CharField(source="tenant.name", default=None)
+
+    class Meta:
+        model = Act
+        fields = (
+            "id",
+            "at",
+            "operator",
+            "door",
+            "verb",
+            "kind",
+            "object_id",
+            "name",
+            "tenant",
+            "before",
+            "after",
+            "reason",
+            "peer",
+            "trace",
+        )
+
+
+class Acts(Resource):
+    segment = "acts"
+    model = Act
+    serializer_class = ActRow
+    filters = {"operator": "operator", "kind": "kind", "object_id": "object_id"}
+
+    def rows(self) -> Any:
+        return Act.objects.select_related("tenant")

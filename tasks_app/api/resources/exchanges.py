@@ -1,0 +1,53 @@
+"""Exchanges: found by any id, and each call shown next to its answer. Read only."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from a2a.errors import Error
+from tasks_app.api.resource import Resource, Row
+from tasks_app.exchanges import responses
+from tasks_app.models import Exchange, ExchangeBody
+from tasks_app.operators import lookup
+
+BROKEN = (Error, KeyError, TypeError, ValueError, AttributeError)
+"""Exceptions that a damaged document may raise while an answer is derived from the log."""
+
+
+class ExchangeRow(Row):
+    caller = serializers.CharField(source="caller.name", default=None)
+    tenant = serializers.CharField(source="tenant.name", default=None)
+
+    class Meta:
+        model = Exchange
+        fields = tuple(field.name for field in Exchange._meta.concrete_fields)
+
+
+class Exchanges(Resource):
+    segment = "exchanges"
+    model = Exchange
+    serializer_class = ExchangeRow
+    filters = {"outcome": "outcome", "task_id": "task_id"}
+
+    def rows(self) -> Any:
+        return Exchange.objects.select_related("caller", "tenant")
+
+    @classmethod
+    def parameters(cls) -> tuple[str, ...]:
+        return (*super().parameters(), "find")
+
+    def select(self, rows: QuerySet[Any], values: dict[str, str]) -> QuerySet[Any]:
+        # `find` takes the id of an exchange, request, call or task, or the reference of a failure.
+        text = values.pop("find", None)
+        return super().select(rows if text is None else lookup.find_exchanges(text, rows), values)
+
+    def retrieve(self, request: Any, *args: Any, **kwargs: Any) -> Response:
+        row = self.get_object()
+        body = ExchangeBody.objects.filter(pk=row.pk).first()
+        try:
+            response = responses.response_text(row) if row.outcome else ""
+        except BROKEN:
+            response = ""
+        return Response(self.describe(row) | {"request": body.request if body else "", "response": response})

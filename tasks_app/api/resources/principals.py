@@ -1,0 +1,26 @@
+"""Principals, read only: the first key of a principal makes them."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from tasks_app.api.resource import Resource, Row
+from tasks_app.models import Principal
+
+
+class PrincipalRow(Row):
+    tenant = serializers.CharField(source="tenant.name")
+
+    class Meta:
+        model = Principal
+        fields = ("id", "name", "tenant", "created_at")
+
+
+class Principals(Resource):
+    segment = "principals"
+    model = Principal
+    serializer_class = PrincipalRow
+    filters = {"tenant": "tenant__name", "name": "name"}
+
+    def rows(self) -> Any:
+        return Principal.objects.select_related("tenant")

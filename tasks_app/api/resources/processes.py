@@ -1,0 +1,43 @@
+"""Servers and workers, with their clocks and troubles."""
+
+from typing import Any
+
+from tasks_app.api.resource import Resource, Row
+from tasks_app.api.resources.acts import JsonText
+from tasks_app.api.verbs import verb
+from tasks_app.models import Process
+from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.upkeep import processes
+
+
+class ProcessRow(Row):
+    troubles = JsonText()
+
+    class Meta:
+        model = Process
+        fields = (
+            "name",
+            "role",
+            "version",
+            "started_at",
+            "seen_at",
+            "ended_at",
+            "steady_at",
+            "clock_off",
+            "troubles",
+            "lost",
+            "lag",
+        )
+
+
+class Processes(Resource):
+    segment = "processes"
+    model = Process
+    serializer_class = ProcessRow
+
+    @verb(one=False)
+    def confirm_clock(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
+        """Confirm that the clock of the machine that answers is right, so that old rows are deleted again."""
+        process = processes.confirm_clock(operator.name)
+        record_acts(operator, "confirm clock", Change(process))
+        return self.describe(process)

@@ -1,0 +1,87 @@
+"""Tasks: found by state, context or reference, shown whole, and canceled."""
+
+from typing import Any
+
+import orjson
+from django.db.models import QuerySet
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from a2a.errors import Error
+from tasks_app import event_log, operations
+from tasks_app.api.problems import Refused
+from tasks_app.api.resource import Resource, Row
+from tasks_app.api.verbs import verb
+from tasks_app.cards.addresses import public
+from tasks_app.files import with_links
+from tasks_app.models import Run, Task
+from tasks_app.operators import lookup
+from tasks_app.operators.audit import Operator
+
+LARGE = ("status", "metadata", "snapshot_status", "artifacts", "history")
+"""Columns that lists do not read."""
+RUN = ("fence", "worker", "started_at", "ended_at", "outcome", "reference")
+
+
+class TaskRow(Row):
+    tenant = serializers.CharField(source="tenant.name")
+    owner = serializers.CharField(source="owner.name")
+
+    class Meta:
+        model = Task
+        fields = (
+            "id",
+            "tenant",
+            "owner",
+            "context_id",
+            "agent",
+            "state",
+            "status_at",
+            "last_seq",
+            "queue",
+            "priority",
+            "fence",
+            "attempt",
+            "max_attempts",
+            "not_before",
+            "timeout",
+            "lease_owner",
+            "lease_until",
+            "deadline",
+            "created_at",
+        )
+
+
+class Tasks(Resource):
+    segment = "tasks"
+    model = Task
+    serializer_class = TaskRow
+    filters = {"state": "state"}
+
+    def rows(self) -> Any:
+        return Task.objects.select_related("tenant", "owner").defer(*LARGE)
+
+    @classmethod
+    def parameters(cls) -> tuple[str, ...]:
+        return (*super().parameters(), "find")
+
+    def select(self, rows: QuerySet[Any], values: dict[str, str]) -> QuerySet[Any]:
+        # `find` takes a task id, a context id, or the reference of a failure.
+        text = values.pop("find", None)
+        return super().select(rows if text is None else lookup.find_tasks(text, rows), values)
+
+    def retrieve(self, request: Any, *args: Any, **kwargs: Any) -> Response:
+        row = self.get_object()
+        stored = event_log.read_many([event_log.ReadTask(task_id=row.pk, sight=None)])[0]
+        # The stored reference to a file is a secret. The output has links instead, which expire.
+        task = with_links(bytes(stored.document.json()), public()) if stored else b"null"
+        runs = Run.objects.filter(task_id=row.pk).order_by("id").values(*RUN)
+        return Response(self.describe(row) | {"task": orjson.loads(bytes(task)), "runs": list(runs)})
+
+    @verb()
+    def cancel(self, row: Task, values: dict[str, Any], operator: Operator) -> None:
+        """Cancel the task. Its agent is told to stop, and its caller sees it as canceled."""
+        try:
+            operations.cancel_for_operator(row.pk, operator)
+        except Error as error:
+            raise Refused(f"{error.sentence}.") from None

@@ -1,0 +1,97 @@
+"""Accounts of operators: made, enabled, disabled, and given roles, a reach and passwords."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied, ValidationError
+
+from tasks_app.api.problems import Refused
+from tasks_app.api.resource import Resource, Row
+from tasks_app.api.verbs import Body, verb
+from tasks_app.operators import users
+from tasks_app.operators.audit import Operator
+from tasks_app.operators.reach import reach_of
+from tasks_app.operators.roles import ROLES
+
+
+class UserRow(Row):
+    class Meta:
+        model = User
+        fields = ("id", "username", "email", "is_active", "is_staff", "is_superuser", "last_login")
+
+    def to_representation(self, instance: User) -> dict[str, Any]:
+        return users.describe_user(instance)
+
+
+class Roles(Body):
+    roles = serializers.ListField(
+        child=serializers.ChoiceField(choices=list(ROLES)), help_text=f"Roles: {', '.join(ROLES)}."
+    )
+
+
+class NewReach(Body):
+    tenants = serializers.ListField(child=serializers.CharField(max_length=64), default=list)
+    all_tenants = serializers.BooleanField(default=False, help_text="Every tenant, also those to come.")
+    agents = serializers.ListField(
+        child=serializers.CharField(max_length=64), default=list, help_text="Only tasks of these agents; empty: all."
+    )
+
+
+class NewUser(NewReach):
+    username = serializers.CharField(max_length=150)
+    email = serializers.EmailField(default="", allow_blank=True)
+    roles = Roles().fields["roles"]
+
+
+class Users(Resource):
+    segment = "users"
+    model = User
+    serializer_class = UserRow
+    filters = {"username": "username"}
+
+    def get_object(self) -> User:
+        user: User = super().get_object()
+        if self.action != "retrieve" and user.is_superuser and not self.request.user.is_superuser:
+            raise PermissionDenied(f"{user.username} is a superuser: only a superuser or a command changes them.")
+        return user
+
+    @verb(permission="add", body=NewUser, one=False)
+    def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
+        """Make an operator with a random password, which is in the answer and in no later one."""
+        if not reach_of(self.request.user).is_whole:
+            raise PermissionDenied("Operators of some tenants make no others: ask one who sees every tenant.")
+        name, email, roles = (values.pop(name) for name in ("username", "email", "roles"))
+        try:
+            user, password = users.make_user(operator, name, roles, users.NamedReach(**values), email)
+        except users.UserRefused as refusal:
+            raise ValidationError(str(refusal)) from None
+        return self.describe(user) | {"password": password}
+
+    @verb()
+    def enable(self, row: User, values: dict[str, Any], operator: Operator) -> None:
+        """Let the operator log in."""
+        users.set_active(operator, row, True)
+
+    @verb()
+    def disable(self, row: User, values: dict[str, Any], operator: Operator) -> None:
+        """End the sessions of the operator, revoke the tokens, and let them log in no more."""
+        users.set_active(operator, row, False)
+
+    @verb(body=Roles)
+    def role(self, row: User, values: dict[str, Any], operator: Operator) -> None:
+        """Give the operator these roles in place of those from before."""
+        users.set_roles(operator, row, values["roles"])
+
+    @verb(body=NewReach)
+    def reach(self, row: User, values: dict[str, Any], operator: Operator) -> None:
+        """Let the operator see the rows of these tenants and agents in place of those from before."""
+        try:
+            users.set_reach(operator, row, users.NamedReach(**values))
+        except users.UserRefused as refusal:
+            raise Refused(str(refusal)) from None
+
+    @verb()
+    def password(self, row: User, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
+        """Give the operator a random password, which is in the answer and in no later one."""
+        return {"id": row.pk, "password": users.reset_password(operator, row)}

@@ -1,0 +1,89 @@
+"""Verbs of resources: what can be done to rows beside reading them, each with its body and its permission."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from msgspec import Struct
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
+from rest_framework.response import Response
+
+from tasks_app.operators.audit import Operator
+
+CREATE = "create"
+"""The name of the verb that makes a row: POST to the resource itself."""
+
+
+class Body(serializers.Serializer[Any]):
+    """The body of a verb. It refuses members that it does not know, so that a misspelled option is noticed."""
+
+    reason = serializers.CharField(
+        max_length=255, required=False, default="", allow_blank=True, help_text="The reason, recorded with the act."
+    )
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Return the values of the members. Raises ValidationError."""
+        if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
+            names = ", ".join(sorted(self.fields))
+            raise ValidationError(dict.fromkeys(unknown, f"is not a member of this body; it has {names}"))
+        return super().to_internal_value(data)
+
+
+class Ids(Body):
+    """The body of a verb on several rows."""
+
+    ids = serializers.ListField(
+        child=serializers.CharField(max_length=64), min_length=1, max_length=500, help_text="The ids of the rows."
+    )
+
+
+class Verb(Struct, frozen=True):
+    """The declaration of a verb."""
+
+    name: str
+    permission: str
+    """Django's verb in the permission, as in `tasks_app.change_task`."""
+    body: type[Body]
+    one: bool
+    """True if the verb is about one row, whose id is in the path."""
+    summary: str
+
+
+def verb(*, permission: str = "change", body: type[Body] = Body, one: bool = True) -> Callable[[Any], Any]:
+    """Make a verb from a method. A method named `create` makes rows; each other name is the last segment of the path.
+
+    With `one` the method gets the row, then the values of the body and the operator. It returns the answer, or None for
+    the row as it is then.
+    """
+
+    def decorate(do: Callable[..., Any]) -> Any:
+        declaration = Verb(do.__name__, permission, body, one, (do.__doc__ or "").strip().splitlines()[0])
+
+        @wraps(do)
+        def act(self: Any, request: Any, pk: str | None = None) -> Response:
+            row = self.get_object() if one else None
+            values = read_body(body, request)
+            operator: Operator = self.read_operator(values.pop("reason"))
+            answer = do(self, row, values, operator) if one else do(self, values, operator)
+            status = 201 if declaration.name == CREATE else 200
+            return Response(self.describe(self.get_object()) if answer is None else answer, status=status)
+
+        act.declaration = declaration  # type: ignore[attr-defined]  # resources find their verbs by it
+        return act if do.__name__ == CREATE else action(detail=one, methods=["post"], url_path=_path(do))(act)
+
+    return decorate
+
+
+def _path(do: Callable[..., Any]) -> str:
+    return do.__name__.replace("_", "-")
+
+
+def read_body(body: type[Body], request: Any) -> dict[str, Any]:
+    """Return the values of a request's body. Raises ValidationError."""
+    if not isinstance(request.data, dict):
+        raise ValidationError("The body must be a JSON object.")
+    serializer = body(data=request.data)
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)

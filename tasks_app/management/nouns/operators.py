@@ -1,0 +1,68 @@
+"""`manage.py a2a operators`: the tokens by which programs of operators use the operators' API, as JSON lines."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from tasks_app.management.arguments import add_limit, add_operator, make_number_reader, read_name, read_operator
+from tasks_app.management.nouns import Noun, Printer
+from tasks_app.models import OperatorToken
+from tasks_app.operators import tokens, users
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    token = verbs.add_parser("token", help="make a token of an operator and print it; it cannot be printed again")
+    token.add_argument("user", metavar="name", help="the name of the operator, as printed by `users list`")
+    token.add_argument("--name", type=read_name, default="command line", help="the program that will use it")
+    token.add_argument(
+        "--days",
+        type=make_number_reader(1, tokens.MOST_DAYS),
+        default=tokens.DAYS,
+        help=f"days until it expires; {tokens.DAYS} by default",
+    )
+    add_operator(token)
+    add_limit(verbs.add_parser("list", help="list the newest tokens"))
+    revoke = verbs.add_parser("revoke", help="revoke a token at once")
+    revoke.add_argument("id", type=int, help="the id of the token, as printed by `operators list`")
+    add_operator(revoke)
+
+
+def _make(printer: Printer, options: dict[str, Any]) -> None:
+    try:
+        user = users.find_user(options["user"])
+        row, token = tokens.make_token(user, options["name"], options["days"], read_operator(options))
+    except (users.UserRefused, tokens.TokenRefused) as refusal:
+        raise CommandError(str(refusal)) from None
+    printer.print_line(_describe(row) | {"token": token})
+
+
+def _list(printer: Printer, options: dict[str, Any]) -> None:
+    for row in printer.limit_rows(OperatorToken.objects.select_related("user").order_by("-id"), options["limit"]):
+        printer.print_line(_describe(row))
+
+
+def _revoke(printer: Printer, options: dict[str, Any]) -> None:
+    row = OperatorToken.objects.select_related("user").filter(pk=options["id"]).first()
+    if row is None:
+        raise CommandError(
+            f"There is no token with the id {options['id']}; `manage.py a2a operators list` prints all ids."
+        )
+    tokens.revoke(row, read_operator(options))
+    printer.print_line(_describe(row))
+
+
+def _describe(row: OperatorToken) -> dict[str, Any]:
+    """Return the columns of a token that operators may see."""
+    columns = ("id", "name", "prefix", "created_at", "expires_at", "revoked_at", "used_at")
+    return {"user": row.user.get_username()} | {name: getattr(row, name) for name in columns}
+
+
+_VERBS = {"token": _make, "list": _list, "revoke": _revoke}
+
+OPERATORS = Noun(
+    help="make, list and revoke tokens of the operators' API",
+    add_arguments=_add_arguments,
+    handle=lambda printer, options: _VERBS[options["verb"]](printer, options),
+)

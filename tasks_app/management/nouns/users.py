@@ -1,0 +1,113 @@
+"""`manage.py a2a users`: accounts of operators with their roles and their reach, as JSON lines."""
+
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import CommandError
+
+from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator
+from tasks_app.management.nouns import Noun, Printer
+from tasks_app.operators import users
+from tasks_app.operators.audit import Operator
+from tasks_app.operators.roles import ROLES
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    add_limit(verbs.add_parser("list", help="list the accounts, newest first"))
+    make = verbs.add_parser("make", help="make an operator with a random password, which is printed once")
+    make.add_argument("name", type=read_name, help="the name to log in with")
+    make.add_argument(
+        "--role", action="append", choices=ROLES, default=[], help="a role; may be given several times; none by default"
+    )
+    make.add_argument("--email", default="", help="the address of the operator; empty by default")
+    _add_reach(make)
+    add_operator(make)
+    helps = {
+        "enable": "let an operator log in, or make an account an operator's",
+        "disable": "end the sessions of an operator, revoke the tokens, and let them log in no more",
+        "role": "give an operator these roles in place of those from before",
+        "reach": "let an operator see the rows of these tenants and agents in place of those from before",
+        "password": "give an operator a random password, which is printed once, and revoke the tokens",
+    }
+    for verb, text in helps.items():
+        parser = verbs.add_parser(verb, help=text)
+        parser.add_argument("name", help="the name of the operator")
+        if verb == "role":
+            parser.add_argument("roles", nargs="*", choices=[*ROLES, []], metavar="role", help=", ".join(ROLES))
+        if verb == "reach":
+            _add_reach(parser)
+        add_operator(parser)
+
+
+def _add_reach(parser: ArgumentParser) -> None:
+    parser.add_argument("--tenant", action="append", default=[], help="a tenant; may be given several times")
+    parser.add_argument("--all-tenants", action="store_true", help="every tenant, also those to come")
+    parser.add_argument(
+        "--agent", action="append", default=[], help="only tasks of this agent; may be given several times"
+    )
+
+
+def _read_reach(options: dict[str, Any]) -> users.NamedReach:
+    return users.NamedReach(tenants=options["tenant"], all_tenants=options["all_tenants"], agents=options["agent"])
+
+
+def _enable(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+    users.set_active(by, user, True)
+    return {}
+
+
+def _disable(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+    users.set_active(by, user, False)
+    return {}
+
+
+def _role(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+    users.set_roles(by, user, options["roles"])
+    return {}
+
+
+def _reach(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+    users.set_reach(by, user, _read_reach(options))
+    return {}
+
+
+def _password(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+    return {"password": users.reset_password(by, user)}
+
+
+_VERBS: dict[str, Callable[[Operator, User, dict[str, Any]], dict[str, Any]]] = {
+    "enable": _enable,
+    "disable": _disable,
+    "role": _role,
+    "reach": _reach,
+    "password": _password,
+}
+
+
+def _handle(printer: Printer, options: dict[str, Any]) -> None:
+    if options["verb"] == "list":
+        for user in printer.limit_rows(User.objects.order_by("-id"), options["limit"]):
+            printer.print_line(users.describe_user(user))
+        return
+    by = read_operator(options)
+    try:
+        if options["verb"] == "make":
+            reach = _read_reach(options)
+            user, password = users.make_user(by, options["name"], options["role"], reach, options["email"])
+            more: dict[str, Any] = {"password": password}
+        else:
+            user = users.find_user(options["name"])
+            more = _VERBS[options["verb"]](by, user, options)
+    except users.UserRefused as refusal:
+        raise CommandError(str(refusal)) from None
+    printer.print_line(users.describe_user(user) | more)
+
+
+USERS = Noun(
+    help="list, make, enable and disable operators; set their roles, reach and passwords",
+    add_arguments=_add_arguments,
+    handle=_handle,
+)

@@ -1,0 +1,90 @@
+"""Tokens of operators: secrets by which programs use the operators' API, each in the name of one user, for some days.
+
+They are no API keys of callers: neither opens the doors of the other.
+"""
+
+import secrets
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from tasks_app import clock
+from tasks_app.callers.access import digests
+from tasks_app.models import OperatorToken
+from tasks_app.operators.audit import Change, Operator, record_acts
+
+PREFIX = "tdo_"
+"""The beginning of every token, so that scanners of leaked secrets find them."""
+DAYS, MOST_DAYS = 90, 366
+"""The usual and the longest life of a token."""
+USE_SECONDS = 60
+"""Seconds between two recorded uses of a token. Recording every use would write a row for each."""
+
+
+class TokenRefused(Exception):
+    """Raised if no token can be made for a user. The sentence says why, and what to do."""
+
+
+def make_token(user: Any, name: str, days: int, by: Operator) -> tuple[OperatorToken, str]:
+    """Make a token for a user, and record the act. Return its row and the token, which cannot be read again.
+
+    Raises TokenRefused.
+    """
+    if refusal := find_refusal(user):
+        raise TokenRefused(refusal)
+    token, now = PREFIX + secrets.token_urlsafe(32), clock.now()
+    with transaction.atomic():
+        row = OperatorToken.objects.create(
+            user=user,
+            name=name,
+            prefix=token[:8],
+            digest=digests(token)[0],
+            created_at=now,
+            expires_at=now + timedelta(days=days),
+        )
+        record_acts(by, "make", Change(row, {}, {"user": user.get_username(), "expires_at": row.expires_at}))
+    return row, token
+
+
+def find_refusal(user: Any) -> str:
+    """Return why a user can have no token; empty if they can."""
+    name = user.get_username()
+    if not user.is_active or not user.is_staff:
+        return f"{name} is not an active operator: `manage.py a2a users enable {name}` makes them one."
+    if user.is_superuser:
+        return (
+            f"{name} is a superuser, and a token would be a second password to everything: make a user with a role for "
+            "it, as in `manage.py a2a users make robot --role operator --all-tenants`."
+        )
+    return ""
+
+
+def find_token(token: str) -> OperatorToken | None:
+    """Return the row of a token with its user; None for one that is unknown, expired or revoked, or whose user may
+    have none any more. Record the use."""
+    if not token.startswith(PREFIX) or len(token) > 128:
+        return None
+    row = OperatorToken.objects.select_related("user").filter(digest__in=digests(token), revoked_at=None).first()
+    now = clock.now()
+    if row is None or row.expires_at <= now or find_refusal(row.user):
+        return None
+    _record_use(row, now)
+    return row
+
+
+def revoke(row: OperatorToken, by: Operator) -> bool:
+    """Revoke a token from now on, and record the act. Return False if it was revoked before."""
+    with transaction.atomic():
+        now = clock.now()
+        if not OperatorToken.objects.filter(pk=row.pk, revoked_at=None).update(revoked_at=now):
+            return False
+        row.revoked_at = now
+        record_acts(by, "revoke", Change(row, {"revoked_at": None}, {"revoked_at": now}))
+    return True
+
+
+def _record_use(row: OperatorToken, now: datetime) -> None:
+    late = Q(used_at=None) | Q(used_at__lt=now - timedelta(seconds=USE_SECONDS))
+    OperatorToken.objects.filter(late, pk=row.pk).update(used_at=now)

@@ -1,0 +1,140 @@
+"""Verbs on the accounts of operators, each with its act. Accounts are disabled, never deleted.
+
+Only a superuser, or a command, changes a superuser; and no verb makes one. So no role leads to more than it gives.
+"""
+
+import secrets
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.contrib.auth.password_validation import validate_password
+from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from msgspec import Struct
+
+from tasks_app import clock
+from tasks_app.models import OperatorReach, OperatorToken, Tenant
+from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.operators.roles import ROLES
+
+
+class UserRefused(Exception):
+    """Raised for an act on a user that cannot be done. The sentence says why, and what to do."""
+
+
+class NamedReach(Struct, frozen=True, kw_only=True):
+    """The tenants and agents that an operator is to see, by their names."""
+
+    tenants: Sequence[str] = ()
+    all_tenants: bool = False
+    agents: Sequence[str] = ()
+
+
+def make_user(by: Operator, name: str, roles: Collection[str], reach: NamedReach, email: str = "") -> tuple[User, str]:
+    """Make an operator with a random password. Return the user and the password. Raises UserRefused."""
+    try:
+        UnicodeUsernameValidator()(name)
+    except ValidationError as error:
+        raise UserRefused(error.messages[0]) from None
+    password = secrets.token_urlsafe(15)
+    with transaction.atomic():
+        if User.objects.filter(username=name).exists():
+            raise UserRefused(f"There is a user {name} already: choose another name.")
+        user = User.objects.create_user(name, email=email, password=password, is_staff=True)
+        _write_roles(user, roles)
+        after = {"roles": sorted(roles)} | _write_reach(user, reach)
+        record_acts(by, "make", Change(user, {}, after))
+    return user, password
+
+
+def find_user(name: str) -> User:
+    """Return the user of a name. Raises UserRefused."""
+    user = User.objects.filter(username=name).first() if "\0" not in name else None
+    if user is None:
+        raise UserRefused(f"There is no user {name[:150]!r}: `manage.py a2a users list` prints all.")
+    return user
+
+
+def set_active(by: Operator, user: User, is_active: bool) -> None:
+    """Enable an operator, or disable one, who is logged out at once and whose tokens are revoked."""
+    with transaction.atomic():
+        before = {"is_active": user.is_active, "is_staff": user.is_staff}
+        user.is_active, user.is_staff = is_active, user.is_staff or is_active
+        user.save(update_fields=["is_active", "is_staff"])
+        after: dict[str, Any] = {"is_active": user.is_active, "is_staff": user.is_staff}
+        if not is_active:
+            after["tokens"] = _revoke_tokens(user)
+        record_acts(by, "enable" if is_active else "disable", Change(user, before, after))
+
+
+def set_roles(by: Operator, user: User, roles: Collection[str]) -> None:
+    """Give an operator these roles in place of those from before. Raises UserRefused."""
+    with transaction.atomic():
+        before = roles_of(user)
+        _write_roles(user, roles)
+        record_acts(by, "role", Change(user, {"roles": before}, {"roles": sorted(roles)}))
+
+
+def set_reach(by: Operator, user: User, reach: NamedReach) -> None:
+    """Let an operator see these tenants and agents in place of those from before. Raises UserRefused."""
+    with transaction.atomic():
+        before = describe_reach(user)
+        record_acts(by, "reach", Change(user, before, _write_reach(user, reach)))
+
+
+def reset_password(by: Operator, user: User) -> str:
+    """Give an operator a random password, end their sessions, and revoke their tokens. Return the password."""
+    password = secrets.token_urlsafe(15)
+    validate_password(password, user)
+    with transaction.atomic():
+        user.set_password(password)
+        user.save(update_fields=["password"])
+        record_acts(by, "password", Change(user, {}, {"tokens": _revoke_tokens(user)}))
+    return password
+
+
+def roles_of(user: User) -> list[str]:
+    """Return the roles of an operator."""
+    return sorted(user.groups.filter(name__in=ROLES).values_list("name", flat=True))
+
+
+def describe_reach(user: User) -> dict[str, Any]:
+    """Return what an operator may see: the row of their reach, or nulls for an operator without one."""
+    row = OperatorReach.objects.filter(pk=user.pk).first()
+    if row is None:
+        return {"all_tenants": None, "tenants": None, "agents": None}
+    tenants = sorted(row.tenants.values_list("name", flat=True))
+    return {"all_tenants": row.all_tenants, "tenants": tenants, "agents": row.agents.split()}
+
+
+def _write_roles(user: User, roles: Collection[str]) -> None:
+    if unknown := sorted(set(roles) - set(ROLES)):
+        raise UserRefused(f"There is no role {unknown[0]!r}: the roles are {', '.join(ROLES)}.")
+    user.groups.remove(*Group.objects.filter(name__in=ROLES))
+    user.groups.add(*Group.objects.filter(name__in=roles))
+
+
+def _write_reach(user: User, reach: NamedReach) -> dict[str, Any]:
+    tenants = list(Tenant.objects.filter(name__in=reach.tenants))
+    if missing := sorted(set(reach.tenants) - {tenant.name for tenant in tenants}):
+        raise UserRefused(f"There is no tenant {missing[0]!r}: the first key of a principal makes its tenant.")
+    if wrong := [name for name in reach.agents if not name or name.split() != [name]]:
+        raise UserRefused(f"An agent cannot be called {wrong[0]!r}: give one name at a time, without spaces.")
+    agents = " ".join(reach.agents)
+    values = {"all_tenants": reach.all_tenants, "agents": agents}
+    row, _ = OperatorReach.objects.update_or_create(user=user, defaults=values)
+    row.tenants.set(tenants)
+    return describe_reach(user)
+
+
+def _revoke_tokens(user: User) -> int:
+    """Revoke the tokens of a user; return their number."""
+    return OperatorToken.objects.filter(user=user, revoked_at=None).update(revoked_at=clock.now())
+
+
+def describe_user(user: User) -> dict[str, Any]:
+    """Return the columns of an operator that other operators may see."""
+    columns = ("id", "username", "email", "is_active", "is_staff", "is_superuser", "last_login")
+    return {name: getattr(user, name) for name in columns} | {"roles": roles_of(user)} | describe_reach(user)
