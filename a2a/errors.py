@@ -218,6 +218,12 @@ class RateLimited(Error):
         """The value of the Retry-After header, in seconds."""
 
 
+class TooManyCalls(RateLimited):
+    """The caller or its address has reached a rate limit, or its address has sent too many wrong credentials."""
+
+    sentence = "Too many calls, try again later"
+
+
 class Unavailable(Error):
     """The server is stopping or overloaded, or it cannot reach its database. `Retry-After` says when to try again."""
 

@@ -19,6 +19,7 @@ from config.sections.files import *
 from config.sections.identity import *
 from config.sections.logins import *
 from config.sections.process import *
+from config.sections.rates import *
 from config.sections.retention import *
 from config.sections.shares import *
 from config.sections.webhooks import *

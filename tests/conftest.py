@@ -25,12 +25,13 @@ from a2a.dialects.json.json_1_0 import document, dumps, encode_status, event_of
 from a2a.documents import EventDocument
 from a2a.events import apply
 from tasks_app import clock
-from tasks_app.callers import access
+from tasks_app.callers import access, strangers
 from tasks_app.callers.access import Caller, FindCaller
 from tasks_app.database.bridge import bridge
 from tasks_app.database.sql import on_postgres
 from tasks_app.event_log import ReadTask, read_many
 from tasks_app.event_log.readers import readers
+from tasks_app.exchanges.refusals import tally
 from tasks_app.models import Event, Principal, Task, Tenant
 from tasks_app.operations import list_totals
 from tasks_app.process import services
@@ -151,6 +152,14 @@ def open_doors() -> None:
 
 
 @pytest.fixture(autouse=True)
+def no_strangers() -> None:
+    """Forget the refused calls of earlier tests, which all come from one address."""
+    strangers.failures.clear()
+    strangers.calls.clear()
+    tally.waiting, tally.totals, tally.loop = {}, {}, None
+
+
+@pytest.fixture(autouse=True)
 def no_estimates() -> None:
     """Forget estimated totals of lists: a later test may give the number of an owner to another."""
     list_totals._estimates.clear()
@@ -249,7 +258,7 @@ class Server(NamedTuple):
 
 
 _PEOPLE = """
-from tasks_app.callers import access
+from tasks_app.callers import access, strangers
 access.new_key("developer", key="{owner}")
 access.new_key("colleague", key="{colleague}")
 access.new_key("stranger", tenant="abroad", key="{stranger}")

@@ -36,6 +36,7 @@ STATUSES: dict[type[Error], int] = {
     errors.InvalidKey: 401,
     errors.MissingScope: 403,
     errors.RateLimited: 429,
+    errors.TooManyCalls: 429,
     errors.Unavailable: 503,
 }
 """HTTP statuses of single calls over JSON-RPC. All other errors have status 200 (docs/protocol.md#envelope)."""

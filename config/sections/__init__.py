@@ -17,6 +17,6 @@ SECTIONS = (
         "files",
         "webhooks",
     ),
-    "database",
+    *("rates", "database"),
 )
 """The sections in the order of docs/reference/settings.md."""

@@ -3,10 +3,34 @@
 from django.conf import settings
 from django.contrib import admin
 
-from tasks_app.admin import acts, deliveries, exchanges, keys, logins, processes, receivers, tasks, users, webhooks
+from tasks_app.admin import (
+    acts,
+    deliveries,
+    exchanges,
+    keys,
+    logins,
+    processes,
+    receivers,
+    refusals,
+    tasks,
+    users,
+    webhooks,
+)
 from tasks_app.admin.text import NONE
 
-__all__ = ["acts", "deliveries", "exchanges", "keys", "logins", "processes", "receivers", "tasks", "users", "webhooks"]
+__all__ = [
+    "acts",
+    "deliveries",
+    "exchanges",
+    "keys",
+    "logins",
+    "processes",
+    "receivers",
+    "refusals",
+    "tasks",
+    "users",
+    "webhooks",
+]
 
 admin.site.site_header = admin.site.site_title = "Taskdesk"
 admin.site.index_title = "Tasks, calls, webhooks and keys"

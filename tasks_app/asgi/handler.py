@@ -25,7 +25,7 @@ from tasks_app.callers.schemes import evidence_in
 from tasks_app.process.connections import CUT
 from tasks_app.transports.bodies import STRANGERS, Gone, Intake, Receive
 from tasks_app.transports.headers import protect
-from tasks_app.transports.http import LargeResponse, Refusal, fault_of_key, refuse
+from tasks_app.transports.http import LargeResponse, Refusal, fault_of_key, find_origin, refuse
 from tasks_app.transports.keys import authenticate
 from tasks_app.transports.waiting import Unfinished
 
@@ -104,7 +104,8 @@ class LeanHandler(ASGIHandler):
 async def _owner_of(scope: dict[str, Any], required: bool) -> int:
     """Authenticate a request by its head, and return its owner. Raises Refusal."""
     try:
-        return (await authenticate(evidence_in(ASGIRequest(scope, BytesIO()).META))).caller.owner_id
+        request = ASGIRequest(scope, BytesIO())
+        return (await authenticate(evidence_in(request.META), partial(find_origin, request))).caller.owner_id
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         if required:
             raise fault_of_key(error) from None

@@ -1,6 +1,7 @@
 """The network address that a call came from, behind trusted proxies if there are any, and its trace."""
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any
@@ -45,6 +46,25 @@ def trace_of(request: HttpRequest) -> str:
     return match[1] if match else ""
 
 
+def network_of(address: str | None) -> str:
+    """Return the network that stands for one client: an IPv4 address, or the /64 of an IPv6 address, because one client
+    usually has all addresses of it. It is empty for anything else."""
+    return _network(address) if address else ""
+
+
+def origin_of(address: str | None, headers: Callable[[str], str | None]) -> str:
+    """Return the network of a caller for limits that one caller must not reach for others; empty if there is none.
+
+    There is none behind a proxy that is not trusted: all its callers share one address, and a limit reached by one of
+    them would keep all of them out. `headers` returns a header by its name.
+    """
+    network = network_of(address)
+    if network and address and not settings.A2A_TRUSTED_PROXIES and _is_private(address):
+        is_forwarded = headers("X-Forwarded-For") is not None or headers("Forwarded") is not None
+        return "" if is_forwarded else network
+    return network
+
+
 def _hops(meta: Any) -> list[str]:
     """Return the entries of the proxies' header, the nearest proxy's first."""
     if settings.A2A_TRUST_FORWARDED == "forwarded":
@@ -76,6 +96,20 @@ def _plain(address: str) -> str:
         return address[:LONGEST]
     mapped = literal.ipv4_mapped if isinstance(literal, IPv6Address) else None
     return str(mapped or literal)[:LONGEST]
+
+
+@lru_cache(maxsize=4096)
+def _network(address: str) -> str:
+    try:
+        literal = ip_address(address.partition("%")[0])
+    except ValueError:
+        return ""
+    return str(ip_network((literal, 64), strict=False)) if isinstance(literal, IPv6Address) else str(literal)
+
+
+@lru_cache(maxsize=4096)
+def _is_private(address: str) -> bool:
+    return ip_address(address.partition("%")[0]).is_private
 
 
 @lru_cache(maxsize=4096)

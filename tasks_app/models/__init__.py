@@ -9,6 +9,7 @@ from tasks_app.models.exchanges import Exchange, ExchangeBody
 from tasks_app.models.operators import OperatorReach, OperatorToken
 from tasks_app.models.processes import Process
 from tasks_app.models.receivers import Receiver
+from tasks_app.models.refusals import Refusals
 from tasks_app.models.relays import Relay, RelayedTask
 from tasks_app.models.tasks import STATES, DirectReply, Event, File, IdempotencyKey, Run, Task
 from tasks_app.models.webhooks import Delivery, DeliveryTry, Webhook
@@ -31,6 +32,7 @@ __all__ = [
     "Principal",
     "Process",
     "Receiver",
+    "Refusals",
     "Relay",
     "RelayedTask",
     "Run",

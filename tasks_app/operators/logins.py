@@ -8,7 +8,6 @@ import logging
 import math
 import unicodedata
 from datetime import datetime, timedelta
-from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any
 
 from django.conf import settings
@@ -21,7 +20,7 @@ from django.dispatch import receiver
 from django.http import HttpRequest
 
 from tasks_app import clock
-from tasks_app.callers.peers import peer_of
+from tasks_app.callers.peers import origin_of, peer_of
 from tasks_app.models import WrongLogins
 from tasks_app.operators.audit import Change, Operator, record_acts
 
@@ -178,11 +177,4 @@ def _find_address(request: HttpRequest) -> str:
     For IPv6 it is the /64 network, because one client usually has all of its addresses. It is empty for a proxy that is
     not trusted: all its users share one address, and a lock on that would keep all of them out.
     """
-    try:
-        address = ip_address((peer_of(request) or "").partition("%")[0])
-    except ValueError:
-        return ""
-    behind = "HTTP_X_FORWARDED_FOR" in request.META or "HTTP_FORWARDED" in request.META
-    if behind and address.is_private and not settings.A2A_TRUSTED_PROXIES:
-        return ""
-    return str(ip_network((address, 64), strict=False)) if isinstance(address, IPv6Address) else str(address)
+    return origin_of(peer_of(request), request.headers.get)

@@ -17,6 +17,7 @@ from tasks_app.database.work import Do
 from tasks_app.event_log import release_all
 from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.recording import recorder
+from tasks_app.exchanges.refusals import tally
 from tasks_app.hints.dispatch import CeleryDispatcher, LocalDispatcher
 from tasks_app.hints.redis_group import broadcast
 from tasks_app.process.counting import census
@@ -141,6 +142,7 @@ def stop() -> None:
     for service in reversed(services):
         if service not in late:
             service.stop()
+    tally.drain(settings.A2A_CALL_SECONDS)
     recorder.offer()
     if not recorder.drain(settings.A2A_GRACE_SECONDS + settings.A2A_CALL_SECONDS):
         log.error("the process ends before all exchanges are recorded")

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from msgspec import Struct, UnsetType
 
@@ -14,8 +15,10 @@ from a2a.choice import Endpoint
 from a2a.documents import Encoded
 from a2a.envelopes import AnyMember, Id, Wrapping, wrap
 from a2a.errors import Error, Internal, Unavailable
+from tasks_app.callers import strangers
 from tasks_app.callers.access import Caller
 from tasks_app.callers.accounts import Holding
+from tasks_app.callers.peers import origin_of
 from tasks_app.callers.schemes import Evidence
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.transports.keys import Proof, authenticate, find_again
@@ -86,13 +89,20 @@ class Call(Struct, kw_only=True):
         return self.proof
 
     async def identify(self) -> None:
-        """Find the caller. Raises Unauthenticated, InvalidKey and CallerLeft, and errors of the database."""
+        """Find the caller. Raises Unauthenticated, InvalidKey, TooManyCalls and CallerLeft, and errors of the
+        database."""
         if self.identity is None:
+            if settings.A2A_ADDRESS_CALLS:
+                strangers.check_calls(self.origin())
             if self.evidence is None and self.proof is not None:
                 recognition = await find_again(self.proof, self.departure)
             else:
-                recognition = await authenticate(self.evidence, self.departure)
+                recognition = await authenticate(self.evidence, self.origin, self.departure)
             self.identity, self.proof = recognition.caller, recognition.proof
+
+    def origin(self) -> str:
+        """Return the address for limits of strangers; empty if it is not known."""
+        return origin_of(self.peer, self.metadata)
 
     def wrap(self, rpc_id: Id | UnsetType) -> Wrapping:
         """Return the envelope of the call, or of one of its members."""

@@ -11,10 +11,13 @@ from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpRe
 from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 
+from a2a.errors import TooManyCalls
 from a2a.files import ID
+from tasks_app.callers import strangers
 from tasks_app.database.bridge import bridge
 from tasks_app.files import FindFile, find_problem, path_of, storage
 from tasks_app.models import File
+from tasks_app.transports.http import find_origin
 
 log = logging.getLogger(__name__)
 CHUNK = 262_144
@@ -38,7 +41,7 @@ async def download(request: HttpRequest, file: str, name: str = "") -> HttpRespo
         return HttpResponse(status=405, headers={"Allow": "GET, HEAD"})
     until, signature = request.GET.get("until", ""), request.GET.get("signature", "")
     if sentence := find_problem(file, until, signature):
-        return _refuse(403, sentence)
+        return _refuse_link(request, sentence)
     row: File | None = await bridge.ask(FindFile(file)) if _ID.fullmatch(file) else None
     if row is None:
         return _refuse(404, "there is no such file: its task may have been deleted")
@@ -64,6 +67,17 @@ async def download(request: HttpRequest, file: str, name: str = "") -> HttpRespo
 
 def _refuse(status: int, sentence: str) -> HttpResponse:
     return JsonResponse({"error": sentence}, status=status, headers={"Cache-Control": "no-store"})
+
+
+def _refuse_link(request: HttpRequest, sentence: str) -> HttpResponse:
+    """Count a wrong link, and refuse it with 403, or with 429 if its address has sent too many."""
+    try:
+        strangers.count_failure(find_origin(request))
+    except TooManyCalls as error:
+        response = _refuse(429, error.message)
+        response["Retry-After"] = str(error.retry_after)
+        return response
+    return _refuse(403, sentence)
 
 
 def _headers(row: File, start: int, end: int) -> dict[str, str]:

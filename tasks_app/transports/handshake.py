@@ -14,8 +14,8 @@ from django.http import HttpRequest, HttpResponse
 
 from a2a import languages
 from a2a.agents import registry
-from a2a.errors import RateLimited, Unauthenticated, Unavailable
-from tasks_app.callers import tickets
+from a2a.errors import InvalidTicket, RateLimited, Unauthenticated, Unavailable
+from tasks_app.callers import strangers, tickets
 from tasks_app.callers.access import FindCaller
 from tasks_app.callers.accounts import Holding, account
 from tasks_app.callers.paths import RESERVED
@@ -74,7 +74,7 @@ async def open_socket(request: HttpRequest, protocols: Sequence[str]) -> Opening
     call.request_id, call.after = "", None
     try:
         if ticket is not None:
-            call.proof = FindCaller(await tickets.find_key(ticket))
+            call.proof = FindCaller(await _find_key(call, ticket))
         await call.identify()
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         raise fault_of_key(error, SUBJECT) from None
@@ -140,6 +140,16 @@ def _ticket_of(request: HttpRequest, *, has_key: bool) -> str | None:
     if len(values) + has_key > 1:
         raise Refusal(400, "send a key or one ticket, and not both: they may be of two callers")
     return values[0] if values else None
+
+
+async def _find_key(call: Call, ticket: str) -> tuple[str, ...]:
+    """Return the key of a ticket. Raises InvalidTicket, TooManyCalls and errors of the database."""
+    strangers.check_failures(call.origin())
+    try:
+        return await tickets.find_key(ticket)
+    except InvalidTicket:
+        strangers.count_failure(call.origin())
+        raise
 
 
 async def _use_up(ticket: str, holding: Holding) -> None:

@@ -16,11 +16,11 @@ from a2a.documents import Encoded, Pieces
 from a2a.envelopes import bare
 from a2a.errors import Error, InvalidKey, InvalidRequest, RateLimited, Unauthenticated, Unavailable
 from a2a.sse import last_seen
-from tasks_app.callers.peers import peer_of, trace_of
+from tasks_app.callers.peers import origin_of, peer_of, trace_of
 from tasks_app.callers.schemes import challenge, evidence_in
 from tasks_app.cards.addresses import address_of
 from tasks_app.exchanges.exchange import BARE
-from tasks_app.exchanges.recording import recorder
+from tasks_app.exchanges.refusals import close_refused
 from tasks_app.transports.call import Call, fault_with
 
 MIN_LIMIT = 1_000
@@ -78,6 +78,11 @@ def too_large() -> Refusal:
 def over_limit(error: RateLimited | Unavailable) -> Refusal:
     """Return the refusal of a request beyond a limit of its owner (429), or of all owners (503)."""
     return Refusal(429 if isinstance(error, RateLimited) else 503, "", error=error)
+
+
+def find_origin(request: HttpRequest) -> str:
+    """Return the address for limits of strangers; empty if it is not known."""
+    return origin_of(peer_of(request), request.headers.get)
 
 
 def request_id_of(request: HttpRequest) -> str:
@@ -186,12 +191,15 @@ def add_headers(response: HttpResponse, error: Error) -> None:
 
 
 def fault_of_key(cause: Exception, subject: str = "a body of this size") -> Refusal:
-    """Return the refusal of a request whose caller is not known: its key is not valid, or the database is away.
+    """Return the refusal of a request whose caller is not known: its key is not valid, its address has reached a limit,
+    or the database is away.
 
     `subject` is what the key is for.
     """
     if isinstance(cause, Unauthenticated):
         return Refusal(401, f"{subject} needs a key", error=cause)
+    if isinstance(cause, RateLimited):
+        return over_limit(cause)
     error = fault_with("the key of a request could not be looked up", cause, secrets.token_hex(6))
     return Refusal(503 if isinstance(error, Unavailable) else 500, "", error=error)
 
@@ -215,7 +223,7 @@ def refuse(request: HttpRequest, refusal: Refusal, endpoint: Endpoint, door: str
     exchange.row.request_bytes = _length_of(request)
     exchange.keep(failure.payload)
     exchange.end("refused", failure.payload, code=failure.code, status=failure.status)
-    recorder.close(exchange)
+    close_refused(exchange, failure.status)
     response = answer(failure.payload, exchange.request_id, failure.status, wrapping.media)
     add_headers(response, refusal.error)
     if refusal.status == 405:

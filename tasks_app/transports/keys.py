@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from a2a.errors import InvalidKey, Unauthenticated
 from tasks_app import clock
+from tasks_app.callers import strangers
 from tasks_app.callers.access import Caller
 from tasks_app.callers.schemes import Evidence, scheme_of
 from tasks_app.database.bridge import bridge
@@ -35,18 +36,29 @@ _cache: dict[Evidence | Proof, Recognition] = {}
 
 
 async def authenticate(
-    evidence: Evidence | None, departure: Callable[[], Awaitable[None]] | None = None
+    evidence: Evidence | None, origin: Callable[[], str], departure: Callable[[], Awaitable[None]] | None = None
 ) -> Recognition:
-    """Return the caller that the evidence leads to. Raises Unauthenticated, InvalidKey and CallerLeft."""
+    """Return the caller that the evidence leads to. Raises Unauthenticated, InvalidKey, TooManyCalls and CallerLeft.
+
+    `origin` returns the address for limits of strangers; empty if it is not known.
+    """
     if evidence is None:
         raise Unauthenticated
     recognition = _cache.get(evidence)
     if recognition is not None and recognition.ends > time.monotonic():
         return recognition
-    scheme = scheme_of(evidence)
-    if scheme is None:
-        raise InvalidKey
-    return await _find(evidence, await scheme.prove(evidence), departure)
+    if recognition is None:
+        # Evidence that was valid before is looked up without a limit: its caller may share the address with others.
+        strangers.check_failures(origin())
+    try:
+        scheme = scheme_of(evidence)
+        if scheme is None:
+            raise InvalidKey
+        return await _find(evidence, await scheme.prove(evidence), departure)
+    except InvalidKey:
+        _cache.pop(evidence, None)
+        strangers.count_failure(origin())
+        raise
 
 
 async def find_again(proof: Proof, departure: Callable[[], Awaitable[None]] | None = None) -> Recognition:

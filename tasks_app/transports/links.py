@@ -21,11 +21,12 @@ from a2a import languages
 from a2a.dialects.params import Whole, check
 from a2a.envelopes import Member
 from a2a.envelopes.body import read_json
-from a2a.errors import InvalidRequest, ParseError, TaskNotFound
+from a2a.errors import InvalidRequest, ParseError, TaskNotFound, TooManyCalls
 from a2a.requests import SubscribeToTask
 from a2a.sse import last_seen
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Json
+from tasks_app.callers import strangers
 from tasks_app.callers.access import sight
 from tasks_app.callers.stream_links import NO_KEY, FindReader, StreamLink, make_link, read_link
 from tasks_app.database.bridge import bridge
@@ -35,7 +36,7 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.operations import authorize
 from tasks_app.transports.call import SMALL, Call
 from tasks_app.transports.handling import Selection, handle, handle_own
-from tasks_app.transports.http import Refusal, body_of, call_of, fault_of_key, refuse
+from tasks_app.transports.http import Refusal, body_of, call_of, fault_of_key, find_origin, over_limit, refuse
 from tasks_app.transports.http_replies import response_to
 from tasks_app.transports.refusing import refuse_stranger, refuse_unreadable
 
@@ -118,7 +119,7 @@ async def follow(request: HttpRequest, task: str, agent: str | None = None) -> H
 
 
 async def _read_call(request: HttpRequest, task: str, agent: str | None) -> tuple[Call, StreamLink]:
-    """Return the call and its link. Raises Refusal: 403, 405, 503."""
+    """Return the call and its link. Raises Refusal: 403, 405, 429, 503."""
     if request.method != "GET":
         raise Refusal(405, f"use GET, not {request.method}", allow="GET")
     query: dict[str, str] = {}
@@ -127,7 +128,7 @@ async def _read_call(request: HttpRequest, task: str, agent: str | None) -> tupl
     try:
         link = read_link(task, query.get("signature", ""))
     except ValueError as error:
-        raise Refusal(403, str(error)) from None
+        raise _wrong_link(request, str(error)) from None
     call = call_of(request, languages.ALL.subscriptions[link.version][0], agent)
     call.door, call.version, call.evidence = DOOR, link.version, None
     call.after = call.after if call.after is not None else last_seen(query.get("afterSequence"))
@@ -139,6 +140,15 @@ async def _read_call(request: HttpRequest, task: str, agent: str | None) -> tupl
     if call.identity is None:
         raise Refusal(403, NO_KEY)
     return call, link
+
+
+def _wrong_link(request: HttpRequest, sentence: str) -> Refusal:
+    """Count a wrong link, and return its refusal: 403, or 429 if its address has sent too many."""
+    try:
+        strangers.count_failure(find_origin(request))
+    except TooManyCalls as error:
+        return over_limit(error)
+    return Refusal(403, sentence)
 
 
 async def _has_seen_all(call: Call, exchange: OpenExchange, task: str) -> bool:

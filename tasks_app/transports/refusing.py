@@ -6,6 +6,7 @@ from a2a.envelopes import Failure, Wrapping
 from a2a.errors import Error, Unauthenticated
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
+from tasks_app.exchanges.refusals import close_refused
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import CallerLeft
 from tasks_app.transports.call import Call, Reply, fault
@@ -47,7 +48,7 @@ def refuse_stranger(exchange: OpenExchange, wrapping: Wrapping, cause: Exception
 
 def _refuse(exchange: OpenExchange, wrapping: Wrapping, error: Error, failure: Failure) -> Reply:
     exchange.end("refused", failure.payload, code=failure.code, status=failure.status)
-    recorder.close(exchange)
+    close_refused(exchange, failure.status)
     return Reply(
         request_id=exchange.request_id, wrapping=wrapping, payload=failure.payload, error=error, status=failure.status
     )

@@ -28,6 +28,7 @@ from tasks_app.models import (
     File,
     IdempotencyKey,
     Receiver,
+    Refusals,
     RelayedTask,
     Run,
     SocketTicket,
@@ -39,6 +40,7 @@ from tasks_app.models.states import DeliveryState
 _KEY, _TASK, _REPLY = IdempotencyKey._meta.db_table, Task._meta.db_table, DirectReply._meta.db_table
 _EXCHANGE, _BODY, _FILE = Exchange._meta.db_table, ExchangeBody._meta.db_table, File._meta.db_table
 _TICKET, _RECEIVER = SocketTicket._meta.db_table, Receiver._meta.db_table
+_REFUSALS = Refusals._meta.db_table
 _DELIVERY, _TRY = Delivery._meta.db_table, DeliveryTry._meta.db_table
 DONE = (DeliveryState.DELIVERED, DeliveryState.SUPERSEDED)
 """States of deliveries that are deleted when exchanges of the same age are."""
@@ -260,6 +262,13 @@ ROW_KINDS = {
             age=lambda: timedelta(0),  # They have an end of their own.
             delete=partial(_delete_by_time, _RECEIVER, "expires_at"),
             old=lambda before: Receiver.objects.filter(expires_at__lt=before),
+            time_of=datetime.fromisoformat,
+        ),
+        RowKind(
+            name="refusals",
+            age=lambda: timedelta(days=settings.A2A_EXCHANGE_DAYS),
+            delete=partial(_delete_by_time, _REFUSALS, "minute"),
+            old=lambda before: Refusals.objects.filter(minute__lt=before),
             time_of=datetime.fromisoformat,
         ),
         RowKind(

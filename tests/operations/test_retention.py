@@ -26,6 +26,7 @@ from tasks_app.models import (
     ExchangeBody,
     IdempotencyKey,
     Process,
+    Refusals,
     Run,
     SocketTicket,
     Task,
@@ -69,6 +70,7 @@ def fill(owner: Person, number: int, age: timedelta, *, open_: bool = False) -> 
             id=id, owner_id=owner.caller.owner_id, context_id="c", message="{}", reply="{}", created_at=then
         )
         add_ticket(owner, id, then)
+        Refusals.objects.create(minute=then, address=id, limited=1)
 
 
 def add_ticket(owner: Person, digest: str, end: datetime) -> None:
@@ -80,7 +82,7 @@ def complete(id: str, then: datetime) -> None:
 
 
 def left() -> dict[str, int]:
-    models = (Task, Event, Run, IdempotencyKey, Exchange, ExchangeBody, DirectReply)
+    models = (Task, Event, Run, IdempotencyKey, Exchange, ExchangeBody, DirectReply, Refusals)
     found = {model.__name__: model.objects.count() for model in models}
     return found | {"Event": Event.objects.values("task_id").distinct().count()}
 
@@ -187,6 +189,7 @@ def test_the_lag_of_deleting_is_measured_and_reported(owner: Person, monkeypatch
         "keys": 39,
         "tickets": 40,
         "receivers": 0,
+        "refusals": 33,
         "exchanges": 33,
         "deliveries": 0,
         "replies": 10,
@@ -274,6 +277,7 @@ def test_a_dry_purge_counts_and_deletes_nothing(owner: Person) -> None:
         "keys": 3,
         "tickets": 3,
         "receivers": 0,
+        "refusals": 3,
         "exchanges": 3,
         "deliveries": 0,
         "replies": 0,
@@ -286,7 +290,7 @@ def test_a_dry_purge_counts_and_deletes_nothing(owner: Person) -> None:
     ("option", "gone"),
     [
         ("--tasks", {"Task", "Event", "Run", "DirectReply"}),
-        ("--exchanges", {"Exchange", "ExchangeBody"}),
+        ("--exchanges", {"Exchange", "ExchangeBody", "Refusals"}),
         ("--keys", {"IdempotencyKey"}),
     ],
 )
@@ -306,6 +310,7 @@ def test_a_purge_without_a_time_goes_by_the_settings(owner: Person) -> None:
         "keys": 2,
         "tickets": 2,
         "receivers": 0,
+        "refusals": 2,
         "exchanges": 2,
         "deliveries": 0,
         "replies": 1,

@@ -16,6 +16,7 @@ from tasks_app.management.nouns.processes import PROCESSES
 from tasks_app.management.nouns.purge import PURGE
 from tasks_app.management.nouns.receivers import RECEIVERS
 from tasks_app.management.nouns.reference import REFERENCE
+from tasks_app.management.nouns.refusals import REFUSALS
 from tasks_app.management.nouns.relays import RELAYS
 from tasks_app.management.nouns.users import USERS
 
@@ -31,6 +32,7 @@ OPERATING: dict[str, Noun] = {
     "purge": PURGE,
     "receivers": RECEIVERS,
     "reference": REFERENCE,
+    "refusals": REFUSALS,
     "relays": RELAYS,
     "users": USERS,
 }

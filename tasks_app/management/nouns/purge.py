@@ -16,7 +16,7 @@ from tasks_app.upkeep.purge import count, purge
 from tasks_app.upkeep.row_kinds import ROW_KINDS, RowKind
 
 log = logging.getLogger(__name__)
-CHOICES = {"tasks": ("replies", "tasks"), "exchanges": ("exchanges", "deliveries"), "keys": ("keys",)}
+CHOICES = {"tasks": ("replies", "tasks"), "exchanges": ("exchanges", "refusals", "deliveries"), "keys": ("keys",)}
 """The kinds of rows that each option stands for. Without any option all kinds are deleted."""
 LINE_SECONDS = 5.0
 """Seconds between two lines of progress."""
@@ -25,7 +25,9 @@ LINE_SECONDS = 5.0
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--tasks", action="store_true", help="ended tasks with their events, runs, webhooks and files")
     parser.add_argument(
-        "--exchanges", action="store_true", help="recorded calls, and deliveries that arrived or were superseded"
+        "--exchanges",
+        action="store_true",
+        help="recorded calls, counts of refused calls, and deliveries that arrived or were superseded",
     )
     parser.add_argument(
         "--keys",

@@ -1,0 +1,43 @@
+"""Limits by network address, for calls whose caller is not known yet. They belong to this process alone: a refusal must
+cost less than a look-up.
+
+An address with too many wrong credentials may try no further ones. Credentials that were valid before are looked up
+without a limit, because other callers may have the same address.
+"""
+
+import math
+from time import monotonic
+
+from django.conf import settings
+
+from a2a.errors import TooManyCalls
+from tasks_app.callers.rates import Buckets, Rate
+
+failures = Buckets(lambda: Rate(settings.A2A_ADDRESS_FAILURES, settings.A2A_ADDRESS_FAILURES))
+"""The wrong credentials that each address may still try."""
+calls = Buckets(lambda: Rate(settings.A2A_ADDRESS_CALLS, settings.A2A_ADDRESS_CALLS))
+"""The calls that each address may still make."""
+
+
+def check_calls(address: str, now: float | None = None) -> None:
+    """Count a call from the address. Raises TooManyCalls."""
+    most = settings.A2A_ADDRESS_CALLS
+    if most and address and (wait := calls.take(address, monotonic() if now is None else now)):
+        raise TooManyCalls(math.ceil(wait), limit="calls from this address in a minute", most=str(most))
+
+
+def check_failures(address: str, now: float | None = None) -> None:
+    """Check that the address may try a credential. Raises TooManyCalls."""
+    if (most := settings.A2A_ADDRESS_FAILURES) and address:
+        _refuse(failures.wait(address, monotonic() if now is None else now), most)
+
+
+def count_failure(address: str, now: float | None = None) -> None:
+    """Count a wrong credential of the address. Raises TooManyCalls for one too many."""
+    if (most := settings.A2A_ADDRESS_FAILURES) and address:
+        _refuse(failures.take(address, monotonic() if now is None else now), most)
+
+
+def _refuse(wait: float, most: int) -> None:
+    if wait:
+        raise TooManyCalls(math.ceil(wait), limit="wrong credentials from this address in a minute", most=str(most))

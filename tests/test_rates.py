@@ -1,0 +1,88 @@
+"""Token buckets of a process, and the limits of strangers by their addresses. Time is passed in."""
+
+from typing import Any
+
+import pytest
+
+from a2a.errors import TooManyCalls
+from tasks_app.callers import strangers
+from tasks_app.callers.peers import network_of, origin_of
+from tasks_app.callers.rates import Buckets, Rate
+
+
+def test_a_burst_is_admitted_up_to_the_bucket_and_no_further() -> None:
+    buckets = Buckets(lambda: Rate(per_minute=60, burst=10))
+    assert [buckets.take("a", 0.0) for _ in range(12)] == [0.0] * 10 + [1.0] * 2
+    assert buckets.take("b", 0.0) == 0.0, "each name has a bucket of its own"
+
+
+def test_a_bucket_fills_evenly_and_never_beyond_its_burst() -> None:
+    buckets = Buckets(lambda: Rate(per_minute=60, burst=3))
+    for _ in range(3):
+        buckets.take("a", 0.0)
+    assert buckets.wait("a", 0.25) == 0.75
+    assert [buckets.take("a", 1.0), buckets.take("a", 1.0)] == [0.0, 1.0]
+    assert [buckets.take("a", 3600.0) for _ in range(4)] == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_a_clock_that_goes_backwards_gives_no_tokens() -> None:
+    buckets = Buckets(lambda: Rate(per_minute=60, burst=1))
+    assert buckets.take("a", 100.0) == 0.0
+    assert buckets.take("a", 50.0) == 1.0
+
+
+def test_a_hundred_thousand_addresses_take_bounded_memory() -> None:
+    buckets = Buckets(lambda: Rate(per_minute=60, burst=2), most=1_000)
+    for number in range(100_000):
+        buckets.take(f"address {number}", 0.0)
+        buckets.take("busy", 0.0)
+    assert len(buckets.levels) == 1_000
+    assert buckets.wait("busy", 0.0) > 0, "a bucket in use is never the one to be dropped"
+
+
+def test_an_address_may_try_so_many_wrong_credentials_in_a_minute(settings: Any) -> None:
+    settings.A2A_ADDRESS_FAILURES = 3
+    for _ in range(3):
+        strangers.check_failures("192.0.2.1", 0.0)
+        strangers.count_failure("192.0.2.1", 0.0)
+    with pytest.raises(TooManyCalls) as refused:
+        strangers.check_failures("192.0.2.1", 5.0)
+    assert (refused.value.retry_after, refused.value.facts["most"]) == (15, "3")
+    strangers.check_failures("192.0.2.2", 5.0)
+    strangers.check_failures("192.0.2.1", 20.0)
+
+
+def test_an_address_may_make_so_many_calls_in_a_minute(settings: Any) -> None:
+    settings.A2A_ADDRESS_CALLS = 2
+    strangers.check_calls("192.0.2.1", 0.0)
+    strangers.check_calls("192.0.2.1", 0.0)
+    with pytest.raises(TooManyCalls):
+        strangers.check_calls("192.0.2.1", 0.0)
+    settings.A2A_ADDRESS_CALLS = 0
+    strangers.check_calls("192.0.2.1", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("testclient", ""),
+        (None, ""),
+    ],
+)
+def test_a_client_counts_by_its_address_or_its_network(address: str | None, network: str) -> None:
+    assert network_of(address) == network
+
+
+def test_callers_behind_an_unknown_proxy_share_no_limit(settings: Any) -> None:
+    def behind(address: str) -> str:
+        return origin_of(address, {"X-Forwarded-For": "203.0.113.7"}.get)
+
+    settings.A2A_TRUSTED_PROXIES = []
+    assert behind("10.0.0.1") == ""
+    assert behind("8.8.8.8") == "8.8.8.8", "an outside address is no proxy of ours"
+    settings.A2A_TRUSTED_PROXIES = ["10.0.0.0/8"]
+    assert behind("10.0.0.1") == "10.0.0.1"
+    assert origin_of("10.0.0.1", {}.get) == "10.0.0.1"

@@ -1,0 +1,167 @@
+"""Refused calls of strangers: they are counted by address and minute, and too many wrong keys are not looked up."""
+
+import asyncio
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.test import AsyncClient, Client
+from django.urls import reverse
+from msgspec.structs import replace
+
+from tasks_app.callers.access import FindCaller
+from tasks_app.exchanges import refusals
+from tasks_app.exchanges.refusals import ADDRESSES, OTHERS, RECORDED, AddRefusals, tally
+from tasks_app.ids import uuid7
+from tasks_app.models import ApiKey, Refusals
+from tasks_app.transports import keys
+from tests.conftest import PATIENCE, Person
+from tests.support.commands import printed
+from tests.support.exchanges import recorded
+from tests.support.hand import Hand
+from tests.transports.exchanges.calls import Post, call, new, old
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+
+
+def rows() -> list[tuple[str, int, int, int, int]]:
+    """Return all counts, written by now."""
+    tally.drain(PATIENCE)
+    columns = ("address", "unauthenticated", "limited", "invalid", "recorded")
+    return list(Refusals.objects.order_by("minute", "address").values_list(*columns))
+
+
+def codes(post: Post, number: int, wire: Any, **more: Any) -> list[tuple[int, int]]:
+    answers = [post(wire, key=f"tdk_guess-{guess}", **more) for guess in range(number)]
+    return [(status, json.loads(content)["error"]["code"]) for status, content in answers]
+
+
+def get(path: str) -> tuple[int, Any]:
+    response = asyncio.run(AsyncClient().get(path))
+    return response.status_code, response.headers
+
+
+def end_trust() -> None:
+    """Let the second pass for which a key is not looked up again."""
+    for evidence, recognition in list(keys._cache.items()):
+        keys._cache[evidence] = replace(recognition, ends=0.0)
+
+
+def test_a_flood_of_wrong_keys_is_refused_without_a_look_up(
+    post: Post, hand: Hand, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.A2A_ADDRESS_FAILURES = 5
+    looks: list[FindCaller] = []
+    find = FindCaller.do_many
+    monkeypatch.setattr(FindCaller, "do_many", lambda items: looks.extend(items) or find(items))
+    assert codes(post, 25, new()) == [(401, -38009)] * 5 + [(429, -38008)] * 20
+    assert len(looks) == 5
+    assert rows() == [("127.0.0.1", 5, 20, 0, RECORDED)]
+    assert [exchange.http_status for exchange in recorded(RECORDED)] == [401] * 5 + [429] * 5
+
+
+def test_a_key_that_was_valid_before_works_beside_a_flood(post: Post, owner: Person, settings: Any) -> None:
+    settings.A2A_ADDRESS_FAILURES = 2
+    wire = call("GetTask", {"id": "none"})
+    assert post(wire)[0] == 200
+    codes(post, 5, wire)
+    end_trust()
+    assert post(wire)[0] == 200, "the address of a flood may be that of many callers"
+
+
+def test_a_revoked_key_counts_like_a_wrong_one(post: Post, owner: Person, settings: Any) -> None:
+    settings.A2A_ADDRESS_FAILURES = 1
+    wire = call("GetTask", {"id": "none"})
+    assert post(wire)[0] == 200
+    ApiKey.objects.all().delete()
+    end_trust()
+    assert [post(wire)[0], post(wire)[0]] == [401, 429]
+
+
+@pytest.mark.parametrize("wire", [new(), old(), new(method="SendStreamingMessage"), call("nope", {})])
+def test_each_language_refuses_a_flood_with_its_code(post: Post, settings: Any, wire: Any) -> None:
+    settings.A2A_ADDRESS_FAILURES = 1
+    assert codes(post, 2, wire) == [(401, -38009), (429, -38008)]
+
+
+@pytest.mark.parametrize("path", ["/message:send", "/v1/message:send"])
+def test_rest_refuses_a_flood_with_429(post: Post, settings: Any, path: str) -> None:
+    settings.A2A_ADDRESS_FAILURES = 1
+    wire = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}}
+    assert [post(wire, key="tdk_wrong", path=path)[0] for _ in range(2)] == [401, 429]
+
+
+def test_a_batch_of_a_stranger_is_one_refusal(post: Post, hand: Hand) -> None:
+    post([new(), new()], key="tdk_wrong")
+    assert rows() == [("127.0.0.1", 1, 0, 0, 1)]
+
+
+def test_a_link_that_was_made_up_counts_like_a_wrong_key(hand: Hand, settings: Any) -> None:
+    settings.A2A_ADDRESS_FAILURES = 2
+    file = f"/files/{uuid7()}/x.txt?until=1&signature=x"
+    answers = [get("/links/none?signature=x"), get(file), get(file)]
+    assert [status for status, _ in answers] == [403, 403, 429]
+    assert int(answers[2][1]["Retry-After"]) > 0
+
+
+def test_minutes_and_addresses_have_rows_of_their_own(post: Post, hand: Hand, settings: Any) -> None:
+    settings.A2A_TRUSTED_PROXIES = ["127.0.0.0/8"]
+    hand.time = hand.time.replace(second=0)
+    post(new(), key=None, **{"X-Forwarded-For": "2001:db8::1"})
+    post(new(), key=None, **{"X-Forwarded-For": "2001:db8::2"})
+    post(b"x" * 1_000_001, **{"X-Forwarded-For": "203.0.113.7"})
+    hand.on(seconds=60)
+    post(new(), key=None, **{"X-Forwarded-For": "2001:db8::1"})
+    network = "2001:db8::/64"
+    assert rows() == [(network, 2, 0, 0, 2), ("203.0.113.7", 0, 0, 1, 1), (network, 1, 0, 0, 1)]
+    minutes = Refusals.objects.filter(address=network).order_by("minute").values_list("minute", flat=True)
+    assert minutes[1] - minutes[0] == timedelta(minutes=1)
+
+
+def test_many_addresses_share_a_row(post: Post, hand: Hand) -> None:
+    async def flood() -> None:
+        for number in range(100_000):
+            tally.count(f"2001:db8:{number >> 16:x}:{number & 0xFFFF:x}::1", 401)
+
+    asyncio.run(flood())
+    assert len(tally.totals) == ADDRESSES + 1
+    found = rows()
+    assert len(found) == ADDRESSES + 1
+    assert (OTHERS, 100_000 - ADDRESSES, 0, 0, RECORDED) in found
+
+
+def test_operators_find_the_refusals_of_an_address(post: Post, hand: Hand, admin_client: Client) -> None:
+    minute = hand().replace(second=0, microsecond=0)
+    for address in ("192.0.2.1", "2001:db8::/64"):
+        AddRefusals.do_many([AddRefusals({(minute, address): refusals.Count(limited=2, recorded=1)})])
+    assert [line["address"] for line in printed("a2a", "refusals")] == ["192.0.2.1", "2001:db8::/64"]
+    (line,) = printed("a2a", "refusals", "--address", "2001:db8::77")
+    assert (line["address"], line["limited"], line["recorded"]) == ("2001:db8::/64", 2, 1)
+    page = reverse("admin:tasks_app_refusals_changelist")
+    assert "192.0.2.1" in admin_client.get(page).content.decode()
+    shown = admin_client.get(page, {"q": "2001:db8::77"}).content.decode()
+    assert "2001:db8::/64" in shown
+    assert "192.0.2.1" not in shown
+
+
+def test_two_processes_add_to_one_row(hand: Hand) -> None:
+    minute = hand().replace(second=0, microsecond=0)
+    one = AddRefusals({(minute, "192.0.2.1"): refusals.Count(limited=2)})
+    AddRefusals.do_many([one, one])
+    AddRefusals.do_many([one])
+    assert rows() == [("192.0.2.1", 0, 6, 0, 0)]
+
+
+def test_counts_wait_while_the_database_is_away(post: Post, hand: Hand, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(items: Any) -> Any:
+        raise OperationalError("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AddRefusals, "do_many", away)
+        post(new(), key=None)
+        tally.drain(PATIENCE)
+        assert Refusals.objects.count() == 0
+    post(new(), key=None)
+    assert rows() == [("127.0.0.1", 2, 0, 0, 2)]
