@@ -45,7 +45,8 @@ The modules, in an order for reading:
                     retry_after (a header of HTTP)
     Any language    language, envelopes, choice (which language a call is in), discovery and descriptions
     A2A             dialects/v1_0, v0_3, v0_2 and rest_0_x; dialects/json (data models); languages (the list of all)
-    Agents          agents, options, run, inbox, drafts, scribe, acting, mistakes, callers, testing
+    Agents          agents, options, run, inbox, drafts, scribe, acting, mistakes, callers, spending, money,
+                    testing
     Cards           cards, canonical (the bytes that are signed), signatures
     Other agents    client: the languages the other way round, with repetition and resumption
 
@@ -54,7 +55,19 @@ An agent needs only the names that this module exports. Their reference is docs/
 
 from a2a.agents import agent
 from a2a.callers import Caller
-from a2a.run import Failure, Retry, Run
+from a2a.run import BudgetSpent, Failure, Retry, Run
 from a2a.types import Artifact, Extension, Message, Part, Skill
 
-__all__ = ["Artifact", "Caller", "Extension", "Failure", "Message", "Part", "Retry", "Run", "Skill", "agent"]
+__all__ = [
+    "Artifact",
+    "BudgetSpent",
+    "Caller",
+    "Extension",
+    "Failure",
+    "Message",
+    "Part",
+    "Retry",
+    "Run",
+    "Skill",
+    "agent",
+]

@@ -23,6 +23,7 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import replace
 
 from a2a.media import Modes, modes
+from a2a.money import Cost, cost_of
 from a2a.options import NAME, NAME_WORDS, OPTIONS, Options
 from a2a.types import Extension, Json, Message, Skill
 
@@ -65,6 +66,9 @@ class Agent(Struct, frozen=True, kw_only=True):
     """"process" for runs in child processes, which can be ended; "" for runs on an event loop or in a thread."""
     memory: int | None
     """The memory limit of a child process in bytes; None for no limit."""
+    cost: Cost | None
+    """The minimum and the maximum of what a task is expected to cost; None for an agent without a cost, which no budget
+    limits."""
     version: str
     listed: bool
     """True for an agent on public cards and in the catalogue; False for one on extended cards only."""
@@ -165,8 +169,8 @@ def agent(**options: Unpack[Options]) -> Callable[[Function], Function]: ...
 
 def agent(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Register a function as an agent, with or without options: name, description, skills, timeout, attempts,
-    retry_on, backoff, queue, priority, concurrency, scopes, quick, isolation, memory, version, listed, extensions,
-    input_modes, output_modes. The fields of a2a.agents.Agent describe them.
+    retry_on, backoff, queue, priority, concurrency, scopes, quick, isolation, memory, cost, version, listed,
+    extensions, input_modes, output_modes. The fields of a2a.agents.Agent describe them.
 
     Raises AgentDefinitionError with the file and line of the mistake.
     """
@@ -191,6 +195,7 @@ def define(function: Callable[..., Any], options: Json) -> Agent:
     _check_together(function, name, values)
     values |= {"name": name, "description": description, "scopes": tuple(values["scopes"])}
     values["retry_on"] = tuple(values["retry_on"])
+    values["cost"] = None if values["cost"] is None else cost_of(values["cost"])
     values["skills"] = skills = _skills(name, description, values["skills"])
     if values["listed"] and not any(skill.listed for skill in skills):
         raise mistake(function, name, "has no skill that is listed, and a card needs one: set listed=False")

@@ -14,6 +14,7 @@ Error
 |  `- InvalidKey                                    a key that is unknown, revoked or expired
 |     `- InvalidTicket                              a ticket that is unknown, used or expired
 |- MissingScope                                     a key without the scope
+|- BudgetExceeded                                   less is left than the task is expected to cost
 |- RateLimited(retry_after)                         the caller has too much in flight
 `- Unavailable(retry_after)                         the server is stopping or overloaded
 """
@@ -202,6 +203,16 @@ class MissingScope(Error):
 
     reason = "MISSING_SCOPE"
     sentence = "The API key does not have the scope that this method needs"
+
+
+class BudgetExceeded(Error):
+    """The budget is less than the agent's minimum expected cost: that of the call (`X-Budget-USD`), or what is left of
+    the stored budget of the caller or of its tenant. The facts `budget`, `available` and `required` say which, and the
+    amounts in dollars.
+    """
+
+    reason = "BUDGET_EXCEEDED"
+    sentence = "The budget does not cover the expected cost"
 
 
 class RateLimited(Error):

@@ -9,6 +9,7 @@ from msgspec import Struct
 from a2a.canonical import canonical
 from a2a.extensions import is_uri
 from a2a.media import DEFAULT, is_mode
+from a2a.money import is_cost
 from a2a.types import Extension, Message, Skill
 
 YEAR, HOUR = 31_536_000, 3600
@@ -37,6 +38,7 @@ class Options(TypedDict, total=False):
     quick: bool | Callable[[Message], bool]
     isolation: Literal["", "process"]
     memory: int | None
+    cost: Any
     version: str
     listed: bool
     extensions: Sequence[str | Extension]
@@ -114,6 +116,9 @@ OPTIONS: dict[str, Option] = {
     "isolation": Option("", lambda v: v in ("", "process"), '"process", or left out'),
     "memory": Option(
         None, lambda v: v is None or _whole(v, LEAST_MEMORY, 2**60), f"a number of bytes, at least {LEAST_MEMORY:_}"
+    ),
+    "cost": Option(
+        None, is_cost, 'a pair of amounts in dollars (minimum, maximum) such as ("0.01", "0.20"), or one amount above 0'
     ),
     "version": Option("1.0.0", lambda v: isinstance(v, str) and v != "", "a version such as 1.0.0"),
     "listed": Option(True, lambda v: isinstance(v, bool), "True or False"),

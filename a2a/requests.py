@@ -44,6 +44,8 @@ class SendMessage(Request, frozen=True, kw_only=True):
     metadata: Json | None = None
     extensions: tuple[str, ...] = ()
     """URIs of the protocol extensions that the call requests. They come in a header, not in the params."""
+    budget: int | None = None
+    """The most that the caller pays for the task, in millionths of a dollar. It comes in a header."""
 
 
 class StreamMessage(SendMessage, frozen=True, kw_only=True):

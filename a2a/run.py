@@ -1,6 +1,7 @@
 """The Run that an agent receives, the actions that it yields, and the exceptions that end or repeat a run."""
 
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any, Protocol
 
 import msgspec
@@ -12,6 +13,8 @@ from a2a.drafts import Drafts
 from a2a.files import is_stored
 from a2a.inbox import Inbox
 from a2a.mistakes import WrongValue, wrong_value
+from a2a.money import micros_of, usd
+from a2a.spending import Spending
 from a2a.types import Artifact, Json, Message, Part
 
 
@@ -98,6 +101,10 @@ class Retry(Failure):
         self.after = after
 
 
+class BudgetSpent(Failure):
+    """The exception of `run.spend` once the task has cost more than its budget. The report counts all the same."""
+
+
 class Preferences(Struct, frozen=True, omit_defaults=True):
     """The sender of a message and the preferred form of its answer, stored with the task until the next message."""
 
@@ -146,6 +153,7 @@ class Run:
         metadata: Json | None = None,
         preferences: Preferences = NO_PREFERENCES,
         files: Files | None = None,
+        spending: Spending | None = None,
     ) -> None:
         self.agent = agent
         self.task_id = task_id
@@ -173,6 +181,8 @@ class Run:
         self.drafts = Drafts()
         """The actions that the agent has built and not yielded."""
         self._files = files
+        self.spending = spending or Spending()
+        """The cost of the task so far, and its limit."""
         self.inbox = Inbox()
         """The messages that arrive during the run. If the agent completes or asks a question without reading the newest
         one, it is called again with that message."""
@@ -194,6 +204,33 @@ class Run:
     def files(self) -> tuple[Part, ...]:
         """The parts of the message that are files or links."""
         return tuple(part for part in self.message.parts if part.raw is not None or part.url is not None)
+
+    @property
+    def budget(self) -> Decimal | None:
+        """The most that the task may cost, in dollars: what the caller or a stored budget allows; None without a
+        limit."""
+        return None if self.spending.limit is None else usd(self.spending.limit)
+
+    @property
+    def budget_left(self) -> Decimal | None:
+        """The rest of the budget, in dollars; None without a limit."""
+        return None if self.spending.left is None else usd(self.spending.left)
+
+    @property
+    def spent(self) -> Decimal:
+        """The sum of all reports of the task, in dollars, those of earlier attempts and messages included."""
+        return usd(self.spending.spent)
+
+    def spend(self, amount: str | float | Decimal) -> None:
+        """Report what the run has just spent, in dollars. Reports add up, and each is rounded up to a millionth.
+
+        Raises BudgetSpent once the task has cost more than its budget, and ValueError for an invalid amount and for an
+        agent that declares no cost.
+        """
+        if self.agent.cost is None:
+            raise ValueError('an agent that spends money declares what a task costs: @agent(cost=("0.01", "0.20"))')
+        if not self.spending.report(micros_of(amount)):
+            raise BudgetSpent(self.spending.describe())
 
     async def read(self, part: Part) -> bytes:
         """Return the bytes of a file or a text. Raises ValueError for a link to another server and for data."""

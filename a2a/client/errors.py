@@ -266,6 +266,12 @@ class MissingScope(ServerError):
     processed = False
 
 
+class BudgetExceeded(ServerError):
+    reason = errors.BudgetExceeded.reason
+    advice = "Raise the budget, or ask the operator of the server for more"
+    processed = False
+
+
 class RateLimited(ServerError):
     reason = errors.RateLimited.reason
     advice = "Call less often, or fewer at a time"

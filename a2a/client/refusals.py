@@ -20,6 +20,7 @@ _NUMBERS = {error.reason: number for error, number in CODES.items()}
 _SENTENCES = tuple((error.sentence.lower(), error.reason) for error in CODES)
 _BY_STATUS: dict[int, type[ServerError]] = {
     401: errors.Unauthenticated,
+    402: errors.BudgetExceeded,
     403: errors.MissingScope,
     409: errors.TaskNotCancelable,
     413: errors.InvalidRequest,

@@ -21,6 +21,7 @@ CODES: dict[type[Error], int] = {
     errors.ExtensionSupportRequired: -32008,
     errors.VersionNotSupported: -32009,
     errors.UnknownAgent: -38005,
+    errors.BudgetExceeded: -38006,
     errors.Unauthenticated: -38009,
     errors.MissingScope: -38010,
     errors.RateLimited: -38008,
@@ -59,6 +60,7 @@ REST_STATUSES: dict[type[Error], tuple[int, str]] = {
     errors.UnknownAgent: (404, "NOT_FOUND"),
     errors.Unauthenticated: (401, "UNAUTHENTICATED"),
     errors.MissingScope: (403, "PERMISSION_DENIED"),
+    errors.BudgetExceeded: (402, "FAILED_PRECONDITION"),
     errors.RateLimited: (429, "RESOURCE_EXHAUSTED"),
     errors.Unavailable: (503, "UNAVAILABLE"),
 }

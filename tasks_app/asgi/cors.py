@@ -11,6 +11,7 @@ from typing import Any
 from a2a import languages
 from a2a.extensions import HEADER, OLD_HEADER
 from a2a.language import VERSION_HEADER
+from a2a.money import HEADER as BUDGET_HEADER
 from tasks_app.callers.paths import is_health
 
 App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
@@ -24,6 +25,7 @@ METHODS = sorted(
 """The methods that a page may use."""
 REQUEST_HEADERS = (
     *("Authorization", "X-API-Key", "Content-Type", VERSION_HEADER, HEADER, OLD_HEADER, "Last-Event-ID"),
+    BUDGET_HEADER,
     *("X-Request-ID", "traceparent", "If-None-Match", "If-Modified-Since", "Range"),
     *("Cache-Control", "tracestate", "baggage"),
 )

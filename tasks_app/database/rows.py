@@ -25,6 +25,7 @@ from tasks_app.models import (
     File,
     IdempotencyKey,
     RelayedTask,
+    Reservation,
     Run,
     Task,
     Webhook,
@@ -75,6 +76,9 @@ class TaskRow(Row, kw_only=True, gc=False, rename={"fence": "attempt", "attempt"
     pushes: bool = False
     size: int = 0
     messages: int = 0
+    budget: int | None = None
+    spent: int = 0
+    reserved: int = 0
 
 
 class EventRow(Row, kw_only=True, gc=False, rename={"fence": "attempt"}):
@@ -160,6 +164,13 @@ class FileRow(Row, kw_only=True, gc=False):
 class PositionRow(Row, kw_only=True, gc=False):
     task_id: str
     position: str
+
+
+class ReservationRow(Row, kw_only=True, gc=False):
+    task_id: str
+    budget_id: int
+    amount: int
+    orphan_at: datetime | None = None
 
 
 class WebhookRow(Row, kw_only=True, gc=False, rename={"name": "config_id"}):
@@ -282,6 +293,7 @@ FILES = Table(File, FileRow)
 DIRECT_REPLIES = Table(DirectReply, DirectReplyRow)
 RUNS = Table(Run, RunRow)
 POSITIONS = Table(RelayedTask, PositionRow, "on conflict (task_id) do update set position = excluded.position")
+RESERVATIONS = Table(Reservation, ReservationRow)
 WEBHOOKS = Table(Webhook, WebhookRow)
 DELIVERIES = Table(Delivery, DeliveryRow)
 # A response may be stored after its request: see the room exchanges.

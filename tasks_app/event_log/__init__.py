@@ -6,6 +6,7 @@ Nothing else in the service updates a task, and nothing here knows who waits: af
 from tasks_app.event_log.append import Append, append_many, change
 from tasks_app.event_log.as_of import LONG, Long, ReadAsOf, read_as_of, read_as_of_many, recent
 from tasks_app.event_log.bodies import MakeBody, NoBody, body_of
+from tasks_app.event_log.budgets import Spend
 from tasks_app.event_log.changes import (
     HAS_WEBHOOKS,
     NEWER_MESSAGE,
@@ -14,6 +15,7 @@ from tasks_app.event_log.changes import (
     event_row,
     last_status,
 )
+from tasks_app.event_log.charged import CreateCharged, CreateSettled, Release, Reserve
 from tasks_app.event_log.claim import Claim, claim, recover
 from tasks_app.event_log.create import Create, FindKey, KeyTarget, create_many, find_key_many
 from tasks_app.event_log.exchanges import record
@@ -61,6 +63,8 @@ __all__ = [
     "Appended",
     "Claim",
     "Create",
+    "CreateCharged",
+    "CreateSettled",
     "Demand",
     "FindKey",
     "Full",
@@ -77,8 +81,11 @@ __all__ = [
     "ReadTask",
     "Refresh",
     "Register",
+    "Release",
     "Remove",
     "Renew",
+    "Reserve",
+    "Spend",
     "TaskRead",
     "append_many",
     "body_of",

@@ -47,6 +47,8 @@ class Options(TypedDict, total=False):
     most_messages: int | None
     webhook: WebhookRow | None
     with_deliveries: bool
+    spent: int | None
+    settles: bool
 
 
 class Append(Work[Appended | NewerMessage | None], Change, kw_only=True):
@@ -117,17 +119,18 @@ def append_many(items: Sequence[Append]) -> list[Outcome]:
     """Append each item whose conditions hold. The outcome is None where they do not, and LOCKED where another
     transaction has locked a row that the item needs. No task may be twice in a group.
 
-    On PostgreSQL a group is one statement, and a transaction only if it has deliveries to write.
+    On PostgreSQL a group is one statement, and a transaction only if it has deliveries to write or reservations to
+    settle.
     """
     if not on_postgres():
         return append_sqlite.append_group(items)
-    if not any(item.with_deliveries for item in items):
+    if not any(item.with_deliveries or item.settles for item in items):
         return append_postgres.append_group(items)
     locked: frozenset[str] = frozenset()
     while True:
         free = [item for item in items if item.task_id not in locked]
         try:
-            results = iter(append_postgres.append_with_deliveries(free) if free else ())
+            results = iter(append_postgres.append_in_transaction(free) if free else ())
         except LockRefused as error:
             locked |= error.tasks
         else:

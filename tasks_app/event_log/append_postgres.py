@@ -10,7 +10,9 @@ from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import EVENTS, as_json
 from tasks_app.database.sql import VISIBLE
 from tasks_app.database.work import LOCKED
+from tasks_app.event_log.budgets import settle_ended
 from tasks_app.event_log.changes import (
+    HAS_RESERVATION,
     HAS_WEBHOOKS,
     NEWER_MESSAGE,
     Appended,
@@ -38,9 +40,10 @@ with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, c
         status text, status_at timestamptz, fence bigint, sight text, ends_lease boolean, attempts bigint,
         delay double precision, size bigint, messages bigint, most_size bigint, most_messages bigint, after bigint,
         lease_before timestamptz, wants text, snapshot bigint, artifacts text, history text, with_deliveries boolean,
-        message bigint, newest_message bigint)),
+        message bigint, newest_message bigint, spent bigint, ends_task boolean, settles boolean)),
     l as materialized (
-        select id, pushes, message_seq from {_TASK} where id = any(%s) order by id for no key update skip locked),
+        select id, pushes, message_seq, reserved from {_TASK} where id = any(%s)
+        order by id for no key update skip locked),
     u as (update {_TASK} t set last_seq = t.last_seq + r.count, state = coalesce(r.state, t.state),
             status = coalesce(r.status, t.status), status_at = coalesce(r.status_at, t.status_at),
             tries = t.tries + r.attempts, wants = coalesce(r.wants, t.wants), size = t.size + r.size,
@@ -50,7 +53,8 @@ with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, c
             deadline = case when r.ends_lease then null else t.deadline end,
             not_before = case when r.ends_lease then now() + make_interval(secs => r.delay) else t.not_before end,
             run_seq = case when r.after is null then t.run_seq else t.last_seq + r.count end,
-            message_seq = coalesce(t.last_seq + r.message, t.message_seq),
+            message_seq = coalesce(t.last_seq + r.message, t.message_seq), spent = coalesce(r.spent, t.spent),
+            reserved = case when r.ends_task then 0 else t.reserved end,
             snapshot_seq = case when {{fits}} then r.snapshot else t.snapshot_seq end,
             snapshot_status = case when {{fits}} then coalesce(r.status, t.status) else t.snapshot_status end,
             artifacts = case when {{fits}} then r.artifacts else t.artifacts end,
@@ -61,15 +65,15 @@ with r as (select * from jsonb_to_recordset(%s::jsonb) as x(n bigint, id text, c
             and (r.after is null or t.run_seq = r.after)
             and (r.newest_message is null or t.message_seq <= r.newest_message)
             and (r.lease_before is null or t.lease_until < r.lease_before)
-            and (r.with_deliveries or not t.pushes)
+            and (r.with_deliveries or not t.pushes) and (r.settles or not r.ends_task or t.reserved = 0)
             and (r.most_size is null or (t.size + r.size <= r.most_size and t.messages + r.messages <= r.most_messages))
-        returning r.n, t.last_seq, t.snapshot_seq, t.last_seq - r.count as base),
+        returning r.n, t.last_seq, t.snapshot_seq, t.last_seq - r.count as base, t.spent),
     e as (insert into {EVENTS.name} ({EVENTS.list})
         select {", ".join(f"u.base + x.{name}" if name == "seq" else f"x.{name}" for name in EVENTS.columns)}
         from jsonb_to_recordset(%s::jsonb) as x({EVENTS.record}) join u using (n)){{more}}
 select r.n, u.last_seq, u.snapshot_seq,
     case when l.id is null then exists (select 1 from {_TASK} held where held.id = r.id) end, l.pushes,
-    l.message_seq
+    l.message_seq, l.reserved, u.spent
 from r left join u using (n) left join l on l.id = r.id
 """
 
@@ -86,10 +90,16 @@ class _Row(NamedTuple):
     """True if another transaction has locked the task, None if none has."""
     pushes: bool | None
     message_seq: int | None
+    reserved: int | None
+    """The reservation before the item."""
+    spent: int | None
 
 
-def append_with_deliveries(items: Sequence[Change]) -> list[Outcome]:
-    """Append with deliveries. Raises LockRefused with the tasks that have a webhook whose row is locked."""
+def append_in_transaction(items: Sequence[Change]) -> list[Outcome]:
+    """Append, write deliveries and settle reservations.
+
+    Raises LockRefused with the tasks that have a webhook or a budget whose row is locked.
+    """
     # The cursor first: plans are not discarded within a transaction.
     with prepared() as cursor, transaction.atomic():
         results = append_group(items)
@@ -102,6 +112,7 @@ def append_with_deliveries(items: Sequence[Change]) -> list[Outcome]:
             if item.webhook:
                 register_with(cursor, item.webhook)
         write_deliveries(cursor, {item.task_id: number_events(item, seq) for item, seq in pairs})
+        settle_ended(cursor, {item.task_id: result for item, result in zip(items, results, strict=True)})
     return results
 
 
@@ -153,16 +164,23 @@ def _head(item: Change, place: int) -> dict[str, object]:
         "messages": item.messages,
         "most_size": item.most_size,
         "most_messages": item.most_messages,
+        "spent": item.spent,
+        "ends_task": item.ends_task,
+        "settles": item.settles,
         **snapshot,
     }
 
 
 def _outcome(item: Change, row: _Row) -> Outcome:
     if row.seq is not None:
-        return Appended(row.seq, stale(row.seq, row.snapshot_seq, item.state))
+        unsettled = row.spent if item.ends_task and row.reserved else None
+        return Appended(row.seq, stale(row.seq, row.snapshot_seq, item.state), unsettled)
     if row.pushes and not item.with_deliveries:
         item.with_deliveries = True  # The bridge asks for the item again.
         return HAS_WEBHOOKS
+    if row.reserved and item.ends_task and not item.settles:
+        item.settles = True
+        return HAS_RESERVATION
     if item.newest_message is not None and row.message_seq is not None and row.message_seq > item.newest_message:
         return NEWER_MESSAGE
     return LOCKED if row.is_locked else None

@@ -7,6 +7,7 @@ from django.db import transaction
 from django.db.backends.utils import CursorWrapper
 
 from tasks_app import clock
+from tasks_app.callers.budgets import settle
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import EVENTS
 from tasks_app.database.sql import VISIBLE, sqlite_time
@@ -34,11 +35,11 @@ update {_TASK} as t set last_seq = last_seq + %s, state = coalesce(%s, state), s
     lease_until = case when %s then null else lease_until end, deadline = case when %s then null else deadline end,
     not_before = case when %s then %s else not_before end,
     run_seq = case when %s is null then run_seq else last_seq + %s end,
-    message_seq = coalesce(last_seq + %s, message_seq)
+    message_seq = coalesce(last_seq + %s, message_seq), spent = coalesce(%s, spent)
 where id = %s and (%s is null or attempt = %s) and (%s is null or run_seq = %s) and (%s is null or %s = {VISIBLE})
     and (%s is null or message_seq <= %s) and (%s is null or lease_until < %s)
     and (%s is null or (size + %s <= %s and messages + %s <= %s)) and state in ({{marks}})
-returning last_seq, snapshot_seq, pushes, size
+returning last_seq, snapshot_seq, pushes, size, reserved, spent
 """
 
 
@@ -53,7 +54,7 @@ def _append_one(cursor: CursorWrapper, item: Change) -> Appended | NewerMessage 
     row = cursor.fetchone()
     if row is None:
         return _explain_refusal(cursor, item)
-    seq, snapshot_seq, pushes, size = row
+    seq, snapshot_seq, pushes, size, reserved, spent = row
     if item.snapshot is not None and item.snapshot.seq == seq:
         write_snapshot(cursor, item.snapshot)
         snapshot_seq = seq
@@ -65,7 +66,11 @@ def _append_one(cursor: CursorWrapper, item: Change) -> Appended | NewerMessage 
         register_with(cursor, item.webhook)
     if pushes or item.webhook:
         write_deliveries(cursor, {item.task_id: events})
-    return Appended(seq, stale(seq, snapshot_seq, item.state, size))
+    if not (item.ends_task and reserved):
+        return Appended(seq, stale(seq, snapshot_seq, item.state, size))
+    cursor.execute(f"update {_TASK} set reserved = 0 where id = %s", (item.task_id,))
+    settle(cursor, {item.task_id: spent})
+    return Appended(seq, stale(seq, snapshot_seq, item.state, size), spent)
 
 
 def _values(item: Change) -> tuple[str | int | None, ...]:
@@ -77,7 +82,7 @@ def _values(item: Change) -> tuple[str | int | None, ...]:
     return (
         *(count, item.state, item.status, at, item.attempts, item.wants, item.size, item.messages),
         *(item.ends_lease, item.ends_lease, item.ends_lease, item.ends_lease, due),
-        *(item.after, count, item.last_message),
+        *(item.after, count, item.last_message, item.spent),
         *(item.task_id, item.fence, item.fence, item.after, item.after, item.sight, item.sight),
         *(item.newest_message, item.newest_message, before, before),
         *(item.most_size, item.size, item.most_size, item.messages, item.most_messages),

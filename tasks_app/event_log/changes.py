@@ -41,6 +41,8 @@ class Appended(Struct, frozen=True):
     """The task's last sequence number."""
     stale: bool
     """Whether the snapshot should be refreshed."""
+    unsettled: int | None = None
+    """The cost of a task that has ended, if its reservation must be settled in the same transaction."""
 
 
 class HasWebhooks(NotDone, frozen=True):
@@ -48,6 +50,14 @@ class HasWebhooks(NotDone, frozen=True):
 
 
 HAS_WEBHOOKS = HasWebhooks()
+
+
+class HasReservation(NotDone, frozen=True):
+    """The outcome for the end of a task with a reservation: the bridge asks for the item again, and then the
+    reservation is settled with it."""
+
+
+HAS_RESERVATION = HasReservation()
 
 
 class NewerMessage(Struct, frozen=True):
@@ -107,6 +117,18 @@ class Change(Struct, kw_only=True):
     """A webhook to register with the events, and to deliver these events to."""
     with_deliveries: bool = False
     """Whether deliveries are written for a task with webhooks. If not, the outcome for such a task is HAS_WEBHOOKS."""
+
+    spent: int | None = None
+    """The sum of all reports of the task's runs; None for no change. It is not a difference, so that an item that is
+    repeated counts nothing twice."""
+    settles: bool = False
+    """Whether the end of a task settles its reservation. If not, the outcome for a task that has one is
+    HAS_RESERVATION."""
+
+    @property
+    def ends_task(self) -> bool:
+        """Whether the task has ended after the events."""
+        return self.state in TERMINAL
 
     @property
     def size(self) -> int:

@@ -51,6 +51,9 @@ class TaskColumns(NamedTuple):
     pushes: bool
     run_seq: int | None
     size: int
+    budget: int | None
+    spent: int
+    reserved: int
 
     @property
     def has_tail(self) -> bool:

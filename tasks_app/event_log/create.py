@@ -1,6 +1,6 @@
 """New tasks and direct replies, in groups: key, task, events and exchange are committed together."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Self
 
@@ -19,6 +19,7 @@ from tasks_app.database.rows import (
     FILES,
     KEYS,
     NEW_KEYS,
+    RESERVATIONS,
     RUNS,
     TASKS,
     WEBHOOKS,
@@ -29,6 +30,7 @@ from tasks_app.database.rows import (
     ExchangeRow,
     FileRow,
     KeyRow,
+    ReservationRow,
     Row,
     RunRow,
     Table,
@@ -81,6 +83,7 @@ class Create(Work[KeyTarget | None], Struct, kw_only=True):
     """Deliveries of its first events to that webhook."""
     exchange: ExchangeRow | None = None
     body: BodyRow | None = None
+    reservations: list[ReservationRow] = []
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[KeyTarget | Locked | None]:
@@ -109,7 +112,16 @@ def create_many(items: Sequence[Create]) -> list[KeyTarget | Locked | None]:
     A key that the insert met and the look-up does not find was deleted in between. The result is LOCKED, so that the
     bridge asks for the item again.
     """
-    winners = _create_postgres(items) if on_postgres() else _create_sqlite(items)
+    return results_of(items, write_new(items))
+
+
+def write_new(items: Sequence[Create]) -> set[int]:
+    """Store each item whose key is new; return their places."""
+    return _create_postgres(items) if on_postgres() else _create_sqlite(items)
+
+
+def results_of(items: Sequence[Create], winners: Collection[int]) -> list[KeyTarget | Locked | None]:
+    """Return the results of items, some of which were stored."""
     losers = [item for place, item in enumerate(items) if place not in winners]
     if not losers:
         return [None] * len(items)
@@ -155,6 +167,7 @@ def _rows(items: Sequence[Create]) -> list[tuple[Table, Sequence[Row]]]:
         (EXCHANGES, [item.exchange for item in items if item.exchange]),
         (BODIES, [item.body for item in items if item.body]),
         (FILES, [file for item in items for file in item.files]),
+        (RESERVATIONS, [row for item in items for row in item.reservations]),
     ]
     return [(table, rows) for table, rows in parts if rows]
 
@@ -182,7 +195,7 @@ def _create_postgres(items: Sequence[Create]) -> set[int]:
             webhook.due_at = now
     for place, item in enumerate(items):
         one = (item.key, item.task, item.reply, item.run, item.webhook, item.exchange, item.body)
-        for row in (*one, *item.events, *item.deliveries, *item.files):
+        for row in (*one, *item.events, *item.deliveries, *item.files, *item.reservations):
             if row is not None:
                 row.n = place
     parts = _rows(items)

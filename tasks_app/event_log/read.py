@@ -36,6 +36,12 @@ class TaskRead(Struct, frozen=True, kw_only=True):
     """The last event that the newest run wrote, or was claimed with; 0 before the first."""
     size: int
     """Characters of the payloads of its events."""
+    budget: int | None
+    """The most that the task may cost, in millionths of a dollar; None without a limit."""
+    spent: int
+    """The sum of the reports of its runs, in millionths."""
+    reserved: int
+    """The amount that stored budgets hold for it; 0 if they hold nothing."""
 
 
 class Head(Struct, frozen=True):
@@ -221,6 +227,9 @@ def read_of(row: TaskColumns, tail: Sequence[EventDocument]) -> TaskRead:
         pushes=bool(row.pushes),
         run_seq=row.run_seq or 0,
         size=row.size,
+        budget=row.budget,
+        spent=row.spent,
+        reserved=row.reserved,
     )
 
 

@@ -4,6 +4,7 @@ Ids are UUIDs as text, so that columns and stored JSON agree byte for byte. JSON
 """
 
 from tasks_app.models.acts import Act
+from tasks_app.models.budgets import Budget, Reservation
 from tasks_app.models.callers import ApiKey, Principal, SocketTicket, Tenant
 from tasks_app.models.exchanges import Exchange, ExchangeBody
 from tasks_app.models.operators import OperatorReach, OperatorToken
@@ -19,6 +20,7 @@ __all__ = [
     "STATES",
     "Act",
     "ApiKey",
+    "Budget",
     "Delivery",
     "DeliveryTry",
     "DirectReply",
@@ -35,6 +37,7 @@ __all__ = [
     "Refusals",
     "Relay",
     "RelayedTask",
+    "Reservation",
     "Run",
     "SocketTicket",
     "Task",

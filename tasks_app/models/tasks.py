@@ -58,6 +58,15 @@ class Task(models.Model):
     )
     size = models.BigIntegerField(default=0, db_default=0, help_text="Characters of the payloads of its events.")
     messages = models.PositiveIntegerField(default=0, db_default=0, help_text="Messages of its caller.")
+    budget = models.BigIntegerField(
+        null=True, help_text="The most that it may cost, in millionths of a dollar; null: no limit."
+    )
+    spent = models.BigIntegerField(
+        default=0, db_default=0, help_text="What its runs have reported, in millionths of a dollar."
+    )
+    reserved = models.BigIntegerField(
+        default=0, db_default=0, help_text="What stored budgets hold for it until it ends, in millionths of a dollar."
+    )
     created_at = models.DateTimeField()
 
     tenant_path: ClassVar = "tenant"

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from functools import partial
 
+from msgspec.structs import asdict
+
 from a2a.answers import Answer
 from a2a.dialects.json.json_1_0 import document
 from a2a.events import Event, TaskCreated, apply, fold
-from a2a.states import TaskState
+from a2a.states import TERMINAL, TaskState
 from a2a.types import Message, PushConfig, Status, Task
 from tasks_app.database.rows import RunRow
-from tasks_app.event_log import Create, KeyTarget, deliveries
+from tasks_app.event_log import Create, CreateCharged, CreateSettled, KeyTarget, deliveries
 from tasks_app.ids import uuid7
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations.first_rows import event_rows, file_rows, reply_row, task_row
@@ -49,6 +51,7 @@ def _creation(plan: Plan, later: Sequence[Event], failure: RunRow | None) -> tup
     row = task_row(plan, final, task.status.timestamp, rows)
     files = file_rows(plan, run.task_id)
     item = Create(key=plan.key, task=row, events=rows, run=failure, exchange=exchange, body=body, files=files)
+    item = _with_money(item, plan, is_over=final.state in TERMINAL)
     if plan.request.push_config:
         _add_webhook(plan.request.push_config, item, plan)
     if plan.streams:
@@ -84,7 +87,19 @@ async def create_reply(plan: Plan, reply: Message) -> Answer | KeyTarget:
             keep()
     row, files = reply_row(plan, reply_id, reply), file_rows(plan, reply_id)
     item = Create(key=plan.key, exchange=exchange, body=body, files=files, reply=row)
+    item = _with_money(item, plan, is_over=True)
     return _answer_or_target(context, item, await item, answer)
+
+
+def _with_money(item: Create, plan: Plan, *, is_over: bool) -> Create:
+    """Return the item with what it does to stored budgets, if its caller has any."""
+    if (charge := plan.charge) is None:
+        return item
+    values = asdict(item)
+    if not plan.quick:
+        return CreateCharged(**values, charge=charge)
+    # What a quick agent has reserved stays reserved while its task waits for an answer.
+    return CreateSettled(**values, charge=charge, spent=plan.run.spending.spent) if is_over else item
 
 
 def _answer_or_target(context: Context, item: Create, target: KeyTarget | None, answer: Answer) -> Answer | KeyTarget:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from a2a.dialects.json.json_1_0 import dumps, encode_message, event_document
 from a2a.documents import TaskDocument
 from a2a.events import Event, status_of
+from a2a.states import TERMINAL
 from a2a.types import Message
 from tasks_app.database.rows import DirectReplyRow, EventRow, FileRow, TaskRow
 from tasks_app.event_log import event_row
@@ -43,6 +44,9 @@ def task_row(plan: Plan, task: TaskDocument, status_at: datetime, events: Sequen
         wants=preferences.json(),
         size=sum(event.size for event in events),
         messages=1,
+        budget=plan.run.spending.limit,
+        spent=plan.run.spending.spent,
+        reserved=0 if task.state in TERMINAL else plan.share,
     )
 
 

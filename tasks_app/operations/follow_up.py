@@ -19,6 +19,7 @@ from tasks_app.callers.accounts import account
 from tasks_app.database.rows import KeyRow, WebhookRow
 from tasks_app.event_log import Append, FindKey, Full, Head, ReadTask, change
 from tasks_app.files import StoredParts
+from tasks_app.operations.admission import check_budget
 from tasks_app.operations.attachments import drop_files, store_parts
 from tasks_app.operations.fitness import fit
 from tasks_app.operations.large import compute
@@ -44,6 +45,7 @@ async def follow_up(request: SendMessage, context: Context, task_id: str) -> Gra
             return await repeat(request, context, target, digest)
         if TaskState(head.state) in TERMINAL:
             raise end_error(head)
+        check_budget(request, registry.get(head.agent))
         check_growth(head)
         webhook = await _webhook(request, context, task_id)
         storage = storage or await store_parts(message, task_id)

@@ -10,6 +10,7 @@ from a2a.documents import TaskDocument
 from a2a.requests import SendMessage, StreamMessage
 from a2a.run import Preferences, Run
 from a2a.types import Message
+from tasks_app.callers.budgets import Charge
 from tasks_app.database.rows import FileRow, KeyRow
 from tasks_app.operations.operation import Context
 
@@ -28,6 +29,10 @@ class Plan(Struct, kw_only=True):
     """True if the agent runs inside the call."""
     files: list[FileRow] = []
     """Files of the message, and of the answer of a quick agent."""
+    charge: Charge | None = None
+    """The reservation that its task needs of stored budgets."""
+    share: int = 0
+    """The amount that the call of a quick agent has reserved."""
     first: TaskDocument | None = None
     """The task as of its first event, with which a stream begins."""
 

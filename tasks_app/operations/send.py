@@ -8,20 +8,23 @@ from contextlib import nullcontext
 from a2a.acting import arguments
 from a2a.agents import Agent
 from a2a.answers import Answer
-from a2a.errors import InvalidParams, RateLimited, Unavailable
+from a2a.errors import BudgetExceeded, InvalidParams, RateLimited, Unavailable
 from a2a.requests import SendMessage
 from a2a.run import Preferences, Run
 from a2a.types import Role
 from tasks_app import clock
 from tasks_app.callers.access import check_right, check_tenant
 from tasks_app.callers.accounts import account
+from tasks_app.callers.budgets import Charge
 from tasks_app.callers.scopes import WRITE_WEBHOOKS
+from tasks_app.database.bridge import bridge
 from tasks_app.database.rows import KeyRow
 from tasks_app.database.work import DoSlowly
-from tasks_app.event_log import FindKey, KeyTarget
+from tasks_app.event_log import FindKey, KeyTarget, Release, Reserve
 from tasks_app.event_log.conversation import conversation_of
 from tasks_app.files import deletion_of, has_large, run_files
 from tasks_app.ids import own_context, uuid7
+from tasks_app.operations.admission import charge
 from tasks_app.operations.attachments import check_references, store_files
 from tasks_app.operations.capabilities import PUSH
 from tasks_app.operations.choose_agent import choose_agent
@@ -53,7 +56,7 @@ async def send(request: SendMessage, context: Context) -> Grant:
     try:
         with nullcontext() if plan.quick else account.new_work(plan.key.owner_id, agent.name):
             outcome = await _begin(plan)
-    except (RateLimited, Unavailable):
+    except (BudgetExceeded, RateLimited, Unavailable):
         # No limit refuses a message that was accepted before: its caller may not have had the answer.
         target = await FindKey(owner_id=plan.key.owner_id, key=plan.key.key)
         if target is None:
@@ -77,7 +80,28 @@ async def _begin(plan: Plan) -> Answer | KeyTarget:
         if request.push_config:
             await check_address(request.push_config)
         await store_files(plan)
-    return await _run_quickly(plan) if plan.quick else await create_task(plan, ())
+    await charge(plan)
+    if not plan.quick:
+        return await create_task(plan, ())
+    if plan.charge is None:
+        return await _run_quickly(plan)
+    return await _run_with_reservation(plan, plan.charge)
+
+
+async def _run_with_reservation(plan: Plan, reservation: Charge) -> Answer | KeyTarget:
+    """Reserve money for a quick agent, and run it. Whatever happens before its task is stored gives the money back."""
+    plan.share = await Reserve(charge=reservation)
+    spending = plan.run.spending
+    if plan.share < reservation.most:
+        spending.limit = plan.share
+    try:
+        outcome = await _run_quickly(plan)
+    except BaseException:
+        bridge.put(Release(charge=reservation, spent=spending.spent))
+        raise
+    if isinstance(outcome, KeyTarget):
+        await Release(charge=reservation, spent=spending.spent)
+    return outcome
 
 
 async def _run_quickly(plan: Plan) -> Answer | KeyTarget:

@@ -22,6 +22,7 @@ from a2a.agents import Agent, registry
 from a2a.mistakes import AgentMistake
 from a2a.run import Action, Failure, Retry, Run
 from a2a.scribe import ends_run
+from a2a.spending import Spending
 from tasks_app.files import run_files
 from tasks_app.runner.pipe import (
     Cancel,
@@ -31,6 +32,7 @@ from tasks_app.runner.pipe import (
     Order,
     Raised,
     RaisedKind,
+    Spent,
     decode_order,
     decode_to_child,
     encode,
@@ -55,8 +57,11 @@ def run_alone(connection: Connection, errors: Connection, order: bytes) -> NoRet
     values = decode_order(order)
     run: Run | None = None
 
+    sending = threading.Lock()
+
     def send(value: FromChild) -> None:
-        connection.send_bytes(encode(replace(value, cursor=run.inbox.cursor) if run else value))
+        with sending:  # Any thread of the agent may report a cost.
+            connection.send_bytes(encode(replace(value, cursor=run.inbox.cursor) if run else value))
 
     code = 0
     try:
@@ -129,6 +134,7 @@ def _run_of(order: Order) -> Run:
         metadata=order.metadata,
         preferences=order.preferences,
         files=run_files,
+        spending=Spending(order.limit, order.spent),
     )
 
 
@@ -163,5 +169,6 @@ def _act(run: Run, send: Callable[[FromChild], None]) -> None:
         send(pack(action, run.drafts.warnings(run.agent.name) if last else ()))
         return last
 
+    run.spending.on_report = lambda amount: send(Spent(amount))
     act_here(run, give)
     send(Done(warnings=run.drafts.warnings(run.agent.name)))

@@ -21,6 +21,7 @@ from a2a.errors import InvalidParams
 from a2a.events import Event, MessageAdded
 from a2a.run import Run, preferences_of
 from a2a.scribe import Scribe
+from a2a.spending import Spending
 from a2a.states import TaskState
 from a2a.types import Message, Role, Task
 from tasks_app import clock
@@ -277,9 +278,11 @@ class Execution:
             metadata=task.metadata,
             preferences=preferences,
             files=run_files,
+            spending=Spending(self.read.budget, self.read.spent),
         )
         if self.writer:
             self.writer.inbox = self.run.inbox
+            self.writer.watch(self.run.spending)
         if self.is_look_due:
             self._look()
         return self.run
@@ -359,6 +362,8 @@ class Execution:
             run=row,
             files=writer.files if writer else [],
             position=writer.position if writer else None,
+            spent=writer.unwritten if writer else None,
+            settles=self.read.reserved > 0,
         )
         try:
             if await bridge.ask(item, patience=RELEASE_PATIENCE):

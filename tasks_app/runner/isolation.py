@@ -28,6 +28,7 @@ from tasks_app.runner.pipe import (
     FromChild,
     NewMessage,
     Raised,
+    Spent,
     ToChild,
     action_of,
     decode_from_child,
@@ -141,9 +142,13 @@ class Child:
             if self.errors in ready:
                 self._read_errors()
             if self.pipe in ready:
-                if (action := self._receive()) is None:
+                value = self._receive()
+                if isinstance(value, Spent):
+                    self.run.spending.report(value.amount)  # The child itself stops at the limit.
+                elif (action := self._action_of(value)) is None:
                     return
-                yield action
+                else:
+                    yield action
             elif self.process.sentinel in ready:
                 raise self._crash()
 
@@ -163,16 +168,23 @@ class Child:
             while (value := self.outbox.get()) is not None:
                 self.pipe.send_bytes(encode(value))
 
-    def _receive(self) -> Action | None:
-        """Return the next action; None at the end. Raises the error of the agent."""
+    def _receive(self) -> FromChild:
+        """Return the next message. Raises ProcessCrashed."""
         try:
             value: FromChild = decode_from_child(self.pipe.recv_bytes())
-            self.run.inbox.cursor = max(self.run.inbox.cursor, value.cursor)
-            if not isinstance(value, Raised):
-                self.run.drafts.elsewhere = value.warnings
+        except (EOFError, OSError, msgspec.DecodeError) as error:
+            raise self._crash() from error
+        self.run.inbox.cursor = max(self.run.inbox.cursor, value.cursor)
+        return value
+
+    def _action_of(self, value: ActionData | Done | Raised) -> Action | None:
+        """Return the action in a message; None at the end. Raises the error of the agent."""
+        if not isinstance(value, Raised):
+            self.run.drafts.elsewhere = value.warnings
+        try:
             if isinstance(value, ActionData):
                 return action_of(value)
-        except (EOFError, OSError, msgspec.DecodeError) as error:
+        except msgspec.DecodeError as error:
             raise self._crash() from error
         self.over = True
         match value:

@@ -29,6 +29,9 @@ class Order(Struct, frozen=True, kw_only=True):
     conversation: tuple[Message, ...]
     metadata: Json
     preferences: Preferences
+    limit: int | None
+    """The most that the task may cost, in millionths of a dollar."""
+    spent: int
 
 
 class NewMessage(Struct, frozen=True, tag=True):
@@ -53,6 +56,13 @@ class ActionData(Struct, frozen=True, tag=True):
     """Sentences about actions that the agent made and never gave, with its last action."""
 
 
+class Spent(Struct, frozen=True, tag=True):
+    """From the child: the agent has reported a cost, in millionths of a dollar."""
+
+    amount: int
+    cursor: int = 0
+
+
 class Done(Struct, frozen=True, tag=True):
     """From the child: the agent has ended."""
 
@@ -74,7 +84,7 @@ class Raised(Struct, frozen=True, tag=True):
 
 
 ToChild = NewMessage | Cancel
-FromChild = ActionData | Done | Raised
+FromChild = ActionData | Spent | Done | Raised
 
 
 def encode(value: Order | ToChild | FromChild) -> bytes:
@@ -100,6 +110,8 @@ def order_of(run: Run) -> Order:
         conversation=run.conversation,
         metadata=run.metadata,
         preferences=run.preferences,
+        limit=run.spending.limit,
+        spent=run.spending.spent,
     )
 
 

@@ -16,14 +16,17 @@ from a2a.events import ArtifactAdded, Event, StatusChanged, fold, status_of
 from a2a.inbox import Inbox
 from a2a.run import Action, Chunk, Failure, Say
 from a2a.scribe import Scribe, ends_run, merge
+from a2a.spending import Spending
 from a2a.states import INTERRUPTED, TaskState
 from a2a.types import Task
 from tasks_app import clock
+from tasks_app.database.bridge import bridge
+from tasks_app.database.locks import LockRefused
 from tasks_app.database.rows import FileRow, PositionRow, RunRow
-from tasks_app.event_log import TaskRead, change, last_status
+from tasks_app.event_log import Spend, TaskRead, change, last_status
 from tasks_app.files import has_large, store_action
 from tasks_app.runner.stopped import LostLease, MessageWaits, WriteFailed
-from tasks_app.runner.store import store
+from tasks_app.runner.store import AWAY, store
 
 log = logging.getLogger(__name__)
 PAUSE = 0.025
@@ -91,6 +94,10 @@ class Writer:
         """The events that this run has written."""
         self.inbox = Inbox()
         """The inbox of the run."""
+        self.spending = Spending(read.budget, read.spent)
+        """The cost of the task, as its runs report it."""
+        self.reported = read.spent
+        """The sum of the reports that are written."""
         self.error: BaseException | None = None
         """The error of a write that failed. Later events have no place in the log."""
 
@@ -117,6 +124,37 @@ class Writer:
             # Not awaited, even when it is due: an agent that ends in the same turn of the loop has one write, not two.
             wait = self.last + PAUSE - asyncio.get_running_loop().time()
             self.timer = asyncio.create_task(self._later(max(wait, 0.0)))
+
+    def watch(self, spending: Spending) -> None:
+        """Write what the run reports, also if no event follows."""
+        loop = asyncio.get_running_loop()
+        self.spending = spending
+        spending.on_report = lambda _: loop.call_soon_threadsafe(self._write_soon)
+
+    @property
+    def unwritten(self) -> int | None:
+        """The sum of all reports if it is not written yet, else None."""
+        return None if self.spending.spent == self.reported else self.spending.spent
+
+    def _write_soon(self) -> None:
+        if (self.timer is None or self.timer.done()) and not self.hurry.is_set() and self.error is None:
+            self.timer = asyncio.create_task(self._later(PAUSE))
+
+    async def _write_spending(self) -> None:
+        """Write the reports without an event. Raises LostLease."""
+        if (spent := self.unwritten) is None:
+            return
+        read = self.read
+        try:
+            item = Spend(task_id=read.document.id, fence=read.fence, spent=spent)
+            is_ours = await bridge.ask(item, patience=settings.A2A_LEASE_SECONDS)
+        except (LockRefused, *AWAY) as error:
+            # The next event writes them, or the end of the run.
+            log.warning("task %s: a report of its cost was not written yet: %s", read.document.id, error)
+            return
+        if not is_ours:
+            raise LostLease
+        self.reported = spent
 
     def _check_growth(self, size: int) -> None:
         """Raise Failure if the task may not grow by an event of this size."""
@@ -152,6 +190,7 @@ class Writer:
             events, self.buffer, self.size = self.buffer, [], 0
             files, self.files = self.files, []
             if not events:
+                await self._write_spending()
                 return
             snapshot = self._snapshot(events, last=ending is not None)
             try:
@@ -170,7 +209,7 @@ class Writer:
         self, events: list[Event], files: list[FileRow], ending: Ending | None, snapshot: TaskDocument | None = None
     ) -> None:
         """Write the events. Raises LostLease, WriteFailed and MessageWaits."""
-        document, status = self.read.document, last_status(events)
+        document, status, spent = self.read.document, last_status(events), self.unwritten
         answers = ending is not None and status is not None and status.state in ANSWERS
         item = change(
             document.id,
@@ -188,8 +227,11 @@ class Writer:
             delay=ending.delay if ending else None,
             attempts=ending.attempts if ending else 0,
             newest_message=max(document.seq, self.inbox.cursor) if answers else None,
+            spent=spent,
+            settles=ending is not None and self.read.reserved > 0,
         )
         self.seq = await store(item, self.ends, self.on_outage)
+        self.reported = self.reported if spent is None else spent
         self.total += item.size
         self.log_length += len(events)
 

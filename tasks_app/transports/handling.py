@@ -14,9 +14,11 @@ from a2a.answers import Description, Result, TaskPage, size_of
 from a2a.choice import CallError
 from a2a.documents import PIECE, Encoded, Pieces, TaskDocument, enclose
 from a2a.envelopes import Wrapping
-from a2a.errors import Error, InvalidRequest
+from a2a.errors import Error, InvalidParams, InvalidRequest
 from a2a.files import MARK
 from a2a.language import Language, Method
+from a2a.money import HEADER as BUDGET
+from a2a.money import parse_usd
 from a2a.requests import Describe, GetExtendedCard, Request, SendMessage, with_delivery_language
 from a2a.types import Json
 from tasks_app.callers.access import Caller
@@ -189,11 +191,13 @@ def _read(
 
 
 def _complete(call: Call, language: Language, kind: type[Request], request: Any) -> Any:
-    """Add to a request the values that do not stand in its params. Raises InvalidRequest."""
+    """Add to a request the values that do not stand in its params. Raises InvalidRequest and InvalidParams."""
     if kind.streaming and call.batch:
         raise InvalidRequest(detail="a method that streams cannot be a member of a batch")
     if issubclass(kind, SendMessage) and (extensions := language.extensions(call.metadata)):
         request = replace(request, extensions=extensions)
+    if issubclass(kind, SendMessage) and (budget := call.metadata(BUDGET)) is not None:
+        request = replace(request, budget=_budget_of(budget))
     if kind.changes and language.push:
         request = with_delivery_language(language.pushes_as or language.name, request)
     if kind.streaming:
@@ -203,6 +207,14 @@ def _complete(call: Call, language: Language, kind: type[Request], request: Any)
     if isinstance(request, Describe):
         return replace(request, endpoint=call.endpoint.name, version=call.version, address=call.address())
     return request
+
+
+def _budget_of(text: str) -> int:
+    """Return the budget in a header. Raises InvalidParams."""
+    try:
+        return parse_usd(text)
+    except ValueError as error:
+        raise InvalidParams((BUDGET, str(error))) from None
 
 
 async def _perform(

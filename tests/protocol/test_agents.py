@@ -121,7 +121,7 @@ def test_a_limit_of_memory_needs_a_process() -> None:
 def test_a_misspelt_option_is_answered_with_the_right_one() -> None:
     assert told(good, timout=5) == "there is no option timout=; did you mean timeout=?"
     assert told(good, colour="red").startswith("there is no option colour=; there are name, description")
-    assert told(good, cost=0.5).startswith("there is no option cost=")
+    assert told(good, coast=0.5) == "there is no option coast=; did you mean cost=?"
 
 
 WRONG: dict[str, list[Any]] = {
@@ -138,6 +138,7 @@ WRONG: dict[str, list[Any]] = {
     "priority": [1001],
     "scopes": ["all"],
     "quick": [1],
+    "cost": ["x", 0, -1, True, ("0.2", "0.1"), (1, 2, 3), float("nan"), 1e12],
     "version": [""],
     "input_modes": [[], "text/plain"],
     "output_modes": [["text"], ["text/plain; charset=utf-8"]],

@@ -32,6 +32,7 @@ SPECIFIED = {
 OURS = {
     errors.IdempotencyConflict: -32602,
     errors.UnknownAgent: -38005,
+    errors.BudgetExceeded: -38006,
     errors.Unauthenticated: -38009,
     errors.MissingScope: -38010,
     errors.RateLimited: -38008,

@@ -343,3 +343,38 @@ async def tells(run: Run) -> AsyncIterator[str]:
     for piece in PIECES:
         yield piece
         await asyncio.sleep(0.1)
+
+
+# ------------------------------------------------------------------ money
+
+
+@agent(cost=("0.50", "1"), attempts=2)
+async def priced(run: Run) -> AsyncIterator[Any]:
+    """Reports each amount that the message lists, and does what else it says."""
+    for word in run.text.split():
+        if word == "ask":
+            yield run.ask("more?")
+        elif word == "fail":
+            raise RuntimeError("as it was told")
+        elif word == "again":
+            if run.attempt == 1:
+                raise ConnectionError("as it was told")
+        elif word == "wait":
+            await asyncio.sleep(60)
+        else:
+            run.spend(word)
+            yield run.status(f"spent {word}")
+    yield f"{run.spent} of {run.budget}"
+
+
+@agent(cost=("0.50", "1"), quick=True)
+async def priced_quick(run: Run) -> AsyncIterator[Any]:
+    """Reports the amounts that the message lists, within the call."""
+    for word in run.text.split():
+        if word == "ask":
+            yield run.ask("more?")
+        elif word == "reply":
+            yield run.reply("done")
+        else:
+            run.spend(word)
+    yield f"{run.spent} of {run.budget}"

@@ -1,0 +1,111 @@
+"""`manage.py a2a budgets`: what the tasks of tenants and principals may cost."""
+
+from argparse import ArgumentParser, ArgumentTypeError
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from a2a.money import parse_usd, show_usd
+from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator
+from tasks_app.management.nouns import Noun, Printer
+from tasks_app.models import Budget, Principal, Reservation, Tenant
+from tasks_app.models.budgets import PERIODS, TOTAL
+from tasks_app.operators.budgets import (
+    NoSuchHolder,
+    describe,
+    find_budget,
+    find_holder,
+    remove_budget,
+    reset_budget,
+    set_budget,
+)
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    set_parser = verbs.add_parser("set", help="set the budget of a tenant or of one of its principals")
+    set_parser.add_argument("amount", type=_read_amount, help="dollars, such as 25 or 0.50")
+    set_parser.add_argument(
+        "--period",
+        choices=[period for period, _ in PERIODS],
+        default=TOTAL,
+        help="when it begins anew: never (total, the default), or with each day or month (UTC)",
+    )
+    show = verbs.add_parser("show", help="show one budget, and the tasks that have reserved money of it")
+    add_limit(show)
+    reset = verbs.add_parser("reset", help="set what is spent to zero; reservations of unfinished tasks stay")
+    remove = verbs.add_parser("remove", help="remove a budget, so that nothing limits its holder any more")
+    for verb in (set_parser, show, reset, remove):
+        verb.add_argument("--tenant", type=read_name, default="default", help='the tenant; "default" by default')
+        verb.add_argument(
+            "--principal", type=read_name, help="a principal of the tenant; without it, the tenant itself"
+        )
+    for verb in (set_parser, reset, remove):
+        add_operator(verb)
+    add_limit(verbs.add_parser("list", help="list the newest budgets"))
+
+
+def _read_amount(text: str) -> int:
+    try:
+        return parse_usd(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{error}: {text!r}") from None
+
+
+def _set(printer: Printer, options: dict[str, Any]) -> None:
+    printer.print_line(
+        _line(set_budget(_holder(options), options["amount"], options["period"], read_operator(options)))
+    )
+
+
+def _show(printer: Printer, options: dict[str, Any]) -> None:
+    budget = find_budget(_holder(options))
+    if budget is None:
+        raise CommandError(f"{_holder(options)} has no budget; `manage.py a2a budgets set` sets one.")
+    printer.print_line(_line(budget))
+    for row in printer.limit_rows(Reservation.objects.filter(budget=budget).order_by("-task_id"), options["limit"]):
+        printer.print_line({"task": row.task_id, "reserved": show_usd(row.amount)})
+
+
+def _list(printer: Printer, options: dict[str, Any]) -> None:
+    rows = Budget.objects.select_related("tenant", "principal").order_by("-id")
+    for budget in printer.limit_rows(rows, options["limit"]):
+        printer.print_line(_line(budget))
+
+
+def _reset(printer: Printer, options: dict[str, Any]) -> None:
+    printer.print_line(_line(reset_budget(_holder(options), read_operator(options))))
+
+
+def _remove(printer: Printer, options: dict[str, Any]) -> None:
+    remove_budget(_holder(options), read_operator(options))
+
+
+def _holder(options: dict[str, Any]) -> Tenant | Principal:
+    return find_holder(options["tenant"], options["principal"])
+
+
+def _line(budget: Budget) -> dict[str, Any]:
+    return {
+        "id": budget.pk,
+        "tenant": budget.tenant.name,
+        "principal": budget.principal.name if budget.principal else None,
+        **describe(budget),
+    }
+
+
+_VERBS = {"set": _set, "show": _show, "list": _list, "reset": _reset, "remove": _remove}
+
+
+def _handle(printer: Printer, options: dict[str, Any]) -> None:
+    try:
+        _VERBS[options["verb"]](printer, options)
+    except NoSuchHolder as error:
+        raise CommandError(str(error)) from None
+
+
+BUDGETS = Noun(
+    help="set, show, list, reset and remove what the tasks of tenants and principals may cost",
+    add_arguments=_add_arguments,
+    handle=_handle,
+)

@@ -1,0 +1,29 @@
+"""Whether there is money for a new task: the budget of the call, and the stored budgets of its caller."""
+
+from a2a.agents import Agent
+from a2a.money import HEADER
+from a2a.requests import SendMessage
+from a2a.spending import Spending
+from tasks_app.callers.budgets import Charge, budgets_of, refusal
+from tasks_app.operations.plan import Plan
+
+
+def check_budget(request: SendMessage, agent: Agent | None) -> None:
+    """Check that the budget of the call covers the minimum expected cost. Raises BudgetExceeded."""
+    if agent is None or agent.cost is None or request.budget is None:
+        return
+    if request.budget < max(agent.cost.least, 1):
+        raise refusal(HEADER, request.budget, agent.cost.least)
+
+
+async def charge(plan: Plan) -> None:
+    """Add to the plan what its task reserves. An agent without a cost reserves nothing. Raises BudgetExceeded."""
+    cost, limit = plan.agent.cost, plan.request.budget
+    if cost is None:
+        return
+    check_budget(plan.request, plan.agent)
+    plan.run.spending = Spending(limit)
+    if budgets := await budgets_of(plan.context.caller):
+        most = cost.most if limit is None else min(cost.most, limit)
+        least = min(cost.least, most)
+        plan.charge = Charge(task_id=plan.run.task_id, budgets=budgets, least=least, most=most, limit=limit)

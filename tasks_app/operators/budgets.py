@@ -1,0 +1,105 @@
+"""Acts on stored budgets, each recorded in the transaction of the change."""
+
+from typing import Any
+
+from django.db import transaction
+
+from a2a.money import show_usd
+from tasks_app import clock
+from tasks_app.callers.budgets import end_of, forget
+from tasks_app.models import Budget, Principal, Tenant
+from tasks_app.models.budgets import TOTAL
+from tasks_app.operators.audit import Change, Operator, record_acts
+
+
+class NoSuchHolder(Exception):
+    """There is no tenant or principal of the name."""
+
+
+def find_holder(tenant: str, principal: str | None) -> Tenant | Principal:
+    """Return a tenant, or a principal of it. Raises NoSuchHolder."""
+    home = Tenant.objects.filter(name=tenant).first()
+    if home is None:
+        raise NoSuchHolder(f"There is no tenant {tenant!r}.")
+    if principal is None:
+        return home
+    owner = Principal.objects.filter(tenant=home, name=principal).first()
+    if owner is None:
+        raise NoSuchHolder(f"There is no principal {principal!r} in the tenant {tenant!r}.")
+    return owner
+
+
+def find_budget(holder: Tenant | Principal) -> Budget | None:
+    """Return the budget of a tenant or a principal, if it has one."""
+    return Budget.objects.select_related("tenant", "principal").filter(**_column(holder)).first()
+
+
+def set_budget(holder: Tenant | Principal, amount: int, period: str, by: Operator) -> Budget:
+    """Set what the tasks of a tenant or a principal may cost, in millionths of a dollar.
+
+    What is spent and reserved stays, but what is spent begins anew with another period.
+    """
+    with transaction.atomic():
+        now = clock.now()
+        Budget.objects.get_or_create(**_column(holder), defaults={"amount": 0, "period": TOTAL})
+        budget = _lock(holder)
+        before = describe(budget)
+        if budget.period != period:
+            budget.spent = 0
+        budget.amount, budget.period, budget.resets_at = amount, period, end_of(period, now)
+        budget.save(update_fields=["amount", "period", "spent", "resets_at"])
+        record_acts(by, "set", Change(budget, before, describe(budget)))
+    forget()
+    return budget
+
+
+def reset_budget(holder: Tenant | Principal, by: Operator) -> Budget:
+    """Set what is spent to zero. Reservations of unfinished tasks stay. Raises NoSuchHolder without a budget."""
+    with transaction.atomic():
+        budget = _lock(holder)
+        before = describe(budget)
+        budget.spent = 0
+        budget.save(update_fields=["spent"])
+        record_acts(by, "reset", Change(budget, before, describe(budget)))
+    return budget
+
+
+def remove_budget(holder: Tenant | Principal, by: Operator) -> None:
+    """Remove the budget, so that nothing limits the holder any more. Raises NoSuchHolder without a budget."""
+    with transaction.atomic():
+        budget = _lock(holder)
+        record_acts(by, "remove", Change(budget, describe(budget), {}))
+        budget.delete()
+    forget()
+
+
+def describe(budget: Budget) -> dict[str, Any]:
+    """Return the columns of a budget that operators see, with amounts in dollars."""
+    spent = 0 if is_over(budget) else budget.spent
+    return {
+        "amount": show_usd(budget.amount),
+        "period": budget.period,
+        "reserved": show_usd(budget.reserved),
+        "spent": show_usd(spent),
+        "left": show_usd(budget.amount - budget.reserved - spent),
+        "resets_at": budget.resets_at,
+    }
+
+
+def is_over(budget: Budget) -> bool:
+    """Return whether the period has ended, so that what is spent no longer counts."""
+    return budget.resets_at is not None and budget.resets_at <= clock.now()
+
+
+def _lock(holder: Tenant | Principal) -> Budget:
+    """Return the budget, locked. Raises NoSuchHolder without a budget."""
+    budget = Budget.objects.select_for_update(no_key=True, of=("self",)).filter(**_column(holder)).first()
+    if budget is None:
+        raise NoSuchHolder(f"{holder} has no budget.")
+    return budget
+
+
+def _column(holder: Tenant | Principal) -> dict[str, Tenant | Principal | None]:
+    if isinstance(holder, Tenant):
+        return {"tenant": holder, "principal": None}
+    return {"tenant": holder.tenant, "principal": holder}

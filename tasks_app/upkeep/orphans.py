@@ -1,0 +1,33 @@
+"""Reservations of quick agents whose call died before it stored a task."""
+
+import logging
+
+from django.db import transaction
+
+from tasks_app.callers.budgets import orphans, settle, wait_briefly
+from tasks_app.database.bridge import bridge
+from tasks_app.database.locks import LockRefused
+from tasks_app.database.prepared import prepared
+from tasks_app.database.work import DoApart
+
+log = logging.getLogger(__name__)
+
+
+def release_orphans() -> int:
+    """Give back the reservations of calls that died; return the number of calls."""
+    try:
+        count = bridge.do(DoApart(_release), patience=0)
+    except LockRefused:
+        return 0  # The next sweep tries again.
+    if count:
+        log.warning("%d calls of quick agents died before they stored a task; what they reserved is given back", count)
+    return count
+
+
+def _release() -> int:
+    with prepared() as cursor, transaction.atomic():
+        tasks = orphans(cursor)
+        if tasks:
+            wait_briefly(cursor)
+            settle(cursor, dict.fromkeys(tasks, 0))
+    return len(tasks)
