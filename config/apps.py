@@ -9,7 +9,9 @@ from django.core import checks
 
 
 class AdminConfig(SimpleAdminConfig):
-    """The admin with checks that import its pages first."""
+    """The admin with our site, and with checks that import its pages first."""
+
+    default_site = "tasks_app.admin.site.Site"
 
     def ready(self) -> None:
         checks.register(check_dependencies, checks.Tags.admin)

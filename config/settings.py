@@ -32,6 +32,9 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
+    "django_otp",
+    "django_otp.plugins.otp_static",
+    "django_otp.plugins.otp_totp",
     "channels",
 ]
 MIDDLEWARE = [
@@ -43,6 +46,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "tasks_app.operators.visits.Visits",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django_otp.middleware.OTPMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -74,6 +78,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "tasks_app.operators.logins.VariedPassword"},
 ]
+OTP_TOTP_ISSUER = "Taskdesk"
+"""The name under which apps for one-time codes list this server."""
 SESSION_COOKIE_AGE = int(A2A_SESSION_HOURS * 3600)
 STATIC_URL = "static/"
 STATICFILES_DIRS = [ROOT / "templates" / "static"]

@@ -320,6 +320,18 @@ def check_development_keys(databases: Sequence[str] | None = None, **_: Any) -> 
             yield Error(sentence, hint=f"End it: manage.py a2a keys revoke {key.pk}", id="a2a.E034")
 
 
+@register(deploy=True)
+@_production
+def check_second_factor(**_: Any) -> Iterator[CheckMessage]:
+    """Check that operators give a second factor in production.
+
+    a2a.W006: `A2A_SECOND_FACTOR=false` with `SECRET_KEY`. A guessed password opens the admin.
+    """
+    if not settings.A2A_SECOND_FACTOR:
+        hint = "Leave A2A_SECOND_FACTOR out; `manage.py a2a users reset-second-factor` helps who has lost the app."
+        yield Warning("A2A_SECOND_FACTOR=false: a guessed password opens the admin.", hint=hint, id="a2a.W006")
+
+
 @register()
 def check_data_folder(**_: Any) -> list[CheckMessage]:
     """Check the rights of the data folder.

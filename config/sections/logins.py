@@ -1,6 +1,7 @@
 """Logins of operators."""
 
-from config.environment import number, whole
+from config.environment import flag, number, whole
+from config.sections.process import DEVELOPMENT
 
 A2A_LOGIN_TRIES = whole("A2A_LOGIN_TRIES", 5, 1)
 """Wrong logins as one user of the admin before a lock: 30 s, then twice as long each time, 15 minutes at most. An
@@ -9,3 +10,6 @@ A2A_SESSION_HOURS = number("A2A_SESSION_HOURS", 12, 0.01)
 """The longest time of a login to the admin."""
 A2A_SESSION_IDLE_MINUTES = number("A2A_SESSION_IDLE_MINUTES", 60, 0.1)
 """The time without a request after which a login to the admin ends."""
+A2A_SECOND_FACTOR = flag("A2A_SECOND_FACTOR", not DEVELOPMENT)
+"""A second factor of operators: a code of an app, at every login to the admin, and to make a token. Switched off in
+production, `check --deploy` warns."""

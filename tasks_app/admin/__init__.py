@@ -6,6 +6,7 @@ from django.contrib import admin
 from tasks_app.admin import (
     acts,
     deliveries,
+    devices,
     exchanges,
     keys,
     logins,
@@ -21,6 +22,7 @@ from tasks_app.admin.text import NONE
 __all__ = [
     "acts",
     "deliveries",
+    "devices",
     "exchanges",
     "keys",
     "logins",

@@ -7,6 +7,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from tasks_app.models import OperatorToken
+from tasks_app.operators.second_factor import is_satisfied
 from tasks_app.operators.tokens import find_token
 
 CHALLENGE = 'Bearer realm="operators"'
@@ -41,4 +42,6 @@ class BySession(SessionAuthentication):
         if user is None or not user.is_active or not user.is_staff:
             return None
         self.enforce_csrf(request)
+        if not is_satisfied(user):
+            raise AuthenticationFailed("This session has not given its second factor: open a page of the admin first.")
         return user, None

@@ -44,7 +44,7 @@ class Throttle:
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None
     ) -> None:
         """Count the try. Raise PermissionDenied, before any password is checked, if its user or address is locked."""
-        if request is not None and username and not begin_login(username, _find_address(request)):
+        if request is not None and username and not begin_login(username, find_address(request)):
             raise PermissionDenied
 
 
@@ -54,7 +54,7 @@ class LoginForm(AdminAuthenticationForm):
     def get_invalid_login_error(self) -> ValidationError:
         """Return the error for a refused login."""
         user = self.cleaned_data.get("username") or ""
-        seconds = remaining_wait(user, _find_address(self.request) if self.request else "")
+        seconds = remaining_wait(user, find_address(self.request) if self.request else "")
         if not seconds:
             return super().get_invalid_login_error()
         return ValidationError(
@@ -130,13 +130,21 @@ def unlock(value: str, operator: Operator) -> list[WrongLogins]:
 
 @receiver(user_logged_in, dispatch_uid="logins")
 def _accept_login(sender: Any, request: HttpRequest | None, user: Any, **_: Any) -> None:
-    """Start the times of the session, and take back the wrong login that `begin_login` counted."""
+    """Start the times of the session, and accept the password."""
     if request is None:
         return
+    request.session["began"] = request.session["seen"] = clock.now().timestamp()
+    accept_login(user.get_username(), find_address(request), is_complete=not settings.A2A_SECOND_FACTOR)
+
+
+def accept_login(user: str, address: str, *, is_complete: bool) -> None:
+    """Take back the wrong login that `begin_login` counted.
+
+    A complete login also forgets the wrong ones of its user. A right password whose code is still to come does not: an
+    attacker with the password would get new tries for the code by each.
+    """
     now = clock.now()
-    request.session["began"] = request.session["seen"] = now.timestamp()
-    address = _find_address(request)
-    for row in _find_rows(user.get_username(), address):
+    for row in _find_rows(user, address):
         if row.kind == "user" and row.running > 1:
             log.warning("%r logged in from %s after %d wrong logins", str(row), address or "?", row.running - 1)
         if row.total <= 1:
@@ -145,7 +153,7 @@ def _accept_login(sender: Any, request: HttpRequest | None, user: Any, **_: Any)
         row.total, row.right_at = row.total - 1, now
         # A right password clears its user. An address keeps its other wrong logins: an attacker with one account of
         # their own could clear it again and again.
-        row.running = 0 if row.kind == "user" else max(0, row.running - 1)
+        row.running = 0 if row.kind == "user" and is_complete else max(0, row.running - 1)
         row.locked_until = None
         row.save()
 
@@ -171,7 +179,7 @@ def _fold_name(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold().replace("\0", "")[:NAME_LENGTH]
 
 
-def _find_address(request: HttpRequest) -> str:
+def find_address(request: HttpRequest) -> str:
     """Return the address under which a login is counted, or an empty string if it must not be counted.
 
     For IPv6 it is the /64 network, because one client usually has all of its addresses. It is empty for a proxy that is

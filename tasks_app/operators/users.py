@@ -18,6 +18,7 @@ from tasks_app import clock
 from tasks_app.models import OperatorReach, OperatorToken, Tenant
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.roles import ROLES
+from tasks_app.operators.second_factor import has_device
 
 
 class UserRefused(Exception):
@@ -65,7 +66,7 @@ def set_active(by: Operator, user: User, is_active: bool) -> None:
         user.save(update_fields=["is_active", "is_staff"])
         after: dict[str, Any] = {"is_active": user.is_active, "is_staff": user.is_staff}
         if not is_active:
-            after["tokens"] = _revoke_tokens(user)
+            after["tokens"] = revoke_tokens(user)
         record_acts(by, "enable" if is_active else "disable", Change(user, before, after))
 
 
@@ -91,7 +92,7 @@ def reset_password(by: Operator, user: User) -> str:
     with transaction.atomic():
         user.set_password(password)
         user.save(update_fields=["password"])
-        record_acts(by, "password", Change(user, {}, {"tokens": _revoke_tokens(user)}))
+        record_acts(by, "password", Change(user, {}, {"tokens": revoke_tokens(user)}))
     return password
 
 
@@ -129,7 +130,7 @@ def _write_reach(user: User, reach: NamedReach) -> dict[str, Any]:
     return describe_reach(user)
 
 
-def _revoke_tokens(user: User) -> int:
+def revoke_tokens(user: User) -> int:
     """Revoke the tokens of a user; return their number."""
     return OperatorToken.objects.filter(user=user, revoked_at=None).update(revoked_at=clock.now())
 
@@ -137,4 +138,5 @@ def _revoke_tokens(user: User) -> int:
 def describe_user(user: User) -> dict[str, Any]:
     """Return the columns of an operator that other operators may see."""
     columns = ("id", "username", "email", "is_active", "is_staff", "is_superuser", "last_login")
-    return {name: getattr(user, name) for name in columns} | {"roles": roles_of(user)} | describe_reach(user)
+    more = {"roles": roles_of(user), "second_factor": has_device(user)}
+    return {name: getattr(user, name) for name in columns} | more | describe_reach(user)

@@ -9,7 +9,7 @@ from rest_framework.exceptions import PermissionDenied, ValidationError
 from tasks_app.api.problems import Refused
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
-from tasks_app.operators import users
+from tasks_app.operators import second_factor, users
 from tasks_app.operators.audit import Operator
 from tasks_app.operators.reach import reach_of
 from tasks_app.operators.roles import ROLES
@@ -90,6 +90,11 @@ class Users(Resource):
             users.set_reach(operator, row, users.NamedReach(**values))
         except users.UserRefused as refusal:
             raise Refused(str(refusal)) from None
+
+    @verb()
+    def reset_second_factor(self, row: User, values: dict[str, Any], operator: Operator) -> None:
+        """Remove the device of the operator, who enrols another at the next login, and revoke the tokens."""
+        second_factor.reset(row, operator)
 
     @verb()
     def password(self, row: User, values: dict[str, Any], operator: Operator) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
 from tasks_app.management.arguments import add_limit, add_operator, make_number_reader, read_name, read_operator
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import OperatorToken
-from tasks_app.operators import tokens, users
+from tasks_app.operators import second_factor, tokens, users
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -16,6 +18,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
     token = verbs.add_parser("token", help="make a token of an operator and print it; it cannot be printed again")
     token.add_argument("user", metavar="name", help="the name of the operator, as printed by `users list`")
     token.add_argument("--name", type=read_name, default="command line", help="the program that will use it")
+    token.add_argument(
+        "--code", default="", help="a code of the operator's second factor; needed where A2A_SECOND_FACTOR is on"
+    )
     token.add_argument(
         "--days",
         type=make_number_reader(1, tokens.MOST_DAYS),
@@ -32,10 +37,22 @@ def _add_arguments(parser: ArgumentParser) -> None:
 def _make(printer: Printer, options: dict[str, Any]) -> None:
     try:
         user = users.find_user(options["user"])
+        _check_code(user, options["code"])
         row, token = tokens.make_token(user, options["name"], options["days"], read_operator(options))
     except (users.UserRefused, tokens.TokenRefused) as refusal:
         raise CommandError(str(refusal)) from None
     printer.print_line(_describe(row) | {"token": token})
+
+
+def _check_code(user: User, code: str) -> None:
+    if not settings.A2A_SECOND_FACTOR:
+        return
+    if not second_factor.has_device(user):
+        raise CommandError(f"{user.username} has no second factor yet: the first login to the admin enrols one.")
+    if not second_factor.verify(user, code):
+        raise CommandError(
+            "--code must be a code that the operator's app shows now, or a recovery code; each works once."
+        )
 
 
 def _list(printer: Printer, options: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator
 from tasks_app.management.nouns import Noun, Printer
-from tasks_app.operators import users
+from tasks_app.operators import second_factor, users
 from tasks_app.operators.audit import Operator
 from tasks_app.operators.roles import ROLES
 
@@ -30,6 +30,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "disable": "end the sessions of an operator, revoke the tokens, and let them log in no more",
         "role": "give an operator these roles in place of those from before",
         "reach": "let an operator see the rows of these tenants and agents in place of those from before",
+        "reset-second-factor": "remove the device of an operator, who enrols another at the next login",
         "password": "give an operator a random password, which is printed once, and revoke the tokens",
     }
     for verb, text in helps.items():
@@ -74,6 +75,11 @@ def _reach(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
+def _reset_second_factor(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+    second_factor.reset(user, by)
+    return {}
+
+
 def _password(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
     return {"password": users.reset_password(by, user)}
 
@@ -83,6 +89,7 @@ _VERBS: dict[str, Callable[[Operator, User, dict[str, Any]], dict[str, Any]]] = 
     "disable": _disable,
     "role": _role,
     "reach": _reach,
+    "reset-second-factor": _reset_second_factor,
     "password": _password,
 }
 

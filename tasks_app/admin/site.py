@@ -1,0 +1,102 @@
+"""The site of the admin: every page needs a login and, where it is required, a second factor."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, URLResolver, path, reverse
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
+from django.utils.safestring import mark_safe
+from django.views.decorators.cache import never_cache
+from django_otp import login as verify_session
+
+from tasks_app.operators import logins, second_factor
+from tasks_app.operators.audit import ADMIN, operator_of
+
+KEY = "second_factor_key"
+"""The member of a session with the key of a device that no code has confirmed yet."""
+WRONG = "This code is not right, or it was used before. After a wrong code the next one has to wait for a moment."
+
+
+class Site(admin.AdminSite):
+    """An admin site for operators who have given their second factor."""
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        """Return whether the request may see pages. Leaving needs no second factor."""
+        if not super().has_permission(request):
+            return False
+        return second_factor.is_satisfied(request.user) or request.path == reverse("admin:logout")
+
+    def get_urls(self) -> list[URLResolver | URLPattern]:
+        return [path("second-factor/", self.second_factor, name="second_factor"), *super().get_urls()]
+
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Show the form, or ask an operator who has logged in for the second factor."""
+        if super().has_permission(request) and not second_factor.is_satisfied(request.user):
+            return HttpResponseRedirect(f"{reverse('admin:second_factor')}?{urlencode({'next': _next(request)})}")
+        return super().login(request, extra_context)
+
+    def second_factor(self, request: HttpRequest) -> HttpResponse:
+        """Ask for a code, or let an operator without a device enrol one."""
+        user: Any = request.user
+        if not super().has_permission(request):
+            return HttpResponseRedirect(reverse("admin:login"))
+        if second_factor.is_satisfied(user):
+            return HttpResponseRedirect(_next(request))
+        return never_cache(self._ask if second_factor.has_device(user) else self._enrol)(request)
+
+    def _ask(self, request: HttpRequest) -> HttpResponse:
+        user: Any = request.user
+        if request.method != "POST":
+            return self._show(request)
+        name, address = user.get_username(), logins.find_address(request)
+        if not logins.begin_login(name, address):
+            seconds = logins.remaining_wait(name, address)
+            return self._show(request, error=f"Too many wrong codes: wait {seconds} seconds before you try again.")
+        device = second_factor.verify(user, request.POST.get("code", "")[:32])
+        if device is None:
+            return self._show(request, error=WRONG)
+        logins.accept_login(name, address, is_complete=True)
+        self._verify(request, device)
+        return HttpResponseRedirect(_next(request))
+
+    def _enrol(self, request: HttpRequest) -> HttpResponse:
+        user: Any = request.user
+        key = request.session.get(KEY)
+        if request.method != "POST" or not key:
+            request.session[KEY] = key = second_factor.new_key()
+            return self._show(request, key=key)
+        code = "".join(request.POST.get("code", "").split())[:32]
+        result = second_factor.enrol(user, key, code, operator_of(request, ADMIN))
+        if result is None:
+            return self._show(request, key=key, error=WRONG)
+        device, codes = result
+        del request.session[KEY]
+        logins.accept_login(user.get_username(), logins.find_address(request), is_complete=True)
+        self._verify(request, device)
+        return self._show(request, codes=codes)
+
+    def _verify(self, request: HttpRequest, device: Any) -> None:
+        """Bind the session to the device, under a new name."""
+        request.session.cycle_key()
+        verify_session(request, device)
+
+    def _show(self, request: HttpRequest, *, key: str = "", **context: Any) -> HttpResponse:
+        user: Any = request.user
+        if key:
+            # The element is our own: nothing in it is text of another.
+            image = mark_safe(second_factor.draw_key(user, key))  # noqa: S308
+            context |= {"image": image, "key": second_factor.spell_key(key)}
+        request.current_app = self.name
+        page = {**self.each_context(request), "title": "Second factor", "next": _next(request), **context}
+        return TemplateResponse(request, "admin/second_factor.html", page)
+
+
+def _next(request: HttpRequest) -> str:
+    """Return the page that the operator wanted, if it is one of ours."""
+    target = request.POST.get("next") or request.GET.get("next") or ""
+    is_ours = url_has_allowed_host_and_scheme(
+        target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return target if is_ours else reverse("admin:index")

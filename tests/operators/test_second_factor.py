@@ -1,0 +1,268 @@
+"""The second factor: no page of the admin without it, how it is enrolled, given, limited and reset."""
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.core.management import CommandError
+from django.test import Client
+from django.urls import reverse
+from django_otp.oath import totp
+from django_otp.plugins.otp_static.models import StaticToken
+from django_otp.plugins.otp_totp.models import TOTPDevice
+
+from tasks_app.models import Act, WrongLogins
+from tasks_app.operators import second_factor, tokens
+from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
+from tasks_app.transports.headers import POLICY
+from tests.operators.people import OPS, operator
+from tests.support.commands import printed
+from tests.support.hand import Hand
+
+pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+PASSWORD = "correct horse battery staple"
+PAGE = "/admin/second-factor/"
+
+
+@pytest.fixture(autouse=True)
+def required(settings: Any) -> None:
+    settings.A2A_SECOND_FACTOR = True
+
+
+@pytest.fixture
+def ada() -> User:
+    return User.objects.create_superuser("ada", password=PASSWORD)
+
+
+def code_of(key: str, later: int = 0) -> str:
+    """Return the code of a key, now or some steps of 30 s later; the server accepts one step."""
+    return f"{totp(bytes.fromhex(key), drift=later):06d}"
+
+
+def visit(user: str = "ada", password: str = PASSWORD) -> Client:
+    """Return the client of a user who has given the password."""
+    client = Client()
+    assert client.post(reverse("admin:login"), {"username": user, "password": password}).status_code == 302
+    return client
+
+
+def enrolled(client: Client) -> tuple[str, list[str]]:
+    """Enrol the user of the client; return the key and the recovery codes."""
+    client.get(PAGE)
+    key = client.session["second_factor_key"]
+    text = client.post(PAGE, {"code": code_of(key)}).content.decode()
+    return key, re.findall(r'<li class="td-mono">([0-9a-f]{10})</li>', text)
+
+
+def forget_wrong_codes() -> None:
+    """End the wait after wrong codes, which a test must not sleep through."""
+    TOTPDevice.objects.update(throttling_failure_timestamp=None, throttling_failure_count=0)
+
+
+def is_in(client: Client) -> bool:
+    return client.get(reverse("admin:index")).status_code == 200
+
+
+PAGES = ("/admin/", "/admin/tasks_app/task/", "/admin/auth/user/", "/admin/password_change/", "/admin/no/such/page")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_password_alone_opens_no_page_but_that_of_the_second_factor(ada: User, page: str) -> None:
+    client = visit()
+    answer = client.get(page, follow=True)
+    assert answer.redirect_chain[-1][0].startswith(PAGE)
+    assert client.post(page, {"action": "x"}).status_code == 302
+    assert client.get("/api/v1/tasks/").status_code == 401
+
+
+def test_a_session_from_before_must_give_it_too(ada: User, settings: Any) -> None:
+    settings.A2A_SECOND_FACTOR = False
+    client = visit()
+    assert is_in(client)
+    settings.A2A_SECOND_FACTOR = True
+    assert not is_in(client)
+    enrolled(client)
+    assert is_in(client)
+
+
+def test_a_first_login_enrols_with_a_code_and_shows_recovery_codes_once(ada: User) -> None:
+    client = visit()
+    page = client.get(f"{PAGE}?next=/admin/tasks_app/task/")
+    text = page.content.decode()
+    key = client.session["second_factor_key"]
+    assert second_factor.spell_key(key) in text
+    assert page.headers["Content-Security-Policy"] == POLICY
+    assert "no-store" in page.headers["Cache-Control"]
+    assert "<svg" in text
+    assert not re.search(r"""\sstyle=|<style|<script(?![^>]*src=)|\son\w+=""", text)
+    wrong = client.post(PAGE, {"code": "000000" if code_of(key) != "000000" else "111111"})
+    assert "not right" in wrong.content.decode()
+    assert not second_factor.has_device(ada)
+    answer = client.post(PAGE, {"code": code_of(key), "next": "/admin/tasks_app/task/"}).content.decode()
+    codes = re.findall(r'<li class="td-mono">([0-9a-f]{10})</li>', answer)
+    assert len(set(codes)) == second_factor.RECOVERY_CODES
+    assert 'href="/admin/tasks_app/task/"' in answer
+    assert is_in(client)
+    again = client.get(PAGE, follow=True).content.decode()
+    assert not any(code in again for code in codes)
+    assert not StaticToken.objects.filter(token__in=codes).exists()
+    assert Act.objects.get(verb="enrol").name == "ada"
+
+
+def test_each_login_asks_for_a_code_that_works_once(ada: User) -> None:
+    key, _ = enrolled(visit())
+    client, thief = visit(), visit()
+    assert not is_in(client)
+    assert client.post(PAGE, {"code": code_of(key, 1), "next": "/admin/auth/user/"}).url == "/admin/auth/user/"
+    assert is_in(client)
+    assert "not right" in thief.post(PAGE, {"code": code_of(key, 1)}).content.decode()
+    assert not is_in(thief)
+
+
+def test_a_recovery_code_works_once_and_under_a_former_secret(ada: User, settings: Any) -> None:
+    _, codes = enrolled(visit())
+    client = visit()
+    client.post(PAGE, {"code": f" {codes[0].upper()} "})
+    assert is_in(client)
+    other = visit()
+    other.post(PAGE, {"code": codes[0]})
+    assert not is_in(other)
+    StaticToken.objects.first().device.throttle_reset()
+    settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "another secret of enough characters"
+    assert second_factor.verify(ada, codes[1])
+
+
+def test_a_second_device_cannot_be_enrolled_over_the_first(ada: User) -> None:
+    thief = visit()
+    thief.get(PAGE)
+    key = thief.session["second_factor_key"]
+    enrolled(visit())
+    assert "not right" in thief.post(PAGE, {"code": code_of(key)}).content.decode()
+    assert not is_in(thief)
+    assert TOTPDevice.objects.count() == 1
+    assert second_factor.enrol(ada, key, code_of(key), OPS) is None
+
+
+def test_wrong_codes_lock_the_login_and_a_right_password_gives_no_new_tries(
+    ada: User, settings: Any, hand: Hand
+) -> None:
+    settings.A2A_LOGIN_TRIES = 3
+    key, _ = enrolled(visit())
+    for _ in range(2):
+        assert "not right" in visit().post(PAGE, {"code": "abcdef"}).content.decode()
+    client = visit()
+    assert "not right" in client.post(PAGE, {"code": "abcdef"}).content.decode()
+    forget_wrong_codes()
+    assert "wait 30 seconds" in client.post(PAGE, {"code": code_of(key, 1)}).content.decode()
+    assert not is_in(client)
+    hand.on(seconds=31)
+    assert client.post(PAGE, {"code": code_of(key, 1)}).status_code == 302
+    assert WrongLogins.objects.get(kind="user").running == 0
+
+
+def test_a_wrong_code_makes_the_next_one_wait(ada: User) -> None:
+    key, _ = enrolled(visit())
+    client = visit()
+    client.post(PAGE, {"code": "123456" if code_of(key, 1) != "123456" else "654321"})
+    assert "not right" in client.post(PAGE, {"code": code_of(key, 1)}).content.decode()
+    forget_wrong_codes()
+    assert client.post(PAGE, {"code": code_of(key, 1)}).status_code == 302
+
+
+def test_a_session_ends_with_its_device_and_is_of_its_user(ada: User) -> None:
+    client = visit()
+    enrolled(client)
+    before = client.session.session_key
+    assert is_in(client)
+    User.objects.create_superuser("eve", password=PASSWORD)
+    eve = visit("eve")
+    session = eve.session
+    session["otp_device_id"] = client.session["otp_device_id"]
+    session.save()
+    assert not is_in(eve)
+    second_factor.reset(ada, OPS)
+    assert not is_in(client)
+    assert Session.objects.filter(pk=before).exists()
+
+
+def test_giving_the_code_renames_the_session(ada: User) -> None:
+    client = visit()
+    before = client.session.session_key
+    enrolled(client)
+    assert client.session.session_key != before
+    assert not Session.objects.filter(pk=before).exists()
+
+
+def test_leaving_needs_no_code(ada: User) -> None:
+    client = visit()
+    client.post(reverse("admin:logout"))
+    assert "_auth_user_id" not in client.session
+
+
+def test_the_page_leads_to_no_other_server(ada: User) -> None:
+    key, _ = enrolled(visit())
+    answer = visit().post(PAGE, {"code": code_of(key, 1), "next": "https://evil.example/"})
+    assert answer.url == reverse("admin:index")
+
+
+def test_without_a_login_the_page_shows_nothing() -> None:
+    assert Client().get(PAGE).url == reverse("admin:login")
+    User.objects.create_user("tom", password=PASSWORD)
+    client = Client()
+    client.force_login(User.objects.get(username="tom"))
+    assert client.get(PAGE).url == reverse("admin:login")
+
+
+def test_a_command_resets_it_with_an_act_and_revokes_the_tokens(ada: User) -> None:
+    user = operator(ADMINISTRATOR, name="bob")
+    user.set_password(PASSWORD)
+    user.save()
+    enrolled(visit("bob"))
+    _, token = tokens.make_token(user, "x", 1, OPS)
+    (line,) = printed("a2a", "users", "reset-second-factor", "bob", "--reason", "lost phone")
+    assert line["second_factor"] is False
+    assert tokens.find_token(token) is None
+    act = Act.objects.latest("pk")
+    assert (act.verb, act.name, act.reason) == ("reset second factor", "bob", "lost phone")
+    enrolled(visit("bob"))
+    assert printed("a2a", "users", "list", "--limit", "1")[0]["second_factor"] is True
+
+
+def test_a_token_takes_a_code(ada: User, settings: Any) -> None:
+    user = operator(VIEWER, name="bob")
+    with pytest.raises(CommandError, match="has no second factor yet"):
+        printed("a2a", "operators", "token", "bob")
+    user.set_password(PASSWORD)
+    user.save()
+    key, _ = enrolled(visit("bob"))
+    with pytest.raises(CommandError, match="--code must be a code"):
+        printed("a2a", "operators", "token", "bob")
+    forget_wrong_codes()
+    (line,) = printed("a2a", "operators", "token", "bob", "--code", code_of(key, 1))
+    assert tokens.find_token(line["token"])
+
+
+def test_development_asks_for_none(ada: User, settings: Any) -> None:
+    settings.A2A_SECOND_FACTOR = False
+    client = visit()
+    assert is_in(client)
+    assert client.get(PAGE).url == reverse("admin:index")
+
+
+@pytest.mark.parametrize("model", ["totpdevice", "staticdevice"])
+def test_no_page_shows_the_key_of_a_device(ada: User, settings: Any, model: str) -> None:
+    settings.A2A_SECOND_FACTOR = False
+    app = f"otp_{model.removesuffix('device')}"
+    assert visit().get(f"/admin/{app}/{model}/").status_code == 404
+
+
+def test_a_production_without_it_is_warned_of(settings: Any) -> None:
+    from tasks_app.checks import check_second_factor
+
+    settings.DEVELOPMENT, settings.A2A_SECOND_FACTOR = False, False
+    (warning,) = check_second_factor()
+    assert warning.id == "a2a.W006"
+    settings.A2A_SECOND_FACTOR = True
+    assert check_second_factor() == []
