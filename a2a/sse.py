@@ -6,7 +6,7 @@ PING = b": ping\n"
 """A comment that keeps proxies from closing a quiet stream. No blank line follows, since some clients take a blank line
 for an event."""
 REVOCATION = b": the key of this stream is not valid any more\n"
-"""The last comment of a stream whose key was revoked or has expired."""
+"""The last comment of a stream whose key was revoked, has expired, or has lost the scope of the stream."""
 EXPIRY = b": this link has expired\n"
 """The last comment of a stream whose link has expired."""
 TOO_LONG = b": this stream has been open for as long as one may be, come back with Last-Event-ID\n"

@@ -5,6 +5,7 @@ A door gives its Call to receiving.receive(), or to handling.handle(), and sends
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -15,13 +16,15 @@ from a2a.choice import Endpoint
 from a2a.documents import Encoded
 from a2a.envelopes import AnyMember, Id, Wrapping, wrap
 from a2a.errors import Error, Internal, Unavailable
+from a2a.language import Spelling
 from tasks_app.callers import strangers
 from tasks_app.callers.access import Caller
 from tasks_app.callers.accounts import Holding
 from tasks_app.callers.peers import origin_of
 from tasks_app.callers.schemes import Evidence
+from tasks_app.callers.scopes import Right
 from tasks_app.exchanges.exchange import OpenExchange
-from tasks_app.transports.keys import Proof, authenticate, find_again
+from tasks_app.transports.keys import CheckAgain, Proof, authenticate, check_again, find_again
 
 if TYPE_CHECKING:
     from tasks_app.transports.streams import Stream
@@ -87,6 +90,10 @@ class Call(Struct, kw_only=True):
         if self.proof is None:
             raise TypeError("a call has no proof of its caller before identify()")
         return self.proof
+
+    def check_again(self, right: Right, spelling: Spelling) -> CheckAgain:
+        """Return the check whether the caller still has the right of the call. Raises TypeError before identify()."""
+        return partial(check_again, self.find_again(), right, spelling)
 
     async def identify(self) -> None:
         """Find the caller. Raises Unauthenticated, InvalidKey, TooManyCalls and CallerLeft, and errors of the

@@ -27,7 +27,7 @@ from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
-from tasks_app.operations import CallerLeft, Context, Follow, Wait, authorize, perform, wait_on
+from tasks_app.operations import OPERATIONS, CallerLeft, Context, Follow, Wait, authorize, perform, wait_on
 from tasks_app.transports.call import Call, Reply, fault
 from tasks_app.transports.refusing import leave
 from tasks_app.transports.streams import Stream
@@ -70,9 +70,9 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
         may_wait = not (call.batch or wrapping.silent)
         result, weight = await _perform(request, context, stream, exchange.start, may_wait=may_wait)
         if isinstance(result, Follow):
-            return _follow(call, exchange, wrapping, result, language, context, stream, weight)
+            return _follow(call, exchange, wrapping, result, language, method, context, stream, weight)
         if isinstance(result, Wait):
-            return _defer(call, exchange, wrapping, result, language, context)
+            return _defer(call, exchange, wrapping, result, language, method, context)
         counts = not method.request.changes and not wrapping.silent
         payload, weight = await _encode(call, exchange, result, counts=counts)
     except CallerLeft:
@@ -251,6 +251,7 @@ def _follow(
     wrapping: Wrapping,
     follow: Follow,
     language: Language,
+    method: Method,
     context: Context,
     stream: Holding | None,
     weight: Holding | None,
@@ -260,13 +261,20 @@ def _follow(
         return _end_silently(exchange, wrapping, language, context)
     if not exchange.is_written:
         recorder.open(exchange)
-    reader = Stream(follow, language, wrapping, exchange, call.find_again(), call.address(), stream, weight, call.until)
+    again = call.check_again(OPERATIONS[method.request].right, language.spelling)
+    reader = Stream(follow, language, wrapping, exchange, again, call.address(), stream, weight, call.until)
     headers = language.headers(context.extensions)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, stream=reader, headers=headers)
 
 
 def _defer(
-    call: Call, exchange: OpenExchange, wrapping: Wrapping, wait: Wait, language: Language, context: Context
+    call: Call,
+    exchange: OpenExchange,
+    wrapping: Wrapping,
+    wait: Wait,
+    language: Language,
+    method: Method,
+    context: Context,
 ) -> Reply:
     """Return a reply with a late answer, which keeps only what it needs. Raises RateLimited and Unavailable."""
     if wrapping.silent:
@@ -277,7 +285,8 @@ def _defer(
     exchange.lighten()
     # From here on the door that sends the answer notices when the client leaves, and cancels the wait.
     context.departure = None
-    late = LateAnswer(wait, context, exchange, language, wrapping, call.find_again(), call.address(), holding)
+    again = call.check_again(OPERATIONS[method.request].right, language.spelling)
+    late = LateAnswer(wait, context, exchange, language, wrapping, again, call.address(), holding)
     headers = language.headers(context.extensions)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, late=late, headers=headers)
 

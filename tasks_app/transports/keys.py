@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from a2a.errors import InvalidKey, Unauthenticated
+from a2a.language import Spelling
 from tasks_app import clock
 from tasks_app.callers import strangers
-from tasks_app.callers.access import Caller
+from tasks_app.callers.access import Caller, check_right
 from tasks_app.callers.schemes import Evidence, scheme_of
+from tasks_app.callers.scopes import Right
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Work
 
@@ -21,6 +23,8 @@ MAX_CACHED = 10_000
 
 Proof = Work[Caller | None]
 """The work item that finds a caller, also later again."""
+CheckAgain = Callable[[], Awaitable[None]]
+"""Checks the caller of a call again, as check_again() does."""
 
 
 class Recognition(Struct, frozen=True):
@@ -72,6 +76,17 @@ async def find_again(proof: Proof, departure: Callable[[], Awaitable[None]] | No
 async def is_valid(proof: Proof) -> bool:
     """Return whether the proof of a call still leads to a caller. Raises errors of the database."""
     return await bridge.ask(proof) is not None
+
+
+async def check_again(proof: Proof, right: Right, spelling: Spelling) -> None:
+    """Check that the proof of a call still leads to a caller with the right. A call ends when its scope is taken away.
+
+    Raises Unauthenticated, MissingScope and errors of the database.
+    """
+    caller = await bridge.ask(proof)
+    if caller is None:
+        raise Unauthenticated
+    check_right(caller, right, spelling)
 
 
 async def _find(

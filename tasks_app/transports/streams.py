@@ -10,14 +10,13 @@ from django.conf import settings
 from a2a.answers import Frame
 from a2a.documents import TaskDocument
 from a2a.envelopes import Wrapping
+from a2a.errors import MissingScope, Unauthenticated
 from a2a.files import MARK
 from a2a.language import Language
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message
 from tasks_app import clock
-from tasks_app.callers.access import Caller
 from tasks_app.callers.accounts import Holding
-from tasks_app.database.work import Work
 from tasks_app.event_log.readers import Reader, readers
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
@@ -25,14 +24,14 @@ from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Follow
 from tasks_app.transports.call import fault
-from tasks_app.transports.keys import KEY_SECONDS, is_valid
+from tasks_app.transports.keys import KEY_SECONDS, CheckAgain
 
 
 class End(Enum):
     """The reason why a stream ended."""
 
     DONE = "the task sends no more events"
-    REVOKED = "the key is not valid any more"
+    REVOKED = "the key is not valid any more, or has lost the scope of the call"
     EXPIRED = "the link has expired"
     TOO_LONG = "the stream was open for as long as a stream may be"
     DRAINING = "the server goes down"
@@ -52,7 +51,7 @@ class Stream:
         language: Language,
         wrapping: Wrapping,
         exchange: OpenExchange,
-        proof: Work[Caller | None],
+        check_again: CheckAgain,
         base: str,
         holding: Holding | None = None,
         weight: Holding | None = None,
@@ -64,8 +63,8 @@ class Stream:
         self.language = language
         self.wrapping = wrapping
         self.exchange = exchange
-        self.proof = proof
-        """Finds the caller again. A stream ends when the key is revoked (docs/protocol.md#streams)."""
+        self.check_again = check_again
+        """Checks the caller again. A stream ends when its credential or its scope does (docs/protocol.md#streams)."""
         self.until = until
         """The time at which the permission to read ends, in seconds since 1970; None if it does not end by itself."""
         self.base = base
@@ -129,7 +128,9 @@ class Stream:
         while True:
             if time() > due:
                 due = time() + KEY_SECONDS
-                if not await is_valid(self.proof):
+                try:
+                    await self.check_again()
+                except (Unauthenticated, MissingScope):
                     self.end = End.REVOKED
                     return
             if (rest := self._rest()) <= 0:

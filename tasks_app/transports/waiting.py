@@ -9,18 +9,16 @@ from django.db import InterfaceError, OperationalError
 from a2a.answers import Result, size_of
 from a2a.documents import Encoded
 from a2a.envelopes import Wrapping
-from a2a.errors import Error, Unauthenticated
+from a2a.errors import Error
 from a2a.language import Language
-from tasks_app.callers.access import Caller
 from tasks_app.callers.accounts import Holding
-from tasks_app.database.work import Work
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Context, Wait, wait_on
 from tasks_app.transports.call import fault
-from tasks_app.transports.keys import KEY_SECONDS, is_valid
+from tasks_app.transports.keys import KEY_SECONDS, CheckAgain
 
 
 class Unfinished(Exception):
@@ -37,14 +35,14 @@ class LateAnswer:
         exchange: OpenExchange,
         language: Language,
         wrapping: Wrapping,
-        proof: Work[Caller | None],
+        check_again: CheckAgain,
         base: str,
         holding: Holding,
     ) -> None:
         self.wait, self.context, self.exchange = wait, context, exchange
         self.language, self.wrapping = language, wrapping
-        self.proof = proof
-        """Finds the caller again. The wait ends when the key is revoked."""
+        self.check_again = check_again
+        """Checks the caller again. The wait ends when its credential or its scope does."""
         self.base = base
         """The base URL of links to files."""
         self.holding = holding
@@ -76,15 +74,14 @@ class LateAnswer:
         return await off_loop(with_links, payload, self.base) if large else with_links(payload, self.base)
 
     async def _result(self) -> Result:
-        """Wait for the result. Raises the errors of wait_on(), and Unauthenticated when the key is revoked."""
+        """Wait for the result. Raises the errors of wait_on(), and those of check_again() when the key has ended."""
         while True:
             self.context.patience = perf_counter() + KEY_SECONDS
             result = await wait_on(self.wait, self.context)
             # The key is checked before an answer too, because the last check was seconds ago. While the database is
             # away the check is left out.
             with contextlib.suppress(OperationalError, InterfaceError):
-                if not await is_valid(self.proof):
-                    raise Unauthenticated
+                await self.check_again()
             if not isinstance(result, Wait):
                 return result
 

@@ -59,6 +59,16 @@ def test_a_stream_ends_when_its_key_is_revoked(owner: Person, settings: Any, mon
     assert sse.REVOCATION not in seen[:-1]
 
 
+def test_a_stream_ends_when_its_scope_is_taken_away(
+    owner: Person, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.A2A_PING_SECONDS = 0.05
+    monkeypatch.setattr(streams, "KEY_SECONDS", 0.05)
+    seen = streamed(owner, lambda: bridge.ask(Do(lambda: ApiKey.objects.update(scopes="tasks:read tasks:cancel"))))
+    assert seen[-1] == sse.REVOCATION
+    assert sse.REVOCATION not in seen[:-1]
+
+
 def test_a_stream_stays_open_for_so_long_and_no_longer(owner: Person, settings: Any) -> None:
     settings.A2A_STREAM_SECONDS, settings.A2A_PING_SECONDS = 0.3, 0.05
     began = time.monotonic()

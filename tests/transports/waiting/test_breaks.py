@@ -14,7 +14,7 @@ from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log.readers import readers
 from tasks_app.models import ApiKey, ExchangeBody, Task
-from tasks_app.transports import waiting
+from tasks_app.transports import call, waiting
 from tasks_app.transports.waiting import Unfinished
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import ask
@@ -65,20 +65,39 @@ def test_a_call_that_waits_ends_when_its_key_is_revoked(owner: Person, monkeypat
     ask(owner, CancelTask(id=Task.objects.get().id))
 
 
+def test_a_call_that_waits_ends_when_its_scope_is_taken_away(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "KEY_SECONDS", 0.05)
+
+    async def story() -> None:
+        async with post(owner, RPC, RPC.call("go")) as late:
+            assert await anext(late.chunks) == b" "
+            await bridge.ask(Do(lambda: ApiKey.objects.update(scopes="tasks:write weather")))
+            assert await anext(late.chunks) == b" ", "the scope of the call is still there"
+            await bridge.ask(Do(lambda: ApiKey.objects.update(scopes="tasks:read")))
+            with pytest.raises(Unfinished):
+                await late.rest()
+
+    asyncio.run(story())
+    row = recorded()
+    assert (row.outcome, row.code) == ("broken", -38010)
+    ask(owner, CancelTask(id=Task.objects.get().id))
+
+
 def test_a_look_at_the_key_while_the_database_is_away_ends_no_wait(
     owner: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(waiting, "KEY_SECONDS", 0.05)
     looks: list[Any] = []
 
-    async def look(key: Any) -> bool:
-        looks.append(key)
+    async def look(*of: Any) -> None:
+        looks.append(of)
         raise OperationalError
+
+    monkeypatch.setattr(call, "check_again", look)
 
     async def story() -> bytes:
         async with post(owner, RPC, RPC.call("go")) as late:
             assert await anext(late.chunks) == b" "
-            monkeypatch.setattr(waiting, "is_valid", look)
             await until(lambda: len(looks) > 1)
             await stop(owner, await until(Task.objects.first))
             return await late.rest()

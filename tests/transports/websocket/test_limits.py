@@ -16,7 +16,7 @@ from tasks_app.process import services
 from tasks_app.process.connections import Connection
 from tasks_app.process.progress import MIN_PROGRESS, Progress
 from tasks_app.process.sockets import MAX_FRAGMENTS, Socket
-from tasks_app.transports import websocket
+from tasks_app.transports import keys, streams, websocket
 from tests.conftest import PATIENCE, Person
 from tests.support.accounts import holdings
 from tests.transports.websocket.door import bearer, call, dialled, frames_of, message, next_frame, streaming
@@ -95,6 +95,27 @@ async def test_a_revoked_key_ends_its_idle_socket(owner: Person, monkeypatch: py
         await in_a_thread(lambda: revoke(ApiKey.objects.filter(pk=owner.caller.key_id)))
         assert await frames_of(client) == []
     assert (client.close_code, client.close_reason) == (1008, "the key of this socket is not valid any more")
+
+
+async def test_a_socket_whose_key_loses_a_scope_refuses_its_calls_and_ends_its_streams(
+    owner: Person, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "KEY_SECONDS", 0.2)
+    monkeypatch.setattr(keys, "TRUSTED_SECONDS", 0.1)
+    settings.A2A_PING_SECONDS = 0.1
+    async with connected(owner) as (client, _):
+        await client.send(streaming("s", "asks-credentials"))
+        task_id = (await next_frame(client))["result"]["task"]["id"]
+        await in_a_thread(lambda: ApiKey.objects.filter(pk=owner.caller.key_id).update(scopes="tasks:read"))
+        while (frame := await next_frame(client)).get("method") != "stream/end":
+            assert "result" in frame
+        assert frame["params"] == {"id": "s", "reason": "revoked", "resume": False}
+        await client.send(call(1, "CancelTask", {"id": task_id}))
+        refused = (await next_frame(client))["error"]
+        assert refused["code"] == -38010
+        assert refused["data"][0]["metadata"] == {"required": "tasks:cancel", "provided": "tasks:read"}
+        await client.send(call(2, "GetTask", {"id": task_id}))
+        assert (await next_frame(client))["result"]["id"] == task_id
 
 
 async def test_a_stream_tells_its_end_before_the_server_stops(owner: Person) -> None:
