@@ -120,9 +120,14 @@ class Registry:
         """Return the agent of a name, or None."""
         return self._agents.get(name)
 
-    def with_skill(self, skill: str, last: Container[str] = ()) -> Agent | None:
-        """Return the first agent with a skill of this id, or None. Agents with names in `last` come last."""
-        able = (agent for agent in self if any(own.id == skill for own in agent.skills))
+    def with_skill(
+        self, skill: str, last: Container[str] = (), suits: Callable[[Agent], bool] | None = None
+    ) -> Agent | None:
+        """Return the first agent that suits and has a skill of this id, or None. Agents with names in `last` come
+        last."""
+        able = (
+            agent for agent in self if any(own.id == skill for own in agent.skills) and (suits is None or suits(agent))
+        )
         return min(able, key=lambda agent: agent.name in last, default=None)
 
     def names(self) -> tuple[str, ...]:

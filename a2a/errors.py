@@ -15,6 +15,7 @@ Error
 |     `- InvalidTicket                              a ticket that is unknown, used or expired
 |- MissingScope                                     a key without the scope
 |- BudgetExceeded                                   less is left than the task is expected to cost
+|- PermissionDenied                                 a caller whose permissions do not reach so far
 |- RateLimited(retry_after)                         the caller has too much in flight
 `- Unavailable(retry_after)                         the server is stopping or overloaded
 """
@@ -213,6 +214,15 @@ class BudgetExceeded(Error):
 
     reason = "BUDGET_EXCEEDED"
     sentence = "The budget does not cover the expected cost"
+
+
+class PermissionDenied(Error):
+    """The permissions of the caller do not include a phase of a workflow or a batch operation. The facts `kind` and
+    `name` say which. An agent or a skill that a caller may not use is UNKNOWN_AGENT.
+    """
+
+    reason = "PERMISSION_DENIED"
+    sentence = "The permissions of the caller do not include this"
 
 
 class RateLimited(Error):

@@ -272,6 +272,12 @@ class BudgetExceeded(ServerError):
     processed = False
 
 
+class PermissionDenied(ServerError):
+    reason = errors.PermissionDenied.reason
+    advice = "Ask the operator of the server for a permission"
+    processed = False
+
+
 class RateLimited(ServerError):
     reason = errors.RateLimited.reason
     advice = "Call less often, or fewer at a time"

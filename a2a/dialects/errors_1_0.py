@@ -24,6 +24,7 @@ CODES: dict[type[Error], int] = {
     errors.BudgetExceeded: -38006,
     errors.Unauthenticated: -38009,
     errors.MissingScope: -38010,
+    errors.PermissionDenied: -38011,
     errors.RateLimited: -38008,
     errors.Unavailable: -38013,
 }
@@ -36,6 +37,7 @@ STATUSES: dict[type[Error], int] = {
     errors.Unauthenticated: 401,
     errors.InvalidKey: 401,
     errors.MissingScope: 403,
+    errors.PermissionDenied: 403,
     errors.RateLimited: 429,
     errors.TooManyCalls: 429,
     errors.Unavailable: 503,
@@ -61,6 +63,7 @@ REST_STATUSES: dict[type[Error], tuple[int, str]] = {
     errors.Unauthenticated: (401, "UNAUTHENTICATED"),
     errors.MissingScope: (403, "PERMISSION_DENIED"),
     errors.BudgetExceeded: (402, "FAILED_PRECONDITION"),
+    errors.PermissionDenied: (403, "PERMISSION_DENIED"),
     errors.RateLimited: (429, "RESOURCE_EXHAUSTED"),
     errors.Unavailable: (503, "UNAVAILABLE"),
 }

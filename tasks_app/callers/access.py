@@ -18,6 +18,7 @@ from a2a.errors import MissingScope, TaskNotFound
 from a2a.language import Spelling
 from tasks_app import clock
 from tasks_app.callers.paths import check_tenant_name
+from tasks_app.callers.rules import Rules, rules_of
 from tasks_app.callers.scopes import IDENTIFY, Right, has_all, spell, spelled
 from tasks_app.database.sql import sight_of
 from tasks_app.database.work import Work
@@ -45,6 +46,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     acts for it."""
     expires_at: float | None = None
     """The time at which the credential ends, in seconds since 1970; None if it does not end by itself."""
+    rules: Rules = ()
+    """The rules of the principal and of its tenant about agents, skills, phases and batch operations."""
 
 
 def for_agents(caller: Caller) -> AgentsCaller:
@@ -153,6 +156,7 @@ def _caller(key: ApiKey) -> Caller:
         language=key.language,
         credential=f"key:{key.pk}",
         expires_at=key.expires_at.timestamp() if key.expires_at else None,
+        rules=rules_of(key.principal),
     )
 
 

@@ -16,6 +16,7 @@ from a2a.dialects.params import Whole, read_whole, write_time
 from a2a.errors import UnsupportedOperation
 from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_of, has_right
+from tasks_app.callers.rules import rules_of
 from tasks_app.callers.scopes import READ
 from tasks_app.database.work import Work
 from tasks_app.models import ApiKey, Principal
@@ -117,4 +118,5 @@ def _reader(owner: Principal) -> Caller:
         owner_id=owner.pk,
         name=owner.name,
         scopes=frozenset({READ.scope}),
+        rules=rules_of(owner),
     )

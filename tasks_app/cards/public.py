@@ -20,6 +20,7 @@ from a2a.signatures import CardKey
 from a2a.types import Card, Json, Provider
 from tasks_app import clock
 from tasks_app.callers.access import Caller, has_scopes
+from tasks_app.callers.permissions import is_permitted, may_see
 from tasks_app.callers.schemes import security
 from tasks_app.callers.scopes import OWN as SCOPES
 from tasks_app.cards.addresses import own
@@ -59,10 +60,15 @@ def changed_at() -> datetime:
 
 def extended_card(agent: Agent, address: str, caller: Caller, *, whole: bool) -> CardAnswer:
     """Return the card of an agent or of the whole server, with all agents and skills that this caller may use."""
-    usable = [other for other in registry if has_scopes(caller, other.scopes)] if whole else []
+    usable = [other for other in registry if _may_use(caller, other)] if whole else []
     own_url, scopes = _url(agent, address, whole), tuple(SCOPES)
     card = describe(agent, own_url, usable, security=security(), scopes=scopes, all_skills=True)
+    card = replace(card, skills=tuple(skill for skill in card.skills if is_permitted(caller, "skill", skill.id)))
     return CardAnswer(card=_completed(card), sign=partial(_signed, address=address))
+
+
+def _may_use(caller: Caller, agent: Agent) -> bool:
+    return has_scopes(caller, agent.scopes) and may_see(caller, agent.name)
 
 
 def catalogue(address: str) -> Page:

@@ -8,6 +8,7 @@ from tasks_app.models.budgets import Budget, Reservation
 from tasks_app.models.callers import ApiKey, Principal, SocketTicket, Tenant
 from tasks_app.models.exchanges import Exchange, ExchangeBody
 from tasks_app.models.operators import OperatorReach, OperatorToken
+from tasks_app.models.permissions import Permission
 from tasks_app.models.processes import Process
 from tasks_app.models.receivers import Receiver
 from tasks_app.models.refusals import Refusals
@@ -31,6 +32,7 @@ __all__ = [
     "IdempotencyKey",
     "OperatorReach",
     "OperatorToken",
+    "Permission",
     "Principal",
     "Process",
     "Receiver",

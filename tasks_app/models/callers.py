@@ -9,6 +9,7 @@ class Tenant(models.Model):
     """A group of principals that shares nothing with other groups."""
 
     name = models.CharField(max_length=64, unique=True)
+    rules = models.TextField(null=True, editable=False, help_text="JSON: the rows of Permission; null without any.")
     created_at = models.DateTimeField(auto_now_add=True)
 
     tenant_path: ClassVar = "pk"
@@ -22,6 +23,7 @@ class Principal(models.Model):
 
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="principals")
     name = models.CharField(max_length=64)
+    rules = models.TextField(null=True, editable=False, help_text="JSON: the rows of Permission; null without any.")
     created_at = models.DateTimeField(auto_now_add=True)
 
     tenant_path: ClassVar = "tenant"

@@ -6,6 +6,7 @@ from a2a.agents import registry
 from a2a.errors import ExtendedCardNotConfigured, UnknownAgent
 from a2a.requests import GetExtendedCard
 from tasks_app.callers.access import check_scopes, check_tenant
+from tasks_app.callers.permissions import may_see
 from tasks_app.cards import public as cards
 from tasks_app.operations.operation import Context, Done, Grant
 
@@ -18,7 +19,7 @@ async def extended_card(request: GetExtendedCard, context: Context) -> Grant:
     check_tenant(context.caller, request.tenant)
     name = context.agent or settings.A2A_DEFAULT_AGENT
     agent = registry.get(name)
-    if agent is None:
+    if agent is None or not may_see(context.caller, name):
         raise UnknownAgent(agent=name[:64])
     check_scopes(context.caller, agent.scopes, context.spelling)
     if not request.address:

@@ -1,34 +1,55 @@
 """The choice of the agent that a message is for."""
 
+from collections.abc import Callable
+from functools import partial
+
 from django.conf import settings
 
 from a2a.agents import Agent, registry
 from a2a.errors import InvalidParams, UnknownAgent
 from a2a.requests import SendMessage
+from tasks_app.callers.access import Caller
+from tasks_app.callers.permissions import is_permitted, may_ask
+from tasks_app.event_log import Head
 from tasks_app.operations.operation import Context
 
 
 def choose_agent(request: SendMessage, context: Context) -> Agent:
     """Return the agent of the address, else the one that the metadata names by agent or skill, else the default.
 
-    Raises UnknownAgent: no unknown name leads to the default agent.
+    Raises UnknownAgent: no unknown name leads to the default agent, and an agent that the caller may not use is as
+    unknown as one that does not exist.
     """
-    metadata = request.metadata or {}
+    metadata, skill = request.metadata or {}, skill_of(request)
+    may = partial(may_ask, context.caller, skill=skill)
     if context.agent is not None:
-        return _require(registry.get(context.agent), agent=context.agent)
+        return _require(registry.get(context.agent), may, agent=context.agent)
     if "agent" in metadata:
         name = _text(metadata["agent"], "metadata.agent")
-        return _require(registry.get(name), agent=name)
+        return _require(registry.get(name), may, agent=name)
     if "skill" in metadata:
         skill = _text(metadata["skill"], "metadata.skill")
         # The skills of a relay are those that a remote agent claims. They must not attract calls of our own agents.
-        return _require(registry.with_skill(skill, last=settings.A2A_RELAYS), skill=skill)
-    return _require(registry.get(settings.A2A_DEFAULT_AGENT), agent=settings.A2A_DEFAULT_AGENT)
+        return _require(registry.with_skill(skill, last=settings.A2A_RELAYS, suits=may), may, skill=skill)
+    return _require(registry.get(settings.A2A_DEFAULT_AGENT), may, agent=settings.A2A_DEFAULT_AGENT)
 
 
-def _require(candidate: Agent | None, **name: str) -> Agent:
+def check_agent_of(task: Head, request: SendMessage, caller: Caller) -> None:
+    """Check that the caller may still use the agent of its task. Raises UnknownAgent."""
+    agent = registry.get(task.agent)
+    if not (may_ask(caller, agent, skill_of(request)) if agent else is_permitted(caller, "agent", task.agent)):
+        raise UnknownAgent(agent=task.agent)
+
+
+def skill_of(request: SendMessage) -> str | None:
+    """Return the skill that a message names; None for one that names none."""
+    skill = (request.metadata or {}).get("skill")
+    return skill if isinstance(skill, str) else None
+
+
+def _require(candidate: Agent | None, may: Callable[[Agent], bool], **name: str) -> Agent:
     """Return the agent. Raises UnknownAgent, with the name that the caller gave."""
-    if candidate is None:
+    if candidate is None or not may(candidate):
         raise UnknownAgent(**{kind: text[:64] for kind, text in name.items()})
     return candidate
 

@@ -21,6 +21,7 @@ from tasks_app.event_log import Append, FindKey, Full, Head, ReadTask, change
 from tasks_app.files import StoredParts
 from tasks_app.operations.admission import check_budget
 from tasks_app.operations.attachments import drop_files, store_parts
+from tasks_app.operations.choose_agent import check_agent_of
 from tasks_app.operations.fitness import fit
 from tasks_app.operations.large import compute
 from tasks_app.operations.operation import Context, Follow, Grant
@@ -36,6 +37,7 @@ async def follow_up(request: SendMessage, context: Context, task_id: str) -> Gra
     storage: StoredParts | None = None
     while True:
         head = await find(context, task_id, request.tenant)
+        check_agent_of(head, request, caller)
         preferences = _preferences(request, context, head)
         message = with_ids(request.message, task_id, head.context_id)
         digest = await compute(context, fingerprint, message, None)

@@ -11,6 +11,7 @@ from a2a.states import TERMINAL, TaskState
 from a2a.types import Status
 from tasks_app import clock
 from tasks_app.callers.access import check_tenant, sight
+from tasks_app.callers.permissions import may_see, shows
 from tasks_app.database.work import DoAlone, DoSlowly
 from tasks_app.event_log import Append, Appended, Head, Long, ReadAsOf, ReadHead, ReadTask, change, read_as_of, record
 from tasks_app.operations.operation import Context, Done, Follow, Grant
@@ -25,7 +26,7 @@ async def find(context: Context, task_id: str, tenant: str | None) -> Head:
     context.exchange.about(task_id)
     check_tenant(context.caller, tenant, task_id)
     head = await ReadHead(task_id=task_id, sight=sight(context.caller, task_id))
-    if head is None or (context.agent is not None and head.agent != context.agent):
+    if head is None or not shows(context.caller, context.agent, head.agent):
         raise TaskNotFound(taskId=task_id)
     context.exchange.about(task_id, head.context_id, head.seq)
     return head
@@ -37,7 +38,7 @@ async def read_whole(context: Context, task_id: str, *, history: bool = True, is
     Raises TaskNotFound as `find` does.
     """
     read = await ReadTask(task_id=task_id, sight=sight(context.caller, task_id), history=history, is_owed=is_owed)
-    if read is None or (context.agent is not None and read.agent != context.agent):
+    if read is None or not shows(context.caller, context.agent, read.agent):
         raise TaskNotFound(taskId=task_id)
     context.exchange.about(task_id, read.document.context_id, read.document.seq)
     return read.document
@@ -94,7 +95,9 @@ async def list_tasks(request: ListTasks, context: Context) -> Grant:
     """Return a page of the caller's tasks (A2A 1.0, 3.1.4)."""
     check_tenant(context.caller, request.tenant)
     owner = context.caller.owner_id
-    page = await DoSlowly(lambda: begin_page(request, context.caller, context.agent), owner)
+    # No agent has the empty name, so the list at the address of an agent that the caller may not use is empty.
+    agent = context.agent if context.agent is None or may_see(context.caller, context.agent) else ""
+    page = await DoSlowly(lambda: begin_page(request, context.caller, agent), owner)
     return Done(await DoAlone(page.finish, owner) if isinstance(page, Draft) else page)
 
 

@@ -152,7 +152,7 @@ _PASSING: tuple[tuple[type[ClientError] | tuple[type[ClientError], ...], str], .
 """The sentences for errors that may pass. The first match counts."""
 _FINAL: tuple[tuple[type[ClientError] | tuple[type[ClientError], ...], str], ...] = (
     (
-        (errors.Unauthenticated, errors.MissingScope, errors.NoToken),
+        (errors.Unauthenticated, errors.MissingScope, errors.PermissionDenied, errors.NoToken),
         "The remote agent refused the credentials of this server ({reason}).",
     ),
     (errors.TaskNotFound, "The remote agent no longer has the task. Its results so far are kept."),

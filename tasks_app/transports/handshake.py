@@ -16,9 +16,10 @@ from a2a import languages
 from a2a.agents import registry
 from a2a.errors import InvalidTicket, RateLimited, Unauthenticated, Unavailable
 from tasks_app.callers import strangers, tickets
-from tasks_app.callers.access import FindCaller
+from tasks_app.callers.access import Caller, FindCaller
 from tasks_app.callers.accounts import Holding, account
 from tasks_app.callers.paths import RESERVED
+from tasks_app.callers.permissions import may_see
 from tasks_app.callers.schemes import Evidence, evidence_in
 from tasks_app.cards.addresses import address_of
 from tasks_app.transports.call import Call
@@ -78,7 +79,7 @@ async def open_socket(request: HttpRequest, protocols: Sequence[str]) -> Opening
         await call.identify()
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         raise fault_of_key(error, SUBJECT) from None
-    check_agent(agent)
+    check_agent(call.caller, agent)
     opening = Opening(call, _hold(call.caller.owner_id), PROTOCOL if PROTOCOL in protocols else None)
     if ticket is not None:
         await _use_up(ticket, opening.holding)
@@ -102,9 +103,9 @@ def agent_of(path: str) -> str | None:
     raise Refusal(404, "sockets are at /ws, /agents/{name}/ws and /{agent}/ws")
 
 
-def check_agent(name: str | None) -> None:
-    """Check that there is an agent of the name, if there is a name. Raises Refusal: 404."""
-    if name is not None and registry.get(name) is None:
+def check_agent(caller: Caller, name: str | None) -> None:
+    """Check that there is an agent of the name for the caller, if there is a name. Raises Refusal: 404."""
+    if name is not None and (registry.get(name) is None or not may_see(caller, name)):
         raise Refusal(404, f"there is no agent {name[:64]!r}; GET /agents/ lists the agents")
 
 

@@ -28,6 +28,7 @@ from a2a.states import TERMINAL, TaskState
 from a2a.types import Json
 from tasks_app.callers import strangers
 from tasks_app.callers.access import sight
+from tasks_app.callers.permissions import shows
 from tasks_app.callers.stream_links import NO_KEY, FindReader, StreamLink, make_link, read_link
 from tasks_app.database.bridge import bridge
 from tasks_app.event_log import Head, ReadHead
@@ -168,7 +169,7 @@ async def _find(call: Call, exchange: OpenExchange, task: str) -> Head | None:
     Only the head: the holder of a link may ask often, and a task may be large.
     """
     head = await bridge.ask(ReadHead(task_id=task, sight=sight(call.caller, task)), departure=call.departure)
-    if head is None or call.agent not in {None, head.agent}:
+    if head is None or not shows(call.caller, call.agent, head.agent):
         return None
     exchange.about(task, head.context_id, head.seq)
     return head

@@ -40,7 +40,7 @@ async def _answer(request: HttpRequest) -> HttpResponse:
     exchange.row.method = METHOD
     try:
         await call.identify()
-        check_agent(agent)
+        check_agent(call.caller, agent)
         exchange.set_caller(call.caller)
         new = await tickets.issue(call.caller.owner_id, digests_of(call.evidence) if call.evidence else ())
     except RateLimited as error:

@@ -35,6 +35,7 @@ OURS = {
     errors.BudgetExceeded: -38006,
     errors.Unauthenticated: -38009,
     errors.MissingScope: -38010,
+    errors.PermissionDenied: -38011,
     errors.RateLimited: -38008,
     errors.Unavailable: -38013,
 }

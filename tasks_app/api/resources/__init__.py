@@ -6,6 +6,7 @@ from tasks_app.api.resources.deliveries import Deliveries
 from tasks_app.api.resources.exchanges import Exchanges
 from tasks_app.api.resources.keys import Keys
 from tasks_app.api.resources.logins import Logins
+from tasks_app.api.resources.permissions import Permissions
 from tasks_app.api.resources.principals import Principals
 from tasks_app.api.resources.processes import Processes
 from tasks_app.api.resources.tasks import Tasks
@@ -20,6 +21,7 @@ RESOURCES: tuple[type[Resource], ...] = (
     Exchanges,
     Keys,
     Logins,
+    Permissions,
     Principals,
     Processes,
     Tasks,

@@ -13,6 +13,7 @@ from tasks_app.management.nouns.keys import KEYS
 from tasks_app.management.nouns.load import LOAD
 from tasks_app.management.nouns.logins import LOGINS
 from tasks_app.management.nouns.operators import OPERATORS
+from tasks_app.management.nouns.permissions import PERMISSIONS
 from tasks_app.management.nouns.processes import PROCESSES
 from tasks_app.management.nouns.purge import PURGE
 from tasks_app.management.nouns.receivers import RECEIVERS
@@ -30,6 +31,7 @@ OPERATING: dict[str, Noun] = {
     "load": LOAD,
     "logins": LOGINS,
     "operators": OPERATORS,
+    "permissions": PERMISSIONS,
     "processes": PROCESSES,
     "purge": PURGE,
     "receivers": RECEIVERS,
@@ -49,9 +51,8 @@ def all_nouns() -> dict[str, Noun]:
 
 class Command(DatabaseCommand):
     help = (
-        "Operate the platform: API keys, a key that signs agent cards, its processes, its operators, wrong logins, "
-        "and the doctor. "
-        "And call agents."
+        "Operate the platform: API keys, permissions, a key that signs agent cards, its processes, its operators, "
+        "wrong logins, and the doctor. And call agents."
     )
     requires_migrations_checks = False  # some nouns need no database; the others are checked below
 

@@ -1,0 +1,104 @@
+"""Permissions: a form adds one, an action removes some, and each change is an act."""
+
+from typing import Any, cast
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+
+from tasks_app.admin.acting import MAX_SELECTED, describe_too_many, format_count
+from tasks_app.admin.keys import DatedTable
+from tasks_app.admin.readonly import confirm, read_operator
+from tasks_app.callers.rules import KINDS, Kind, check_pattern
+from tasks_app.models import Permission
+from tasks_app.operators import permissions, reach
+
+
+class PermissionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """A permission of a principal, or of a whole tenant."""
+
+    kind = forms.ChoiceField(choices=[(kind, kind) for kind in KINDS])
+    allows = forms.TypedChoiceField(
+        choices=[("yes", "allow"), ("no", "deny")], coerce=lambda text: text == "yes", label="effect"
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "tenant" in self.fields:
+            self.fields["tenant"].required = False
+
+    def clean_pattern(self) -> str:
+        pattern = str(self.cleaned_data["pattern"])
+        try:
+            check_pattern(pattern)
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from None
+        return pattern
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        if values.get("principal"):
+            values["tenant"] = values["principal"].tenant
+        elif not values.get("tenant"):
+            raise forms.ValidationError("Choose a principal, or a tenant for all of its principals.")
+        return values
+
+
+@admin.register(Permission)
+class PermissionAdmin(DatedTable[Permission]):
+    form = PermissionForm
+    list_display = ("show_created_at", "show_effect", "kind", "pattern", "principal", "tenant")
+    list_display_links = ("pattern",)
+    list_select_related = ("principal", "tenant")
+    raw_id_fields = ("principal", "tenant")
+    ordering = ("-id",)
+    sortable_by = ()
+    actions = ("remove",)
+
+    @admin.display(description="effect")
+    def show_effect(self, row: Permission) -> str:
+        return row.effect
+
+    def get_fields(self, request: HttpRequest, obj: Permission | None = None) -> tuple[str, ...]:
+        return self.list_display if obj else ("principal", "tenant", "allows", "kind", "pattern")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_active and request.user.has_perm("tasks_app.add_permission"))
+
+    def has_remove_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_active and request.user.has_perm("tasks_app.delete_permission"))
+
+    def log_addition(self, *args: Any) -> None:  # type: ignore[override]  # set_permission() has recorded the act
+        return None
+
+    def save_model(self, request: HttpRequest, obj: Permission, form: Any, change: bool) -> None:
+        if not reach.may_write(request.user, obj.tenant.name):
+            raise PermissionDenied(f"The tenant {obj.tenant} is not one of yours.")
+        to = obj.principal or obj.tenant
+        kind = cast("Kind", obj.kind)
+        row = permissions.set_permission(to, kind, obj.pattern, allows=obj.allows, by=read_operator(request))
+        obj.pk = row.pk
+
+    @admin.action(permissions=["remove"], description="Remove selected permissions")
+    def remove(self, request: HttpRequest, queryset: QuerySet[Permission]) -> HttpResponse | None:
+        """Remove permissions after confirmation."""
+        rows = list(queryset.select_related("principal", "tenant")[: MAX_SELECTED + 1])
+        if len(rows) > MAX_SELECTED:
+            self.message_user(request, describe_too_many(self), messages.ERROR)
+            return None
+        if request.POST.get("post") != "yes":
+            names = [f"{row} for {row.principal or row.tenant}" for row in rows]
+            return confirm(
+                self,
+                request,
+                [(str(row.pk), name) for row, name in zip(rows, names, strict=True)],
+                names,
+                action="remove",
+                title=f"Remove {format_count(self, len(rows))}?",
+                warning="Without any permission of a kind, a principal may use every name of that kind.",
+            )
+        count = sum(permissions.remove_permission(row, read_operator(request)) for row in rows)
+        self.message_user(request, f"Removed {format_count(self, count)}.", messages.SUCCESS)
+        return None

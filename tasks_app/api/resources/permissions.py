@@ -1,0 +1,65 @@
+"""Permissions of callers by agent, skill, phase and batch operation: set and removed."""
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied, ValidationError
+
+from tasks_app.api.problems import Refused
+from tasks_app.api.resource import Resource, Row
+from tasks_app.api.verbs import Body, verb
+from tasks_app.callers.rules import KINDS
+from tasks_app.models import Permission
+from tasks_app.operators import permissions, reach
+from tasks_app.operators.audit import Operator
+
+
+class PermissionRow(Row):
+    principal = serializers.CharField(source="principal.name", default=None)
+    tenant = serializers.CharField(source="tenant.name")
+    effect = serializers.CharField()
+
+    class Meta:
+        model = Permission
+        fields = ("id", "tenant", "principal", "effect", "kind", "pattern", "created_at")
+
+
+class NewPermission(Body):
+    tenant = serializers.CharField(max_length=64, default="default")
+    principal = serializers.CharField(
+        max_length=64, allow_null=True, help_text="A principal of the tenant; null for all of them."
+    )
+    effect = serializers.ChoiceField(choices=["allow", "deny"])
+    kind = serializers.ChoiceField(choices=KINDS)
+    pattern = serializers.CharField(max_length=128, help_text="A name, or the beginning of names and an asterisk.")
+
+
+class Permissions(Resource):
+    segment = "permissions"
+    model = Permission
+    serializer_class = PermissionRow
+    filters = {"principal": "principal__name", "tenant": "tenant__name"}
+
+    def rows(self) -> Any:
+        return Permission.objects.select_related("principal", "tenant")
+
+    @verb(permission="add", body=NewPermission, one=False)
+    def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
+        """Allow or deny names. A permission for the same pattern is replaced."""
+        if not reach.may_write(self.request.user, values["tenant"]):
+            raise PermissionDenied(f"The tenant {values['tenant']} is not one of yours.")
+        allows = values["effect"] == "allow"
+        try:
+            to = permissions.find_holder(values["tenant"], values["principal"])
+            row = permissions.set_permission(to, values["kind"], values["pattern"], allows=allows, by=operator)
+        except ValueError as error:
+            raise ValidationError(f"{error}.") from None
+        return self.describe(row)
+
+    @verb(permission="delete")
+    def remove(self, row: Permission, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
+        """Remove the permission. Without any of its kind, all names of the kind are allowed."""
+        answer = self.describe(row)
+        if not permissions.remove_permission(row, operator):
+            raise Refused("The permission is removed already.")
+        return answer

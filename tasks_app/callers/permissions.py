@@ -1,0 +1,53 @@
+"""The permissions of a caller beside its scopes, for agents, skills, phases of workflows and batch operations.
+
+An agent that a caller may not use is to that caller as one that does not exist.
+"""
+
+from a2a.agents import Agent, registry
+from a2a.errors import PermissionDenied
+from tasks_app.callers.access import Caller
+from tasks_app.callers.rules import Kind, permit
+
+QUOTE = 64
+"""Characters of a name that an error repeats."""
+
+
+def is_permitted(caller: Caller, kind: Kind, name: str) -> bool:
+    """Return whether the caller may use a name of a kind."""
+    return not caller.rules or permit(caller.rules, kind, name)
+
+
+def check_permission(caller: Caller, kind: Kind, name: str) -> None:
+    """Check that the caller may use a name of a kind, whose existence is no secret. Raises PermissionDenied."""
+    if not is_permitted(caller, kind, name):
+        raise PermissionDenied(kind=kind, name=name[:QUOTE])
+
+
+def may_ask(caller: Caller, agent: Agent, skill: str | None) -> bool:
+    """Return whether the caller may send a message to an agent.
+
+    A message that names no skill of the agent may be for each of them, so the caller needs them all.
+    """
+    if not caller.rules:
+        return True
+    offers = [own.id for own in agent.skills]
+    needs = [skill] if skill in offers else offers
+    return is_permitted(caller, "agent", agent.name) and all(is_permitted(caller, "skill", name) for name in needs)
+
+
+def may_see(caller: Caller, name: str) -> bool:
+    """Return whether the caller may know of an agent: it may use the agent, and one of its skills at least."""
+    if not caller.rules:
+        return True
+    agent = registry.get(name)
+    skills = [own.id for own in agent.skills] if agent else []
+    any_skill = not skills or any(is_permitted(caller, "skill", skill) for skill in skills)
+    return is_permitted(caller, "agent", name) and any_skill
+
+
+def shows(caller: Caller, address: str | None, agent: str) -> bool:
+    """Return whether an address, of the agent that it names or of the whole server, shows tasks of an agent.
+
+    The tasks of a caller stay its own: the address of the whole server shows them all.
+    """
+    return address is None or (address == agent and may_see(caller, agent))

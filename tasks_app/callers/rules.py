@@ -1,0 +1,72 @@
+"""Rules of callers: which names of agents, skills, phases of a workflow and batch operations they may use, as data.
+
+The rules of a principal are those of its rows in Permission and those of its tenant. They are stored beside both as
+JSON, so that the statement that finds a caller reads them too.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Literal, get_args
+
+import msgspec
+from msgspec import Struct
+
+from tasks_app.models import Principal
+
+Kind = Literal["agent", "skill", "phase", "operation"]
+"""The kind of thing that a rule is about. A phase is one of a workflow, an operation one of a batch."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
+LONGEST = 128
+"""Characters of the longest pattern."""
+
+
+class Rule(Struct, frozen=True, array_like=True):
+    """An effect on all names of a kind that match a pattern."""
+
+    allows: bool
+    kind: Kind
+    pattern: str
+    """A name, or the beginning of names and an asterisk."""
+
+    def matches(self, name: str) -> bool:
+        if self.pattern.endswith("*"):
+            return name.startswith(self.pattern[:-1])
+        return name == self.pattern
+
+
+Rules = tuple[Rule, ...]
+
+
+def permit(rules: Rules, kind: Kind, name: str) -> bool:
+    """Return whether the rules permit a name of a kind.
+
+    Without a rule of the kind every name is permitted. With one, a name needs a rule that allows it and none that
+    denies it.
+    """
+    of_kind = [rule for rule in rules if rule.kind == kind]
+    matching = [rule.allows for rule in of_kind if rule.matches(name)]
+    return not of_kind or (bool(matching) and all(matching))
+
+
+def check_pattern(pattern: str) -> None:
+    """Check that a text can be a pattern. Raises ValueError."""
+    if not (1 <= len(pattern) <= LONGEST and pattern.isprintable()):
+        raise ValueError(f"a pattern must have 1 to {LONGEST} printable characters")
+    if "*" in pattern[:-1]:
+        raise ValueError(f"a pattern is a name, or the beginning of names and one asterisk at its end: {pattern!r}")
+
+
+def rules_of(principal: Principal) -> Rules:
+    """Return the rules of a principal, whose tenant must be loaded."""
+    return _decode(principal.rules) + _decode(principal.tenant.rules)
+
+
+def encode_rules(rules: Iterable[Rule]) -> str | None:
+    """Return rules as they are stored; None for none."""
+    encoded = msgspec.json.encode(tuple(rules)).decode()
+    return None if encoded == "[]" else encoded
+
+
+@lru_cache(maxsize=1024)
+def _decode(stored: str | None) -> Rules:
+    return msgspec.json.decode(stored, type=Rules) if stored else ()

@@ -1,0 +1,153 @@
+"""Permissions by command and in the admin: set, listed and removed, and each time an act."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission as Django
+from django.contrib.auth.models import User
+from django.core.management import CommandError
+from django.test import Client
+from django.urls import reverse
+
+from tasks_app.callers.rules import KINDS, Rule, rules_of
+from tasks_app.models import Act, Permission, Principal
+from tasks_app.operators.roles import ADMINISTRATOR
+from tasks_app.operators.users import NamedReach
+from tests.conftest import Person
+from tests.operators.people import program
+from tests.support.commands import printed
+
+pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+ADD, LIST = reverse("admin:tasks_app_permission_add"), reverse("admin:tasks_app_permission_changelist")
+
+
+def permissions(*words: str) -> list[dict[str, Any]]:
+    return printed("a2a", "permissions", *words)
+
+
+def rules() -> tuple[Rule, ...]:
+    return rules_of(Principal.objects.select_related("tenant").get())
+
+
+def test_a_command_allows_denies_lists_and_removes(owner: Person) -> None:
+    home = ("--tenant", "home", "--operator", "ada")
+    (one,) = permissions("allow", "owner", "agent", "report-*", *home)
+    (two,) = permissions("deny", "*", "operation", "delete", *home)
+    assert (one["principal"], one["effect"], one["kind"], one["pattern"]) == ("owner", "allow", "agent", "report-*")
+    assert (two["principal"], two["tenant"]) == ("*", "home")
+    assert permissions("list") == [two, one]
+    assert rules() == (Rule(True, "agent", "report-*"), Rule(False, "operation", "delete"))
+    (changed,) = permissions("deny", "owner", "agent", "report-*", *home)
+    assert changed == one | {"effect": "deny"}
+    assert permissions("remove", str(two["id"]), "--operator", "otto") == [two]
+    assert permissions("list") == [changed]
+    acts = Act.objects.order_by("pk").values_list("operator", "verb", "name")
+    assert list(acts) == [
+        ("ada", "allow", "allow agent report-*"),
+        ("ada", "deny", "deny operation delete"),
+        ("ada", "deny", "deny agent report-*"),
+        ("otto", "remove", "deny operation delete"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("allow", "owner", "agent", "x"), "There is no tenant 'default'"),
+        (("allow", "nobody", "agent", "x", "--tenant", "home"), "The tenant 'home' has no principal 'nobody'"),
+        (("allow", "owner", "agent", "a*b", "--tenant", "home"), "one asterisk at its end"),
+        (("allow", "owner", "tool", "x", "--tenant", "home"), "invalid choice: 'tool'"),
+        (("remove", "77"), "no permission with the id 77"),
+    ],
+)
+def test_a_command_that_means_nothing_is_refused(owner: Person, words: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(CommandError, match=sentence):
+        permissions(*words)
+    assert not Permission.objects.exists()
+
+
+@pytest.fixture
+def admin(client: Client) -> Client:
+    client.force_login(User.objects.create_superuser("ada", password="a long password"))
+    return client
+
+
+def test_the_admin_adds_and_removes(admin: Client, owner: Person) -> None:
+    principal = Principal.objects.get()
+    assert all(f'value="{kind}"' in admin.get(ADD).content.decode() for kind in KINDS)
+    form = {"principal": str(principal.pk), "allows": "no", "kind": "skill", "pattern": "pay*"}
+    assert admin.post(ADD, form).status_code == 302
+    row = Permission.objects.get()
+    assert (row.tenant, str(row), rules()) == (principal.tenant, "deny skill pay*", (Rule(False, "skill", "pay*"),))
+    assert "pay*" in admin.get(LIST).content.decode()
+    assert admin.get(reverse("admin:tasks_app_permission_change", args=[row.pk])).status_code == 200
+    asked = admin.post(LIST, {"action": "remove", "_selected_action": [row.pk]}).content.decode()
+    assert "deny skill pay* for owner" in asked
+    assert Permission.objects.exists()
+    admin.post(LIST, {"action": "remove", "_selected_action": [row.pk], "post": "yes", "reason": "a mistake"})
+    assert not Permission.objects.exists()
+    assert rules() == ()
+    assert list(Act.objects.order_by("pk").values_list("verb", "reason")) == [("deny", ""), ("remove", "a mistake")]
+
+
+@pytest.mark.parametrize(
+    ("form", "sentence"),
+    [
+        ({"pattern": "x"}, "Choose a principal, or a tenant"),
+        ({"pattern": "a*b", "tenant": "1"}, "one asterisk at its end"),
+        ({"pattern": "x", "kind": "tool"}, "tool is not one of the available choices"),
+    ],
+)
+def test_the_form_says_what_is_wrong(admin: Client, owner: Person, form: dict[str, str], sentence: str) -> None:
+    tenant = {"tenant": str(owner.caller.tenant_id)} if "tenant" in form else {}
+    answer = admin.post(ADD, {"allows": "yes", "kind": "agent"} | form | tenant)
+    assert (answer.status_code, sentence in answer.content.decode()) == (200, True)
+    assert not Permission.objects.exists()
+
+
+def test_the_form_does_not_change_a_permission(admin: Client, owner: Person) -> None:
+    form = {"tenant": str(owner.caller.tenant_id), "allows": "yes", "kind": "agent", "pattern": "x"}
+    admin.post(ADD, form)
+    assert "remove it first" in admin.post(ADD, form | {"allows": "no"}).content.decode()
+    row = Permission.objects.get()
+    assert admin.post(reverse("admin:tasks_app_permission_change", args=[row.pk]), form).status_code == 403
+    assert row.allows
+
+
+def test_a_viewer_of_permissions_changes_none(client: Client, owner: Person) -> None:
+    user = User.objects.create_user("vera", is_staff=True)
+    user.user_permissions.set(Django.objects.filter(codename="view_permission", content_type__app_label="tasks_app"))
+    client.force_login(user)
+    assert client.get(LIST).status_code == 200
+    assert client.get(ADD).status_code == 403
+    form = {"tenant": str(owner.caller.tenant_id), "allows": "yes", "kind": "agent", "pattern": "x"}
+    assert client.post(ADD, form).status_code == 403
+    assert client.post(LIST, {"action": "remove", "_selected_action": ["1"], "post": "yes"}).status_code == 403
+
+
+# ----------------------------------------------------------------- as JSON
+
+
+def test_the_api_allows_denies_lists_and_removes(owner: Person, stranger: Person) -> None:
+    robot = program(ADMINISTRATOR, reach=NamedReach(tenants=["home"]))
+    wish = {"tenant": "home", "principal": "owner", "effect": "deny", "kind": "phase", "pattern": "deploy"}
+    made = robot.post("permissions/", **wish)
+    assert made.status_code == 201, made.content
+    row = made.json()
+    assert row | wish == row
+    everyone = robot.post("permissions/", **wish | {"principal": None, "effect": "allow", "pattern": "*"}).json()
+    assert everyone["principal"] is None
+    assert robot.get("permissions/?principal=owner").json()["results"] == [row]
+    principal = Principal.objects.select_related("tenant").get(pk=owner.caller.owner_id)
+    assert rules_of(principal) == (Rule(False, "phase", "deploy"), Rule(True, "phase", "*"))
+    assert robot.post(f"permissions/{row['id']}/remove/", reason="over").json() == row
+    assert robot.post(f"permissions/{row['id']}/remove/").status_code == 404
+    for wrong in ({"pattern": "a*b"}, {"effect": "maybe"}, {"principal": "nobody"}, {"kind": "tool"}):
+        assert robot.post("permissions/", **wish | wrong).status_code == 400
+    assert robot.post("permissions/", **wish | {"tenant": "abroad", "principal": "stranger"}).status_code == 403
+    assert list(Permission.objects.values_list("pattern", flat=True)) == ["*"]
+    assert list(Act.objects.filter(kind="permission").order_by("pk").values_list("verb", "door", "reason")) == [
+        ("deny", "api", ""),
+        ("allow", "api", ""),
+        ("remove", "api", "over"),
+    ]
