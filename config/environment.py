@@ -86,14 +86,23 @@ def names(name: str, default: str = "") -> list[str]:
     return [item.strip() for item in text(name, default).split(",") if item.strip()]
 
 
-def members(name: str) -> dict[str, Any]:
+def choice(name: str, values: tuple[str, ...]) -> str:
+    """Return one of the values, in their spelling; the first by default."""
+    value = text(name, values[0])
+    for one in values:
+        if one.lower() == value.lower():
+            return one
+    raise ImproperlyConfigured(f"{name} must be one of {', '.join(values)}, not {value!r}")
+
+
+def members(name: str, example: str = '{"location": "/data"}') -> dict[str, Any]:
     """Return a JSON object."""
     try:
         value = json.loads(text(name, "{}"))
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise ImproperlyConfigured(f'{name} must be a JSON object such as {{"location": "/data"}}')
+        raise ImproperlyConfigured(f"{name} must be a JSON object such as {example}")
     return value
 
 

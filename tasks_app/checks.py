@@ -84,12 +84,16 @@ def check_default_agent(**_: Any) -> list[CheckMessage]:
 def check_schemes(**_: Any) -> list[CheckMessage]:
     """Check the schemes of authentication.
 
-    a2a.E021: `A2A_SCHEMES` lists no scheme, or one that does not exist or cannot be used.
+    a2a.E021: `A2A_SCHEMES` lists no scheme, or one that does not exist or cannot be used; or `A2A_ISSUERS` has issuers
+    without the scheme `oidc`.
     """
     try:
         schemes.security()
     except (ImproperlyConfigured, ImportError) as error:
         return [Error(str(error), hint="See docs/identity.md.", id="a2a.E021")]
+    if settings.A2A_ISSUERS and "oidc" not in settings.A2A_SCHEMES:
+        hint = "Add oidc to A2A_SCHEMES, or remove A2A_ISSUERS."
+        return [Error("A2A_ISSUERS has issuers whose tokens no scheme takes.", hint=hint, id="a2a.E021")]
     return []
 
 

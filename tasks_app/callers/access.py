@@ -6,7 +6,7 @@ import hmac
 import secrets
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -48,6 +48,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     """The time at which the credential ends, in seconds since 1970; None if it does not end by itself."""
     rules: Rules = ()
     """The rules of the principal and of its tenant about agents, skills, phases and batch operations."""
+    issued_at: float | None = None
+    """The time at which the token of the call was issued, in seconds since 1970; None without a token."""
 
 
 def for_agents(caller: Caller) -> AgentsCaller:
@@ -146,17 +148,29 @@ def caller_of(keys: Sequence[ApiKey]) -> Caller | None:
 
 
 def _caller(key: ApiKey) -> Caller:
-    return Caller(
-        tenant_id=key.principal.tenant_id,
-        tenant=key.principal.tenant.name,
-        owner_id=key.principal_id,
-        name=key.principal.name,
-        scopes=frozenset(key.scopes.split()),
+    return caller_for(
+        key.principal,
+        frozenset(key.scopes.split()),
         key_id=key.pk,
         language=key.language,
         credential=f"key:{key.pk}",
         expires_at=key.expires_at.timestamp() if key.expires_at else None,
-        rules=rules_of(key.principal),
+    )
+
+
+def caller_for(principal: Principal, scopes: frozenset[str], **more: Any) -> Caller:
+    """Return a caller in the name of a principal, whose tenant is there, with everything that comes from the principal.
+
+    Every credential makes its callers by this function. `more` are the other members of the caller.
+    """
+    return Caller(
+        tenant_id=principal.tenant_id,
+        tenant=principal.tenant.name,
+        owner_id=principal.pk,
+        name=principal.name,
+        scopes=scopes,
+        rules=rules_of(principal),
+        **more,
     )
 
 

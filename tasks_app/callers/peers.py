@@ -1,7 +1,7 @@
 """The network address that a call came from, behind trusted proxies if there are any, and its trace."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any
@@ -63,6 +63,13 @@ def origin_of(address: str | None, headers: Callable[[str], str | None]) -> str:
         is_forwarded = headers("X-Forwarded-For") is not None or headers("Forwarded") is not None
         return "" if is_forwarded else network
     return network
+
+
+def comes_from_proxy(meta: Mapping[str, Any]) -> bool:
+    """Return whether a proxy of A2A_TRUSTED_PROXIES sent the request itself, with the headers named as in WSGI."""
+    proxies = tuple(settings.A2A_TRUSTED_PROXIES)
+    peer = _address(meta.get("REMOTE_ADDR") or "") if proxies else None
+    return peer is not None and _is_proxy(peer, proxies)
 
 
 def _hops(meta: Any) -> list[str]:

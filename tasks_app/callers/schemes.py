@@ -31,8 +31,10 @@ from tasks_app.callers.access import Caller
 from tasks_app.database.work import Work
 
 PLACES = {
+    "oidc": "tasks_app.callers.tokens.SCHEME",
     "bearer": "tasks_app.callers.api_keys.BEARER",
     "key": "tasks_app.callers.api_keys.HEADER",
+    "mtls": "tasks_app.callers.certificates.SCHEME",
 }
 """Where each scheme is. They are read in this order, and the first that finds evidence in a request decides. A scheme
 that takes bearer tokens of one form only comes before `bearer`, which takes all others."""
@@ -92,8 +94,14 @@ def scheme_of(evidence: Evidence) -> Scheme | None:
 
 
 def security() -> dict[str, SecurityScheme]:
-    """Return the schemes as cards and descriptions show them, by name."""
-    return {name: form for scheme in schemes() for name, form in scheme.cards().items()}
+    """Return the schemes as cards and descriptions show them, by name. Raises ImproperlyConfigured."""
+    forms: dict[str, SecurityScheme] = {}
+    for scheme in schemes():
+        for name, form in scheme.cards().items():
+            if name in forms:
+                raise ImproperlyConfigured(f"two ways to authenticate are called {name}: name the issuer otherwise")
+            forms[name] = form
+    return forms
 
 
 def challenge(error: str = "") -> str:

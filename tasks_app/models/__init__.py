@@ -5,7 +5,7 @@ Ids are UUIDs as text, so that columns and stored JSON agree byte for byte. JSON
 
 from tasks_app.models.acts import Act
 from tasks_app.models.budgets import Budget, Reservation
-from tasks_app.models.callers import ApiKey, Principal, SocketTicket, Tenant
+from tasks_app.models.callers import ApiKey, Principal, ServiceAccount, SocketTicket, Tenant
 from tasks_app.models.exchanges import Exchange, ExchangeBody
 from tasks_app.models.operators import OperatorReach, OperatorToken
 from tasks_app.models.permissions import Permission
@@ -41,6 +41,7 @@ __all__ = [
     "RelayedTask",
     "Reservation",
     "Run",
+    "ServiceAccount",
     "SocketTicket",
     "Task",
     "Tenant",

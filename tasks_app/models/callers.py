@@ -62,6 +62,27 @@ class ApiKey(models.Model):
         return f"{self.name} ({self.prefix}…)"
 
 
+class ServiceAccount(models.Model):
+    """A program or a device that proves who it is by a token of an issuer, or by a certificate, instead of a key."""
+
+    issuer = models.CharField(max_length=255, help_text="The issuer of its tokens; `certificate` for a certificate.")
+    subject = models.CharField(max_length=255, help_text="Its name at the issuer, or in the certificate.")
+    principal = models.ForeignKey(Principal, models.CASCADE, related_name="accounts")
+    scopes = models.CharField(
+        max_length=255, default="*", help_text="The most scopes that it may have, separated by spaces; * is all."
+    )
+    language = models.CharField(max_length=32, null=True, blank=True, help_text="The language, as of an API key.")
+    not_before = models.DateTimeField(null=True, blank=True, help_text="Tokens issued before are refused.")
+    created_at = models.DateTimeField(auto_now_add=True)
+    disabled_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["issuer", "subject"], name="account_subject")]
+
+    def __str__(self) -> str:
+        return f"{self.subject} of {self.issuer}"
+
+
 class SocketTicket(models.Model):
     """A ticket that opens one WebSocket connection in the name of a key. Only its digest is stored."""
 

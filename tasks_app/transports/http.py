@@ -198,7 +198,7 @@ def fault_of_key(cause: Exception, subject: str = "a body of this size") -> Refu
     """
     if isinstance(cause, Unauthenticated):
         return Refusal(401, f"{subject} needs a key", error=cause)
-    if isinstance(cause, RateLimited):
+    if isinstance(cause, RateLimited | Unavailable):
         return over_limit(cause)
     error = fault_with("the key of a request could not be looked up", cause, secrets.token_hex(6))
     return Refusal(503 if isinstance(error, Unavailable) else 500, "", error=error)

@@ -1,15 +1,19 @@
 """Fixtures of the doors."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import httpx
 import pytest
 
 from a2a import languages
 from a2a.languages import Languages
+from tasks_app.callers.service_accounts import register
 from tasks_app.exchanges.recording import recorder
+from tasks_app.models import ServiceAccount
 from tests.conftest import NO_TLS, PATIENCE, Server
 from tests.support.cached_cards import forget_cards
+from tests.support.issuer import AUDIENCE, SUBJECT, LocalIssuer, local_issuer
 
 
 @pytest.fixture
@@ -44,3 +48,19 @@ def speak(monkeypatch: pytest.MonkeyPatch) -> Callable[[Languages], None]:
         forget_cards()
 
     return speak
+
+
+@pytest.fixture
+def issuer(settings: Any) -> Iterator[LocalIssuer]:
+    """Trust a local issuer, and return it."""
+    with local_issuer() as issuer:
+        settings.A2A_SCHEMES = ("oidc", "bearer", "key")
+        settings.A2A_OUTBOUND_LOOPBACK = True
+        settings.A2A_ISSUERS = {issuer.url: {"audience": AUDIENCE}}
+        yield issuer
+
+
+@pytest.fixture
+def account(issuer: LocalIssuer) -> ServiceAccount:
+    """Return the account of the subject of its tokens."""
+    return register(issuer.url, SUBJECT, "robots", "home", "*", None)

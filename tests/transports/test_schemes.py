@@ -9,16 +9,21 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
 from tasks_app.callers import schemes
+from tasks_app.callers.service_accounts import CERTIFICATE, register
 from tasks_app.checks import check_schemes
 from tasks_app.descriptions import pages
 from tests.conftest import Person
 from tests.support.cached_cards import forget_cards
+from tests.support.client_certificates import client_cert
+from tests.support.issuer import AUDIENCE, SUBJECT, LocalIssuer, local_issuer
 from tests.transports.calls import call
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_keys")]
-SAMPLES: dict[str, Callable[[Person], dict[str, str]]] = {
-    "bearer": lambda person: {"Authorization": f"Bearer {person.key}"},
-    "key": lambda person: {"X-API-Key": person.key},
+SAMPLES: dict[str, Callable[[Person, LocalIssuer], dict[str, str]]] = {
+    "bearer": lambda person, _: {"Authorization": f"Bearer {person.key}"},
+    "key": lambda person, _: {"X-API-Key": person.key},
+    "oidc": lambda _, issuer: {"Authorization": f"Bearer {issuer.token()}"},
+    "mtls": lambda *_: {"Client-Cert": client_cert()},
 }
 """Headers by which each scheme recognises a person."""
 COMBINATIONS = [
@@ -37,6 +42,22 @@ def _afresh() -> Iterator[None]:
     forget()
 
 
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[LocalIssuer]:
+    with local_issuer() as issuer:
+        yield issuer
+
+
+@pytest.fixture
+def grounds(issuer: LocalIssuer, owner: Person, settings: Any) -> None:
+    """Let each scheme work, and recognise the owner."""
+    settings.A2A_TRUSTED_PROXIES = ["127.0.0.1"]
+    settings.A2A_OUTBOUND_LOOPBACK = True
+    settings.A2A_ISSUERS = {issuer.url: {"audience": AUDIENCE}}
+    for name, subject in ((issuer.url, SUBJECT), (CERTIFICATE, "dns:robot.example.com")):
+        register(name, subject, owner.caller.name, owner.caller.tenant, "*", None)
+
+
 def post(**headers: str) -> Any:
     body = call("ListTasks", {}, id=1)
     return Client().post("/jsonrpc", body, "application/json", headers=headers | {"A2A-Version": "1.0"})
@@ -47,14 +68,17 @@ def test_every_scheme_has_a_sample() -> None:
 
 
 @pytest.mark.parametrize("names", COMBINATIONS, ids="+".join)
-def test_cards_challenges_and_doors_agree(names: tuple[str, ...], owner: Person, settings: Any) -> None:
+@pytest.mark.usefixtures("grounds")
+def test_cards_challenges_and_doors_agree(
+    names: tuple[str, ...], owner: Person, issuer: LocalIssuer, settings: Any
+) -> None:
     settings.A2A_SCHEMES = names
     shown = {name for one in schemes.schemes() for name in one.cards()}
     for version, requirements in (("1.0", "securityRequirements"), ("0.3", "security")):
         card = Client().get("/.well-known/agent-card.json", headers={"A2A-Version": version}).json()
         assert card["securitySchemes"].keys() == shown
         assert {name for one in card[requirements] for name in one.get("schemes", one)} == shown
-    openapi = Client().get("/openapi.json", headers=SAMPLES[names[0]](owner)).json()
+    openapi = Client().get("/openapi.json", headers=SAMPLES[names[0]](owner, issuer)).json()
     assert openapi["components"]["securitySchemes"].keys() == shown
 
     refused = post()
@@ -64,9 +88,9 @@ def test_cards_challenges_and_doors_agree(names: tuple[str, ...], owner: Person,
     assert "error=" not in refused["WWW-Authenticate"]
 
     for name, sample in SAMPLES.items():
-        answer = post(**sample(owner))
+        answer = post(**sample(owner, issuer))
         assert answer.status_code == (200 if name in names else 401), (name, answer.content)
-        if name not in names and "Bearer" in on:
+        if name not in names and "Bearer" in on and name != "mtls":
             assert answer["WWW-Authenticate"].endswith('error="invalid_token"')
 
 

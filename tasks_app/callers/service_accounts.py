@@ -1,0 +1,136 @@
+"""Service accounts: programs and devices that prove who they are by a token or a certificate, found in groups."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Self
+
+from django.db import transaction
+from django.db.models import Q
+from msgspec import Struct
+
+from tasks_app import clock
+from tasks_app.callers.access import Caller, caller_for
+from tasks_app.callers.scopes import ALL, spell, spelled
+from tasks_app.database.work import Work
+from tasks_app.models import Principal, ServiceAccount, Tenant
+
+CERTIFICATE = "certificate"
+"""The issuer of accounts that are recognised by a certificate."""
+
+
+class FindAccount(Work[Caller | None], Struct, frozen=True):
+    """Finds the caller of a service account. Its result is None for an account that is unknown or disabled, for a token
+    from before the account's earliest, and for one that has expired."""
+
+    lane = "read"
+    repeatable = True
+
+    issuer: str
+    subjects: tuple[str, ...]
+    """The names that it may be registered under, the most specific first."""
+    scopes: frozenset[str] | None = None
+    """The scopes of the token; None if the account alone says what it may."""
+    issued_at: float | None = None
+    expires_at: float | None = None
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[Caller | None]:
+        pairs = {(item.issuer, subject) for item in items for subject in item.subjects}
+        rows = ServiceAccount.objects.select_related("principal__tenant").filter(
+            issuer__in={issuer for issuer, _ in pairs}, subject__in={subject for _, subject in pairs}
+        )
+        by_name = {(row.issuer, row.subject): row for row in rows}
+        return [item._caller(by_name) for item in items]
+
+    def _caller(self, rows: dict[tuple[str, str], ServiceAccount]) -> Caller | None:
+        names = ((self.issuer, subject) for subject in self.subjects)
+        row = next((rows[name] for name in names if name in rows), None)
+        return None if row is None else caller_of(row, self.scopes, self.issued_at, self.expires_at)
+
+
+def caller_of(
+    row: ServiceAccount, scopes: frozenset[str] | None, issued_at: float | None, expires_at: float | None
+) -> Caller | None:
+    """Return the caller of an account with a token; None if the account or the token is not valid any more."""
+    if row.disabled_at is not None or (expires_at is not None and expires_at <= clock.now().timestamp()):
+        return None
+    if row.not_before is not None and issued_at is not None and issued_at < row.not_before.timestamp():
+        return None
+    most = frozenset(row.scopes.split())
+    return caller_for(
+        row.principal,
+        most if scopes is None else cut(scopes, most),
+        language=row.language,
+        credential=f"{'mtls' if row.issuer == CERTIFICATE else 'oidc'}:{row.pk}",
+        expires_at=expires_at,
+        issued_at=issued_at,
+    )
+
+
+def cut(scopes: Iterable[str], most: frozenset[str]) -> frozenset[str]:
+    """Return the scopes of a token that its account may have. A token never has all scopes by one word."""
+    own = spell(most)
+    return frozenset(scope for scope in scopes if scope != ALL and (ALL in most or spelled(scope, "own") in own))
+
+
+class CreateAccount(Work[None], Struct, frozen=True):
+    """Creates the account of a subject that has none, with a principal of its own."""
+
+    lane = "write"
+    repeatable = True
+
+    issuer: str
+    subject: str
+    tenant: str
+    scopes: str
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[None]:
+        with transaction.atomic():
+            for item in items:
+                item._create()
+        return [None] * len(items)
+
+    def _create(self) -> None:
+        if ServiceAccount.objects.filter(issuer=self.issuer, subject=self.subject).exists():
+            return
+        tenant, _ = Tenant.objects.get_or_create(name=self.tenant)
+        principal, _ = Principal.objects.get_or_create(tenant=tenant, name=principal_name(self.issuer, self.subject))
+        ServiceAccount.objects.get_or_create(
+            issuer=self.issuer, subject=self.subject, defaults={"principal": principal, "scopes": self.scopes}
+        )
+
+
+def principal_name(issuer: str, subject: str) -> str:
+    """Return the name of the principal of an account that is created.
+
+    It is of this subject of this issuer alone: a subject that is called like a principal must not get its tasks.
+    """
+    return f"{subject[:40]}@{hashlib.sha256(f'{issuer} {subject}'.encode()).hexdigest()[:16]}"
+
+
+def find_again(ids: Sequence[tuple[int, float]]) -> list[Caller | None]:
+    """Return the callers of accounts by their ids, as of tokens that were valid at these times."""
+    rows = ServiceAccount.objects.select_related("principal__tenant").in_bulk({pk for pk, _ in ids})
+    return [caller_of(rows[pk], None, since, None) if pk in rows else None for pk, since in ids]
+
+
+def register(
+    issuer: str, subject: str, principal: str, tenant: str, scopes: str, language: str | None
+) -> ServiceAccount:
+    """Register an account for a principal, which is made if there is none. Raises ValueError if there is one."""
+    home, _ = Tenant.objects.get_or_create(name=tenant)
+    owner, _ = Principal.objects.get_or_create(tenant=home, name=principal)
+    row, is_new = ServiceAccount.objects.get_or_create(
+        issuer=issuer, subject=subject, defaults={"principal": owner, "scopes": scopes, "language": language}
+    )
+    if not is_new:
+        raise ValueError(f"there is an account for {subject!r} of {issuer} already; its id is {row.pk}")
+    return row
+
+
+def change(row: ServiceAccount, *, disabled_at: datetime | None, not_before: datetime | None) -> None:
+    """Set the times from which an account, or its tokens, are refused."""
+    row.disabled_at, row.not_before = disabled_at, not_before
+    ServiceAccount.objects.filter(Q(pk=row.pk)).update(disabled_at=disabled_at, not_before=not_before)

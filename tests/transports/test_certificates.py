@@ -1,0 +1,122 @@
+"""Certificates of clients: read from a trusted proxy alone, in three forms, and the tokens that are bound to one."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tasks_app.callers import schemes
+from tasks_app.callers.service_accounts import CERTIFICATE, register
+from tests.support.client_certificates import DNS, URI, client_cert, escaped_pem, thumbprint, x5t
+from tests.support.issuer import AUDIENCE, SUBJECT, LocalIssuer, local_issuer
+from tests.transports.calls import call
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_keys")]
+SUBJECTS = [f"sha256:{thumbprint()}", f"uri:{URI}", f"dns:{DNS}", "dn:CN=robot"]
+NAMES = ["thumbprint", "uri", "dns", "dn"]
+FIELDS = f'Hash={thumbprint()};Subject="CN=robot";URI={URI};DNS={DNS}'
+FORMS = {
+    "Client-Cert": client_cert(),
+    "X-SSL-Client-Cert": escaped_pem(),
+    "X-Forwarded-Client-Cert": f'By=spiffe://proxy;Cert="{escaped_pem()}"',
+}
+
+
+@pytest.fixture(autouse=True)
+def _on(settings: Any) -> None:
+    settings.A2A_SCHEMES = ("bearer", "mtls")
+    settings.A2A_TRUSTED_PROXIES = ["10.0.0.0/8"]
+
+
+def posted(peer: str = "10.1.2.3", **headers: str) -> Any:
+    headers |= {"A2A-Version": "1.0"}
+    body = call("ListTasks", {}, id=1)
+    return Client(REMOTE_ADDR=peer).post("/jsonrpc", body, "application/json", headers=headers)
+
+
+@pytest.mark.parametrize("subject", SUBJECTS, ids=NAMES)
+@pytest.mark.parametrize("header", FORMS)
+def test_a_certificate_is_its_account(header: str, subject: str, settings: Any) -> None:
+    settings.A2A_CLIENT_CERT_HEADER = header
+    assert posted(**{header: FORMS[header]}).status_code == 401, "no account"
+    register(CERTIFICATE, subject, "robots", "home", "*", None)
+    assert posted(**{header: FORMS[header]}).status_code == 200
+
+
+@pytest.mark.parametrize("subject", SUBJECTS, ids=NAMES)
+def test_the_fields_of_a_proxy_are_enough(subject: str, settings: Any) -> None:
+    settings.A2A_CLIENT_CERT_HEADER = "X-Forwarded-Client-Cert"
+    register(CERTIFICATE, subject, "robots", "home", "*", None)
+    assert posted(**{"X-Forwarded-Client-Cert": FIELDS}).status_code == 200
+    assert posted(**{"X-Forwarded-Client-Cert": f'Hash={"0" * 64};Subject="CN=other, Inc",{FIELDS}'}).status_code == 200
+    assert posted(**{"X-Forwarded-Client-Cert": f"{FIELDS},Hash={'0' * 64}"}).status_code == 401, "the last one counts"
+
+
+@pytest.mark.parametrize("peer", ["192.0.2.7", "127.0.0.1", "::1", ""])
+def test_a_certificate_from_any_other_peer_is_ignored(peer: str) -> None:
+    register(CERTIFICATE, SUBJECTS[0], "robots", "home", "*", None)
+    answer = posted(peer, **{"Client-Cert": client_cert()})
+    assert (answer.status_code, answer["WWW-Authenticate"]) == (401, 'Bearer realm="taskdesk"')
+    assert posted(**{"Client-Cert": client_cert()}).status_code == 200
+
+
+def test_only_the_header_of_the_settings_counts() -> None:
+    register(CERTIFICATE, SUBJECTS[0], "robots", "home", "*", None)
+    others = {name: value for name, value in FORMS.items() if name != "Client-Cert"}
+    assert posted(**others).status_code == 401
+
+
+def test_a_certificate_that_has_ended_is_refused() -> None:
+    register(CERTIFICATE, f"dns:{DNS}", "robots", "home", "*", None)
+    assert posted(**{"Client-Cert": client_cert()}).status_code == 200
+    assert posted(**{"Client-Cert": client_cert(-1.0)}).status_code == 401
+
+
+BROKEN = {
+    "no colons": client_cert().strip(":"),
+    "no base64": ":!!!:",
+    "no certificate": ":aGVsbG8=:",
+    "cut off": client_cert()[:400] + ":",
+    "a colon": ":",
+    "100 kB": f":{'A' * 100_000}:",
+    "two": f"{client_cert()}, {client_cert()}",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("header", FORMS)
+def test_a_broken_certificate_is_refused(header: str, name: str, settings: Any) -> None:
+    settings.A2A_CLIENT_CERT_HEADER = header
+    answer = posted(**{header: BROKEN[name]})
+    assert answer.status_code == 401
+    assert answer["WWW-Authenticate"] == 'Bearer realm="taskdesk", error="invalid_token"'
+
+
+def test_a_key_counts_before_a_certificate(owner: Any) -> None:
+    evidence = schemes.evidence_in({"HTTP_AUTHORIZATION": "Bearer x", "HTTP_CLIENT_CERT": client_cert()})
+    assert evidence is not None
+    assert evidence.scheme == "bearer"
+
+
+# --------------------------------------------------------------- tokens bound to one
+
+
+@pytest.fixture
+def issuer(settings: Any) -> Iterator[LocalIssuer]:
+    with local_issuer() as issuer:
+        settings.A2A_SCHEMES = ("oidc",)
+        settings.A2A_OUTBOUND_LOOPBACK = True
+        settings.A2A_ISSUERS = {issuer.url: {"audience": AUDIENCE}}
+        register(issuer.url, SUBJECT, "robots", "home", "*", None)
+        yield issuer
+
+
+def test_a_bound_token_needs_its_certificate(issuer: LocalIssuer) -> None:
+    token = f"Bearer {issuer.token(cnf={'x5t#S256': x5t()})}"
+    assert posted(Authorization=token).status_code == 401
+    assert posted(Authorization=token, **{"Client-Cert": client_cert(name="other")}).status_code == 401
+    assert posted("192.0.2.7", Authorization=token, **{"Client-Cert": client_cert()}).status_code == 401
+    assert posted(Authorization=token, **{"Client-Cert": client_cert()}).status_code == 200
+    assert posted(Authorization=token).status_code == 401, "a cached token is checked as well"
+    assert posted(Authorization=f"Bearer {issuer.token()}").status_code == 200
