@@ -1,6 +1,6 @@
 """Retention."""
 
-from config.environment import number
+from config.environment import flag, number
 
 A2A_KEY_HOURS = number("A2A_KEY_HOURS", 24)
 """The time for which message ids are stored. 0: not at all, so a message that is sent twice makes two tasks."""
@@ -12,3 +12,7 @@ A2A_QUEUE_HOURS = number("A2A_QUEUE_HOURS", 72)
 """The longest wait of a task for a worker. Then the task fails, naming its agent and queue. 0: no limit."""
 A2A_ANSWER_DAYS = number("A2A_ANSWER_DAYS", 30)
 """The longest wait of a question for its answer. Then the task is canceled. 0: no limit."""
+A2A_AUDIT = flag("A2A_AUDIT", True)
+"""Store an entry for each authenticated call that changes something. Acts of operators are always stored."""
+A2A_AUDIT_DAYS = number("A2A_AUDIT_DAYS", 365)
+"""The time for which entries of the audit and counts of refused calls are stored, whatever becomes of their tasks."""

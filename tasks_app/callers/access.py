@@ -50,6 +50,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     """The rules of the principal and of its tenant about agents, skills, phases and batch operations."""
     issued_at: float | None = None
     """The time at which the token of the call was issued, in seconds since 1970; None without a token."""
+    networks: str = ""
+    """The networks that calls of the key may come from, separated by spaces; empty for any."""
 
 
 def for_agents(caller: Caller) -> AgentsCaller:
@@ -155,6 +157,7 @@ def _caller(key: ApiKey) -> Caller:
         language=key.language,
         credential=f"key:{key.pk}",
         expires_at=key.expires_at.timestamp() if key.expires_at else None,
+        networks=key.networks,
     )
 
 

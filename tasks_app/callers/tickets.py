@@ -11,7 +11,7 @@ from math import ceil
 from typing import Self
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import QuerySet
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ from tasks_app import clock
 from tasks_app.callers import access
 from tasks_app.callers.access import digests
 from tasks_app.database.bridge import bridge
+from tasks_app.database.rows import AUDIT, AuditRow
 from tasks_app.database.work import LOCKED, Do, GroupResult, Work
 from tasks_app.models import Principal, SocketTicket
 
@@ -36,9 +37,12 @@ class NewTicket(Struct, frozen=True):
     expires_at: datetime
 
 
-async def issue(owner_id: int, key: tuple[str, ...]) -> NewTicket:
-    """Return a new ticket for a key, which is given by its digests. Raises RateLimited and errors of the database."""
-    return await bridge.ask(IssueTicket(owner_id, key))
+async def issue(owner_id: int, key: tuple[str, ...], entry: AuditRow | None = None) -> NewTicket:
+    """Return a new ticket for a key, which is given by its digests, and store the entry of the audit with it.
+
+    Raises RateLimited and errors of the database.
+    """
+    return await bridge.ask(IssueTicket(owner_id, key, entry))
 
 
 async def find_key(ticket: str) -> tuple[str, ...]:
@@ -65,6 +69,7 @@ class IssueTicket(Work[NewTicket], Struct, frozen=True):
 
     owner_id: int
     key: tuple[str, ...]
+    entry: AuditRow | None = None
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[GroupResult[NewTicket]]:
@@ -75,8 +80,10 @@ class IssueTicket(Work[NewTicket], Struct, frozen=True):
             results: list[GroupResult[NewTicket]] = [
                 _new(ends[item.owner_id], now) if item.owner_id in ends else LOCKED for item in items
             ]
-            pairs = zip(items, results, strict=True)
-            SocketTicket.objects.bulk_create(_row(item, new) for item, new in pairs if isinstance(new, NewTicket))
+            pairs = [(item, new) for item, new in zip(items, results, strict=True) if isinstance(new, NewTicket)]
+            SocketTicket.objects.bulk_create(_row(item, new) for item, new in pairs)
+            with connection.cursor() as cursor:
+                AUDIT.write(cursor, [item.entry for item, _ in pairs if item.entry])
         return results
 
 

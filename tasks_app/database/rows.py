@@ -17,6 +17,7 @@ from a2a.documents import EventKind
 from tasks_app.database.sql import on_postgres, sqlite_time
 from tasks_app.masking import mask_trace
 from tasks_app.models import (
+    AuditEntry,
     Delivery,
     DirectReply,
     Event,
@@ -149,6 +150,26 @@ class ExchangeRow(Row, kw_only=True, gc=False):
     frames: int = 0
     first_seq: int | None = None
     last_seq: int | None = None
+
+
+class AuditRow(Row, kw_only=True, gc=False):
+    id: str
+    created_at: datetime
+    caller_id: int
+    caller: str
+    tenant_id: int
+    tenant: str
+    credential: str
+    peer: str | None
+    door: str
+    language: str
+    method: str
+    task_id: str | None
+    outcome: str
+    exchange_id: str
+    trace: str
+    webhook: str = ""
+    code: int | None = None
 
 
 class FileRow(Row, kw_only=True, gc=False):
@@ -299,6 +320,7 @@ DELIVERIES = Table(Delivery, DeliveryRow)
 # A response may be stored after its request: see the room exchanges.
 EXCHANGES = Table(Exchange, ExchangeRow)
 BODIES = Table(ExchangeBody, BodyRow)
+AUDIT = Table(AuditEntry, AuditRow)
 # Rows that may exist already.
 DOUBTFUL_EXCHANGES = Table(Exchange, ExchangeRow, "on conflict do nothing")
 DOUBTFUL_BODIES = Table(ExchangeBody, BodyRow, "on conflict do nothing")

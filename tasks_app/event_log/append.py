@@ -15,7 +15,7 @@ from a2a.events import Event
 from a2a.states import QUIET, TaskState
 from tasks_app.database.bridge import bridge
 from tasks_app.database.locks import LockRefused
-from tasks_app.database.rows import BodyRow, ExchangeRow, FileRow, KeyRow, PositionRow, RunRow, WebhookRow
+from tasks_app.database.rows import AuditRow, BodyRow, ExchangeRow, FileRow, KeyRow, PositionRow, RunRow, WebhookRow
 from tasks_app.database.sql import on_postgres
 from tasks_app.database.work import LOCKED, GroupResult, Work
 from tasks_app.event_log import append_postgres, append_sqlite
@@ -42,6 +42,7 @@ class Options(TypedDict, total=False):
     run: RunRow | None
     exchange: ExchangeRow | None
     body: BodyRow | None
+    entry: AuditRow | None
     snapshot: TaskDocument | None
     most_size: int | None
     most_messages: int | None

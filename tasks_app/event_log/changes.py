@@ -12,12 +12,14 @@ from a2a.events import Event, status_of
 from a2a.states import TERMINAL, TRANSITIONS, TaskState
 from a2a.types import Status
 from tasks_app.database.rows import (
+    AUDIT,
     BODIES,
     EXCHANGES,
     FILES,
     KEYS,
     POSITIONS,
     RUNS,
+    AuditRow,
     BodyRow,
     EventRow,
     ExchangeRow,
@@ -107,6 +109,8 @@ class Change(Struct, kw_only=True):
     run: RunRow | None = None
     exchange: ExchangeRow | None = None
     body: BodyRow | None = None
+    entry: AuditRow | None = None
+    """The entry of the audit. Unlike the exchange it is never dropped: no change is stored without it."""
     snapshot: TaskDocument | None = None
     """The task after these events. It is stored as the snapshot unless other events came between."""
     most_size: int | None = None
@@ -195,6 +199,7 @@ def further_rows(items: Sequence[Change]) -> list[tuple[Table, Sequence[Row]]]:
         (RUNS, [item.run for item in items if item.run]),
         (EXCHANGES, [item.exchange for item in items if item.exchange]),
         (BODIES, [item.body for item in items if item.body]),
+        (AUDIT, [item.entry for item in items if item.entry]),
         (FILES, [file for item in items for file in item.files]),
         (POSITIONS, [item.position for item in items if item.position]),
     ]

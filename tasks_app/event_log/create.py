@@ -11,6 +11,7 @@ from a2a.states import RUNNABLE
 from tasks_app import clock
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import (
+    AUDIT,
     BODIES,
     DELIVERIES,
     DIRECT_REPLIES,
@@ -23,6 +24,7 @@ from tasks_app.database.rows import (
     RUNS,
     TASKS,
     WEBHOOKS,
+    AuditRow,
     BodyRow,
     DeliveryRow,
     DirectReplyRow,
@@ -83,6 +85,8 @@ class Create(Work[KeyTarget | None], Struct, kw_only=True):
     """Deliveries of its first events to that webhook."""
     exchange: ExchangeRow | None = None
     body: BodyRow | None = None
+    entry: AuditRow | None = None
+    """The entry of the audit. Unlike the exchange it is never dropped: no change is stored without it."""
     reservations: list[ReservationRow] = []
 
     @classmethod
@@ -166,6 +170,7 @@ def _rows(items: Sequence[Create]) -> list[tuple[Table, Sequence[Row]]]:
         (DELIVERIES, [delivery for item in items for delivery in item.deliveries]),
         (EXCHANGES, [item.exchange for item in items if item.exchange]),
         (BODIES, [item.body for item in items if item.body]),
+        (AUDIT, [item.entry for item in items if item.entry]),
         (FILES, [file for item in items for file in item.files]),
         (RESERVATIONS, [row for item in items for row in item.reservations]),
     ]
@@ -194,7 +199,7 @@ def _create_postgres(items: Sequence[Create]) -> set[int]:
         for webhook in due:
             webhook.due_at = now
     for place, item in enumerate(items):
-        one = (item.key, item.task, item.reply, item.run, item.webhook, item.exchange, item.body)
+        one = (item.key, item.task, item.reply, item.run, item.webhook, item.exchange, item.body, item.entry)
         for row in (*one, *item.events, *item.deliveries, *item.files, *item.reservations):
             if row is not None:
                 row.n = place

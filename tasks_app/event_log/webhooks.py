@@ -10,7 +10,7 @@ from a2a.dialects.webhook_fields import SIGNING_SCHEME
 from a2a.states import TERMINAL, TaskState
 from tasks_app import clock
 from tasks_app.database.locks import LockRefused, is_lock_refusal
-from tasks_app.database.rows import WEBHOOKS, WebhookRow
+from tasks_app.database.rows import AUDIT, WEBHOOKS, AuditRow, WebhookRow
 from tasks_app.database.sql import VISIBLE
 from tasks_app.database.work import ItemRefused
 from tasks_app.event_log.moves import set_state
@@ -36,6 +36,8 @@ class Register(Struct, kw_only=True):
 
     row: WebhookRow
     sight: str
+    entry: AuditRow | None = None
+    """The entry of the audit."""
 
 
 class Remove(Struct, frozen=True, kw_only=True):
@@ -44,6 +46,8 @@ class Remove(Struct, frozen=True, kw_only=True):
     task_id: str
     name: str
     now: datetime
+    entry: AuditRow | None = None
+    """The entry of the audit."""
 
 
 class UnderWay(Struct, frozen=True, kw_only=True):
@@ -77,6 +81,7 @@ def register(item: Register) -> bool:
         if TaskState(state) in TERMINAL:
             has_new_address = existing is not None and not has_same_url(existing, item.row)
             write_end(cursor, item.row, last_seq, has_new_address=has_new_address)
+        AUDIT.write(cursor, [item.entry] if item.entry else [])
     return True
 
 
@@ -140,8 +145,9 @@ def _keeps_secret(existing: Webhook, row: WebhookRow) -> bool:
 
 def remove(item: Remove) -> UnderWay | None:
     """Remove the webhook. Return its delivery attempt that began before and is still under way, if there is one."""
-    with transaction.atomic():
+    with transaction.atomic(), connection.cursor() as cursor:
         _lock(item.task_id)
+        AUDIT.write(cursor, [item.entry] if item.entry else [])
         webhooks = Webhook.objects.filter(task_id=item.task_id)
         webhook = webhooks.filter(name=item.name).select_for_update(no_key=True, nowait=True).first()
         if webhook is None:

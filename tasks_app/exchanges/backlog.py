@@ -3,8 +3,9 @@
 import threading
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from tasks_app.database.rows import BodyRow, ExchangeRow
+from tasks_app.database.rows import AuditRow, BodyRow, ExchangeRow
 
 MOST = 10_000
 """The limit of exchanges."""
@@ -15,18 +16,24 @@ OVERHEAD = 500
 AT_ONCE = 512
 """Exchanges in one offer, after offers that the database accepted."""
 
-Pair = tuple[ExchangeRow, BodyRow]
+
+class Halves(NamedTuple):
+    """The rows of an exchange, with the entry of the audit that is stored with them, if there is one."""
+
+    row: ExchangeRow
+    body: BodyRow
+    entry: AuditRow | None = None
 
 
-def _size(pair: Pair) -> int:
-    return len(pair[1].request) + len(pair[1].response) + OVERHEAD
+def _size(halves: Halves) -> int:
+    return len(halves.body.request) + len(halves.body.response) + OVERHEAD
 
 
 class Backlog:
     """A bounded queue. When it is full the oldest exchanges are dropped, because the newest show what is wrong now."""
 
     def __init__(self) -> None:
-        self.pairs: deque[Pair] = deque()
+        self.pairs: deque[Halves] = deque()
         self.bytes = 0
         self.offer = AT_ONCE
         """Exchanges in the next offer. Each refusal halves it, so that in the end an exchange that is always refused is
@@ -38,7 +45,7 @@ class Backlog:
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def keep(self, pairs: Sequence[Pair]) -> None:
+    def keep(self, pairs: Sequence[Halves]) -> None:
         """Add exchanges, and drop and count the oldest ones beyond the limits."""
         with self.lock:
             for pair in pairs:
@@ -48,7 +55,7 @@ class Backlog:
                 self.bytes -= _size(self.pairs.popleft())
                 self.losses += 1
 
-    def take(self) -> list[Pair]:
+    def take(self) -> list[Halves]:
         """Remove and return the oldest exchanges for an offer."""
         with self.lock:
             pairs = [self.pairs.popleft() for _ in range(min(self.offer, len(self.pairs)))]
@@ -59,7 +66,7 @@ class Backlog:
         """Double the next offer, because the database accepted the last one."""
         self.offer = min(self.offer * 2, AT_ONCE)
 
-    def put_back(self, pairs: Sequence[Pair]) -> None:
+    def put_back(self, pairs: Sequence[Halves]) -> None:
         """Add the exchanges of a refused offer behind the others, and halve the next offer."""
         self.offer = max(self.offer // 2, 1)
         self.keep(pairs)

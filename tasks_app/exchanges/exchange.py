@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 
 import orjson
+from django.conf import settings
 from msgspec import UNSET, UnsetType
 
 from a2a.answers import Result, TaskPage
@@ -11,7 +12,7 @@ from a2a.documents import Encoded
 from a2a.envelopes import Id
 from tasks_app import clock
 from tasks_app.callers.access import Caller
-from tasks_app.database.rows import BodyRow, ExchangeRow
+from tasks_app.database.rows import AuditRow, BodyRow, ExchangeRow
 from tasks_app.exchanges.redaction import redact, unload_files
 from tasks_app.ids import uuid7
 from tasks_app.masking import mask_id
@@ -50,6 +51,11 @@ class OpenExchange:
         change."""
         self.answer: Encoded | None = None
         """The encoded answer, if it was stored with the change."""
+        self.is_change = False
+        """Whether the audit has an entry of the call."""
+        self.is_audited = False
+        """Whether the entry of the audit was stored with the change."""
+        self._caller: Caller | None = None
         now = clock.now()
         self.row = ExchangeRow(
             id=uuid7(),
@@ -82,7 +88,7 @@ class OpenExchange:
 
     def set_caller(self, caller: Caller) -> None:
         """Record the caller and the content of the request. Without a caller the content is not recorded."""
-        self.row.caller_id, self.row.tenant_id = caller.owner_id, caller.tenant_id
+        self._caller, self.row.caller_id, self.row.tenant_id = caller, caller.owner_id, caller.tenant_id
         self.set_request(self._request)
 
     def set_request(self, request: bytes) -> None:
@@ -111,14 +117,43 @@ class OpenExchange:
             self.end("result", self.answer)
         return self.row, self.body
 
+    def entry(self, webhook: str = "") -> AuditRow | None:
+        """Return the entry of the audit to store with a change; None for a call that has none.
+
+        `webhook` is the id of the webhook that the call is about.
+        """
+        if not self.is_change or not settings.A2A_AUDIT or self._caller is None:
+            return None
+        self.is_audited = True
+        return _entry(self.row, self._caller, webhook)
+
+    def last_entry(self) -> AuditRow | None:
+        """Return the entry of the audit to store behind the answer; None if it was stored with the change.
+
+        It has an id of its own if it is unknown whether the change was stored, for then the entry of the change may be
+        there as well.
+        """
+        if self.is_audited and not self.is_doubtful:
+            return None
+        is_doubtful, entry = self.is_audited, self.entry()
+        if entry is not None:
+            entry.outcome, entry.code = self.row.outcome, self.row.code
+            if is_doubtful:
+                entry.id, entry.created_at = uuid7(), clock.now()
+        return entry
+
     def confirm(self, row: ExchangeRow | None) -> None:
-        """Take in whether the halves were stored with the change. A work item without a row lost its exchange."""
+        """Take in whether the halves were stored with the change. A work item without a row lost its exchange.
+
+        The entry of the audit is never lost with it.
+        """
         if row is None:
-            self.undo()
+            self.is_written, self.answer, self.row.response_bytes = False, None, 0
 
     def undo(self) -> None:
-        """Take back halves(), because nothing was stored with a change after all."""
-        self.is_written, self.answer, self.row.response_bytes = False, None, 0
+        """Take back halves() and entry(), because nothing was stored with a change after all."""
+        self.confirm(None)
+        self.is_audited = False
 
     def lighten(self) -> None:
         """Drop the request, which is stored or about to be: a call that waits for long keeps none in memory."""
@@ -160,6 +195,27 @@ class OpenExchange:
             "omitted": f"the other members, of {len(answer)} bytes in all",
         }
         self.body.response = orjson.dumps(summary).decode()
+
+
+def _entry(row: ExchangeRow, caller: Caller, webhook: str) -> AuditRow:
+    return AuditRow(
+        id=row.id,
+        created_at=row.created_at,
+        caller_id=caller.owner_id,
+        caller=caller.name,
+        tenant_id=caller.tenant_id,
+        tenant=caller.tenant,
+        credential=caller.credential,
+        peer=row.peer,
+        door=row.door,
+        language=row.dialect,
+        method=row.method,
+        task_id=row.task_id,
+        outcome="result",
+        exchange_id=row.id,
+        trace=row.trace,
+        webhook=mask_id(webhook[:255]),
+    )
 
 
 def _id_text(rpc_id: Id | UnsetType) -> str | None:

@@ -2,7 +2,7 @@
 
 from a2a.answers import Result
 from a2a.documents import Encoded
-from tasks_app.database.rows import BodyRow, ExchangeRow
+from tasks_app.database.rows import AuditRow, BodyRow, ExchangeRow
 
 
 class NoExchange:
@@ -20,6 +20,9 @@ class NoExchange:
 
     def halves(self, result: Result | None) -> tuple[ExchangeRow | None, BodyRow | None]:
         return None, None
+
+    def entry(self, webhook: str = "") -> AuditRow | None:
+        return None
 
     def confirm(self, row: ExchangeRow | None) -> None:
         pass

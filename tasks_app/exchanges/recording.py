@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Work
-from tasks_app.exchanges.backlog import Backlog, Pair
+from tasks_app.exchanges.backlog import Backlog, Halves
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.storage import write
 
@@ -36,9 +36,9 @@ class Record(Work[None], Struct, frozen=True):
 
     lane = "write"
 
-    new: list[Pair]
-    endings: list[Pair]
-    doubtful: list[Pair] = []
+    new: list[Halves]
+    endings: list[Halves]
+    doubtful: list[Halves] = []
     again: bool = False
     """Whether the exchanges come from the backlog."""
 
@@ -47,13 +47,13 @@ class Record(Work[None], Struct, frozen=True):
         return record_many(items)
 
     @property
-    def pairs(self) -> list[Pair]:
+    def pairs(self) -> list[Halves]:
         return [*self.new, *self.endings, *self.doubtful]
 
     @property
     def size(self) -> int:
         """The bytes that it takes in memory, roughly."""
-        return sum(ROW_SIZE + len(body.request) + len(body.response) for _, body in self.pairs)
+        return sum(ROW_SIZE + len(body.request) + len(body.response) for _, body, _ in self.pairs)
 
 
 AWAY = (OperationalError, InterfaceError, InternalError)
@@ -99,7 +99,7 @@ class Recorder:
 
     def open(self, exchange: OpenExchange) -> None:
         """Record the request half now. Operators see a stream or a call that waits while it is open."""
-        self._hand_over(Record([(exchange.row, exchange.body)], []))
+        self._hand_over(Record([Halves(exchange.row, exchange.body)], []))
         exchange.is_written = True
 
     def flush(self) -> None:
@@ -114,7 +114,7 @@ class Recorder:
                     group = record.doubtful
                 else:
                     group = record.endings if exchange.is_written else record.new
-                group.append((exchange.row, exchange.body))
+                group.append(Halves(exchange.row, exchange.body, exchange.last_entry()))
             self._hand_over(record)
 
     def drain(self, seconds: float) -> bool:
@@ -172,7 +172,7 @@ class Recorder:
         if len(self.backlog) and self.offer_lock.acquire(blocking=False):
             self._put(Record([], [], self.backlog.take(), again=True))
 
-    def keep(self, pairs: Sequence[Pair], error: Exception, *, again: bool) -> None:
+    def keep(self, pairs: Sequence[Halves], error: Exception, *, again: bool) -> None:
         """Keep exchanges that the database refused because it is away, full or read-only."""
         if again:
             self.backlog.put_back(pairs)
@@ -224,10 +224,10 @@ def record_many(items: Sequence[Record]) -> list[None]:
     return [None for _ in items]
 
 
-def _write_one(*groups: list[Pair]) -> None:
+def _write_one(*groups: list[Halves]) -> None:
     try:
         write(*groups)
     except Exception:
         recorder.backlog.lose()
-        ((row, _),) = (pair for group in groups for pair in group)
+        ((row, _, _),) = (pair for group in groups for pair in group)
         log.exception("exchange %s was not recorded", row.id)

@@ -7,9 +7,9 @@ from typing import Any
 from django.db import transaction
 
 from tasks_app.database.prepared import prepared
-from tasks_app.database.rows import BODIES, DOUBTFUL_BODIES, DOUBTFUL_EXCHANGES, EXCHANGES, ExchangeRow, as_json
+from tasks_app.database.rows import AUDIT, BODIES, DOUBTFUL_BODIES, DOUBTFUL_EXCHANGES, EXCHANGES, ExchangeRow, as_json
 from tasks_app.database.sql import on_postgres
-from tasks_app.exchanges.backlog import Pair
+from tasks_app.exchanges.backlog import Halves
 
 _ENDINGS = (
     *("outcome", "code", "http_status", "duration_us", "response_bytes", "frames"),
@@ -18,22 +18,24 @@ _ENDINGS = (
 """The columns of the answer half."""
 
 
-def write(new: Sequence[Pair], endings: Sequence[Pair], doubtful: Sequence[Pair]) -> None:
+def write(new: Sequence[Halves], endings: Sequence[Halves], doubtful: Sequence[Halves]) -> None:
     """Insert new exchanges, insert doubtful ones unless they are there, and write the answer halves of the others."""
     endings = [*endings, *doubtful]
-    answers = [(body.response, body.exchange_id) for _, body in endings if body.response]
+    answers = [(halves.body.response, halves.row.id) for halves in endings if halves.body.response]
     # Most groups have endings only. On PostgreSQL these are one statement, which needs no transaction around it.
-    alone = on_postgres() and not new and not doubtful and not answers
+    entries = [halves.entry for halves in (*new, *endings) if halves.entry]
+    alone = on_postgres() and not new and not doubtful and not answers and not entries
     with nullcontext() if alone else transaction.atomic(), prepared() as cursor:
-        EXCHANGES.write(cursor, [row for row, _ in new])
-        BODIES.write(cursor, [body for _, body in new])
-        DOUBTFUL_EXCHANGES.write(cursor, [row for row, _ in doubtful])
-        DOUBTFUL_BODIES.write(cursor, [body for _, body in doubtful])
+        EXCHANGES.write(cursor, [halves.row for halves in new])
+        BODIES.write(cursor, [halves.body for halves in new])
+        DOUBTFUL_EXCHANGES.write(cursor, [halves.row for halves in doubtful])
+        DOUBTFUL_BODIES.write(cursor, [halves.body for halves in doubtful])
+        AUDIT.write(cursor, entries)
         if endings and on_postgres():
-            rows = [row for row, _ in endings]
+            rows = [halves.row for halves in endings]
             cursor.execute(_END_POSTGRES, (as_json(rows), [row.id for row in rows]))
         elif endings:
-            cursor.executemany(_END_SQLITE, [_ending(row) for row, _ in endings])
+            cursor.executemany(_END_SQLITE, [_ending(halves.row) for halves in endings])
         if answers:
             cursor.executemany(f"update {BODIES.name} set response = %s where exchange_id = %s", answers)
 

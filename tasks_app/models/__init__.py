@@ -4,6 +4,7 @@ Ids are UUIDs as text, so that columns and stored JSON agree byte for byte. JSON
 """
 
 from tasks_app.models.acts import Act
+from tasks_app.models.audit import AuditEntry, RefusedCalls
 from tasks_app.models.budgets import Budget, Reservation
 from tasks_app.models.callers import ApiKey, Principal, ServiceAccount, SocketTicket, Tenant
 from tasks_app.models.exchanges import Exchange, ExchangeBody
@@ -21,6 +22,7 @@ __all__ = [
     "STATES",
     "Act",
     "ApiKey",
+    "AuditEntry",
     "Budget",
     "Delivery",
     "DeliveryTry",
@@ -37,6 +39,7 @@ __all__ = [
     "Process",
     "Receiver",
     "Refusals",
+    "RefusedCalls",
     "Relay",
     "RelayedTask",
     "Reservation",

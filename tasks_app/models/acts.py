@@ -4,17 +4,8 @@ from typing import Any, ClassVar, NoReturn
 
 from django.db import models
 
+from tasks_app.models.append_only import AppendOnly
 from tasks_app.models.callers import Tenant
-
-
-class AppendOnly(models.QuerySet["Act"]):
-    """Rows that can be added, but not changed or deleted."""
-
-    def update(self, **values: Any) -> NoReturn:
-        raise TypeError("acts of operators are not changed")
-
-    def delete(self) -> NoReturn:
-        raise TypeError("acts of operators are not deleted")
 
 
 class Act(models.Model):
@@ -43,7 +34,7 @@ class Act(models.Model):
     )
 
     tenant_path: ClassVar = "tenant"
-    objects = AppendOnly.as_manager()
+    objects: ClassVar[models.Manager["Act"]] = AppendOnly.as_manager()
 
     class Meta:
         # There are no permissions to add, change or delete, because there are no forms for it.

@@ -52,6 +52,10 @@ class ApiKey(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    networks = models.TextField(
+        default="", db_default="", help_text="The networks that calls may come from, separated by spaces; empty: any."
+    )
+    last_used_at = models.DateTimeField(null=True, help_text="The last use, to the minute.")
 
     tenant_path: ClassVar = "principal__tenant"
 

@@ -50,7 +50,10 @@ def _creation(plan: Plan, later: Sequence[Event], failure: RunRow | None) -> tup
     rows = event_rows(plan, events, exchange.id if exchange else None)
     row = task_row(plan, final, task.status.timestamp, rows)
     files = file_rows(plan, run.task_id)
-    item = Create(key=plan.key, task=row, events=rows, run=failure, exchange=exchange, body=body, files=files)
+    entry = context.exchange.entry()
+    item = Create(
+        key=plan.key, task=row, events=rows, run=failure, exchange=exchange, body=body, entry=entry, files=files
+    )
     item = _with_money(item, plan, is_over=final.state in TERMINAL)
     if plan.request.push_config:
         _add_webhook(plan.request.push_config, item, plan)
@@ -86,7 +89,8 @@ async def create_reply(plan: Plan, reply: Message) -> Answer | KeyTarget:
         else:
             keep()
     row, files = reply_row(plan, reply_id, reply), file_rows(plan, reply_id)
-    item = Create(key=plan.key, exchange=exchange, body=body, files=files, reply=row)
+    entry = context.exchange.entry()
+    item = Create(key=plan.key, exchange=exchange, body=body, entry=entry, files=files, reply=row)
     item = _with_money(item, plan, is_over=True)
     return _answer_or_target(context, item, await item, answer)
 
@@ -104,5 +108,8 @@ def _with_money(item: Create, plan: Plan, *, is_over: bool) -> Create:
 
 def _answer_or_target(context: Context, item: Create, target: KeyTarget | None, answer: Answer) -> Answer | KeyTarget:
     # For a message that was sent before, none of the rows was written, nor that of the exchange.
-    context.exchange.confirm(item.exchange if target is None else None)
-    return answer if target is None else target
+    if target is not None:
+        context.exchange.undo()
+        return target
+    context.exchange.confirm(item.exchange)
+    return answer

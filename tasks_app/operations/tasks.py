@@ -57,6 +57,7 @@ async def append_with_record(context: Context, item: Append) -> Appended | None:
     Return None if the task has changed since the operation read it. The operation then reads it again.
     """
     record(item, *context.exchange.halves(None))
+    item.entry = context.exchange.entry()
     outcome = await item
     context.exchange.confirm(item.exchange)
     if isinstance(outcome, Appended):

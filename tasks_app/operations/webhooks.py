@@ -47,13 +47,16 @@ async def create(request: CreatePushConfig, context: Context) -> Grant:
     _count_registration(context.caller.owner_id)
     await check_address(request.config)
     row = webhook_row(request.config, head.task_id, clock.now(), context.caller.key_id)
-    item = Register(row=row, sight=sight(context.caller, head.task_id))
+    entry = context.exchange.entry(row.name)
+    item = Register(row=row, sight=sight(context.caller, head.task_id), entry=entry)
     try:
         is_registered = await Do(lambda: register(item))
     except Full:
+        context.exchange.undo()
         raise InvalidParams(too_many(request.config)) from None
     if not is_registered:
         # The task was deleted since `find`.
+        context.exchange.undo()
         raise TaskNotFound(taskId=request.task_id)
     answer = PushConfig(
         id=row.name,
@@ -123,7 +126,8 @@ async def delete(request: DeletePushConfig, context: Context) -> Grant:
         if request.or_default and not (await DoSlowly(rows.exists)):
             name = head.task_id
         # Remove once, outside of the loop: a caller who registers the id again meanwhile has another webhook.
-        attempt = await Do(lambda: remove(Remove(task_id=head.task_id, name=name, now=now)))
+        entry = context.exchange.entry(name)
+        attempt = await Do(lambda: remove(Remove(task_id=head.task_id, name=name, now=now, entry=entry)))
         end = now + LONGEST_TRY
         while attempt is not None and clock.now() < end and (await DoSlowly(attempt.lasts)):
             await Await(lambda: asyncio.sleep(POLL_SECONDS))

@@ -20,7 +20,9 @@ ROLES: dict[str, frozenset[str]] = {
     VIEWER: _may("view", _WORK),
     OPERATOR: _may("view", _WORK) | _may("change", {"task", "webhook", "delivery", "process"}),
     AGENT_OWNER: _may("view", {"task", "webhook", "delivery"}) | _may("change", {"task", "webhook", "delivery"}),
-    AUDITOR: _may("view", _WORK | {"act", "wronglogins", "operatortoken", "operatorreach"})
+    AUDITOR: _may(
+        "view", _WORK | {"act", "auditentry", "refusedcalls", "wronglogins", "operatortoken", "operatorreach"}
+    )
     | {"auth.view_user", "auth.view_group"},
     ADMINISTRATOR: _ALL_OF_AUTH,
 }

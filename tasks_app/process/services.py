@@ -24,6 +24,7 @@ from tasks_app.process.counting import census
 from tasks_app.process.memory import return_large_blocks
 from tasks_app.runner.doors import doors
 from tasks_app.runner.runner import runner
+from tasks_app.upkeep.counts import count_routine
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.processes import process_row, trouble_sources
 from tasks_app.upkeep.relays import relay_routine
@@ -63,9 +64,9 @@ def services_of(role: Role) -> list[Service]:
         shared.append(relay_routine)
     match role:
         case "web" if settings.CELERY_BROKER_URL:
-            return [*shared, celery, census, sender, sweeper, retention_routine, doors]
+            return [*shared, celery, census, sender, sweeper, retention_routine, count_routine, doors]
         case "web":
-            return [*shared, runner, local, census, sender, sweeper, retention_routine, doors]
+            return [*shared, runner, local, census, sender, sweeper, retention_routine, count_routine, doors]
         case "worker":
             # With the local dispatcher its own offers reach it even while the broker is away.
             return [*shared, celery, runner, local, sender, sweeper, retention_routine]

@@ -15,11 +15,13 @@ from msgspec import Struct, UnsetType
 from a2a.choice import Endpoint
 from a2a.documents import Encoded
 from a2a.envelopes import AnyMember, Id, Wrapping, wrap
-from a2a.errors import Error, Internal, Unavailable
+from a2a.errors import Error, Internal, InvalidKey, Unavailable
 from a2a.language import Spelling
+from tasks_app.audit.refused_calls import OTHER_NETWORK, refused_calls
 from tasks_app.callers import strangers
 from tasks_app.callers.access import Caller
 from tasks_app.callers.accounts import Holding
+from tasks_app.callers.networks import admits
 from tasks_app.callers.peers import origin_of
 from tasks_app.callers.schemes import Evidence
 from tasks_app.callers.scopes import Right
@@ -105,6 +107,9 @@ class Call(Struct, kw_only=True):
                 recognition = await find_again(self.proof, self.departure)
             else:
                 recognition = await authenticate(self.evidence, self.origin, self.departure)
+            if not admits(recognition.caller.networks, self.peer):
+                refused_calls.count(recognition.caller, OTHER_NETWORK, self.peer)
+                raise InvalidKey
             self.identity, self.proof = recognition.caller, recognition.proof
 
     def origin(self) -> str:

@@ -21,6 +21,7 @@ from a2a.money import HEADER as BUDGET
 from a2a.money import parse_usd
 from a2a.requests import Describe, GetExtendedCard, Request, SendMessage, with_delivery_language
 from a2a.types import Json
+from tasks_app.audit.refused_calls import COUNTED, refused_calls
 from tasks_app.callers.access import Caller
 from tasks_app.callers.accounts import Holding, account
 from tasks_app.exchanges.exchange import OpenExchange
@@ -83,6 +84,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
     except CallError as error:
         return _fail(exchange, wrapping, error.error, error.language, context)
     except Error as error:
+        _count(call, exchange, error)
         reworded = meaning.language.words(error) if meaning.language else error
         reply = _fail(exchange, wrapping, reworded, meaning.language, context)
         return replace(reply, error_as_stream=meaning.error_as_stream)
@@ -102,6 +104,7 @@ async def handle_own(
     context = Context(caller=call.caller, exchange=exchange)
     try:
         exchange.set_caller(call.caller)
+        exchange.is_change = True
         payload = orjson.dumps(await work())
     except CallerLeft:
         return leave(exchange, wrapping)
@@ -109,6 +112,7 @@ async def handle_own(
         leave(exchange, wrapping)
         raise
     except Error as error:
+        _count(call, exchange, error)
         return _fail(exchange, wrapping, error, None, context)
     except Exception as error:  # noqa: BLE001  # a door's one catch; logged with its reference
         return _fail(exchange, wrapping, fault(exchange, error), None, context)
@@ -187,6 +191,7 @@ def _read(
     meaning.language, meaning.method = language, method
     exchange.row.dialect = language.name
     authorize(method.request, call.caller, language.spelling)
+    exchange.is_change = method.request.changes
     return language, method, _complete(call, language, method.request, method.decode(params))
 
 
@@ -289,6 +294,13 @@ def _defer(
     late = LateAnswer(wait, context, exchange, language, wrapping, again, call.address(), holding)
     headers = language.headers(context.extensions)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, late=late, headers=headers)
+
+
+def _count(call: Call, exchange: OpenExchange, error: Error) -> None:
+    """Count a refusal. Other errors of a change get an entry of the audit."""
+    if isinstance(error, COUNTED):
+        refused_calls.count(call.caller, error.reason, call.peer)
+        exchange.is_change = False
 
 
 def _end_silently(exchange: OpenExchange, wrapping: Wrapping, language: Language, context: Context) -> Reply:

@@ -10,6 +10,7 @@ from a2a.language import Spelling
 from tasks_app import clock
 from tasks_app.callers import strangers
 from tasks_app.callers.access import Caller, check_right
+from tasks_app.callers.last_use import last_uses
 from tasks_app.callers.schemes import Evidence, scheme_of
 from tasks_app.callers.scopes import Right
 from tasks_app.database.bridge import bridge
@@ -97,6 +98,8 @@ async def _find(
     caller: Caller | None = await bridge.ask(proof, departure=departure)
     if caller is None:
         raise InvalidKey
+    if caller.key_id is not None:
+        last_uses.note(caller.key_id)
     rest = TRUSTED_SECONDS
     if caller.expires_at is not None:
         rest = min(rest, caller.expires_at - clock.now().timestamp())

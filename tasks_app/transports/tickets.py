@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from a2a.dialects.params import write_time
 from a2a.errors import RateLimited
+from tasks_app.audit.refused_calls import refused_calls
 from tasks_app.callers import tickets
 from tasks_app.callers.api_keys import digests_of
 from tasks_app.exchanges.recording import recorder
@@ -42,8 +43,11 @@ async def _answer(request: HttpRequest) -> HttpResponse:
         await call.identify()
         check_agent(call.caller, agent)
         exchange.set_caller(call.caller)
-        new = await tickets.issue(call.caller.owner_id, digests_of(call.evidence) if call.evidence else ())
+        exchange.is_change = True
+        digests = digests_of(call.evidence) if call.evidence else ()
+        new = await tickets.issue(call.caller.owner_id, digests, exchange.entry())
     except RateLimited as error:
+        refused_calls.count(call.caller, error.reason, call.peer)
         raise over_limit(error) from None
     except Refusal:
         raise

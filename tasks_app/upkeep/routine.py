@@ -46,7 +46,11 @@ class Routine(ABC):
         pause = 0.0 if self.at_once else settings.A2A_SWEEP_SECONDS
         while not self.stopping.wait(pause):
             pause = settings.A2A_SWEEP_SECONDS
-            try:
-                self.run_round()
-            except Exception:
-                log.exception("%s failed; trying again in %g s", self.title, settings.A2A_SWEEP_SECONDS)
+            self.try_round()
+
+    def try_round(self) -> None:
+        """Do the work once. An error is logged."""
+        try:
+            self.run_round()
+        except Exception:
+            log.exception("%s failed; trying again in %g s", self.title, settings.A2A_SWEEP_SECONDS)

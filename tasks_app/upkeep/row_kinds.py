@@ -16,9 +16,11 @@ from django.db.models import QuerySet
 from msgspec import Struct
 
 from a2a.states import TERMINAL
+from tasks_app.audit import deletion
 from tasks_app.database.sql import among, on_postgres, one_of, sql_time
 from tasks_app.ids import uuid7_at
 from tasks_app.models import (
+    AuditEntry,
     Delivery,
     DeliveryTry,
     DirectReply,
@@ -29,6 +31,7 @@ from tasks_app.models import (
     IdempotencyKey,
     Receiver,
     Refusals,
+    RefusedCalls,
     RelayedTask,
     Run,
     SocketTicket,
@@ -69,6 +72,8 @@ class RowKind(Struct, frozen=True, kw_only=True):
     """Returns the queryset of the rows older than a time."""
     time_of: Callable[[str], datetime]
     """Returns the time at which the row at a place was made."""
+    is_record: bool = False
+    """Whether the rows are a record of what was done, which no operator deletes before its time."""
 
 
 def _skip_locks() -> str:
@@ -136,6 +141,17 @@ def _delete_exchanges(before: datetime, place: str, limit: int) -> Batch:
 
 
 # -------------------------------------------------- replies and deliveries
+
+
+def _delete_audit(before: datetime, place: str, limit: int) -> Batch:
+    ids = deletion.delete_entries(uuid7_at(before), place, limit)
+    return _batch(ids, place, limit)
+
+
+def _delete_refused_calls(before: datetime, _place: str, limit: int) -> Batch:
+    old = RefusedCalls.objects.filter(hour__lt=before).order_by("hour", "pk").values_list("pk", flat=True)
+    count, _ = RefusedCalls.objects.filter(pk__in=list(old[:limit])).delete()
+    return Batch(count, "", count == limit)
 
 
 def _delete_replies(before: datetime, place: str, limit: int) -> Batch:
@@ -277,6 +293,22 @@ ROW_KINDS = {
             delete=_delete_exchanges,
             old=lambda before: Exchange.objects.filter(id__lt=uuid7_at(before)),
             time_of=_time_of_id,
+        ),
+        RowKind(
+            name="audit",
+            age=lambda: timedelta(days=settings.A2A_AUDIT_DAYS),
+            delete=_delete_audit,
+            old=lambda before: AuditEntry.objects.filter(id__lt=uuid7_at(before)),
+            time_of=_time_of_id,
+            is_record=True,
+        ),
+        RowKind(
+            name="refused_calls",
+            age=lambda: timedelta(days=settings.A2A_AUDIT_DAYS),
+            delete=_delete_refused_calls,
+            old=lambda before: RefusedCalls.objects.filter(hour__lt=before),
+            time_of=datetime.fromisoformat,
+            is_record=True,
         ),
         RowKind(
             name="deliveries",

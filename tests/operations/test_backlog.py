@@ -8,7 +8,7 @@ from django.db import DataError, OperationalError
 from tasks_app import clock
 from tasks_app.database.rows import BodyRow, ExchangeRow
 from tasks_app.exchanges import backlog, recording
-from tasks_app.exchanges.backlog import Backlog, Pair
+from tasks_app.exchanges.backlog import Backlog, Halves
 from tasks_app.exchanges.recording import Record, Recorder, record_many
 from tasks_app.ids import uuid7
 from tasks_app.models import Exchange, ExchangeBody
@@ -16,7 +16,7 @@ from tasks_app.models import Exchange, ExchangeBody
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
 
-def pair(outcome: str = "error", request: str = "{}") -> Pair:
+def pair(outcome: str = "error", request: str = "{}") -> Halves:
     row = ExchangeRow(
         id=uuid7(),
         request_id="r",
@@ -28,7 +28,7 @@ def pair(outcome: str = "error", request: str = "{}") -> Pair:
         request_bytes=2,
     )
     row.outcome = outcome
-    return row, BodyRow(exchange_id=row.id, request=request)
+    return Halves(row, BodyRow(exchange_id=row.id, request=request))
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_one_that_is_always_refused_holds_up_no_other(recorder: Recorder, monkey
     write = recording.write
 
     def choosy(new: Any, endings: Any, doubtful: Any) -> None:
-        if any(row is bad[0] for row, _ in doubtful):
+        if any(row is bad[0] for row, *_ in doubtful):
             raise OperationalError("not this one")
         write(new, endings, doubtful)
 
@@ -103,7 +103,7 @@ def test_one_that_is_always_refused_holds_up_no_other(recorder: Recorder, monkey
     for _ in range(2 * backlog.AT_ONCE.bit_length()):
         recorder.offer()
     assert Exchange.objects.count() == 9
-    assert [row.id for row, _ in recorder.backlog.pairs] == [bad[0].id]
+    assert [row.id for row, *_ in recorder.backlog.pairs] == [bad[0].id]
 
 
 def test_the_backlog_is_bounded_in_number_and_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,10 @@ def test_a_lane_that_hangs_collects_no_more_than_the_backlog_holds(
         is_doubtful = is_written = False
 
         def __init__(self) -> None:
-            self.row, self.body = pair()
+            self.row, self.body, _ = pair()
+
+        def last_entry(self) -> None:
+            return None
 
     recorder.behind = recording.MOST_BEHIND + 1  # The lane has written none of it yet.
     recorder.queue = [Waiting()]  # type: ignore[list-item]

@@ -6,6 +6,7 @@ from typing import Any
 from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.management.nouns import Noun
 from tasks_app.management.nouns.acts import ACTS
+from tasks_app.management.nouns.audit import AUDIT
 from tasks_app.management.nouns.budgets import BUDGETS
 from tasks_app.management.nouns.cardkey import CARDKEY
 from tasks_app.management.nouns.doctor import DOCTOR
@@ -24,6 +25,7 @@ from tasks_app.management.nouns.users import USERS
 
 OPERATING: dict[str, Noun] = {
     "acts": ACTS,
+    "audit": AUDIT,
     "budgets": BUDGETS,
     "cardkey": CARDKEY,
     "doctor": DOCTOR,

@@ -39,7 +39,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         type=read_time,
         metavar="TIME",
         help="delete rows older than a time such as 2026-11-21T03:00 (UTC) or an age such as 15m or 7d; "
-        "by default the ages of the settings",
+        "by default the ages of the settings. The audit is never deleted before A2A_AUDIT_DAYS",
     )
     parser.add_argument("--dry-run", action="store_true", help="count the rows, but delete nothing")
     add_operator(parser)
@@ -55,7 +55,8 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
     names = [name for option, kinds in CHOICES.items() if options[option] for name in kinds] or list(ROW_KINDS)
     for name in names:
         kind = ROW_KINDS[name]
-        until = before or clock.now() - kind.age()
+        end = clock.now() - kind.age()
+        until = min(before or end, end) if kind.is_record else before or end
         if options["dry_run"]:
             printer.print_line({"rows": name, "before": until, "would_delete": count(kind, until)})
             continue

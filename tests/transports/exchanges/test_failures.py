@@ -83,7 +83,7 @@ def test_a_change_whose_exchange_cannot_be_stored_is_done_without_it(
 
     def broken(self: OpenExchange, result: Any) -> Any:
         row, body = whole(self, result)
-        row.door = None  # type: ignore[assignment]  # what no database takes
+        row.rpc_id_type = None  # type: ignore[assignment]  # what no database takes
         return row, body
 
     monkeypatch.setattr(OpenExchange, "halves", broken)

@@ -1,0 +1,39 @@
+"""The networks from which a key may be used."""
+
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+
+MOST = 50
+"""Networks of one key."""
+
+
+def read_networks(text: str) -> str:
+    """Return networks in CIDR notation, separated by spaces, in their usual form; a single address is a network.
+
+    Raises ValueError with a sentence.
+    """
+    words = text.replace(",", " ").split()
+    if len(words) > MOST:
+        raise ValueError(f"a key may have {MOST} networks, not {len(words)}")
+    return " ".join(str(_network(word)) for word in words)
+
+
+def _network(word: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(word)
+    except ValueError:
+        raise ValueError(f"{word!r} is not a network such as 10.1.0.0/16 or 2001:db8::/32") from None
+
+
+def admits(networks: str, peer: str | None) -> bool:
+    """Return whether a key with these networks may be used from an address. No networks admit every address."""
+    return not networks or _admits(networks, peer or "")
+
+
+@lru_cache(maxsize=4096)
+def _admits(networks: str, peer: str) -> bool:
+    try:
+        address = ip_address(peer.partition("%")[0])
+    except ValueError:
+        return False
+    return any(address in ip_network(word) for word in networks.split())

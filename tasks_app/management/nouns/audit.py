@@ -1,0 +1,28 @@
+"""`manage.py a2a audit`: the export of who did what, as JSON lines."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from tasks_app.audit.export import Window, export
+from tasks_app.management.arguments import add_since, read_time
+from tasks_app.management.nouns import Noun, Printer
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    command = verbs.add_parser(
+        "export", help="print entries, counts of refused calls and acts of operators, oldest first, without a limit"
+    )
+    add_since(command)
+    command.add_argument(
+        "--until", type=read_time, metavar="TIME", help="list only what is older than a time or an age"
+    )
+    command.add_argument("--caller", metavar="NAME", help="only calls of this principal: its name, or TENANT/NAME")
+
+
+def _handle(printer: Printer, options: dict[str, Any]) -> None:
+    for row in export(Window(since=options["since"], until=options["until"], caller=options["caller"])):
+        printer.print_line(row)
+
+
+AUDIT = Noun(help="export who did what", add_arguments=_add_arguments, handle=_handle)

@@ -1,0 +1,173 @@
+"""Entries of the audit: one for each authenticated call that changes something, stored with the change."""
+
+import json
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from tasks_app.audit.deletion import permit_deletion
+from tasks_app.exchanges.exchange import OpenExchange
+from tasks_app.exchanges.recording import recorder
+from tasks_app.models import Act, AuditEntry, Exchange
+from tests.conftest import PATIENCE, Person
+from tests.transports.exchanges.calls import LATER, Post, call, new, old, task_id
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+HOOK = {"id": "mine", "url": "http://127.0.0.1:65001/secret-path", "token": "hunter2"}
+
+
+def entries(number: int) -> list[AuditEntry]:
+    """Return all entries, oldest first."""
+    assert recorder.drain(PATIENCE)
+    rows = list(AuditEntry.objects.order_by("id"))
+    assert len(rows) == number, [str(row) for row in rows]
+    return rows
+
+
+def test_a_send_leaves_an_entry_with_all_that_an_auditor_asks_for(post: Post, owner: Person, settings: Any) -> None:
+    settings.A2A_TRUSTED_PROXIES = ["127.0.0.0/8"]
+    trace = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01", "X-Forwarded-For": "203.0.113.7"}
+    _, content = post(new(agent="quick-function"), **trace)
+    (entry,) = entries(1)
+    assert (entry.caller_id, entry.caller, entry.tenant) == (owner.caller.owner_id, "owner", "home")
+    assert entry.credential == f"key:{owner.caller.key_id}"
+    assert (entry.peer, entry.trace, entry.door) == ("203.0.113.7", TRACE, "http")
+    assert (entry.language, entry.method, entry.task_id) == ("a2a-1.0", "SendMessage", task_id(content))
+    assert (entry.outcome, entry.code) == ("result", None)
+    assert Exchange.objects.get(pk=entry.exchange_id).task_id == entry.task_id
+
+
+@pytest.mark.parametrize("agent", ["quick-function", "echo", "replies", "form-coroutine"])
+@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
+@pytest.mark.parametrize("more", [{}, LATER], ids=["waits", "at once"])
+def test_a_change_has_one_entry_however_it_is_answered(post: Post, agent: str, method: str, more: Any) -> None:
+    wire = new(agent=agent, method=method, **more)
+    post(wire)
+    (first,) = entries(1)
+    assert first.outcome == "result"
+    # A message that was sent before changes nothing. The call has an entry all the same.
+    post(wire)
+    entries(2)
+
+
+def test_each_kind_of_change_has_an_entry(post: Post, owner: Person, settings: Any) -> None:
+    settings.A2A_OUTBOUND_LOOPBACK = True
+    _, content = post(new(agent="asks"))
+    task = task_id(content)
+    post(call("CreateTaskPushNotificationConfig", {"taskId": task, **HOOK}))
+    post(call("DeleteTaskPushNotificationConfig", {"taskId": task, "id": "mine"}))
+    post(new("blue", task=task, agent="asks"))
+    _, content = post(new(agent="asks"))
+    post(call("CancelTask", {"id": task_id(content)}))
+    post({"taskId": task}, path="/links")
+    post(b"", path="/ws/ticket")
+    rows = entries(8)
+    assert [(row.method, row.webhook) for row in rows] == [
+        ("SendMessage", ""),
+        ("CreateTaskPushNotificationConfig", "mine"),
+        ("DeleteTaskPushNotificationConfig", "mine"),
+        ("SendMessage", ""),
+        ("SendMessage", ""),
+        ("CancelTask", ""),
+        ("links/create", ""),
+        ("tickets/create", ""),
+    ]
+    assert {row.credential for row in rows} == {f"key:{owner.caller.key_id}"}
+
+
+def test_reads_and_strangers_have_no_entry(post: Post, owner: Person) -> None:
+    _, content = post(new(agent="quick-function"))
+    post(call("GetTask", {"id": task_id(content)}))
+    post(call("ListTasks", {}))
+    post(call("SubscribeToTask", {"id": task_id(content)}))
+    post(new(), key="tdk_unknown")
+    post(new(), key=None)
+    post(call("no/such/method", {}))
+    post(b"{")
+    entries(1)
+
+
+def test_a_change_that_fails_has_an_entry_with_its_code(
+    post: Post, owner: Person, colleague: Person, stranger: Person
+) -> None:
+    _, content = post(new(agent="quick-function"))
+    task = task_id(content)
+    for person in (owner, colleague, stranger):
+        post(call("CancelTask", {"id": task}), key=person.key)
+    rows = entries(4)[1:]
+    assert [(row.caller, row.outcome, row.code) for row in rows] == [
+        ("owner", "error", -32002),
+        ("colleague", "error", -32001),
+        ("stranger", "error", -32001),
+    ]
+    assert {row.task_id for row in rows} == {task}
+
+
+def test_a_notification_and_each_member_of_a_batch_have_an_entry(post: Post) -> None:
+    silent = new(agent="quick-function")
+    del silent["id"]
+    post(silent)
+    post([new(agent="quick-function", rpc_id=2), old(agent="echo", rpc_id=3), call("ListTasks", {}, 4)])
+    assert [row.language for row in entries(3)].count("a2a-1.0") == 2
+
+
+def test_an_entry_has_neither_bodies_nor_secrets(post: Post, owner: Person, settings: Any) -> None:
+    settings.A2A_OUTBOUND_LOOPBACK = True
+    wire = new("the canary hunter2", agent="echo", configuration={"pushNotificationConfig": HOOK})
+    wire["params"]["metadata"]["token"] = "hunter2"
+    post(wire, **{"X-Custom": "hunter2", "A2A-Version": "1.0"})
+    post(old("hunter2", rpc_id="hunter2"))
+    assert recorder.drain(PATIENCE)
+    stored = json.dumps(list(AuditEntry.objects.values()), default=str)
+    for canary in ("hunter2", "canary", "secret-path", owner.key):
+        assert canary not in stored
+
+
+def test_a_setting_switches_the_entries_off(post: Post, settings: Any) -> None:
+    settings.A2A_AUDIT = False
+    post(new(agent="quick-function"))
+    post(new(agent="echo"))
+    post(call("CancelTask", {"id": "none"}))
+    entries(0)
+
+
+def test_the_entry_stays_when_the_record_of_the_call_is_refused(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    halves = OpenExchange.halves
+
+    def broken(exchange: OpenExchange, result: Any) -> Any:
+        row, body = halves(exchange, result)
+        row.rpc_id_type = None  # type: ignore[assignment,union-attr]  # what no database takes
+        return row, body
+
+    monkeypatch.setattr(OpenExchange, "halves", broken)
+    status, _ = post(new(agent="quick-function"))
+    assert status == 200
+    recorder.flush()
+    entries(1)
+    assert not Exchange.objects.exists()
+
+
+@pytest.mark.parametrize("statement", ["update {} set door = 'x'", "delete from {}"])
+@pytest.mark.parametrize("model", [AuditEntry, Act])
+def test_the_database_refuses_to_change_or_delete(post: Post, model: Any, statement: str) -> None:
+    post(new(agent="quick-function"))
+    Act.objects.create(
+        at="2026-01-01T00:00:00Z", operator="x", door="admin", verb="v", kind="k", object_id="1", name="n"
+    )
+    with pytest.raises(DatabaseError, match="retention"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement.format(model._meta.db_table))
+    assert model.objects.count() == 1
+    for act in (model.objects.get().delete, model.objects.all().delete, lambda: model.objects.update(door="x")):
+        with pytest.raises(TypeError, match=r"are not \w+"):
+            act()
+
+
+def test_a_permit_of_deletion_ends_with_its_transaction(post: Post) -> None:
+    post(new(agent="quick-function"))
+    with permit_deletion():
+        pass
+    with pytest.raises(DatabaseError, match="retention"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("delete from tasks_app_auditentry")
+    entries(1)
