@@ -2,6 +2,9 @@
 
 from typing import Any
 
+QUIET = ("asyncio", "celery", "httpcore", "httpx", "oauth2_provider", "oauthlib", "uvicorn")
+"""Libraries whose warnings are logged, and nothing below. The OAuth libraries would log codes and tokens."""
+
 
 def logging_options(level: str) -> dict[str, Any]:
     """Return the options of logging: one format, one handler that limits repeated lines, quiet libraries."""
@@ -15,7 +18,7 @@ def logging_options(level: str) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["log_throttle"]}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            **{name: {"level": "WARNING"} for name in ("asyncio", "celery", "httpcore", "httpx", "uvicorn")},
+            **{name: {"level": "WARNING"} for name in QUIET},
             # It would log a traceback each second while Redis is away. tasks_app.hints logs that once.
             "channels_redis": {"level": "CRITICAL"},
         },

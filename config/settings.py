@@ -18,6 +18,7 @@ from config.sections.database import *
 from config.sections.files import *
 from config.sections.identity import *
 from config.sections.logins import *
+from config.sections.oauth import *
 from config.sections.process import *
 from config.sections.rates import *
 from config.sections.retention import *
@@ -36,6 +37,7 @@ INSTALLED_APPS = [
     "django_otp.plugins.otp_static",
     "django_otp.plugins.otp_totp",
     "channels",
+    *(["oauth2_provider"] if A2A_OAUTH else []),
 ]
 MIDDLEWARE = [
     "tasks_app.transports.headers.pages",
@@ -102,6 +104,8 @@ SECURE_HSTS_SECONDS = 31_536_000 if A2A_PUBLIC_URL.startswith("https:") else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if A2A_TRUST_FORWARDED == "x-forwarded" else None
 SECURE_SSL_REDIRECT = bool(SECURE_HSTS_SECONDS and SECURE_PROXY_SSL_HEADER)
 SILENCED_SYSTEM_CHECKS = [
+    # A program on its user's machine is redirected to a loopback address, which has no https (RFC 8252, 8.3).
+    "oauth2_provider.W008",
     # No includeSubDomains and no preload: other names of the domain may belong to other servers.
     "security.W005",
     "security.W021",

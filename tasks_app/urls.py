@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from django.urls import URLPattern, path, re_path
+from django.conf import settings
+from django.urls import URLPattern, include, path, re_path
 
 from a2a.choice import Endpoint
 from a2a.languages import ALL
@@ -77,6 +78,7 @@ urlpatterns = [
     *(path(f"{root}{EXTENDED}", extended_card) for root in ROOTS),
     re_path(TICKET, ticket),
     re_path(rf"{AGENT}openapi\.json\Z", openapi),
+    *([path("", include("tasks_app.oauth.urls"))] if settings.A2A_OAUTH else []),
     path("agents/", catalogue),
     path(".well-known/jwks.json", key_set),
     path("files/<str:file>/<str:name>", download),

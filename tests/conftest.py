@@ -251,6 +251,19 @@ class Server(NamedTuple):
         finally:
             connection.close()
 
+    def execute(self, statement: str) -> None:
+        """Change rows of the server's database."""
+        if self.database.startswith("postgres"):
+            with psycopg.connect(self.database) as connection:
+                connection.execute(statement)  # type: ignore[arg-type]
+            return
+        connection = sqlite3.connect(self.database, timeout=PATIENCE)
+        try:
+            with connection:
+                connection.execute(statement)
+        finally:
+            connection.close()
+
     def row_counts(self) -> dict[str, int]:
         """Count the rows of each table that a call can fill, apart from its record."""
         tables = ("task", "event", "run", "turn", "idempotencykey")
@@ -267,7 +280,13 @@ access.new_key("stranger", tenant="abroad", key="{stranger}")
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("server")
+    with running_server(tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+@contextmanager
+def running_server(folder: Path, *, script: str = "", **more: str) -> Iterator[Server]:
+    """Run a server with further environment variables. The script makes further rows in its database."""
     port = free_port()
     keys = {name: f"tdk_key-of-the-{name}-at-the-real-server" for name in ("owner", "colleague", "stranger")}
     with ExitStack() as stack:
@@ -275,7 +294,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
         environment |= {"PORT": str(port), "DATA_DIR": str(folder), "DEV_KEY": keys["owner"]}
         environment |= {"A2A_AGENT_MODULES": "tests.support.agents", "PYTHONWARNINGS": "default"}
-        environment |= {name: str(value) for name, value in TIMES.items()}
+        environment |= {name: str(value) for name, value in TIMES.items()} | more
         if url:
             environment["DATABASE_URL"] = url
         log = folder / "log"
@@ -284,7 +303,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             f"http://127.0.0.1:{port}", port, **keys, database=url or str(folder / "taskdesk.sqlite3"), log=log
         )
         until(lambda: _ready(process, found), "the server is ready")
-        command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", _PEOPLE.format(**keys)]
+        command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", _PEOPLE.format(**keys) + script]
         subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=60)
         yield found
         process.send_signal(signal.SIGINT)

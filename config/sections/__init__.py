@@ -13,6 +13,7 @@ SECTIONS = (
         "calls",
         "retention",
         "identity",
+        "oauth",
         "logins",
         "files",
         "webhooks",

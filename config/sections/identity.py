@@ -1,11 +1,19 @@
 """Callers."""
 
-from config.environment import choice, members, names
+from django.core.exceptions import ImproperlyConfigured
+
+from config.environment import choice, members, names, text
+from config.sections.oauth import A2A_OAUTH
 
 A2A_SCHEMES = tuple(names("A2A_SCHEMES", "bearer,key"))
 """How callers may say who they are, separated by commas: `bearer`, an API key as a bearer token; `key`, an API key in
-`X-API-Key`; `oidc`, a token of an issuer; `mtls`, a certificate of the client. Cards and the challenge of a 401 show
-these, and nothing else is looked at (docs/identity.md)."""
+`X-API-Key`; `oidc`, a token of an issuer; `mtls`, a certificate of the client; `oauth`, an access token of our own
+OAuth server, on by default with `A2A_OAUTH`. Cards and the challenge of a 401 show these, and nothing else is looked at
+(docs/identity.md)."""
+if A2A_OAUTH and not text("A2A_SCHEMES"):
+    A2A_SCHEMES = ("oauth", *A2A_SCHEMES)
+if "oauth" in A2A_SCHEMES and not A2A_OAUTH:
+    raise ImproperlyConfigured("A2A_SCHEMES lists oauth, but the OAuth server is off: set A2A_OAUTH=true")
 A2A_ISSUERS = members("A2A_ISSUERS", '{"https://id.example.com": {"audience": "taskdesk"}}')
 """The issuers of tokens of the scheme `oidc`, as JSON: the options of each by its `iss` (docs/identity.md#tokens)."""
 A2A_CLIENT_CERT_HEADER = choice(

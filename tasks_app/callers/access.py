@@ -44,6 +44,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     credential: str = ""
     """The key, account or user that it was recognised by, as `kind:id`, such as `key:12`; empty for an operator who
     acts for it."""
+    agents: frozenset[str] | None = None
+    """The agents at whose addresses the credential is valid; None for the whole server."""
     expires_at: float | None = None
     """The time at which the credential ends, in seconds since 1970; None if it does not end by itself."""
     rules: Rules = ()

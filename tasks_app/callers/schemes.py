@@ -31,6 +31,7 @@ from tasks_app.callers.access import Caller
 from tasks_app.database.work import Work
 
 PLACES = {
+    "oauth": "tasks_app.oauth.scheme.OAUTH",
     "oidc": "tasks_app.callers.tokens.SCHEME",
     "bearer": "tasks_app.callers.api_keys.BEARER",
     "key": "tasks_app.callers.api_keys.HEADER",

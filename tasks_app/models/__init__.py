@@ -7,6 +7,7 @@ from tasks_app.models.acts import Act
 from tasks_app.models.audit import AuditEntry, RefusedCalls
 from tasks_app.models.budgets import Budget, Reservation
 from tasks_app.models.callers import ApiKey, Principal, ServiceAccount, SocketTicket, Tenant
+from tasks_app.models.clients import OAuthClient
 from tasks_app.models.exchanges import Exchange, ExchangeBody
 from tasks_app.models.operators import OperatorReach, OperatorToken
 from tasks_app.models.permissions import Permission
@@ -32,6 +33,7 @@ __all__ = [
     "ExchangeBody",
     "File",
     "IdempotencyKey",
+    "OAuthClient",
     "OperatorReach",
     "OperatorToken",
     "Permission",

@@ -110,6 +110,9 @@ class Call(Struct, kw_only=True):
             if not admits(recognition.caller.networks, self.peer):
                 refused_calls.count(recognition.caller, OTHER_NETWORK, self.peer)
                 raise InvalidKey
+            agents = recognition.caller.agents
+            if agents is not None and self.agent not in agents:
+                raise InvalidKey
             self.identity, self.proof = recognition.caller, recognition.proof
 
     def origin(self) -> str:

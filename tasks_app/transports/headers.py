@@ -5,7 +5,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
-POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+FORMS = "form-action 'self'"
+POLICY = f"default-src 'self'; base-uri 'none'; {FORMS}; frame-ancestors 'none'; object-src 'none'"
 """The Content-Security-Policy of every page (CSP Level 3)."""
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -16,10 +17,16 @@ HEADERS = {
 
 
 def protect(response: HttpResponseBase) -> None:
-    """Add the headers to a response with HTML, except those that its view has set."""
+    """Add the headers to a response with HTML, except those that its view has set.
+
+    A form of the page may lead to another origin if the view names that as `form_target`, because browsers apply
+    form-action to redirects after a form as well.
+    """
     if str(response.headers.get("Content-Type", "")).startswith("text/html"):
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
+        if target := getattr(response, "form_target", ""):
+            response.headers["Content-Security-Policy"] = POLICY.replace(FORMS, f"{FORMS} {target}")
 
 
 @sync_and_async_middleware

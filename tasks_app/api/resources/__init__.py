@@ -2,6 +2,7 @@
 
 from tasks_app.api.resource import Resource
 from tasks_app.api.resources.acts import Acts
+from tasks_app.api.resources.clients import Clients
 from tasks_app.api.resources.deliveries import Deliveries
 from tasks_app.api.resources.exchanges import Exchanges
 from tasks_app.api.resources.keys import Keys
@@ -17,6 +18,7 @@ from tasks_app.api.resources.webhooks import Webhooks
 
 RESOURCES: tuple[type[Resource], ...] = (
     Acts,
+    Clients,
     Deliveries,
     Exchanges,
     Keys,

@@ -9,6 +9,7 @@ from tasks_app.management.nouns.acts import ACTS
 from tasks_app.management.nouns.audit import AUDIT
 from tasks_app.management.nouns.budgets import BUDGETS
 from tasks_app.management.nouns.cardkey import CARDKEY
+from tasks_app.management.nouns.clients import CLIENTS
 from tasks_app.management.nouns.doctor import DOCTOR
 from tasks_app.management.nouns.keys import KEYS
 from tasks_app.management.nouns.load import LOAD
@@ -28,6 +29,7 @@ OPERATING: dict[str, Noun] = {
     "audit": AUDIT,
     "budgets": BUDGETS,
     "cardkey": CARDKEY,
+    "clients": CLIENTS,
     "doctor": DOCTOR,
     "keys": KEYS,
     "load": LOAD,

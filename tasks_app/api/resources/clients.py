@@ -1,0 +1,123 @@
+"""Clients of our own OAuth server. A secret is in the answer that makes it, and nowhere else."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import QuerySet
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied, ValidationError
+
+from tasks_app.api.problems import Refused
+from tasks_app.api.resource import Resource, Row
+from tasks_app.api.verbs import Body, verb
+from tasks_app.models import OAuthClient
+from tasks_app.models.clients import CLIENT_CREDENTIALS
+from tasks_app.oauth import clients
+from tasks_app.operators import reach
+from tasks_app.operators.audit import Operator
+
+
+class ClientRow(Row):
+    principal = serializers.CharField(source="principal.name")
+    tenant = serializers.CharField(source="principal.tenant.name")
+    grant = serializers.CharField(source="authorization_grant_type")
+    type = serializers.CharField(source="client_type")
+    redirect_uris = serializers.SerializerMethodField()
+    former_secret_until = serializers.DateTimeField(source="former_until")
+
+    class Meta:
+        model = OAuthClient
+        fields = (
+            "id",
+            "name",
+            "client_id",
+            "principal",
+            "tenant",
+            "scopes",
+            "grant",
+            "type",
+            "redirect_uris",
+            "former_secret_until",
+            "created_at",
+            "disabled_at",
+            "revoked_at",
+        )
+
+    def get_redirect_uris(self, row: OAuthClient) -> list[str]:
+        return row.redirect_uris.split()
+
+
+class NewClient(Body):
+    name = serializers.CharField(max_length=64, help_text="The name that operators see when they approve it.")
+    principal = serializers.CharField(max_length=64, help_text="The principal of its tokens; made if it is new.")
+    tenant = serializers.CharField(max_length=64, default="default", help_text="The tenant of the principal.")
+    scopes = serializers.CharField(max_length=255, help_text="The most scopes of its tokens, separated by spaces.")
+    grant = serializers.CharField(max_length=32, default=CLIENT_CREDENTIALS)
+    redirect_uris = serializers.ListField(
+        child=serializers.CharField(max_length=2000), default=list, max_length=20, help_text="For authorization codes."
+    )
+    public = serializers.BooleanField(default=False, help_text="True for a program that can keep no secret.")
+
+
+class Overlap(Body):
+    overlap_hours = serializers.FloatField(
+        default=24, min_value=0, max_value=8760, help_text="Hours for which the former secret stays valid."
+    )
+
+
+class Clients(Resource):
+    segment = "clients"
+    model = OAuthClient
+    serializer_class = ClientRow
+    filters = {"client_id": "client_id", "principal": "principal__name", "tenant": "principal__tenant__name"}
+
+    def rows(self) -> QuerySet[OAuthClient]:
+        return OAuthClient.objects.select_related("principal__tenant")
+
+    @verb(permission="add", body=NewClient, one=False)
+    def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
+        """Add a client. The answer has its secret, and no later one does."""
+        _check_on()
+        if not reach.may_write(self.request.user, values["tenant"]):
+            raise PermissionDenied(f"The tenant {values['tenant']} is not one of yours.")
+        try:
+            client, secret = clients.add(clients.NewClient(**values), operator)
+        except ValueError as error:
+            raise ValidationError(f"{error}.") from None
+        return self.describe(client) | ({"client_secret": secret} if secret else {})
+
+    @verb(body=Overlap)
+    def rotate(self, row: OAuthClient, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
+        """Give the client a new secret, which only this answer has."""
+        _check_on()
+        try:
+            secret = clients.rotate(row, operator, timedelta(hours=values["overlap_hours"]))
+        except ValueError as error:
+            raise Refused(f"{error}.".capitalize()) from None
+        return self.describe(row) | {"client_secret": secret}
+
+    @verb()
+    def disable(self, row: OAuthClient, values: dict[str, Any], operator: Operator) -> None:
+        """Refuse the client and its tokens until it is enabled."""
+        _check(clients.disable(row, operator), "disabled or revoked already")
+
+    @verb()
+    def enable(self, row: OAuthClient, values: dict[str, Any], operator: Operator) -> None:
+        """Accept the client and its tokens again."""
+        _check(clients.enable(row, operator), "not disabled, or it is revoked")
+
+    @verb()
+    def revoke(self, row: OAuthClient, values: dict[str, Any], operator: Operator) -> None:
+        """Refuse the client for ever, and delete its tokens."""
+        _check(clients.revoke(row, operator), "revoked already")
+
+
+def _check(changed: bool, state: str) -> None:
+    if not changed:
+        raise Refused(f"The client is {state}.")
+
+
+def _check_on() -> None:
+    if not settings.A2A_OAUTH:
+        raise Refused("The OAuth server is off, so it has no clients: set A2A_OAUTH=true.")

@@ -1,0 +1,155 @@
+"""`manage.py a2a clients`: the clients of our own OAuth server, with JSON lines as output."""
+
+from argparse import ArgumentParser
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandError
+
+from tasks_app.callers.scopes import ACP, OWN
+from tasks_app.management.arguments import (
+    add_limit,
+    add_operator,
+    make_number_reader,
+    read_name,
+    read_operator,
+    read_scopes,
+)
+from tasks_app.management.nouns import Noun, Printer
+from tasks_app.models import OAuthClient
+from tasks_app.models.clients import AUTHORIZATION_CODE, CLIENT_CREDENTIALS
+from tasks_app.oauth import clients
+from tasks_app.operators.audit import Operator
+
+OVERLAP_HOURS = 24
+"""Hours for which the former secret stays valid by default."""
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    add = verbs.add_parser("add", help="add a client and print its secret; it cannot be printed again")
+    add.add_argument("name", type=read_name, help="the name of the program, which operators see when they approve it")
+    add.add_argument(
+        "--principal", type=read_name, required=True, help="the principal in whose name its tokens call; created if new"
+    )
+    add.add_argument(
+        "--tenant", type=read_name, default="default", help='the tenant of the principal; "default" by default'
+    )
+    add.add_argument(
+        "--scopes",
+        type=read_scopes,
+        required=True,
+        help=f"the most scopes of its tokens, separated by spaces: {' '.join([*OWN, *ACP])} and the agents' own",
+    )
+    add.add_argument(
+        "--grant",
+        choices=[CLIENT_CREDENTIALS, AUTHORIZATION_CODE],
+        default=CLIENT_CREDENTIALS,
+        help="the way to its tokens: by its secret alone (by default), or by the approval of an operator",
+    )
+    add.add_argument(
+        "--redirect",
+        action="append",
+        default=[],
+        metavar="URI",
+        help="an address to which a browser returns after the approval; may be repeated",
+    )
+    add.add_argument(
+        "--public", action="store_true", help="no secret, for a program on its user's machine or in a browser"
+    )
+    add_operator(add)
+    add_limit(verbs.add_parser("list", help="list the newest clients"))
+    rotate = verbs.add_parser("rotate", help="give a client a new secret and print it")
+    rotate.add_argument(
+        "--overlap-hours",
+        type=make_number_reader(0, 8760),
+        default=OVERLAP_HOURS,
+        metavar="HOURS",
+        help=f"hours for which the former secret stays valid; {OVERLAP_HOURS} by default",
+    )
+    _add_id(rotate)
+    _add_id(verbs.add_parser("disable", help="refuse a client and its tokens until it is enabled again"))
+    _add_id(verbs.add_parser("enable", help="accept a disabled client and its tokens again"))
+    _add_id(verbs.add_parser("revoke", help="refuse a client for ever and delete its tokens"))
+
+
+def _add_id(parser: ArgumentParser) -> None:
+    parser.add_argument("id", type=int, help="the id of the client, as printed by `clients list`")
+    add_operator(parser)
+
+
+def _add(printer: Printer, options: dict[str, Any]) -> None:
+    wish = clients.NewClient(
+        name=options["name"],
+        principal=options["principal"],
+        tenant=options["tenant"],
+        grant=options["grant"],
+        scopes=options["scopes"],
+        redirect_uris=options["redirect"],
+        public=options["public"],
+    )
+    try:
+        client, secret = clients.add(wish, read_operator(options))
+    except ValueError as error:
+        raise CommandError(f"{error}.") from None
+    printer.print_line(clients.describe(client) | ({"client_secret": secret} if secret else {}))
+
+
+def _list(printer: Printer, options: dict[str, Any]) -> None:
+    rows = OAuthClient.objects.select_related("principal__tenant").order_by("-id")
+    for client in printer.limit_rows(rows, options["limit"]):
+        printer.print_line(clients.describe(client))
+
+
+def _rotate(printer: Printer, options: dict[str, Any]) -> None:
+    client = _find(options)
+    try:
+        secret = clients.rotate(client, read_operator(options), timedelta(hours=options["overlap_hours"]))
+    except ValueError as error:
+        raise CommandError(f"Client {client.pk}: {error}.") from None
+    printer.print_line(clients.describe(client) | {"client_secret": secret})
+
+
+def _change(verb: Callable[[OAuthClient, Operator], bool]) -> Callable[[Printer, dict[str, Any]], None]:
+    """Return the function that performs a verb which takes a client alone."""
+
+    def handle(printer: Printer, options: dict[str, Any]) -> None:
+        client = _find(options)
+        verb(client, read_operator(options))
+        printer.print_line(clients.describe(client))
+
+    return handle
+
+
+def _find(options: dict[str, Any]) -> OAuthClient:
+    client = OAuthClient.objects.select_related("principal__tenant").filter(pk=options["id"]).first()
+    if client is None:
+        raise CommandError(
+            f"There is no client with the id {options['id']}; `manage.py a2a clients list` prints all ids."
+        )
+    return client
+
+
+_VERBS = {
+    "add": _add,
+    "list": _list,
+    "rotate": _rotate,
+    "disable": _change(clients.disable),
+    "enable": _change(clients.enable),
+    "revoke": _change(clients.revoke),
+}
+
+
+def _handle(printer: Printer, options: dict[str, Any]) -> None:
+    if not settings.A2A_OAUTH:
+        raise CommandError("The OAuth server is off, so it has no clients: set A2A_OAUTH=true (docs/identity.md).")
+    _VERBS[options["verb"]](printer, options)
+
+
+CLIENTS = Noun(
+    help="add, list, rotate, disable and revoke clients of the OAuth server",
+    add_arguments=_add_arguments,
+    handle=_handle,
+)

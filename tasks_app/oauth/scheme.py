@@ -1,0 +1,109 @@
+"""The scheme of our own access tokens: how a request shows one, and how its caller is found."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from msgspec import Struct
+from oauth2_provider.models import AccessToken
+
+from a2a.errors import InvalidKey
+from a2a.types import OAuthFlow, SecurityScheme
+from tasks_app import clock
+from tasks_app.callers.access import Caller
+from tasks_app.callers.schemes import Evidence, Scheme, bearer_token
+from tasks_app.cards.addresses import public
+from tasks_app.database.work import Work
+from tasks_app.oauth.resources import agents_of
+from tasks_app.oauth.scopes import Scopes
+from tasks_app.oauth.secrets import ACCESS, checksum
+
+LENGTH = len(ACCESS) + 43
+"""Characters of every access token."""
+
+
+class FindTokenCaller(Work[Caller | None], Struct, frozen=True):
+    """Finds the caller that an access token belongs to, by the token's digest."""
+
+    lane = "read"
+    repeatable = True
+
+    checksum: str
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[Caller | None]:
+        """Return the callers; None for a token that is unknown, revoked or expired."""
+        rows = AccessToken.objects.select_related("application__principal__tenant", "user")
+        tokens = {row.token_checksum: row for row in rows.filter(token_checksum__in={item.checksum for item in items})}
+        return [caller_of(tokens[item.checksum]) if item.checksum in tokens else None for item in items]
+
+
+def caller_of(token: Any) -> Caller | None:
+    """Return the caller of an access token: the principal of its client.
+
+    None for an expired token, and if the client or the operator who approved it may not be trusted any more.
+    """
+    client = token.application
+    if not is_valid(token):
+        return None
+    return Caller(
+        tenant_id=client.principal.tenant_id,
+        tenant=client.principal.tenant.name,
+        owner_id=client.principal_id,
+        name=client.principal.name,
+        # The operator may have taken scopes from the client after the token was issued.
+        scopes=frozenset(token.scope.split()).intersection(client.scopes.split()),
+        credential=f"oauth:{client.pk}",
+        expires_at=token.expires.timestamp(),
+        agents=agents_of(token.resource),
+    )
+
+
+def is_valid(token: Any) -> bool:
+    """Return whether an access token is valid now."""
+    is_trusted = token.application.is_active and (token.user is None or token.user.is_active)
+    return bool(is_trusted and token.expires > clock.now())
+
+
+async def _prove(evidence: Evidence) -> FindTokenCaller:
+    secret = evidence.secret
+    if not isinstance(secret, str) or len(secret) != LENGTH:
+        raise InvalidKey
+    return FindTokenCaller(checksum(secret))
+
+
+def _read(meta: Mapping[str, Any]) -> Evidence | None:
+    token = bearer_token(meta)
+    return Evidence("oauth", token) if token.startswith(ACCESS) else None
+
+
+def _cards() -> dict[str, SecurityScheme]:
+    """Return the flows. A scheme on a card has one flow (A2A 1.0, 4.5.7)."""
+    base, scopes = public(), Scopes().get_all_scopes()
+    metadata_url = f"{base}/.well-known/oauth-authorization-server"
+    token_url = f"{base}/oauth2/token"
+    credentials = OAuthFlow(token_url=token_url, scopes=scopes)
+    code = OAuthFlow(
+        authorization_url=f"{base}/oauth2/authorize",
+        token_url=token_url,
+        refresh_url=token_url,
+        scopes=scopes,
+        pkce_required=True,
+    )
+    return {
+        "oauthClientCredentials": SecurityScheme(
+            flow=credentials, metadata_url=metadata_url, description="A token of this server, by a client's secret"
+        ),
+        "oauthAuthorizationCode": SecurityScheme(
+            flow=code, metadata_url=metadata_url, description="A token of this server, by an operator's approval"
+        ),
+    }
+
+
+OAUTH = Scheme(
+    name="oauth",
+    cards=_cards,
+    challenge="Bearer",
+    parameters=lambda: {"resource_metadata": f"{public()}/.well-known/oauth-protected-resource"},
+    read=_read,
+    prove=_prove,
+)

@@ -1,0 +1,81 @@
+"""The server of oauthlib with the grants that we have, and its bridge to Django."""
+
+import re
+from typing import Any
+
+from django.http import HttpRequest
+from oauth2_provider.oauth2_backends import OAuthLibCore
+from oauthlib.oauth2 import (
+    AuthorizationCodeGrant,
+    AuthorizationEndpoint,
+    BearerToken,
+    ClientCredentialsGrant,
+    RefreshTokenGrant,
+    RevocationEndpoint,
+    TokenEndpoint,
+)
+from oauthlib.oauth2.rfc6749.errors import InvalidRequestError
+from oauthlib.oauth2.rfc6749.grant_types.authorization_code import code_challenge_method_s256
+
+from tasks_app.cards.addresses import address_of
+from tasks_app.oauth.secrets import checksum
+from tasks_app.operators.audit import ADMIN, operator_of
+
+ADDRESS, APPROVER = "X-Taskdesk-Address", "X-Taskdesk-Approver"
+"""Names under which oauthlib's requests carry our base address, and the operator at the page. Django's names of headers
+differ, so no client can send them."""
+_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+"""The form of every code challenge of S256 (RFC 7636, 4.2)."""
+
+
+class CodeGrant(AuthorizationCodeGrant):  # type: ignore[misc]  # oauthlib ships no types
+    """The grant of authorization codes, always with PKCE and S256."""
+
+    _code_challenge_methods = {"S256": code_challenge_method_s256}  # noqa: RUF012  # the base class reads it
+
+    def validate_authorization_request(self, request: Any) -> Any:
+        """Check the request of a browser, and the form of its challenge. Raises OAuth2Error."""
+        result = super().validate_authorization_request(request)
+        if not _CHALLENGE.fullmatch(request.code_challenge or ""):
+            raise InvalidRequestError(description="The code_challenge is not one of S256.", request=request)
+        return result
+
+
+class Server(AuthorizationEndpoint, TokenEndpoint, RevocationEndpoint):  # type: ignore[misc]  # no types
+    """The endpoints with the only grants that there are. All others are answered as unsupported."""
+
+    def __init__(
+        self,
+        request_validator: Any,
+        token_expires_in: Any = None,
+        token_generator: Any = None,
+        refresh_token_generator: Any = None,
+        **_: Any,
+    ) -> None:
+        code = CodeGrant(request_validator)
+        bearer = BearerToken(request_validator, token_generator, token_expires_in, refresh_token_generator)
+        grants = {
+            "authorization_code": code,
+            "client_credentials": ClientCredentialsGrant(request_validator),
+            "refresh_token": RefreshTokenGrant(request_validator),
+        }
+        AuthorizationEndpoint.__init__(
+            self, default_response_type="code", response_types={"code": code}, default_token_type=bearer
+        )
+        TokenEndpoint.__init__(
+            self, default_grant_type="authorization_code", grant_types=grants, default_token_type=bearer
+        )
+        RevocationEndpoint.__init__(self, request_validator)
+
+
+class Core(OAuthLibCore):  # type: ignore[misc]  # the toolkit ships no types
+    """The bridge from Django's requests to oauthlib's."""
+
+    def extract_headers(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the headers, with our base address."""
+        headers: dict[str, Any] = super().extract_headers(request)
+        return headers | {ADDRESS: address_of(request), APPROVER: operator_of(request, ADMIN)}
+
+    def extract_body(self, request: HttpRequest) -> list[tuple[str, str]]:
+        """Return the form with the digest of an authorization code in its place, as codes are stored."""
+        return [(name, checksum(value) if name == "code" else value) for name, value in super().extract_body(request)]

@@ -1,0 +1,167 @@
+"""The rules of our OAuth server: who a client is, which codes, tokens and addresses are valid, and what is stored."""
+
+import base64
+import binascii
+import hmac
+from datetime import timedelta
+from typing import Any
+from urllib.parse import unquote_plus
+
+from django.db import transaction
+from oauth2_provider.models import Grant, RefreshToken, redirect_to_uri_allowed
+from oauth2_provider.oauth2_validators import OAuth2Validator
+from oauthlib.oauth2.rfc6749 import errors
+
+from tasks_app import clock
+from tasks_app.callers.access import digests
+from tasks_app.models import OAuthClient
+from tasks_app.models.clients import CONFIDENTIAL, PUBLIC
+from tasks_app.oauth.resources import agent_of
+from tasks_app.oauth.secrets import checksum, family_of
+from tasks_app.oauth.server import ADDRESS, APPROVER
+from tasks_app.operators.audit import Change, record_acts
+
+CODE_SECONDS = 60
+"""Seconds for which an authorization code is valid."""
+LONGEST = 512
+"""Characters of a client's id or secret that are examined."""
+
+
+class Reused(Exception):
+    """A refresh token was used twice at once."""
+
+
+class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no types
+    """The rules, where they differ from those of the toolkit."""
+
+    # -------------------------------------------------------------- clients
+
+    def _load_application(self, client_id: str | None, request: Any) -> OAuthClient | None:
+        """Set the client of the request, and return it; None for a client that is unknown, disabled or revoked."""
+        client: OAuthClient | None = request.client
+        if not isinstance(client, OAuthClient) or client.client_id != client_id:
+            client = _find_client(client_id or "")
+        client = client if client is not None and client.is_active else None
+        request.client = client
+        return client
+
+    def authenticate_client(self, request: Any, *args: Any, **kwargs: Any) -> bool:
+        """Return whether the request has the secret of a confidential client.
+
+        A digest is enough, because secrets are random. So a wrong one costs one lookup, and no slow hash.
+        """
+        client_id, secret = self._read_credentials(request)
+        client = self._load_application(client_id, request)
+        if client is None or client.client_type != CONFIDENTIAL or not 0 < len(secret) <= LONGEST:
+            return False
+        stored = client.digests(clock.now())
+        return any(hmac.compare_digest(ours, theirs) for ours in stored for theirs in digests(secret))
+
+    def _read_credentials(self, request: Any) -> tuple[str, str]:
+        """Return the id and the secret of a client: from the header, or else from the form (RFC 6749, 2.3.1)."""
+        basic, form = self._extract_basic_auth(request), getattr(request, "client_secret", None)
+        if not basic:
+            return request.client_id or "", form or ""
+        try:
+            pair = base64.b64decode(basic, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            return "", ""
+        client_id, _, secret = pair.partition(":")
+        # One request has one method of authentication (RFC 6749, 2.3).
+        return ("", "") if form else (unquote_plus(client_id), unquote_plus(secret))
+
+    def validate_redirect_uri(self, client_id: str, redirect_uri: str, request: Any, *args: Any, **kwargs: Any) -> bool:
+        """Return whether the URI is one of the client's, character by character.
+
+        A program on its user's machine may use any port of a loopback address (RFC 8252, 7.3).
+        """
+        uris = request.client.redirect_uris.split()
+        is_native = request.client.client_type == PUBLIC and redirect_uri.startswith("http:")
+        return redirect_uri in uris or (is_native and redirect_to_uri_allowed(redirect_uri, uris))
+
+    # ---------------------------------------------------------------- codes
+
+    def _create_authorization_code(self, request: Any, code: dict[str, str], expires: Any = None) -> Any:
+        """Store the digest of a code, and record who approved it."""
+        resources = getattr(request, "resource", None) or []
+        self._validate_resource_uris(request, resources)
+        with transaction.atomic():
+            after = {"scopes": " ".join(request.scopes), "redirect_uri": request.redirect_uri}
+            record_acts(request.headers[APPROVER], "approve", Change(request.client, {}, after))
+            return Grant.objects.create(
+                application=request.client,
+                user=request.user,
+                code=checksum(code["code"]),
+                expires=clock.now() + timedelta(seconds=CODE_SECONDS),
+                redirect_uri=request.redirect_uri,
+                scope=" ".join(request.scopes),
+                code_challenge=request.code_challenge,
+                code_challenge_method=request.code_challenge_method,
+                resource=resources,
+            )
+
+    def validate_code(
+        self, client_id: str, code: str, client: OAuthClient, request: Any, *args: Any, **kwargs: Any
+    ) -> bool:
+        """Return whether the code is valid. A second use revokes all tokens of the first (RFC 6749, 4.1.2)."""
+        if super().validate_code(client_id, code, client, request):
+            return bool(request.user.is_active)
+        family = family_of(code)
+        if RefreshToken.objects.filter(token_family=family, application=client).exists():
+            RefreshToken.revoke_family(family)
+        return False
+
+    # --------------------------------------------------------------- tokens
+
+    def validate_refresh_token(
+        self, refresh_token: str, client: OAuthClient, request: Any, *args: Any, **kwargs: Any
+    ) -> bool:
+        """Return whether the refresh token is the client's, unused, and of a user who may still log in."""
+        is_valid = super().validate_refresh_token(refresh_token, client, request)
+        return bool(is_valid and request.user.is_active)
+
+    def save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
+        """Store the digests of tokens. Raises InvalidGrantError if another request used the refresh token meanwhile."""
+        instance: Any = getattr(request, "refresh_token_instance", None)
+        try:
+            with transaction.atomic():
+                if instance is not None and not _lock_unused(instance.pk):
+                    raise Reused
+                self._save_bearer_token(token, request)
+        except Reused:
+            RefreshToken.revoke_family(instance.token_family)
+            raise errors.InvalidGrantError(request=request) from None
+
+    def _create_refresh_token(self, request: Any, code: str, access_token: Any, previous: Any) -> Any:
+        """Store a refresh token in the family of its predecessor, or of its authorization code."""
+        row = RefreshToken(
+            user=request.user,
+            application=request.client,
+            access_token=access_token,
+            token_family=previous.token_family if previous else family_of(request.code),
+            resource=request.resource,
+        )
+        self._set_token_value(row, code)
+        row.save()
+        return row
+
+    def _validate_resource_uris(self, request: Any, resources: list[str]) -> None:
+        """Check that a token is asked for this server or its agents (RFC 8707, 2). Raises CustomOAuth2Error."""
+        for resource in resources:
+            try:
+                agent_of(resource, request.headers.get(ADDRESS, ""))
+            except ValueError as error:
+                raise errors.CustomOAuth2Error(
+                    error="invalid_target", description=str(error), request=request
+                ) from None
+
+
+def _find_client(client_id: str) -> OAuthClient | None:
+    if not 0 < len(client_id) <= LONGEST or "\0" in client_id:
+        return None
+    return OAuthClient.objects.select_related("principal__tenant").filter(client_id=client_id).first()
+
+
+def _lock_unused(pk: int) -> bool:
+    """Lock a refresh token. Return false if it was used or revoked meanwhile."""
+    return RefreshToken.objects.select_for_update().filter(pk=pk, revoked=None).first() is not None

@@ -1,0 +1,147 @@
+"""The endpoints at /oauth2/, which Django's own handler serves."""
+
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from django.contrib import admin
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import reverse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+from oauth2_provider.models import AccessToken
+from oauth2_provider.views.base import AuthorizationView, RevokeTokenView, TokenView
+from oauthlib.common import Request
+
+from tasks_app.cards.addresses import address_of
+from tasks_app.models import OAuthClient
+from tasks_app.oauth.scheme import is_valid
+from tasks_app.oauth.scopes import describe
+from tasks_app.oauth.secrets import checksum
+from tasks_app.oauth.server import Core
+from tasks_app.operators import reach
+
+UNASKED = ("approval_prompt", "prompt")
+"""Parameters by which a client could ask the toolkit to skip our page, or to show another."""
+BASIC = 'Basic realm="taskdesk"'
+"""The challenge to a client that did not prove its identity (RFC 6749, 5.2)."""
+
+
+class Token(TokenView):  # type: ignore[misc]  # the toolkit ships no types
+    """The token endpoint, without the toolkit's own way for device codes."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        response: HttpResponse = self.authorization_flow_token_response(request)
+        return response
+
+
+class Authorize(AuthorizationView):  # type: ignore[misc]  # the toolkit ships no types
+    """The page on which an operator approves a client, each time that it asks."""
+
+    template_name = "oauth2/authorize.html"
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Answer an operator who may change the client. Anyone else logs in first, as in the admin."""
+        if not admin.site.has_permission(request):
+            return redirect_to_login(request.get_full_path(), reverse("admin:login"))
+        if not may_approve(request):
+            raise PermissionDenied("You may not approve this client: you need the permission to change OAuth clients.")
+        query = request.GET.copy()
+        for name in UNASKED:
+            query.pop(name, None)
+        request.GET = query  # type: ignore[assignment]  # the toolkit reads its parameters here alone
+        response: HttpResponse = super().dispatch(request, *args, **kwargs)
+        return response
+
+    def render_to_response(self, context: dict[str, Any], **options: Any) -> HttpResponse:
+        """Show the page, whose form may lead to the client's address."""
+        client = context.get("application")
+        page = {
+            **admin.site.each_context(self.request),
+            "title": f"Approve {client.name}?" if client else "The request of the client is not valid",
+            "permissions": [(scope, describe(scope)) for scope in context.get("scopes", ())],
+            **context,
+        }
+        response: HttpResponse = super().render_to_response(page, **options)
+        if client:
+            target = urlsplit(context["redirect_uri"])
+            response.form_target = f"{target.scheme}://{target.netloc}"  # type: ignore[attr-defined]  # see headers.py
+        return response
+
+    def redirect(self, redirect_to: str, application: OAuthClient | None) -> HttpResponse:
+        """Redirect to the client with the name of this server (RFC 9207), after errors as well."""
+        parts = urlsplit(redirect_to)
+        pairs = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name != "iss"]
+        query = urlencode([*pairs, ("iss", address_of(self.request))])
+        response: HttpResponse = super().redirect(urlunsplit(parts._replace(query=query)), application)
+        return response
+
+
+def may_approve(request: HttpRequest) -> bool:
+    """Return whether the operator may approve the client that the request names. Anyone may see that it is unknown."""
+    user: Any = request.user
+    clients = OAuthClient.objects.filter(client_id=request.GET.get("client_id", "").replace("\0", ""))
+    is_beyond = clients.exists() and not reach.limit(user, clients).exists()
+    return bool(user.has_perm("tasks_app.change_oauthclient")) and not is_beyond
+
+
+@csrf_exempt
+def token(request: HttpRequest) -> HttpResponse:
+    """Answer with tokens for a secret, a code or a refresh token (RFC 6749, 3.2)."""
+    return _challenge(Token.as_view()(request))
+
+
+@csrf_exempt
+def revoke(request: HttpRequest) -> HttpResponse:
+    """Revoke a token of the client, with all tokens of its family (RFC 7009)."""
+    return _challenge(RevokeTokenView.as_view()(request))
+
+
+@csrf_exempt
+@require_POST
+def introspect(request: HttpRequest) -> HttpResponse:
+    """Describe an access token to a client of the same tenant (RFC 7662). All other tokens are not active."""
+    core = Token.get_oauthlib_core()
+    client = _authenticate(core, request)
+    if client is None:
+        return _challenge(JsonResponse({"error": "invalid_client"}, status=401))
+    if not (text := request.POST.get("token")):
+        return JsonResponse({"error": "invalid_request", "error_description": "The token is missing."}, status=400)
+    row = (
+        AccessToken.objects.select_related("application__principal", "user")
+        .filter(token_checksum=checksum(text), application__principal__tenant_id=client.principal.tenant_id)
+        .first()
+    )
+    return JsonResponse(_describe(row, address_of(request)), headers={"Cache-Control": "no-store"})
+
+
+def _authenticate(core: Core, request: HttpRequest) -> OAuthClient | None:
+    """Return the confidential client whose secret the request has."""
+    envelope = Request(*core._extract_params(request))
+    is_valid = core.server.request_validator.authenticate_client(envelope)
+    client: OAuthClient | None = envelope.client if is_valid else None
+    return client
+
+
+def _describe(row: Any, issuer: str) -> dict[str, Any]:
+    """Return what a client may know about a token."""
+    if row is None or not is_valid(row):
+        return {"active": False}
+    return {
+        "active": True,
+        "iss": issuer,
+        "aud": row.resource or [issuer],
+        "sub": row.application.principal.name,
+        "client_id": row.application.client_id,
+        "scope": " ".join(sorted(set(row.scope.split()) & set(row.application.scopes.split()))),
+        "token_type": "Bearer",
+        "iat": int(row.created.timestamp()),
+        "exp": int(row.expires.timestamp()),
+    }
+
+
+def _challenge(response: HttpResponse) -> HttpResponse:
+    if response.status_code == 401:
+        response["WWW-Authenticate"] = BASIC
+    return response

@@ -1,0 +1,136 @@
+"""Calls with access tokens, at every door that takes credentials."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import until
+from tests.oauth.conftest import Site, get, post
+
+pytestmark = pytest.mark.storage
+SEND = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}}
+
+
+def rpc(site: Site, token: str, method: str = "ListTasks", path: str = "/jsonrpc", **params: Any) -> httpx.Response:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    headers = {"Authorization": f"Bearer {token}", "A2A-Version": "1.0"}
+    return post(f"{site.url}{path}", json=body, headers=headers)
+
+
+def expire(site: Site, seconds: float) -> None:
+    """Let all access tokens end so many seconds from now."""
+    on_postgres = "://" in site.server.database
+    end = f"now() + interval '{seconds} s'" if on_postgres else f"datetime('now', '{seconds} seconds')"
+    site.server.execute(f"update oauth2_provider_accesstoken set expires = {end}")  # noqa: S608
+
+
+def test_a_token_calls_in_the_name_of_the_clients_principal(site: Site) -> None:
+    reply = rpc(site, site.token()["access_token"], "SendMessage", **SEND).json()
+    assert reply["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+    task = reply["result"]["task"]["id"]
+    assert rpc(site, site.token("reader")["access_token"], "GetTask", id=task).json()["result"]["id"] == task
+    assert "error" in rpc(site, site.token("foreigner")["access_token"], "GetTask", id=task).json()
+
+
+def test_a_token_does_what_its_scopes_allow_and_no_more(site: Site) -> None:
+    token = site.token("reader")["access_token"]
+    assert "result" in rpc(site, token).json()
+    error = rpc(site, token, "SendMessage", **SEND).json()["error"]
+    assert "tasks:write" in json.dumps(error)
+    narrow = site.token(scope="tasks:read")["access_token"]
+    assert "error" in rpc(site, narrow, "SendMessage", **SEND).json()
+
+
+def test_a_revoked_token_is_refused_within_moments(site: Site) -> None:
+    token = site.token()["access_token"]
+    assert rpc(site, token).status_code == 200
+    assert site.form("robot", "/oauth2/revoke", token=token).status_code == 200
+    until(lambda: rpc(site, token).status_code == 401, "the token is refused")
+
+
+def test_an_expired_token_is_refused_and_its_stream_ends(site: Site) -> None:
+    token = site.token()["access_token"]
+    assert rpc(site, token).status_code == 200
+    slow = SEND | {"message": SEND["message"] | {"parts": [{"data": {"pause": 30, "words": 3}}], "messageId": "slow"}}
+    expire(site, 4)
+    token_ends = site.token()["access_token"]
+    expire(site, 4)
+    body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": slow}
+    headers = {"Authorization": f"Bearer {token_ends}", "A2A-Version": "1.0"}
+    with httpx.stream("POST", f"{site.url}/agents/story/jsonrpc", json=body, headers=headers, timeout=30) as stream:
+        assert stream.status_code == 200
+        text = "".join(stream.iter_text())
+    assert "TASK_STATE_COMPLETED" not in text
+    assert rpc(site, token_ends).status_code == 401
+    until(lambda: rpc(site, token).status_code == 401, "the token is refused")
+
+
+@pytest.mark.parametrize("token", ["tda_", "tda_" + "x" * 43, "tda_" + "x" * 44, "tda_" + "x" * 5_000])
+def test_a_token_that_is_none_is_refused_like_a_wrong_key(site: Site, token: str) -> None:
+    answer = rpc(site, token)
+    assert answer.status_code == 401
+    assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
+
+
+def test_a_token_is_no_login_and_no_key_in_another_header(site: Site) -> None:
+    token = site.token()["access_token"]
+    assert get(f"{site.url}/admin/", headers={"Authorization": f"Bearer {token}"}).status_code == 302
+    answer = post(f"{site.url}/jsonrpc", json={}, headers={"X-API-Key": token})
+    assert answer.status_code == 401
+
+
+def test_a_token_for_one_agent_is_refused_elsewhere(site: Site) -> None:
+    token = site.token(resource=f"{site.url}/agents/echo/jsonrpc")["access_token"]
+    assert rpc(site, token, path="/agents/echo/jsonrpc").status_code == 200
+    assert rpc(site, token, path="/agents/story/jsonrpc").status_code == 401
+    assert rpc(site, token).status_code == 401
+    headers = {"Authorization": f"Bearer {token}"}
+    assert post(f"{site.url}/links", json={"id": "x"}, headers=headers).status_code == 401
+    whole = site.token(resource=site.url)["access_token"]
+    assert rpc(site, whole, path="/agents/story/jsonrpc").status_code == 200
+
+
+def test_a_caller_without_a_token_is_led_to_the_documents(site: Site) -> None:
+    challenge = post(f"{site.url}/jsonrpc", json={}).headers["WWW-Authenticate"]
+    address = challenge.partition('resource_metadata="')[2].partition('"')[0]
+    resource = get(address).json()
+    assert resource["resource"] == site.url
+    (issuer,) = resource["authorization_servers"]
+    server = get(f"{issuer}/.well-known/oauth-authorization-server").json()
+    assert server["issuer"] == issuer
+    assert server["code_challenge_methods_supported"] == ["S256"]
+    assert set(server["grant_types_supported"]) == {"authorization_code", "client_credentials", "refresh_token"}
+    schemes = get(f"{site.url}/.well-known/agent-card.json", headers={"A2A-Version": "1.0"}).json()["securitySchemes"]
+    flow = schemes["oauthClientCredentials"]["oauth2SecurityScheme"]["flows"]["clientCredentials"]
+    assert flow["tokenUrl"] == server["token_endpoint"]
+    assert set(flow["scopes"]) == set(server["scopes_supported"])
+    code = schemes["oauthAuthorizationCode"]["oauth2SecurityScheme"]
+    assert code["oauth2MetadataUrl"] == f"{issuer}/.well-known/oauth-authorization-server"
+    assert code["flows"]["authorizationCode"]["pkceRequired"]
+    assert code["flows"]["authorizationCode"]["authorizationUrl"] == server["authorization_endpoint"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("", 200),
+        ("/", 200),
+        ("/jsonrpc", 200),
+        ("/agents/echo", 200),
+        ("/agents/echo/jsonrpc", 200),
+        ("/agents/nobody", 404),
+        ("/agents/echo?x=1", 200),
+    ],
+)
+def test_each_agent_has_a_document_as_a_protected_resource(site: Site, path: str, status: int) -> None:
+    answer = get(f"{site.url}/.well-known/oauth-protected-resource{path}")
+    assert answer.status_code == status
+    if status == 200:
+        assert answer.json()["resource"] == site.url + path.partition("?")[0].rstrip("/")
+    assert post(f"{site.url}/.well-known/oauth-protected-resource{path}").status_code in {404, 405}
+
+
+def test_an_issuer_with_another_path_has_no_document(site: Site) -> None:
+    assert get(f"{site.url}/.well-known/oauth-authorization-server/other").status_code == 404

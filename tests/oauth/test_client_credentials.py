@@ -1,0 +1,102 @@
+"""Client credentials, introspection and revocation, with authlib against a real server."""
+
+import pytest
+
+from tests.oauth.conftest import SCOPES, Site, get, post
+
+pytestmark = pytest.mark.storage
+
+
+def test_a_client_gets_an_opaque_token_by_its_secret(site: Site) -> None:
+    token = site.token()
+    assert token["access_token"].startswith("tda_")
+    assert token["token_type"] == "Bearer"
+    assert token["expires_in"] == 600
+    assert token["scope"] == SCOPES
+    assert "refresh_token" not in token
+
+
+def test_a_client_gets_no_more_scopes_than_it_has(site: Site) -> None:
+    narrow = site.form("robot", "/oauth2/token", grant_type="client_credentials", scope="tasks:read")
+    assert narrow.json()["scope"] == "tasks:read"
+    for scope in ("tasks:read tasks:cancel", "*", "nothing"):
+        answer = site.form("robot", "/oauth2/token", grant_type="client_credentials", scope=scope)
+        assert (answer.status_code, answer.json()["error"]) == (400, "invalid_scope")
+
+
+@pytest.mark.parametrize(
+    ("grant", "error"),
+    [
+        ("password", "unsupported_grant_type"),
+        ("urn:ietf:params:oauth:grant-type:device_code", "unsupported_grant_type"),
+        ("urn:ietf:params:oauth:grant-type:jwt-bearer", "unsupported_grant_type"),
+        ("", "unsupported_grant_type"),
+        ("authorization_code", "unauthorized_client"),
+    ],
+)
+def test_a_grant_that_a_client_does_not_have_is_refused(site: Site, grant: str, error: str) -> None:
+    fields = {"username": "ada", "password": "x", "device_code": "x", "code": "x"}
+    answer = site.form("robot", "/oauth2/token", grant_type=grant, **fields)
+    assert (answer.status_code, answer.json()["error"]) == (400, error)
+
+
+def test_a_client_of_codes_gets_no_token_by_its_secret_alone(site: Site) -> None:
+    answer = site.form("app", "/oauth2/token", grant_type="client_credentials")
+    assert (answer.status_code, answer.json()["error"]) == (400, "unauthorized_client")
+
+
+@pytest.mark.parametrize("secret", ["", "x", "tds_wrong", "x" * 100_000, "\0"])
+def test_a_wrong_secret_is_refused_like_an_unknown_client(site: Site, secret: str) -> None:
+    for name in (site.programs["robot"].id, "unknown", "\0", ""):
+        form = {"grant_type": "client_credentials", "client_id": name, "client_secret": secret}
+        answer = post(f"{site.url}/oauth2/token", data=form)
+        assert (answer.status_code, answer.json()) == (401, {"error": "invalid_client"})
+        assert answer.headers["WWW-Authenticate"] == 'Basic realm="taskdesk"'
+
+
+def test_a_public_client_gets_nothing_without_a_secret_by_client_credentials(site: Site) -> None:
+    for fields in ({}, {"client_secret": ""}):
+        answer = site.form("native", "/oauth2/token", grant_type="client_credentials", **fields)
+        assert (answer.status_code, answer.json()) == (401, {"error": "invalid_client"})
+
+
+def test_two_ways_to_send_a_secret_at_once_are_refused(site: Site) -> None:
+    secret = site.programs["robot"].secret
+    answer = site.form("robot", "/oauth2/token", grant_type="client_credentials", client_secret=secret)
+    assert (answer.status_code, answer.json()) == (401, {"error": "invalid_client"})
+
+
+@pytest.mark.parametrize("resource", ["https://elsewhere.example", "{url}.example", "{url}/#x", "{url}?x=1", "\0", "x"])
+def test_a_token_is_only_for_resources_of_this_server(site: Site, resource: str) -> None:
+    resource = resource.format(url=site.url)
+    answer = site.form("robot", "/oauth2/token", grant_type="client_credentials", resource=resource)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_target")
+
+
+def test_a_token_is_described_to_clients_of_its_tenant_alone(site: Site) -> None:
+    token = site.token()["access_token"]
+    with site.client("reader") as client:
+        reply = client.introspect_token(f"{site.url}/oauth2/introspect", token=token).json()
+    assert reply["active"]
+    assert reply["sub"] == "robot"
+    assert reply["scope"] == SCOPES
+    assert reply["client_id"] == site.programs["robot"].id
+    assert reply["iss"] == site.url
+    assert reply["aud"] == [site.url]
+    assert reply["exp"] - reply["iat"] == 600
+    assert site.form("foreigner", "/oauth2/introspect", token=token).json() == {"active": False}
+    assert site.form("reader", "/oauth2/introspect", token="tda_unknown").json() == {"active": False}
+    assert site.form("native", "/oauth2/introspect", token=token).status_code == 401
+    assert post(f"{site.url}/oauth2/introspect", data={"token": token}).status_code == 401
+    assert site.form("reader", "/oauth2/introspect").status_code == 400
+    assert get(f"{site.url}/oauth2/introspect", params={"token": token}).status_code == 405
+
+
+def test_a_client_revokes_its_own_token_and_no_other(site: Site) -> None:
+    token = site.token()["access_token"]
+    assert site.form("reader", "/oauth2/revoke", token=token).status_code == 200
+    assert site.form("robot", "/oauth2/introspect", token=token).json()["active"]
+    with site.client("robot") as client:
+        assert client.revoke_token(f"{site.url}/oauth2/revoke", token=token).status_code == 200
+    assert site.form("robot", "/oauth2/introspect", token=token).json() == {"active": False}
+    assert post(f"{site.url}/oauth2/revoke", data={"token": token}).status_code == 401

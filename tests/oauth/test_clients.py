@@ -1,0 +1,185 @@
+"""The clients of the OAuth server, as operators handle them."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tasks_app.callers.access import digests
+from tasks_app.models import OAuthClient
+from tasks_app.models.acts import Act
+from tasks_app.oauth import clients
+from tasks_app.oauth.clients import NewClient
+from tasks_app.operators.audit import COMMAND, Operator
+from tests.conftest import until
+from tests.oauth.browser import Browser
+from tests.oauth.conftest import Site
+from tests.support.hand import Hand
+
+BY = Operator("ada", COMMAND, "because")
+CODE: dict[str, Any] = {"grant": "authorization-code", "redirect_uris": ["https://app.example/"]}
+
+
+def new(**more: Any) -> NewClient:
+    return NewClient(**{"name": "robot", "principal": "olga", "scopes": "tasks:read"} | more)
+
+
+@pytest.mark.storage
+@pytest.mark.django_db
+def test_a_secret_is_stored_as_its_digest_and_rotates_with_an_overlap(hand: Hand) -> None:
+    client, first = clients.add(new(), BY)
+    assert client.digests(hand()) == [digests(first)[0]]
+    second = clients.rotate(client, BY, timedelta(hours=1))
+    assert client.digests(hand()) == [digests(second)[0], digests(first)[0]]
+    assert client.digests(hand() + timedelta(hours=1)) == [digests(second)[0]]
+    third = clients.rotate(client, BY, timedelta(0))
+    assert client.digests(hand()) == [digests(third)[0]]
+    assert list(Act.objects.order_by("id").values_list("verb", "reason")) == [
+        ("make", "because"),
+        ("rotate", "because"),
+        ("rotate", "because"),
+    ]
+    texts = "".join(f"{act.before}{act.after}{act.name}" for act in Act.objects.all())
+    assert not any(text in texts for text in (first, second, third, digests(first)[0]))
+
+
+@pytest.mark.storage
+@pytest.mark.django_db
+def test_a_client_is_disabled_enabled_and_revoked_once_each() -> None:
+    client, _ = clients.add(new(), BY)
+    assert [clients.enable(client, BY), clients.disable(client, BY), clients.disable(client, BY)] == [
+        False,
+        True,
+        False,
+    ]
+    assert not client.is_active
+    assert clients.enable(client, BY)
+    assert client.is_active
+    assert [clients.revoke(client, BY), clients.revoke(client, BY), clients.enable(client, BY)] == [True, False, False]
+    assert not client.is_active
+    with pytest.raises(ValueError, match="was revoked"):
+        clients.rotate(client, BY, timedelta(0))
+    assert list(Act.objects.order_by("id").values_list("verb", flat=True)) == ["make", "disable", "enable", "revoke"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("wish", "reason"),
+    [
+        ({"scopes": "*"}, "no \\* for all"),
+        ({"scopes": " "}, "one by one"),
+        ({"scopes": 'tasks:read "x"'}, "one by one"),
+        ({"tenant": "admin"}, "cannot be called"),
+        ({"grant": "password"}, "client-credentials or authorization-code"),
+        ({"grant": "authorization-code"}, "needs a redirect URI"),
+        ({"public": True}, "has a secret"),
+        ({"redirect_uris": ["https://app.example/"]}, "no redirect URI"),
+        *(
+            (CODE | {"redirect_uris": [uri]}, "cannot be a redirect URI")
+            for uri in (
+                *("http://app.example/", "http://localhost/", "https://app.example/#x", "https://user@app.example/"),
+                *("https:///x", "javascript:alert(1)", "app.example", "https://app.example/ x", "https://[::1", ""),
+                *("https://app.example/\n", "data:text/html,x", "https://app.example:0/", "https://äpp.example/"),
+            )
+        ),
+    ],
+    ids=str,
+)
+def test_a_client_that_could_not_work_is_not_stored(wish: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        clients.add(new(**wish), BY)
+    assert not OAuthClient.objects.exists()
+    assert not Act.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_public_client_has_no_secret() -> None:
+    client, secret = clients.add(new(**CODE, public=True), BY)
+    assert (secret, client.digest, client.client_type) == ("", None, "public")
+    with pytest.raises(ValueError, match="has no secret"):
+        clients.rotate(client, BY, timedelta(0))
+
+
+@pytest.mark.django_db
+def test_the_command_says_that_the_server_is_off() -> None:
+    with pytest.raises(CommandError, match="set A2A_OAUTH=true"):
+        call_command("a2a", "clients", "list")
+
+
+@pytest.mark.storage
+def test_operators_rotate_disable_and_revoke_by_command(site: Site) -> None:
+    def token() -> int:
+        return site.form("temporary", "/oauth2/token", grant_type="client_credentials").status_code
+
+    line = site.command("add", "temporary", "--principal", "olga", "--scopes", "tasks:read")
+    site.add("temporary", line)
+    number, access = str(line["id"]), site.token("temporary")["access_token"]
+    assert site.call(access) == 200
+    former = site.programs["temporary"]
+    site.add("temporary", site.command("rotate", number))
+    assert token() == 200
+    site.programs["former"] = former
+    assert site.form("former", "/oauth2/token", grant_type="client_credentials").status_code == 200
+    site.add("temporary", site.command("rotate", number, "--overlap-hours", "0"))
+    assert token() == 200
+    assert site.form("former", "/oauth2/token", grant_type="client_credentials").status_code == 401
+    assert site.command("disable", number)["disabled_at"]
+    assert token() == 401
+    until(lambda: site.call(access) == 401, "the token of a disabled client is refused")
+    assert site.command("enable", number)["disabled_at"] is None
+    until(lambda: site.call(access) == 200, "the token is accepted again")
+    assert site.command("revoke", number)["revoked_at"]
+    assert token() == 401
+    until(lambda: site.call(access) == 401, "the token of a revoked client is refused")
+
+
+def test_operators_see_disable_and_revoke_clients_in_the_admin(site: Site, browser: Browser) -> None:
+    line = site.command("add", "visible", "--principal", "olga", "--scopes", "tasks:read")
+    site.add("visible", line)
+    number, path = str(line["id"]), "/admin/tasks_app/oauthclient/"
+    page = browser.open(path)
+    assert line["client_id"] in page.text
+    assert line["client_secret"] not in page.text
+    assert browser.open(f"{path}{number}/change/").status_code == 200
+
+    def press(name: str) -> int:
+        fields = {"action": name, "_selected_action": number, "post": "yes", "reason": "a test"}
+        return browser.submit(path, **fields).status_code
+
+    def token() -> int:
+        return site.form("visible", "/oauth2/token", grant_type="client_credentials").status_code
+
+    assert (token(), press("disable"), token()) == (200, 302, 401)
+    assert (press("enable"), token()) == (302, 200)
+    assert (press("revoke"), token(), press("enable"), token()) == (302, 401, 302, 401)
+    index = browser.open("/admin/")
+    assert "oauthclient" in index.text
+    assert "oauth2_provider" not in index.text
+    assert browser.open("/admin/oauth2_provider/accesstoken/").status_code in {403, 404}
+
+
+def test_programs_of_operators_handle_clients_through_the_api(site: Site, browser: Browser) -> None:
+    path = "/api/v1/clients/"
+    made = browser.send(path, name="api", principal="olga", scopes="tasks:read")
+    assert made.status_code == 201, made.text
+    site.add("api", made.json())
+    number = made.json()["id"]
+
+    def token() -> int:
+        return site.form("api", "/oauth2/token", grant_type="client_credentials").status_code
+
+    assert token() == 200
+    site.add("api", browser.send(f"{path}{number}/rotate/", overlap_hours=0).json())
+    assert token() == 200
+    assert browser.send(f"{path}{number}/disable/").json()["disabled_at"]
+    assert token() == 401
+    assert browser.send(f"{path}{number}/disable/").status_code == 409
+    assert browser.send(f"{path}{number}/enable/").json()["disabled_at"] is None
+    assert browser.send(f"{path}{number}/revoke/").json()["revoked_at"]
+    assert token() == 401
+    assert browser.send(f"{path}{number}/rotate/").status_code == 409
+    assert browser.send(path, name="x", principal="olga", scopes="*").status_code == 400
+    row = browser.open(f"{path}{number}/").json()
+    assert "client_secret" not in row
+    assert row["redirect_uris"] == []

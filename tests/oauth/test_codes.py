@@ -1,0 +1,236 @@
+"""Authorization codes with PKCE, and refresh tokens, with authlib and the real pages."""
+
+import base64
+import hashlib
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from authlib.common.security import generate_token
+
+from tests.oauth.browser import Browser
+from tests.oauth.conftest import LOOPBACK, REDIRECT, SCOPES, Site
+
+pytestmark = pytest.mark.storage
+VERIFIER = generate_token(64)
+
+
+def address(site: Site, name: str = "app", redirect: str = REDIRECT, **more: str) -> str:
+    """Return the address that the client library opens in the browser."""
+    more |= {"code_verifier": VERIFIER, "state": "s"}
+    with site.client(name, redirect_uri=redirect, code_challenge_method="S256") as client:
+        return str(client.create_authorization_url(f"{site.url}/oauth2/authorize", **more)[0])
+
+
+def query_of(answer: httpx.Response) -> dict[str, str]:
+    """Return the parameters with which the browser returns to the client."""
+    assert answer.status_code == 302, answer.text
+    return {name: values[0] for name, values in parse_qs(urlsplit(answer.headers["Location"]).query).items()}
+
+
+def code(site: Site, browser: Browser, name: str = "app", **more: str) -> str:
+    return query_of(browser.approve(address(site, name, **more)))["code"]
+
+
+def exchange(site: Site, code: str, name: str = "app", **more: str) -> httpx.Response:
+    fields = {"code": code, "redirect_uri": REDIRECT, "code_verifier": VERIFIER} | more
+    return site.form(name, "/oauth2/token", grant_type="authorization_code", **fields)
+
+
+def refresh(site: Site, token: str, name: str = "app", **more: str) -> httpx.Response:
+    return site.form(name, "/oauth2/token", grant_type="refresh_token", refresh_token=token, **more)
+
+
+def is_active(site: Site, token: str) -> bool:
+    return bool(site.form("app", "/oauth2/introspect", token=token).json()["active"])
+
+
+def refused(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]
+
+
+def test_an_approved_client_gets_tokens_with_the_library(site: Site, fresh_browser: Browser) -> None:
+    with site.client("app", redirect_uri=REDIRECT, code_challenge_method="S256") as client:
+        url, state = client.create_authorization_url(f"{site.url}/oauth2/authorize", code_verifier=VERIFIER)
+        answer = fresh_browser.approve(url)
+        location = answer.headers["Location"]
+        assert location.startswith(f"{REDIRECT}&")
+        assert query_of(answer)["iss"] == site.url
+        endpoint = f"{site.url}/oauth2/token"
+        token = dict(client.fetch_token(endpoint, authorization_response=location, code_verifier=VERIFIER, state=state))
+        assert token["scope"] == SCOPES
+        reply = site.form("app", "/oauth2/introspect", token=token["access_token"]).json()
+        assert (reply["active"], reply["sub"]) == (True, "olga")
+        newer = dict(client.refresh_token(endpoint))
+    assert newer["access_token"] != token["access_token"]
+    assert newer["refresh_token"] != token["refresh_token"]
+    assert not is_active(site, token["access_token"])
+    assert is_active(site, newer["access_token"])
+
+
+def test_the_page_names_the_client_its_address_and_its_scopes(site: Site, browser: Browser) -> None:
+    page = browser.open(address(site, scope="tasks:read", prompt="none", approval_prompt="auto"))
+    for text in ("app", "olga", "https://app.example/callback?tab=1", "<code>tasks:read</code>"):
+        assert text in page.text
+    assert "<code>tasks:write</code>" not in page.text
+    assert "form-action 'self' https://app.example;" in page.headers["Content-Security-Policy"]
+    assert page.headers["X-Frame-Options"] == "DENY"
+
+
+def test_a_refused_client_returns_with_the_error(site: Site, browser: Browser) -> None:
+    query = query_of(browser.approve(address(site), allow=False))
+    assert query == {"tab": "1", "error": "access_denied", "state": "s", "iss": site.url}
+
+
+def test_an_operator_without_the_permission_approves_nothing(site: Site, fresh_browser: Browser) -> None:
+    assert fresh_browser.open(address(site), "vera").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("name", "redirect"),
+    [
+        ("app", "https://app.example/callback"),
+        ("app", "https://app.example/callback?tab=1&x=2"),
+        ("app", "https://APP.example/callback?tab=1"),
+        ("app", "https://app.example:443/callback?tab=1"),
+        ("app", "https://evil.example/callback?tab=1"),
+        ("app", "https://app.example/callback/../callback?tab=1"),
+        ("native", "http://127.0.0.1:4711/other"),
+        ("native", "http://localhost:4711/callback"),
+        ("native", "http://127.0.0.1:4711/callback#x"),
+    ],
+)
+def test_a_browser_is_sent_to_no_other_address(site: Site, browser: Browser, name: str, redirect: str) -> None:
+    answer = browser.open(address(site, name, redirect))
+    assert answer.status_code == 400
+    assert "does not allow" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"code_challenge": ""}, "invalid_request"),
+        ({"code_challenge_method": "plain"}, "invalid_request"),
+        ({"code_challenge_method": ""}, "invalid_request"),
+        ({"code_challenge": "short"}, "invalid_request"),
+        ({"response_type": "token"}, "unsupported_response_type"),
+        ({"response_type": "code token"}, "unauthorized_client"),
+        ({"response_type": "id_token"}, "unsupported_response_type"),
+        ({"scope": "tasks:cancel"}, "invalid_scope"),
+        ({"resource": "https://elsewhere.example"}, "invalid_target"),
+    ],
+    ids=str,
+)
+def test_a_request_against_the_rules_returns_with_an_error(
+    site: Site, browser: Browser, changes: dict[str, str], error: str
+) -> None:
+    url = httpx.URL(address(site))
+    answer = browser.approve(str(url.copy_merge_params(changes)))
+    query = query_of(answer)
+    assert (query["error"], query["state"], query["iss"]) == (error, "s", site.url)
+    assert "code" not in query
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"code_challenge": "short"},
+        {"code_challenge_method": "plain"},
+        {"scope": "tasks:cancel"},
+        {"resource": "https://elsewhere.example"},
+        {"response_type": "token"},
+        {"redirect_uri": "https://evil.example/"},
+    ],
+    ids=str,
+)
+def test_fields_of_the_page_cannot_change_what_is_allowed(
+    site: Site, browser: Browser, changes: dict[str, str]
+) -> None:
+    answer = browser.approve(address(site), **changes)
+    assert "evil" not in answer.headers.get("Location", "")
+    assert answer.status_code == 400 or "error" in query_of(answer)
+
+
+def test_a_code_without_its_verifier_or_with_another_is_worth_nothing(site: Site, browser: Browser) -> None:
+    value = code(site, browser)
+    fields = {"grant_type": "authorization_code", "code": value, "redirect_uri": REDIRECT}
+    assert refused(site.form("app", "/oauth2/token", **fields)) == (400, "invalid_request")
+    assert refused(exchange(site, value, code_verifier="x" * 43)) == (400, "invalid_grant")
+    assert exchange(site, value).status_code == 200
+
+
+def test_a_code_for_another_address_or_of_another_client_is_worth_nothing(site: Site, browser: Browser) -> None:
+    value = code(site, browser)
+    assert refused(exchange(site, value, redirect_uri="https://app.example/callback")) == (400, "invalid_request")
+    assert refused(exchange(site, value, "rival")) == (400, "invalid_grant")
+    assert exchange(site, value).status_code == 200
+
+
+def test_a_code_that_is_used_twice_ends_all_its_tokens(site: Site, browser: Browser) -> None:
+    value = code(site, browser)
+    token = exchange(site, value).json()
+    newer = refresh(site, token["refresh_token"]).json()
+    assert refused(exchange(site, value, "rival")) == (400, "invalid_grant")
+    assert is_active(site, newer["access_token"])
+    assert refused(exchange(site, value)) == (400, "invalid_grant")
+    assert not is_active(site, newer["access_token"])
+    assert refused(refresh(site, newer["refresh_token"])) == (400, "invalid_grant")
+
+
+def test_a_refresh_token_that_is_used_twice_ends_its_family(site: Site, browser: Browser) -> None:
+    token = exchange(site, code(site, browser)).json()
+    newer = refresh(site, token["refresh_token"]).json()
+    newest = refresh(site, newer["refresh_token"]).json()
+    assert is_active(site, newest["access_token"])
+    assert refused(refresh(site, token["refresh_token"])) == (400, "invalid_grant")
+    assert not is_active(site, newest["access_token"])
+    assert refused(refresh(site, newest["refresh_token"])) == (400, "invalid_grant")
+
+
+def test_a_refresh_token_is_its_clients_own_and_gives_no_more_scopes(site: Site, browser: Browser) -> None:
+    token = exchange(site, code(site, browser, scope="tasks:read")).json()
+    assert refused(refresh(site, token["refresh_token"], "rival")) == (400, "invalid_grant")
+    assert refused(refresh(site, token["refresh_token"], scope=SCOPES)) == (400, "invalid_scope")
+    assert refresh(site, token["refresh_token"]).json()["scope"] == "tasks:read"
+
+
+def test_revoking_either_token_ends_both(site: Site, browser: Browser) -> None:
+    for kind in ("access_token", "refresh_token"):
+        token = exchange(site, code(site, browser)).json()
+        assert site.form("app", "/oauth2/revoke", token=token[kind]).status_code == 200
+        assert not is_active(site, token["access_token"])
+        assert refused(refresh(site, token["refresh_token"])) == (400, "invalid_grant")
+
+
+def test_a_native_program_returns_to_any_port_of_its_machine(site: Site, browser: Browser) -> None:
+    redirect = LOOPBACK.replace("127.0.0.1", "127.0.0.1:4711")
+    value = query_of(browser.approve(address(site, "native", redirect)))["code"]
+    token = exchange(site, value, "native", redirect_uri=redirect)
+    assert token.status_code == 200
+    newer = refresh(site, token.json()["refresh_token"], "native")
+    assert newer.status_code == 200
+    assert site.form("native", "/oauth2/revoke", token=newer.json()["access_token"]).status_code == 200
+    assert not is_active(site, newer.json()["access_token"])
+
+
+def test_the_database_has_no_usable_secret_code_or_token(site: Site, browser: Browser) -> None:
+    unused = code(site, browser)
+    token = exchange(site, code(site, browser)).json()
+    texts = [site.programs["app"].secret, unused, token["access_token"], token["refresh_token"]]
+    dump = everything(site)
+    assert hashlib.sha256(token["access_token"].encode()).hexdigest() in dump
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).decode().rstrip("=")
+    assert challenge in dump
+    assert [text for text in texts if text in dump] == []
+
+
+def everything(site: Site) -> str:
+    """Return the texts of all rows of the server's database."""
+    if site.server.database.startswith("postgres"):
+        query = "select table_name from information_schema.tables where table_schema = 'public'"
+    else:
+        query = "select name from sqlite_master where type = 'table'"
+    tables: list[Any] = [name for (name,) in site.server.rows(query)]
+    assert len(tables) > 30
+    return "\n".join(str(site.server.rows(f"select * from {table}")) for table in tables)  # noqa: S608
