@@ -23,7 +23,7 @@ OWN := $(wildcard requirements-agents.txt)
 # Says nothing when all is well, everything when not.
 quietly = out=$$($(1) 2>&1) || { printf '%s\n' "$$out" >&2; exit 1; }
 
-.PHONY: help run dev install conformance test faults browser bench check lock sbom advisories clean
+.PHONY: help run dev install conformance test faults browser bench fuzz check lock sbom advisories clean
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /make \1	/p' Makefile
@@ -53,6 +53,9 @@ browser: $(DEV_STAMP) ## check every page in Chromium, at three widths (CHROMIUM
 
 bench: $(DEV_STAMP) ## measure the speed on this machine (BENCH_ARGS="--only send --rounds 5")
 	@exec $(PY) -m tests.bench $(BENCH_ARGS)
+
+fuzz: $(DEV_STAMP) ## look for faults with random calls, for five minutes (FUZZ_SECONDS=300 FUZZ_SEED=)
+	@exec $(PY) -m tests.fuzz $(PYTEST_ARGS)
 
 check: $(DEV_STAMP) ## lint, format, types, layers, migrations
 	@.venv/bin/ruff check --quiet

@@ -18,7 +18,7 @@ FREE_BYTES = 16_384
 """Bytes of a message under way that do not count in the account."""
 MAX_FRAGMENTS = 1_024
 """Fragments of a message. An empty one adds nothing to the size of the message, but takes memory."""
-POLICY, TRY_AGAIN = 1008, 1013
+INVALID_DATA, POLICY, TRY_AGAIN = 1007, 1008, 1013
 """Close codes (RFC 6455, 7.4.1)."""
 SOCKET = "taskdesk.socket"
 """An ASGI extension: the connection itself, so that a door can set the owner of its messages."""
@@ -72,6 +72,10 @@ class Socket(WebSocketsSansIOProtocol):
 
     def send_receive_event_to_app(self) -> None:
         self.started_at = None
+        if self.curr_msg_data_type == "text" and not _is_utf8(b"".join(self.frames)):
+            # uvicorn would log it as a fault of the server, with a traceback.
+            self._fail(INVALID_DATA, "a text message must be in UTF-8")
+            return
         super().send_receive_event_to_app()
 
     def handle_ping(self) -> None:
@@ -145,3 +149,13 @@ class Socket(WebSocketsSansIOProtocol):
             self._fail(POLICY, f"a message must arrive within {settings.A2A_BODY_SECONDS:g} s")
             return
         self._set_timer()
+
+
+def _is_utf8(text: bytes) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

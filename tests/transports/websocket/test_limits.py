@@ -68,6 +68,25 @@ async def test_a_message_has_a_limited_number_of_fragments(owner: Person) -> Non
     assert client.close_code == 1008
 
 
+@pytest.mark.parametrize("pieces", [[b"\xff"], [b"\xc3", b"\xa9 \xc3"]])
+async def test_a_text_that_is_not_utf_8_ends_the_socket_and_is_no_fault_of_the_server(
+    owner: Person, pieces: list[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connected(owner) as (client, _):
+        await client.send(iter(pieces) if len(pieces) > 1 else pieces[0], text=True)
+        assert await frames_of(client) == []
+    assert (client.close_code, client.close_reason) == (1007, "a text message must be in UTF-8")
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("uvicorn")] == []
+
+
+async def test_a_text_whose_characters_are_cut_by_fragments_is_taken(owner: Person) -> None:
+    async with connected(owner) as (client, _):
+        frame = call("é", "GetTask", {"id": "none"}).encode().replace(b"\\u00e9", "é".encode())
+        middle = frame.index(b"\xc3") + 1
+        await client.send(iter([frame[:middle], frame[middle:]]), text=True)
+        assert (await next_frame(client))["id"] == "é"
+
+
 async def test_a_message_that_does_not_arrive_in_time_ends_the_socket(owner: Person, settings: Any) -> None:
     settings.A2A_BODY_SECONDS = 0.1
     async with connected(owner) as (client, _):

@@ -1,0 +1,244 @@
+"""Calls over HTTP: of every method in every language, of every path, and with any change of them."""
+
+import json
+import re
+import shlex
+from copy import deepcopy
+from functools import cache
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from hypothesis import strategies as st
+
+from tests.fuzz.schemas import TASK, TEXTS, Json, Schemas
+from tests.support.descriptions import rest_description, rpc_description
+from tests.transports.values import VALUES, places
+
+VERSIONS = ("1.0", "0.3", "0.2", None)
+"""Values of A2A-Version; None: the call names none."""
+ODD_HEADERS = {
+    "A2A-Version": ("0.3.0", "7.1", "1.0, 0.3", "\x00", "1" * 300),
+    "A2A-Extensions": ("https://x.invalid/e", ",,", "\xff"),
+    "Content-Type": ("text/plain", "application/json; charset=latin-1", "", "multipart/form-data; boundary=x", "\xff"),
+    "Accept": ("text/event-stream", "*/*;q=0", "\xff"),
+    "Accept-Encoding": ("gzip", "br;q=x", "*"),
+    "Content-Encoding": ("gzip", "deflate"),
+    "Content-Length": ("0", "-1", "7", "9" * 30),
+    "Last-Event-ID": ("0", "3", "-1", "9" * 30, "x"),
+    "If-None-Match": ("*", 'W/"x"', '"'),
+    "Host": ("evil.example", "a b", ""),
+    "Cookie": ("sessionid=x; csrftoken=\xff",),
+    "Authorization": ("Bearer", "Bearer x", "Basic eA==", "Digest \xff", "Bearer " + "x" * 9_000),
+    "X-API-Key": ("x", "\xff"),
+    "X-Request-Id": ("a\tb", "x" * 300, "\xff"),
+    "traceparent": ("00-" + "0" * 32 + "-" + "0" * 16 + "-00", "x"),
+    "Range": ("bytes=5-1", "bytes=-" + "9" * 30, "x"),
+    "X-Budget-USD": ("NaN", "-1", "1e400", "0.5", "\xff"),
+}
+"""Headers that a call may have besides, with values that are rare."""
+
+
+class Call(NamedTuple):
+    """A request over HTTP."""
+
+    verb: str
+    path: str
+    body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+    version: str | None = None
+    """The version that the headers name, if they are as they should be."""
+    method: str | None = None
+    """The method of JSON-RPC, if the call has one and has not been changed."""
+
+    def of_task(self, task_id: str) -> "Call":
+        """Return the call with the id of a task in its place."""
+        body = self.body.replace(TASK.encode(), task_id.encode())
+        return self._replace(path=self.path.replace(TASK, task_id).replace(quote(TASK, safe=""), task_id), body=body)
+
+    def curl(self, base: str) -> str:
+        """Return the command that makes the call."""
+        words = ["curl", "-sS", "-i", "-X", self.verb, f"{base}{self.path}"]
+        words += [word for name, value in self.headers for word in ("-H", f"{name}: {value}")]
+        if not self.body:
+            return shlex.join(words)
+        content = "".join(
+            chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\x{byte:02x}" for byte in self.body
+        )
+        return f"printf '%b' '{content}' | {shlex.join([*words, '--data-binary', '@-'])}"
+
+
+@cache
+def _params(version: str | None) -> dict[str, st.SearchStrategy[Any]]:
+    """Return the strategies of the params of all methods, as calls with this version name them."""
+    description = rpc_description("rpc", version)
+    schemas = Schemas(description.document)
+    return {name: schemas.values(method["x-params"]) for name, method in description.methods.items()}
+
+
+@st.composite
+def spoiled(draw: st.DrawFn, value: Any) -> Any:
+    """Return the value with one or two places changed or left out."""
+    value = deepcopy(value)
+    for _ in range(draw(st.integers(1, 2))):
+        if not (found := places(value)):
+            break
+        *path, last = draw(st.sampled_from(found))
+        target: Any = value
+        for key in path:
+            target = target[key]
+        if draw(st.booleans()):
+            target[last] = draw(VALUES)
+        else:
+            del target[last]
+    return value
+
+
+@st.composite
+def mutated(draw: st.DrawFn, content: bytes) -> bytes:
+    """Return the bytes with a few of them changed, left out, doubled or put in."""
+    data = bytearray(content)
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, max(0, len(data) - 1)))
+        end = min(len(data), start + draw(st.integers(0, 8)))
+        match draw(st.sampled_from(["change", "drop", "double", "insert", "end", "deep"])):
+            case "change":
+                data[start:end] = draw(st.binary(min_size=end - start, max_size=end - start))
+            case "drop":
+                del data[start:end]
+            case "double":
+                data[start:start] = data[start:end]
+            case "insert":
+                data[start:start] = draw(
+                    st.sampled_from([b"\0", b"\xff", b"\\ud800", b"NaN", b"1e999", b'"', b"\xef\xbb\xbf"])
+                )
+            case "end":
+                del data[start:]
+            case _:
+                data[start:start] = b"[" * draw(st.sampled_from([3, 70, 2_000]))
+    return bytes(data)
+
+
+@st.composite
+def bodies(draw: st.DrawFn, value: Any) -> tuple[bytes, bool]:
+    """Return the JSON of a value, and whether it is unchanged: half are changed as JSON or as bytes."""
+    how = draw(st.sampled_from(["whole", "whole", "spoiled", "mutated"]))
+    if how == "spoiled":
+        value = draw(spoiled(value))
+    content = json.dumps(value).encode()
+    return (draw(mutated(content)) if how == "mutated" else content), how == "whole"
+
+
+@st.composite
+def headers(draw: st.DrawFn, version: str | None) -> tuple[tuple[tuple[str, str], ...], bool]:
+    """Return the headers of a call, and whether they are as they should be."""
+    fields = {"Content-Type": "application/json"} | ({"A2A-Version": version} if version else {})
+    if draw(st.integers(0, 3)):
+        return tuple(fields.items()), True
+    name = draw(st.sampled_from(sorted(ODD_HEADERS)))
+    return tuple((fields | {name: draw(st.sampled_from(ODD_HEADERS[name]))}).items()), False
+
+
+@st.composite
+def envelopes(draw: st.DrawFn, version: str | None) -> Json:
+    """Return a call of JSON-RPC with params by its schema, or a notification."""
+    methods = _params(version)
+    method = draw(st.sampled_from(sorted(methods)))
+    call: Json = {"jsonrpc": "2.0", "method": method, "params": draw(methods[method])}
+    if draw(st.integers(0, 5)):
+        call["id"] = draw(st.integers(-1, 9) | TEXTS | st.none())
+    return call
+
+
+@st.composite
+def rpc_calls(draw: st.DrawFn) -> Call:
+    """Return a call over JSON-RPC: one, a batch, or any bytes."""
+    version = draw(st.sampled_from(VERSIONS))
+    path = draw(st.sampled_from(["/jsonrpc", "/jsonrpc", "/", "/rpc", "/agents/echo/jsonrpc", "/agents/nobody/"]))
+    fields, are_usual = draw(headers(version))
+    shape = draw(st.integers(0, 19))
+    if shape == 0:
+        return Call("POST", path, draw(st.binary(max_size=60)), fields)
+    if shape == 1:
+        return Call("POST", path, json.dumps(draw(VALUES)).encode(), fields)
+    value: Any = draw(envelopes(version))
+    method = value["method"]
+    if shape < 6:
+        value = [value, *draw(st.lists(envelopes(version), max_size=3))]
+    content, is_whole = draw(bodies(value))
+    is_usual = is_whole and are_usual and isinstance(value, dict) and "id" in value
+    return Call("POST", path, content, fields, version if are_usual else None, method if is_usual else None)
+
+
+@st.composite
+def path_calls(draw: st.DrawFn) -> Call:
+    """Return a call of a path that OpenAPI describes: of REST, or of this server's own."""
+    rows = _paths()
+    template, verb = draw(st.sampled_from(sorted(rows)))
+    path = re.sub(r"\{\w+\}", lambda _: quote(draw(st.just(TASK) | TEXTS), safe=""), template)
+    query, content = "", b""
+    if names := rows[template, verb][0]:
+        chosen = draw(st.lists(st.sampled_from(names), max_size=3))
+        query = "&".join(f"{name}={quote(str(draw(TEXTS | st.integers(-1, 200))), safe='')}" for name in chosen)
+    if (body := rows[template, verb][1]) is not None:
+        content, _ = draw(bodies(draw(body)))
+    elif not draw(st.integers(0, 5)):
+        content = draw(st.binary(max_size=30))
+    fields, _ = draw(headers(draw(st.sampled_from(VERSIONS))))
+    if not draw(st.integers(0, 9)):
+        verb = draw(st.sampled_from(["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "TRACE", "X"]))
+    prefix = draw(st.sampled_from(["", "", "", "/agents/echo", "/home"]))
+    return Call(verb, f"{prefix}{path}?{query}" if query else f"{prefix}{path}", content, fields)
+
+
+PAGES = (
+    *("/admin/", "/admin/login/", "/admin/tasks_app/task/", "/admin/tasks_app/task/x/change/", "/static/x"),
+    *("/oauth2/token", "/oauth2/authorize", "/oauth2/introspect", "/oauth2/revoke", "/api/v1/", "/api/v1/keys/"),
+    *(
+        "/.well-known/oauth-authorization-server",
+        "/.well-known/oauth-protected-resource",
+        "/nothing",
+        "/ws",
+        "//",
+        "/.",
+    ),
+)
+"""Paths that OpenAPI does not describe. Some are there only with their extras."""
+FORMS = (
+    b"username=a&password=b",
+    b"grant_type=client_credentials&client_id=a&client_secret=b&scope=tasks:read",
+    b"grant_type=authorization_code&code=x&redirect_uri=https://x.invalid/&code_verifier=y",
+    b"token=x&token_type_hint=refresh_token",
+    b"action=cancel&_selected_action=x",
+)
+
+
+@st.composite
+def page_calls(draw: st.DrawFn) -> Call:
+    """Return a call of a page: a form, a query, or any bytes."""
+    content = draw(st.sampled_from(FORMS) | st.binary(max_size=20))
+    content = draw(mutated(content)) if not draw(st.integers(0, 3)) else content
+    verb = draw(st.sampled_from(["GET", "GET", "POST", "POST", "HEAD", "PUT", "DELETE", "OPTIONS"]))
+    query = draw(st.sampled_from(["", "?next=//evil.example", "?q=%00", "?p=x&o=1.2", "?id__in=%ff", "?%ff=%00"]))
+    kind = draw(st.sampled_from(["application/x-www-form-urlencoded", "application/json", "text/plain"]))
+    fields, _ = draw(headers(None))
+    body = content if verb in {"POST", "PUT"} else b""
+    return Call(
+        verb, draw(st.sampled_from(PAGES)) + query, body, tuple((dict(fields) | {"Content-Type": kind}).items())
+    )
+
+
+@cache
+def _paths() -> dict[tuple[str, str], tuple[list[str], st.SearchStrategy[Any] | None]]:
+    """Return the query members and the strategy of the body of every path and verb."""
+    document = rest_description().document
+    schemas = Schemas(document)
+    rows = {}
+    for path, operations in document["paths"].items():
+        for verb, operation in operations.items():
+            if verb not in {"get", "post", "delete", "put"}:
+                continue
+            names = [each["name"] for each in operation.get("parameters", ()) if each.get("in") == "query"]
+            content = operation.get("requestBody", {}).get("content", {})
+            body = schemas.values(content["application/json"]["schema"]) if content else None
+            rows[path, verb.upper()] = names, body
+    return rows

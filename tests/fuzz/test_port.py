@@ -1,0 +1,125 @@
+"""Any bytes to a real server: requests of HTTP and frames of WebSocket, broken anywhere."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from hypothesis import strategies as st
+
+from tests.conftest import NO_TLS, PATIENCE, Server
+from tests.fuzz.calls import Call, envelopes, mutated, path_calls, rpc_calls
+from tests.fuzz.exploring import explore
+from tests.fuzz.judging import fault, is_answer
+from tests.fuzz.wire import BINARY, CLOSE, PING, TEXT, Socket, exchange, first_answer, frame_of, request_of
+
+pytestmark = pytest.mark.slow
+
+NO_FAULT = {1000, 1001, 1002, 1003, 1007, 1008, 1009}
+"""Codes of a closed WebSocket for what a caller did (RFC 6455, 7.4.1), besides those of this server from 4000 on."""
+KEY = "KEY"
+"""Stands for the key in what a failure prints."""
+
+
+@pytest.fixture
+def fuzzed(server: Server) -> Iterator[Server]:
+    """Give the server, and check at the end that it is well and has logged no traceback."""
+    before = server.log.stat().st_size
+    yield server
+    assert httpx.get(f"{server.url}/healthz", timeout=PATIENCE, verify=NO_TLS).status_code == 200
+    with server.log.open("rb") as log:
+        log.seek(before)
+        lines = log.read().decode(errors="replace")
+    assert not re.search(r"^Traceback|\bERROR\b(?! django\.security)", lines, re.MULTILINE), lines
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> tuple[Call, bytes]:
+    """Return a call with its request: as it should be, or, now and then, with bytes changed anywhere.
+
+    The server waits for the rest of a request whose length was changed, so these take long.
+    """
+    call = draw(rpc_calls() | path_calls())
+    request = request_of(call, KEY)
+    return call, draw(mutated(request)) if not draw(st.integers(0, 7)) else request
+
+
+def test_every_request_gets_an_answer_or_the_end_of_its_connection(fuzzed: Server) -> None:
+    def check(value: tuple[Call, bytes]) -> None:
+        call, request = value
+        secret = request.replace(KEY.encode(), fuzzed.owner.encode())
+        content = exchange(fuzzed.port, secret, has_body=call.verb != "HEAD")
+        answer = first_answer(content)
+        is_whole = request == request_of(call, KEY)
+        why = "" if answer is None else fault(call if is_whole else call._replace(method=None, verb="X"), answer)
+        if is_whole and answer is None:
+            why = f"no answer, but {content[:500]!r}"
+        assert not why, f"{why}\n{call.curl(fuzzed.url) if is_whole else as_bytes(request, fuzzed.port)}"
+
+    explore(check, requests(), 150)
+
+
+def as_bytes(content: bytes, port: int) -> str:
+    """Return the command that sends bytes."""
+    text = "".join(f"\\x{byte:02x}" for byte in content)
+    return f"printf '%b' '{text}' | nc -N 127.0.0.1 {port}"
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[bytes]:
+    """Return what a client sends: frames with calls, with any payload, and frames that are broken."""
+    sent = []
+    for _ in range(draw(st.integers(1, 3))):
+        payload = json.dumps(draw(envelopes("1.0"))).encode()
+        payload = draw(st.sampled_from([payload, b"[]", b"", b"\xff"]) | mutated(payload))
+        frame = frame_of(payload, draw(st.sampled_from([TEXT, TEXT, TEXT, BINARY, PING, 0x0, 0x3, CLOSE])))
+        sent.append(draw(mutated(frame)) if not draw(st.integers(0, 3)) else frame)
+    return sent
+
+
+PROBE = "the call after the frames"
+"""The id of the call that shows that a connection works."""
+
+
+def test_every_frame_gets_an_answer_or_the_end_of_its_connection(fuzzed: Server) -> None:
+    def check(sent: list[bytes]) -> None:
+        why = _talk(fuzzed, sent)
+        assert not why, f"{why}\nafter the frames {sent}"
+
+    explore(check, conversations(), 100)
+
+
+def _talk(server: Server, sent: list[bytes]) -> str:
+    """Send frames and then a call; return what is wrong with what comes back until its answer or the end."""
+    client = Socket(server.port, server.owner)
+    with client.wire:
+        for frame in sent:
+            client.send(frame)
+        probe = {"jsonrpc": "2.0", "id": PROBE, "method": "GetTask", "params": {"id": "none"}}
+        client.send(frame_of(json.dumps(probe).encode()))
+        while (frame := client.next_frame()) is not None:
+            if frame.opcode == CLOSE:
+                code = int.from_bytes(frame.payload[:2], "big") if frame.payload else 1000
+                return "" if code in NO_FAULT or 4000 <= code < 5000 else f"closed with {code}"
+            if frame.opcode == TEXT and (why := _fault_of_frame(frame.payload)):
+                return why
+            if frame.opcode == TEXT and PROBE.encode() in frame.payload:
+                return ""
+    return ""
+
+
+def _fault_of_frame(payload: bytes) -> str:
+    wire = json.loads(payload)
+    if isinstance(wire, dict) and wire.get("jsonrpc") == "2.0" and wire.get("method"):
+        return ""  # the end of a stream, as a notification
+    answers = wire if isinstance(wire, list) else [wire]
+    return "" if answers and all(map(_is_reply, answers)) else f"no answer: {wire}"
+
+
+def _is_reply(wire: object) -> bool:
+    """Return whether it is a response, or an event of a stream, which has more members."""
+    if not isinstance(wire, dict):
+        return False
+    members = {"jsonrpc", "id", "result", "error"}
+    return is_answer({name: value for name, value in wire.items() if name in members})
