@@ -11,6 +11,7 @@ def test_it_asks_for_a_name_and_greets():
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from itertools import count
 from typing import Any
 
@@ -21,8 +22,10 @@ from a2a.agents import Agent, define, registry
 from a2a.callers import Caller
 from a2a.dialects.json.json_1_0 import check_encodable
 from a2a.events import Event, MessageAdded, StatusChanged, TaskCreated, fold
+from a2a.money import micros_of
 from a2a.run import Action, Preferences, Reply, Run, Say, parts_of
 from a2a.scribe import Scribe, ends_run
+from a2a.spending import Spending
 from a2a.states import INTERRUPTED, TaskState
 from a2a.types import Json, Message, Part, Role, Status, Task
 
@@ -83,7 +86,8 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
         preferences = Preferences(
             accepts=self.run.accepts, extensions=self.run.extensions, caller=caller or self.run.caller
         )
-        return _play(self.run.agent, fold(self.task, [again]), self.run.conversation, self.run.metadata, preferences, 1)
+        task, money = fold(self.task, [again]), Spending(self.run.spending.limit, self.run.spending.spent)
+        return _play(self.run.agent, task, self.run.conversation, self.run.metadata, preferences, 1, money)
 
 
 def play(
@@ -96,6 +100,7 @@ def play(
     accepts: Sequence[str] = (),
     extensions: Sequence[str] = (),
     attempt: int = 1,
+    budget: str | float | Decimal | None = None,
 ) -> Rehearsal:
     """Run an agent with a message: text, data, bytes, a Part, a list of these, or a whole Message.
 
@@ -107,7 +112,8 @@ def play(
     blank = Task(id="task", context_id="context", status=_status(TaskState.SUBMITTED))
     task = fold(blank, [MessageAdded(message=_message(message, blank))])
     preferences = Preferences(accepts=tuple(accepts), extensions=tuple(extensions), caller=caller)
-    return _play(agent, task, tuple(conversation), metadata, preferences, attempt)
+    spending = Spending(None if budget is None else micros_of(budget))
+    return _play(agent, task, tuple(conversation), metadata, preferences, attempt, spending)
 
 
 def _play(
@@ -117,6 +123,7 @@ def _play(
     metadata: Json | None,
     preferences: Preferences,
     attempt: int,
+    spending: Spending,
 ) -> Rehearsal:
     messages = [message for message in task.history if message.role is Role.USER]
     run = Run(
@@ -130,6 +137,7 @@ def _play(
         conversation=conversation,
         metadata=metadata,
         preferences=preferences,
+        spending=spending,
     )
     numbers = count(1)
     scribe = Scribe(task.id, task.context_id, lambda: f"{len(messages)}-{next(numbers)}", turn=len(messages))

@@ -5,6 +5,7 @@ from django.contrib import admin
 
 from tasks_app.admin import (
     acts,
+    budgets,
     deliveries,
     devices,
     exchanges,
@@ -22,6 +23,7 @@ from tasks_app.admin.text import NONE
 
 __all__ = [
     "acts",
+    "budgets",
     "deliveries",
     "devices",
     "exchanges",

@@ -7,6 +7,7 @@ import orjson
 
 from a2a.dialects.json.json_1_0 import decode_status, task_of
 from a2a.files import is_stored
+from a2a.money import show_usd
 from a2a.states import TERMINAL
 from a2a.types import Artifact, Message, Part
 from tasks_app import event_log
@@ -81,6 +82,18 @@ def build_facts(task: Task) -> list[Fact]:
         Fact("Deadline (UTC)", format_time(task.deadline)),
         Fact("Timeout", f"{task.timeout:g} s"),
         Fact("Last event", str(task.last_seq)),
+        *build_costs(task),
+    ]
+
+
+def build_costs(task: Task) -> list[Fact]:
+    """Return the facts about money; none for a task that had nothing to do with it."""
+    if task.budget is None and not task.reserved and not task.spent:
+        return []
+    return [
+        Fact("Budget (USD)", "" if task.budget is None else show_usd(task.budget)),
+        Fact("Reserved (USD)", show_usd(task.reserved)),
+        Fact("Spent (USD)", show_usd(task.spent)),
     ]
 
 

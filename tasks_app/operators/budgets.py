@@ -86,6 +86,12 @@ def describe(budget: Budget) -> dict[str, Any]:
     }
 
 
+def line_of(budget: Budget) -> dict[str, Any]:
+    """Return the budget with its holder, as commands and the operators' API show it."""
+    principal = budget.principal.name if budget.principal else None
+    return {"id": budget.pk, "tenant": budget.tenant.name, "principal": principal, **describe(budget)}
+
+
 def is_over(budget: Budget) -> bool:
     """Return whether the period has ended, so that what is spent no longer counts."""
     return budget.resets_at is not None and budget.resets_at <= clock.now()

@@ -9,7 +9,7 @@ from typing import Any
 VIEWER, OPERATOR, AGENT_OWNER, AUDITOR, ADMINISTRATOR = "viewer", "operator", "agent owner", "auditor", "administrator"
 
 _WORK = frozenset(
-    {"task", "exchange", "webhook", "delivery", "process", "tenant", "principal", "apikey", "oauthclient"}
+    {"task", "exchange", "webhook", "delivery", "process", "tenant", "principal", "apikey", "oauthclient", "budget"}
 )
 _ALL_OF_AUTH = frozenset(f"auth.{verb}_{model}" for model in ("user", "group") for verb in ("add", "change", "view"))
 

@@ -45,3 +45,19 @@ async def bench_stream(run: Run) -> AsyncIterator[Any]:
 def chunk(number: int) -> str:
     """The text of a chunk, by which a reader knows it."""
     return f"chunk {number}."
+
+
+@agent(cost=("0.000001", "0.000002"))
+async def bench_priced(run: Run) -> str:
+    """Awaits once, reports a cost, and says what it is told, as a run."""
+    await asyncio.sleep(0)
+    run.spend("0.000001")
+    return run.text
+
+
+@agent(cost=("0.000001", "0.000002"), quick=True)
+async def bench_priced_quick(run: Run) -> str:
+    """Awaits once, reports a cost, and says what it is told, inside the call."""
+    await asyncio.sleep(0)
+    run.spend("0.000001")
+    return run.text

@@ -368,3 +368,19 @@ async def numbers(run: Run, words: int = 30, pause: float = 0.05) -> AsyncIterat
         if number % 10 == 9:
             yield run.status(f"{number}")
         await asyncio.sleep(pause)
+
+
+@agent(cost=("0.50", "1"), attempts=2)
+async def pays(run: Run, seconds: float = 60.0) -> AsyncIterator[Any]:
+    """Reports a cost, sleeps in its first attempt without an event, and reports another cost in its second."""
+    run.spend("0.25")
+    if run.attempt == 1:
+        await asyncio.sleep(seconds)
+    yield f"{run.spent} spent"
+
+
+@agent(cost=("0.50", "1"), quick=True)
+async def pays_at_once(run: Run) -> str:
+    """Reports the maximum cost within the call."""
+    run.spend("1")
+    return "paid"

@@ -2,6 +2,7 @@
 
 from tasks_app.api.resource import Resource
 from tasks_app.api.resources.acts import Acts
+from tasks_app.api.resources.budgets import Budgets
 from tasks_app.api.resources.clients import Clients
 from tasks_app.api.resources.deliveries import Deliveries
 from tasks_app.api.resources.exchanges import Exchanges
@@ -18,6 +19,7 @@ from tasks_app.api.resources.webhooks import Webhooks
 
 RESOURCES: tuple[type[Resource], ...] = (
     Acts,
+    Budgets,
     Clients,
     Deliveries,
     Exchanges,

@@ -49,6 +49,9 @@ class TaskRow(Row):
             "lease_until",
             "deadline",
             "created_at",
+            "budget",
+            "reserved",
+            "spent",
         )
 
 

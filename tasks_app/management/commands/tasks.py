@@ -48,6 +48,9 @@ HEAD = (
     "lease_until",
     "deadline",
     "created_at",
+    "budget",
+    "reserved",
+    "spent",
 )
 
 

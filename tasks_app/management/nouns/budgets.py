@@ -1,4 +1,4 @@
-"""`manage.py a2a budgets`: what the tasks of tenants and principals may cost."""
+"""`manage.py a2a budgets`: the most that tasks of tenants and principals may cost."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
@@ -12,9 +12,9 @@ from tasks_app.models import Budget, Principal, Reservation, Tenant
 from tasks_app.models.budgets import PERIODS, TOTAL
 from tasks_app.operators.budgets import (
     NoSuchHolder,
-    describe,
     find_budget,
     find_holder,
+    line_of,
     remove_budget,
     reset_budget,
     set_budget,
@@ -54,7 +54,7 @@ def _read_amount(text: str) -> int:
 
 def _set(printer: Printer, options: dict[str, Any]) -> None:
     printer.print_line(
-        _line(set_budget(_holder(options), options["amount"], options["period"], read_operator(options)))
+        line_of(set_budget(_holder(options), options["amount"], options["period"], read_operator(options)))
     )
 
 
@@ -62,7 +62,7 @@ def _show(printer: Printer, options: dict[str, Any]) -> None:
     budget = find_budget(_holder(options))
     if budget is None:
         raise CommandError(f"{_holder(options)} has no budget; `manage.py a2a budgets set` sets one.")
-    printer.print_line(_line(budget))
+    printer.print_line(line_of(budget))
     for row in printer.limit_rows(Reservation.objects.filter(budget=budget).order_by("-task_id"), options["limit"]):
         printer.print_line({"task": row.task_id, "reserved": show_usd(row.amount)})
 
@@ -70,11 +70,11 @@ def _show(printer: Printer, options: dict[str, Any]) -> None:
 def _list(printer: Printer, options: dict[str, Any]) -> None:
     rows = Budget.objects.select_related("tenant", "principal").order_by("-id")
     for budget in printer.limit_rows(rows, options["limit"]):
-        printer.print_line(_line(budget))
+        printer.print_line(line_of(budget))
 
 
 def _reset(printer: Printer, options: dict[str, Any]) -> None:
-    printer.print_line(_line(reset_budget(_holder(options), read_operator(options))))
+    printer.print_line(line_of(reset_budget(_holder(options), read_operator(options))))
 
 
 def _remove(printer: Printer, options: dict[str, Any]) -> None:
@@ -83,15 +83,6 @@ def _remove(printer: Printer, options: dict[str, Any]) -> None:
 
 def _holder(options: dict[str, Any]) -> Tenant | Principal:
     return find_holder(options["tenant"], options["principal"])
-
-
-def _line(budget: Budget) -> dict[str, Any]:
-    return {
-        "id": budget.pk,
-        "tenant": budget.tenant.name,
-        "principal": budget.principal.name if budget.principal else None,
-        **describe(budget),
-    }
 
 
 _VERBS = {"set": _set, "show": _show, "list": _list, "reset": _reset, "remove": _remove}

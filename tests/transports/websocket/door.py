@@ -14,7 +14,7 @@ from tests.conftest import PATIENCE
 from tests.support.doors import Events, LiveDoor, Reply, once
 
 PARAMETERS = "a2a-service-parameters"
-FRAME_HEADERS = {"A2A-Version", "A2A-Extensions", "X-A2A-Extensions"}
+FRAME_HEADERS = {"A2A-Version", "A2A-Extensions", "X-A2A-Extensions", "X-Budget-USD"}
 """Headers that the story's client sends in the member of its frames."""
 Json = dict[str, Any]
 

@@ -1,0 +1,119 @@
+"""Budgets for operators: set, shown, reset and removed, by command, in the admin and as JSON, each with an act."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from a2a.money import MICRO
+from tasks_app.models import Act, Budget, Principal, Reservation, Tenant
+from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER
+from tests.operators.people import operator, program
+from tests.support.commands import printed, run
+from tests.support.operators import task
+
+pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+
+
+@pytest.fixture
+def budget(olga: Principal) -> Budget:
+    """Return a budget of which half is reserved by a task, and an eighth spent."""
+    row = Budget.objects.create(tenant=olga.tenant, principal=olga, amount=8 * MICRO, reserved=4 * MICRO, spent=MICRO)
+    Reservation.objects.create(task_id=task(olga).pk, budget=row, amount=4 * MICRO)
+    return row
+
+
+LINE = {"tenant": "acme", "principal": "olga", "amount": "8.00", "period": "total", "reserved": "4.00"}
+LINE |= {"spent": "1.00", "left": "3.00", "resets_at": None}
+
+
+def test_the_commands_set_show_list_reset_and_remove(budget: Budget) -> None:
+    olga = ("--tenant", "acme", "--principal", "olga")
+    shown, held = printed("a2a", "budgets", "show", *olga)
+    assert shown == {"id": budget.pk, **LINE}
+    assert held == {"task": Reservation.objects.get().task_id, "reserved": "4.00"}
+    assert printed("a2a", "budgets", "list") == [shown]
+    (line,) = printed("a2a", "budgets", "reset", *olga, "--reason", "a refund")
+    assert (line["spent"], line["reserved"], line["left"]) == ("0.00", "4.00", "4.00")
+    (line,) = printed("a2a", "budgets", "set", "0.25", "--tenant", "acme", "--period", "month")
+    assert (line["principal"], line["amount"], line["period"]) == (None, "0.25", "month")
+    assert line["resets_at"].endswith("-01T00:00:00+00:00")
+    assert printed("a2a", "budgets", "remove", *olga) == []
+    assert [line["principal"] for line in printed("a2a", "budgets", "list")] == [None]
+    assert list(Act.objects.order_by("id").values_list("verb", "kind", "name", "reason")) == [
+        ("reset", "budget", "acme/olga", "a refund"),
+        ("set", "budget", "acme", ""),
+        ("remove", "budget", "acme/olga", ""),
+    ]
+
+
+def test_a_command_about_nothing_says_what_is_missing(budget: Budget) -> None:
+    for words, sentence in (
+        (("show", "--tenant", "nowhere"), "There is no tenant 'nowhere'."),
+        (("set", "1", "--tenant", "acme", "--principal", "no"), "There is no principal 'no' in the tenant 'acme'."),
+        (("reset", "--tenant", "acme"), "acme has no budget."),
+        (("remove", "--tenant", "acme"), "acme has no budget."),
+    ):
+        failed = run("a2a", "budgets", *words)
+        assert (failed.lines, failed.code != 0, sentence in failed.errors) == ([], True, True), failed
+    assert "must be dollars as digits" in run("a2a", "budgets", "set", "-1", "--tenant", "acme").errors
+
+
+def test_the_api_does_the_same_within_the_reach_and_the_role(budget: Budget) -> None:
+    robot = program(OPERATOR)
+    assert robot.get("budgets/").json()["results"] == [{"id": budget.pk, **LINE}]
+    shown = robot.get(f"budgets/{budget.pk}/").json()
+    assert shown["tasks"] == [{"task": Reservation.objects.get().task_id, "reserved": "4.00"}]
+    assert robot.post("budgets/", tenant="acme", amount="1").status_code == 403, "an operator sees them only"
+    chief = program(ADMINISTRATOR)
+    made = chief.post("budgets/", tenant="acme", amount="2.5", period="day", reason="a trial")
+    assert (made.status_code, made.json()["amount"], made.json()["principal"]) == (201, "2.50", None)
+    assert chief.post(f"budgets/{budget.pk}/reset/").json()["spent"] == "0.00"
+    assert chief.post(f"budgets/{budget.pk}/remove/").json()["reserved"] == "4.00"
+    assert not Budget.objects.filter(pk=budget.pk).exists()
+    for body in (
+        {"tenant": "acme", "amount": "1e3"},
+        {"tenant": "no", "amount": "1"},
+        {"tenant": "acme", "amount": 1.5, "principal": "no"},
+    ):
+        assert chief.post("budgets/", **body).status_code == 400, body
+    assert list(Act.objects.filter(kind="budget").order_by("id").values_list("verb", "reason")) == [
+        ("set", "a trial"),
+        ("reset", ""),
+        ("remove", ""),
+    ]
+
+
+def test_the_admin_shows_a_budget_with_its_tasks_and_sets_it(budget: Budget) -> None:
+    viewer, chief = Client(), Client()
+    viewer.force_login(operator(VIEWER))
+    chief.force_login(operator(ADMINISTRATOR))
+    place = reverse("admin:tasks_app_budget_change", args=[budget.pk])
+    page = viewer.get(place).content.decode()
+    assert all(word in page for word in ("4.00", "1.00", "3.00", Reservation.objects.get().task_id))
+    assert viewer.post(place, {"dollars": "9", "period": "total"}).status_code == 403
+    assert chief.post(place, {"dollars": "9", "period": "day", "reason": "more work"}).status_code == 302
+    budget.refresh_from_db()
+    assert (budget.amount, budget.period, budget.reserved, budget.principal.name if budget.principal else "") == (
+        9 * MICRO,
+        "day",
+        4 * MICRO,
+        "olga",
+    )
+    other = Principal.objects.create(tenant=Tenant.objects.create(name="other"), name="ann")
+    form = {"tenant": budget.tenant_id, "principal": other.pk, "dollars": "1", "period": "total"}
+    add = reverse("admin:tasks_app_budget_add")
+    assert "is not of this tenant" in chief.post(add, form).content.decode()
+    assert chief.post(add, form | {"principal": "", "dollars": "x"}).status_code == 200
+    assert chief.post(add, form | {"principal": ""}).status_code == 302
+    assert Budget.objects.get(principal=None).amount == MICRO
+    act = Act.objects.filter(verb="set").earliest("id")
+    assert (act.reason, '"amount":"9.00"' in act.after, '"amount":"8.00"' in act.before) == ("more work", True, True)
+
+
+def test_the_page_of_a_task_has_its_money(olga: Principal) -> None:
+    client = Client()
+    client.force_login(operator(VIEWER))
+    plain, priced = task(olga), task(olga, budget=2 * MICRO, reserved=MICRO, spent=250_000)
+    assert "Spent (USD)" not in client.get(reverse("admin:tasks_app_task_change", args=[plain.pk])).content.decode()
+    page = client.get(reverse("admin:tasks_app_task_change", args=[priced.pk])).content.decode()
+    assert all(word in page for word in ("Budget (USD)", "2.00", "Reserved (USD)", "1.00", "Spent (USD)", "0.25"))
