@@ -74,6 +74,16 @@ def spelled(scope: str, spelling: Spelling) -> str:
     return (_TWINS if spelling == "acp" else _OWN_NAMES).get(scope, scope)
 
 
+def narrow(scopes: frozenset[str], most: frozenset[str]) -> frozenset[str]:
+    """Return the scopes that are within others, by either of their names."""
+    if ALL in most:
+        return scopes
+    if ALL in scopes:
+        return most
+    own = spell(most)
+    return frozenset(scope for scope in scopes if spelled(scope, "own") in own)
+
+
 @lru_cache(maxsize=1024)
 def spell(scopes: frozenset[str], spelling: Spelling = "own") -> frozenset[str]:
     """Return scopes by their names in a spelling."""

@@ -1,7 +1,7 @@
 """Service accounts: programs and devices that prove who they are by a token or a certificate, found in groups."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Self
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_for
-from tasks_app.callers.scopes import ALL, spell, spelled
+from tasks_app.callers.scopes import ALL, narrow
 from tasks_app.database.work import Work
 from tasks_app.models import Principal, ServiceAccount, Tenant
 
@@ -60,18 +60,12 @@ def caller_of(
     most = frozenset(row.scopes.split())
     return caller_for(
         row.principal,
-        most if scopes is None else cut(scopes, most),
+        most if scopes is None else narrow(scopes - {ALL}, most),  # A token never has all scopes by one word.
         language=row.language,
         credential=f"{'mtls' if row.issuer == CERTIFICATE else 'oidc'}:{row.pk}",
         expires_at=expires_at,
         issued_at=issued_at,
     )
-
-
-def cut(scopes: Iterable[str], most: frozenset[str]) -> frozenset[str]:
-    """Return the scopes of a token that its account may have. A token never has all scopes by one word."""
-    own = spell(most)
-    return frozenset(scope for scope in scopes if scope != ALL and (ALL in most or spelled(scope, "own") in own))
 
 
 class CreateAccount(Work[None], Struct, frozen=True):

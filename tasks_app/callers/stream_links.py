@@ -15,8 +15,8 @@ from a2a.choice import minor, version_error
 from a2a.dialects.params import Whole, read_whole, write_time
 from a2a.errors import UnsupportedOperation
 from tasks_app import clock
-from tasks_app.callers.access import Caller, caller_of, has_right
-from tasks_app.callers.rules import rules_of
+from tasks_app.callers.access import Caller, caller_for, caller_of, has_right
+from tasks_app.callers.credentials import FindAgain, reference_to
 from tasks_app.callers.scopes import READ
 from tasks_app.database.work import Work
 from tasks_app.models import ApiKey, Principal
@@ -38,6 +38,10 @@ class StreamLink(Struct, frozen=True, array_like=True):
     """The time at which it expires, in seconds since 1970."""
     version: str
     """The version of A2A in which the events come."""
+    credential: str = ""
+    """The credential that made the link, as Caller.credential, if that is no key. The link ends with it."""
+    since: float = 0.0
+    """The time at which the link was made, in seconds since 1970, if a credential made it."""
 
     @property
     def expires_at(self) -> str:
@@ -51,11 +55,12 @@ class StreamLink(Struct, frozen=True, array_like=True):
 
 
 def make_link(
-    task_id: str, owner_id: int, key_id: int | None, seconds: Whole | None = None, version: str | None = None
+    task_id: str, owner_id: int, maker: Caller | None, seconds: Whole | None = None, version: str | None = None
 ) -> StreamLink:
     """Return a link that expires after so many seconds, by default and at most after A2A_LINK_SECONDS.
 
-    Its version is the newest by default. Raises UnsupportedOperation, InvalidParams and VersionNotSupported.
+    Its version is the newest by default. `maker` is the caller who makes it; None for an operator. Raises
+    UnsupportedOperation, InvalidParams and VersionNotSupported.
     """
     most: int = settings.A2A_LINK_SECONDS
     if not most:
@@ -65,8 +70,16 @@ def make_link(
     number = next(iter(versions)) if version is None else minor(version)
     if number not in versions:
         raise version_error(version or "", [d for d in languages.ALL.dialects if d.version in versions])
-    until = int(clock.now().timestamp()) + (most if lifetime is None else lifetime)
-    return StreamLink(task_id, owner_id, key_id, until, number)
+    now = clock.now().timestamp()
+    until = int(now) + (most if lifetime is None else lifetime)
+    if maker is None or maker.key_id is not None:
+        return StreamLink(task_id, owner_id, maker.key_id if maker else None, until, number)
+    reference = reference_to(maker)
+    if reference is None:
+        raise UnsupportedOperation(detail="links are made by callers with an API key or a service account")
+    if maker.expires_at is not None:
+        until = min(until, int(maker.expires_at))
+    return StreamLink(task_id, owner_id, None, until, number, reference.credential, now)
 
 
 def read_link(task_id: str, signature: str) -> StreamLink:
@@ -90,33 +103,33 @@ class FindReader(Work[Caller | None], Struct, frozen=True):
 
     owner_id: int
     key_id: int | None
+    credential: str = ""
+    since: float = 0.0
 
     @classmethod
     def do_many(cls, items: Sequence[Self]) -> list[Caller | None]:
         ids = {item.key_id for item in items if item.key_id is not None}
         keys = ApiKey.objects.select_related("principal__tenant").in_bulk(ids) if ids else {}
-        owners = {item.owner_id for item in items if item.key_id is None}
+        owners = {item.owner_id for item in items if item.key_id is None and not item.credential}
         principals = Principal.objects.select_related("tenant").in_bulk(owners) if owners else {}
-        return [item._find(keys, principals) for item in items]
+        references = [item.reference for item in items if item.credential]
+        others = dict(zip(references, FindAgain.do_many(references), strict=True)) if references else {}
+        return [item._find(keys, principals, others) for item in items]
 
-    def _find(self, keys: dict[int, ApiKey], principals: dict[int, Principal]) -> Caller | None:
-        if self.key_id is None:
+    @property
+    def reference(self) -> FindAgain:
+        """The work item that finds the caller who made the link, if that had no key."""
+        return FindAgain(self.credential, self.owner_id, self.since, (READ.scope,))
+
+    def _find(
+        self, keys: dict[int, ApiKey], principals: dict[int, Principal], others: dict[FindAgain, Caller | None]
+    ) -> Caller | None:
+        if self.key_id is None and not self.credential:
             owner = principals.get(self.owner_id)
-            return _reader(owner) if owner else None
-        row = keys.get(self.key_id)
-        caller = caller_of([row] if row else [])
+            return caller_for(owner, frozenset({READ.scope})) if owner else None
+        row = keys.get(self.key_id or 0)
+        caller = others[self.reference] if self.credential else caller_of([row] if row else [])
         if caller is None or caller.owner_id != self.owner_id:
             return None
         scopes = frozenset({READ.scope}) if has_right(caller, READ) else frozenset[str]()
         return replace(caller, scopes=scopes, language=None)
-
-
-def _reader(owner: Principal) -> Caller:
-    return Caller(
-        tenant_id=owner.tenant_id,
-        tenant=owner.tenant.name,
-        owner_id=owner.pk,
-        name=owner.name,
-        scopes=frozenset({READ.scope}),
-        rules=rules_of(owner),
-    )

@@ -38,15 +38,15 @@ class NewTicket(Struct, frozen=True):
 
 
 async def issue(owner_id: int, key: tuple[str, ...], entry: AuditRow | None = None) -> NewTicket:
-    """Return a new ticket for a key, which is given by its digests, and store the entry of the audit with it.
+    """Return a new ticket for a key, which is given by its digests, or for another credential, given by a reference.
 
-    Raises RateLimited and errors of the database.
+    The entry of the audit is stored with it. Raises RateLimited and errors of the database.
     """
     return await bridge.ask(IssueTicket(owner_id, key, entry))
 
 
 async def find_key(ticket: str) -> tuple[str, ...]:
-    """Return the digests of the key that an unused ticket stands for.
+    """Return the digests of the key that an unused ticket stands for, or the reference to another credential.
 
     Strangers may send any ticket, so this only reads. Raises InvalidTicket and errors of the database.
     """

@@ -9,7 +9,7 @@ from oauth2_provider.models import AccessToken
 from a2a.errors import InvalidKey
 from a2a.types import OAuthFlow, SecurityScheme
 from tasks_app import clock
-from tasks_app.callers.access import Caller
+from tasks_app.callers.access import Caller, caller_for
 from tasks_app.callers.schemes import Evidence, Scheme, bearer_token
 from tasks_app.cards.addresses import public
 from tasks_app.database.work import Work
@@ -45,13 +45,10 @@ def caller_of(token: Any) -> Caller | None:
     client = token.application
     if not is_valid(token):
         return None
-    return Caller(
-        tenant_id=client.principal.tenant_id,
-        tenant=client.principal.tenant.name,
-        owner_id=client.principal_id,
-        name=client.principal.name,
+    return caller_for(
+        client.principal,
         # The operator may have taken scopes from the client after the token was issued.
-        scopes=frozenset(token.scope.split()).intersection(client.scopes.split()),
+        frozenset(token.scope.split()).intersection(client.scopes.split()),
         credential=f"oauth:{client.pk}",
         expires_at=token.expires.timestamp(),
         agents=agents_of(token.resource),

@@ -267,7 +267,8 @@ def _follow(
     if not exchange.is_written:
         recorder.open(exchange)
     again = call.check_again(OPERATIONS[method.request].right, language.spelling)
-    reader = Stream(follow, language, wrapping, exchange, again, call.address(), stream, weight, call.until)
+    ends = call.caller.expires_at
+    reader = Stream(follow, language, wrapping, exchange, again, call.address(), stream, weight, call.until, ends)
     headers = language.headers(context.extensions)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, stream=reader, headers=headers)
 
@@ -291,7 +292,8 @@ def _defer(
     # From here on the door that sends the answer notices when the client leaves, and cancels the wait.
     context.departure = None
     again = call.check_again(OPERATIONS[method.request].right, language.spelling)
-    late = LateAnswer(wait, context, exchange, language, wrapping, again, call.address(), holding)
+    ends = call.caller.expires_at
+    late = LateAnswer(wait, context, exchange, language, wrapping, again, call.address(), holding, ends)
     headers = language.headers(context.extensions)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, late=late, headers=headers)
 

@@ -18,6 +18,7 @@ from a2a.errors import InvalidTicket, RateLimited, Unauthenticated, Unavailable
 from tasks_app.callers import strangers, tickets
 from tasks_app.callers.access import Caller, FindCaller
 from tasks_app.callers.accounts import Holding, account
+from tasks_app.callers.credentials import decode
 from tasks_app.callers.paths import RESERVED
 from tasks_app.callers.permissions import may_see
 from tasks_app.callers.schemes import Evidence, evidence_in
@@ -25,6 +26,7 @@ from tasks_app.cards.addresses import address_of
 from tasks_app.transports.call import Call
 from tasks_app.transports.frames import adapt
 from tasks_app.transports.http import Refusal, call_of, fault_of_key, over_limit, refuse
+from tasks_app.transports.keys import Proof
 
 DOOR = "websocket"
 ENDPOINT = languages.ALL.endpoints["rpc"]
@@ -75,7 +77,7 @@ async def open_socket(request: HttpRequest, protocols: Sequence[str]) -> Opening
     call.request_id, call.after = "", None
     try:
         if ticket is not None:
-            call.proof = FindCaller(await _find_key(call, ticket))
+            call.proof = await _find_holder(call, ticket)
         await call.identify()
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference
         raise fault_of_key(error, SUBJECT) from None
@@ -143,11 +145,12 @@ def _ticket_of(request: HttpRequest, *, has_key: bool) -> str | None:
     return values[0] if values else None
 
 
-async def _find_key(call: Call, ticket: str) -> tuple[str, ...]:
-    """Return the key of a ticket. Raises InvalidTicket, TooManyCalls and errors of the database."""
+async def _find_holder(call: Call, ticket: str) -> Proof:
+    """Return the proof of the caller of a ticket. Raises InvalidTicket, TooManyCalls and errors of the database."""
     strangers.check_failures(call.origin())
     try:
-        return await tickets.find_key(ticket)
+        holder = await tickets.find_key(ticket)
+        return decode(holder[0]) if holder[0].startswith("{") else FindCaller(holder)
     except InvalidTicket:
         strangers.count_failure(call.origin())
         raise

@@ -74,6 +74,11 @@ async def find_again(proof: Proof, departure: Callable[[], Awaitable[None]] | No
     return await _find(proof, proof, departure)
 
 
+def rest_of(expires_at: float | None, most: float) -> float:
+    """Return the seconds until evidence ends, between 0 and `most`."""
+    return most if expires_at is None else min(most, max(0.0, expires_at - clock.now().timestamp()))
+
+
 async def is_valid(proof: Proof) -> bool:
     """Return whether the proof of a call still leads to a caller. Raises errors of the database."""
     return await bridge.ask(proof) is not None
@@ -100,10 +105,7 @@ async def _find(
         raise InvalidKey
     if caller.key_id is not None:
         last_uses.note(caller.key_id)
-    rest = TRUSTED_SECONDS
-    if caller.expires_at is not None:
-        rest = min(rest, caller.expires_at - clock.now().timestamp())
-    recognition = Recognition(caller, proof, now + rest)
+    recognition = Recognition(caller, proof, now + rest_of(caller.expires_at, TRUSTED_SECONDS))
     if len(_cache) >= MAX_CACHED:
         _cache.clear()
     _cache[subject] = recognition

@@ -84,7 +84,7 @@ async def create(request: HttpRequest, agent: str | None = None) -> HttpResponse
 async def _make(call: Call, exchange: OpenExchange, value: Any) -> Json:
     """Return the answer with the URL of a link. Raises the errors of a2a/errors.py."""
     wish = msgspec.convert(check(value, _Wish), _Wish)
-    link = make_link(wish.task_id, call.caller.owner_id, call.caller.key_id, wish.seconds, wish.version)
+    link = make_link(wish.task_id, call.caller.owner_id, call.caller, wish.seconds, wish.version)
     authorize(SubscribeToTask, call.caller)
     address = call.address()
     if not address:
@@ -133,7 +133,7 @@ async def _read_call(request: HttpRequest, task: str, agent: str | None) -> tupl
     call = call_of(request, languages.ALL.subscriptions[link.version][0], agent)
     call.door, call.version, call.evidence = DOOR, link.version, None
     call.after = call.after if call.after is not None else last_seen(query.get("afterSequence"))
-    call.until, call.proof = link.until, FindReader(link.owner_id, link.key_id)
+    call.until, call.proof = link.until, FindReader(link.owner_id, link.key_id, link.credential, link.since)
     try:
         call.identity = await bridge.ask(call.proof)
     except Exception as error:  # noqa: BLE001  # the database may be away; logged with its reference

@@ -56,6 +56,7 @@ class Stream:
         holding: Holding | None = None,
         weight: Holding | None = None,
         until: float | None = None,
+        expires_at: float | None = None,
     ) -> None:
         self.first: Frame | None = follow.first
         """The first frame. It is dropped once it is sent, because a task may be large and a stream open for long."""
@@ -67,6 +68,8 @@ class Stream:
         """Checks the caller again. A stream ends when its credential or its scope does (docs/protocol.md#streams)."""
         self.until = until
         """The time at which the permission to read ends, in seconds since 1970; None if it does not end by itself."""
+        self.expires_at = expires_at
+        """The time at which the credential of the caller ends, in seconds since 1970; None if it does not."""
         self.base = base
         """The base URL of links to files."""
         self.holding = holding
@@ -134,7 +137,6 @@ class Stream:
                     self.end = End.REVOKED
                     return
             if (rest := self._rest()) <= 0:
-                self.end = End.EXPIRED
                 return
             events = await reader.page()
             if events:
@@ -153,8 +155,19 @@ class Stream:
                 yield []
 
     def _rest(self) -> float:
-        """Return the seconds until the permission to read ends."""
-        return float("inf") if self.until is None else self.until - clock.now().timestamp()
+        """Return the seconds until the permission to read ends, and note how the stream ends if it has."""
+        if self.until is None and self.expires_at is None:
+            return float("inf")
+        now = clock.now().timestamp()
+        rests = {
+            end: time - now
+            for end, time in ((End.EXPIRED, self.until), (End.REVOKED, self.expires_at))
+            if time is not None
+        }
+        first = min(rests, key=lambda end: rests[end])
+        if rests[first] <= 0:
+            self.end = first
+        return rests[first]
 
     @staticmethod
     def _end_of(is_old: bool) -> End | None:

@@ -10,7 +10,9 @@ from a2a.errors import RateLimited
 from tasks_app.audit.refused_calls import refused_calls
 from tasks_app.callers import tickets
 from tasks_app.callers.api_keys import digests_of
+from tasks_app.callers.credentials import encode, reference_to
 from tasks_app.exchanges.recording import recorder
+from tasks_app.transports.call import Call
 from tasks_app.transports.handshake import DOOR, ENDPOINT, agent_of, check_agent, encode_refusal
 from tasks_app.transports.http import Refusal, answer, call_of, fault_of_key, line_of, over_limit
 
@@ -44,8 +46,7 @@ async def _answer(request: HttpRequest) -> HttpResponse:
         check_agent(call.caller, agent)
         exchange.set_caller(call.caller)
         exchange.is_change = True
-        digests = digests_of(call.evidence) if call.evidence else ()
-        new = await tickets.issue(call.caller.owner_id, digests, exchange.entry())
+        new = await tickets.issue(call.caller.owner_id, _holder_of(call), exchange.entry())
     except RateLimited as error:
         refused_calls.count(call.caller, error.reason, call.peer)
         raise over_limit(error) from None
@@ -58,3 +59,15 @@ async def _answer(request: HttpRequest) -> HttpResponse:
     exchange.keep(body)
     recorder.close(exchange)
     return answer(body, exchange.request_id)
+
+
+def _holder_of(call: Call) -> tuple[str, ...]:
+    """Return the text that a ticket stores: the digests of the key, or a reference to another credential.
+
+    Raises Refusal: 400.
+    """
+    if call.evidence is not None and call.caller.key_id is not None:
+        return digests_of(call.evidence)
+    if (reference := reference_to(call.caller)) is None:
+        raise Refusal(400, "a ticket stands for an API key or a service account, and this caller has neither")
+    return (encode(reference),)

@@ -18,7 +18,7 @@ from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import Context, Wait, wait_on
 from tasks_app.transports.call import fault
-from tasks_app.transports.keys import KEY_SECONDS, CheckAgain
+from tasks_app.transports.keys import KEY_SECONDS, CheckAgain, rest_of
 
 
 class Unfinished(Exception):
@@ -38,6 +38,7 @@ class LateAnswer:
         check_again: CheckAgain,
         base: str,
         holding: Holding,
+        expires_at: float | None = None,
     ) -> None:
         self.wait, self.context, self.exchange = wait, context, exchange
         self.language, self.wrapping = language, wrapping
@@ -47,6 +48,8 @@ class LateAnswer:
         """The base URL of links to files."""
         self.holding = holding
         """The wait in the account of its caller."""
+        self.expires_at = expires_at
+        """The time at which the credential of the caller ends, in seconds since 1970; None if it does not."""
 
     async def payload(self, *, early: bool) -> Encoded:
         """Wait for the task, record the answer, and return it; an error is an answer too.
@@ -76,7 +79,7 @@ class LateAnswer:
     async def _result(self) -> Result:
         """Wait for the result. Raises the errors of wait_on(), and those of check_again() when the key has ended."""
         while True:
-            self.context.patience = perf_counter() + KEY_SECONDS
+            self.context.patience = perf_counter() + rest_of(self.expires_at, KEY_SECONDS)
             result = await wait_on(self.wait, self.context)
             # The key is checked before an answer too, because the last check was seconds ago. While the database is
             # away the check is left out.

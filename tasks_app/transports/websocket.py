@@ -26,7 +26,7 @@ from tasks_app.transports.endings import end_stream
 from tasks_app.transports.frames import END, end_of_stream, text_of, with_parameters
 from tasks_app.transports.handshake import ENDPOINT, Opening, encode_refusal, open_socket, request_of
 from tasks_app.transports.http import Refusal, add_headers
-from tasks_app.transports.keys import KEY_SECONDS, is_valid
+from tasks_app.transports.keys import KEY_SECONDS, is_valid, rest_of
 from tasks_app.transports.receiving import Batch, join, parse, receive_parsed, refuse_body
 from tasks_app.transports.streams import End, Stream
 
@@ -101,7 +101,7 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         socket.owner_id = self.opening.call.caller.owner_id
         await self.accept(self.opening.protocol)
         self.quiet_since = asyncio.get_running_loop().time()
-        self.watch = asyncio.ensure_future(self._watch(self.opening.call.find_again()))
+        self.watch = asyncio.ensure_future(self._watch(self.opening.call))
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Begin to answer a frame. One too many is refused, and no further frame is read meanwhile."""
@@ -143,17 +143,18 @@ class WebSocket(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ships
         await self.base_send(start)
         await self.base_send({"type": "websocket.http.response.body", "body": response.content})
 
-    async def _watch(self, proof: Work[Caller | None]) -> None:
-        """Close the connection when its key is revoked, and when it has been idle for too long."""
+    async def _watch(self, call: Call) -> None:
+        """Close the connection when its key is revoked or ends, and when it has been idle for too long."""
+        proof, expires_at = call.find_again(), call.caller.expires_at
         clock = asyncio.get_running_loop().time
-        due = clock() + KEY_SECONDS
+        due = clock() + rest_of(expires_at, KEY_SECONDS)
         while True:
             idle_at = (clock() if self.working else self.quiet_since) + settings.A2A_SOCKET_IDLE_SECONDS
             if clock() >= idle_at:
                 await self.close(IDLE, f"there was no call for {settings.A2A_SOCKET_IDLE_SECONDS:g} s")
                 return
             if clock() >= due:
-                due = clock() + KEY_SECONDS
+                due = clock() + rest_of(expires_at, KEY_SECONDS)
                 if not await _is_valid(proof):
                     await self.close(INVALID_KEY, "the key of this socket is not valid any more")
                     return

@@ -87,7 +87,7 @@ def test_a_revoked_key_is_trusted_for_one_second_and_no_longer(
     request = RequestFactory().post("/jsonrpc", headers={"Authorization": f"Bearer {owner.key}"})
 
     def caller() -> access.Caller:
-        return async_to_sync(keys.authenticate)(evidence_in(request.META)).caller
+        return async_to_sync(keys.authenticate)(evidence_in(request.META), str).caller
 
     assert caller() == owner.caller
     access.revoke(ApiKey.objects.all())

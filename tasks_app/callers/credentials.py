@@ -1,0 +1,96 @@
+"""Callers by the credential that they were recognised by, for permissions that outlive a call: links and tickets.
+
+The evidence itself is not stored. A link or a ticket refers to the credential instead, as Caller.credential does.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Self
+
+import msgspec
+from django.utils.module_loading import import_string
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tasks_app import clock
+from tasks_app.callers.access import Caller, caller_of
+from tasks_app.callers.scopes import narrow
+from tasks_app.database.work import Work
+from tasks_app.models import ApiKey
+
+Finder = Callable[[Sequence[tuple[int, float]]], list[Caller | None]]
+"""Returns the callers of credentials by their ids, as of evidence that was valid at these times; None for a credential
+that is not valid any more. Their scopes are the most that the credential may have."""
+KINDS = {
+    "key": "tasks_app.callers.credentials.find_keys",
+    "oidc": "tasks_app.callers.service_accounts.find_again",
+    "mtls": "tasks_app.callers.service_accounts.find_again",
+}
+"""The finder of each kind of credential. A caller of another kind gets no tickets, and makes no links."""
+
+
+class FindAgain(Work[Caller | None], Struct, frozen=True):
+    """Finds a caller by its credential; None if that, or the evidence of the call, is not valid any more."""
+
+    lane = "read"
+    repeatable = True
+
+    credential: str
+    owner_id: int
+    since: float
+    """The time at which the evidence was valid, in seconds since 1970."""
+    scopes: tuple[str, ...]
+    """The scopes of the call."""
+    expires_at: float | None = None
+
+    @classmethod
+    def do_many(cls, items: Sequence[Self]) -> list[Caller | None]:
+        by_kind: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+        for item in items:
+            kind, pk = item.name
+            by_kind[kind].append((pk, item.since))
+        callers: dict[tuple[str, int, float], Caller | None] = {}
+        for kind, ids in by_kind.items():
+            results: Iterable[Caller | None] = import_string(KINDS[kind])(ids) if kind in KINDS else [None] * len(ids)
+            callers.update(((kind, *one), caller) for one, caller in zip(ids, results, strict=True))
+        return [item._cut(callers[*item.name, item.since]) for item in items]
+
+    @property
+    def name(self) -> tuple[str, int]:
+        """The kind of the credential, and its id."""
+        kind, _, pk = self.credential.partition(":")
+        return kind, int(pk) if pk.isdecimal() else 0
+
+    def _cut(self, caller: Caller | None) -> Caller | None:
+        """Return the caller with the scopes and the end of the call."""
+        if caller is None or caller.owner_id != self.owner_id:
+            return None
+        ends = [end for end in (self.expires_at, caller.expires_at) if end is not None]
+        if ends and min(ends) <= clock.now().timestamp():
+            return None
+        scopes = narrow(frozenset(self.scopes), caller.scopes)
+        return replace(caller, scopes=scopes, expires_at=min(ends, default=None))
+
+
+def reference_to(caller: Caller) -> FindAgain | None:
+    """Return the work item that finds a caller again; None if its kind of credential allows none."""
+    if caller.credential.partition(":")[0] not in KINDS:
+        return None
+    now = clock.now().timestamp()
+    return FindAgain(caller.credential, caller.owner_id, now, tuple(sorted(caller.scopes)), caller.expires_at)
+
+
+def encode(reference: FindAgain) -> str:
+    """Return a reference as text without spaces."""
+    return msgspec.json.encode(reference).decode()
+
+
+def decode(text: str) -> FindAgain:
+    """Return the reference in a text. Raises ValueError."""
+    return msgspec.json.decode(text, type=FindAgain)
+
+
+def find_keys(ids: Sequence[tuple[int, float]]) -> list[Caller | None]:
+    """Return the callers of API keys, by the ids of the keys."""
+    rows = ApiKey.objects.select_related("principal__tenant").in_bulk({pk for pk, _ in ids})
+    return [caller_of([rows[pk]] if pk in rows else []) for pk, _ in ids]
