@@ -11,7 +11,7 @@ from django.core import checks
 class AdminConfig(SimpleAdminConfig):
     """The admin with our site, and with checks that import its pages first."""
 
-    default_site = "tasks_app.admin.site.Site"
+    default_site = "tasks_app.operators.site.Site"
 
     def ready(self) -> None:
         checks.register(check_dependencies, checks.Tags.admin)

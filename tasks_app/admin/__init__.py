@@ -16,6 +16,7 @@ from tasks_app.admin import (
     receivers,
     refusals,
     tasks,
+    tokens,
     users,
     webhooks,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "receivers",
     "refusals",
     "tasks",
+    "tokens",
     "users",
     "webhooks",
 ]

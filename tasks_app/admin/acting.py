@@ -86,7 +86,10 @@ class ActionTable(LogTable[M]):
                 harmless=harmless,
             )
         selected = request.POST.getlist(ACTION_CHECKBOX_NAME)[:MAX_SELECTED]
-        report_answers(self, request, act(selected, read_operator(request)), success)
+        visible = self.select_visible(request, selected)
+        answers = act(visible, read_operator(request)) if visible else {}
+        missing = dict.fromkeys(selected, Answer(refusal=f"There is no such {self.opts.verbose_name}."))
+        report_answers(self, request, missing | dict(answers), success)
         return None
 
 

@@ -52,7 +52,7 @@ class DeliveryAdmin(ActionTable[Delivery]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
         return super().get_queryset(request).defer("body").select_related("webhook")
 
-    def add_columns(self, rows: list[Delivery]) -> None:
+    def add_columns(self, request: HttpRequest, rows: list[Delivery]) -> None:
         next_tries = find_next_tries(rows)
         for row in rows:
             row.next_try = next_tries.get(row.pk)  # type: ignore[attr-defined]  # for the list alone

@@ -15,15 +15,15 @@ from tasks_app.admin.readonly import BROKEN, Fact, LogTable, link
 from tasks_app.admin.text import Pane, format_duration, format_size, format_time, reveal
 from tasks_app.database.keyset import fetch_page
 from tasks_app.exchanges import responses
-from tasks_app.models import Exchange, ExchangeBody
-from tasks_app.operators import lookup
+from tasks_app.models import Exchange, ExchangeBody, Task
+from tasks_app.operators import lookup, reach
 
 BATCH = 100
 """Members of the same batch that a page lists."""
 UNANSWERED = "no answer recorded"
 TASK_GONE = "no such task"
 UNAUTHENTICATED = "The bodies of calls without a valid key are not stored, on purpose."
-STATUSES = (200, 204, 400, 401, 403, 404, 405, 408, 413, 415, 429, 500, 503)
+STATUSES = (200, 204, 400, 401, 402, 403, 404, 405, 408, 413, 415, 429, 500, 503)
 """HTTP statuses that the doors return."""
 
 
@@ -111,8 +111,9 @@ class ExchangeAdmin(LogTable[Exchange]):
     ) -> tuple[QuerySet[Exchange], bool]:
         return (lookup.find_exchanges(search_term, queryset) if search_term.strip() else queryset), False
 
-    def add_columns(self, rows: list[Exchange]) -> None:
-        states = lookup.read_states(row.task_id for row in rows)
+    def add_columns(self, request: HttpRequest, rows: list[Exchange]) -> None:
+        tasks = reach.limit(request.user, Task.objects.all())
+        states = lookup.read_states((row.task_id for row in rows), tasks)
         for row in rows:
             row.task_state = states.get(row.task_id or "", "")  # type: ignore[attr-defined]  # for the list alone
 
@@ -158,12 +159,14 @@ class ExchangeAdmin(LogTable[Exchange]):
         except BROKEN:
             answer = ""
         others = Exchange.objects.exclude(request_id="").filter(request_id=row.request_id).exclude(pk=row.pk)
+        others = reach.limit(request.user, others)  # callers choose request ids, so another tenant may have the same
+        states = lookup.read_states([row.task_id], reach.limit(request.user, Task.objects.all()))
         members, more = fetch_page(others.select_related("caller").order_by("-id"), BATCH)
         return {
             "verdict": describe_outcome(row),
             "mark": row.outcome or "none",
             "task_href": link("task", row.task_id) if row.task_id else "",
-            "task_mark": mark_state(lookup.read_states([row.task_id]).get(row.task_id or "", "")),
+            "task_mark": mark_state(states.get(row.task_id or "", "")),
             "facts": build_facts(row),
             "request_text": request_pane.show_json(body.request if body else ""),
             "request_cut": request_pane.is_cut,

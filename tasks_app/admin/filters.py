@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from tasks_app import clock
 from tasks_app.admin.text import reveal
 from tasks_app.ids import uuid7_at
-from tasks_app.operators import lookup
+from tasks_app.operators import lookup, reach
 
 RECENT = 1_000
 """Newest rows from which a filter takes the values it offers."""
@@ -77,7 +77,8 @@ class RecentFilter(ExactFilter):
     is_closed = False
 
     def lookups(self, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]") -> list[tuple[str, str]]:
-        rows = model_admin.model._default_manager.order_by("-pk").values_list(self.parameter_name or "", flat=True)
+        visible = reach.limit(request.user, model_admin.model._default_manager.all())
+        rows = visible.order_by("-pk").values_list(self.parameter_name or "", flat=True)
         counted = Counter(value for value in rows[:RECENT] if value)
         return [(value, reveal(value)) for value, _ in counted.most_common(CHOICES)]
 

@@ -18,7 +18,7 @@ from tasks_app.admin.text import format_time
 from tasks_app.database.keyset import older_than
 from tasks_app.database.sessions import is_too_slow
 from tasks_app.database.sql import on_postgres
-from tasks_app.ids import time_of
+from tasks_app.ids import time_of, uuid7_at
 
 MOST = 1_000
 """Rows that one list pages through. Links lead to older and newer ones."""
@@ -61,6 +61,8 @@ class NewestList(ChangeList):
     older = newer = ""
     """The query strings of the lists of older and of newer rows."""
     total = Total(0, exact=True)
+    is_limited = False
+    """True if the operator sees the rows of some tenants or agents only."""
     is_capped = False
     """True if there are more rows than this list pages through."""
 
@@ -74,13 +76,15 @@ class NewestList(ChangeList):
         self.problems = [problem for each in filters if (problem := each.problem)]
         if self.problems:
             return matching.none()
-        if not self.query.strip() and not all(each.is_indexed for each in filters):
-            self.windowed = self.root_queryset
+        # No index has the tenants or the agents of an operator, so their rows are looked for in a window as well.
+        self.is_limited = self.model_admin.is_limited(request)
+        if not self.query.strip() and (self.is_limited or not all(each.is_indexed for each in filters)):
+            self.windowed = self.model._default_manager.all() if self.is_limited else self.root_queryset
             for each in filters:
                 if each.is_indexed:
                     self.windowed = each.queryset(request, self.windowed)
             rows = older_than(self.windowed, self.params.get(BELOW, ""))
-            self.floor = _find_nth_id(rows.order_by("-pk"), WINDOW)
+            self.floor = self._blur(_find_nth_id(rows.order_by("-pk"), WINDOW))
             if self.floor is not None:
                 matching = matching.filter(pk__gte=self.floor)
         return matching
@@ -106,7 +110,7 @@ class NewestList(ChangeList):
             )
             self.page_num = 1
         self.result_list = list(self.paginator.page(self.page_num).object_list)
-        self.model_admin.add_columns(self.result_list)
+        self.model_admin.add_columns(request, self.result_list)
         self.show_full_result_count = self.can_show_all = False
         self.full_result_count = None
         self.show_admin_actions = True
@@ -128,13 +132,18 @@ class NewestList(ChangeList):
         It goes up from `below` by as many rows as a list pages through, or by one window if that ends sooner.
         """
         unfiltered = self.root_queryset if self.windowed is None else self.windowed
-        matching = unfiltered
+        matching = self.root_queryset if self.is_limited else unfiltered
         for each in self._active_filters():
             matching = each.queryset(self.request, matching)
         ends = [_find_nth_id(matching.filter(pk__gte=below).order_by("pk"), MOST + 1)]
         if self.windowed is not None:
-            ends.append(_find_nth_id(unfiltered.filter(pk__gte=below).order_by("pk"), WINDOW + 1))
+            ends.append(self._blur(_find_nth_id(unfiltered.filter(pk__gte=below).order_by("pk"), WINDOW + 1)))
         return min((end for end in ends if end is not None), default=None)
+
+    def _blur(self, id: str | None) -> str | None:
+        """Return the lowest id of the same instant for an operator who may not see the row of the id."""
+        time = time_of(id) if id and self.is_limited else None
+        return uuid7_at(time) if time else id
 
     @property
     def oldest_time(self) -> str:

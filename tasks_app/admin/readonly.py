@@ -1,12 +1,13 @@
 """The base of all admin pages: rows are shown, and no form adds, changes or deletes one."""
 
+from collections.abc import Iterable
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model
+from django.db.models import CharField, Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -15,6 +16,7 @@ from django.utils.text import capfirst
 from a2a.errors import Error
 from tasks_app.admin.paging import BELOW, NewestList
 from tasks_app.admin.text import reveal
+from tasks_app.operators import reach
 from tasks_app.operators.audit import ADMIN, Operator, operator_of
 
 M = TypeVar("M", bound=Model)
@@ -47,6 +49,14 @@ class ReadOnly(admin.ModelAdmin, Generic[M]):  # type: ignore[type-arg]  # not g
 
     def has_delete_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
         return False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[M]:
+        """Return the rows that the operator may see: those of their tenants and agents."""
+        return reach.limit(request.user, super().get_queryset(request))
+
+    def is_limited(self, request: HttpRequest) -> bool:
+        """Return whether the operator sees some of the rows only, of a table whose ids begin with the time."""
+        return isinstance(self.opts.pk, CharField) and reach.is_limited(request.user, self.model)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Allow only the parameters of the filters and of the link to older rows.
@@ -92,17 +102,27 @@ class LogTable(ReadOnly[M]):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[NewestList]:
         return NewestList
 
-    def add_columns(self, rows: list[M]) -> None:
+    def add_columns(self, request: HttpRequest, rows: list[M]) -> None:
         """Set attributes on the rows of one page of the list, for columns from other tables."""
 
     def build_page(self, request: HttpRequest, row: M) -> dict[str, Any]:
         """Return the template context of the row's page."""
         raise NotImplementedError
 
-    def find(self, pk: str) -> M | None:
-        """Return the row with the related rows that its page needs."""
+    def find(self, request: HttpRequest, pk: str) -> M | None:
+        """Return the row with the related rows that its page needs; None if the operator may not see it."""
         # PostgreSQL refuses to search for U+0000.
-        return None if "\0" in pk else self.get_queryset_for_page().filter(pk=pk).first()
+        if "\0" in pk:
+            return None
+        row: M | None = reach.limit(request.user, self.get_queryset_for_page()).filter(pk=pk).first()
+        return row
+
+    def select_visible(self, request: HttpRequest, ids: Iterable[str]) -> list[str]:
+        """Return those of the ids whose rows the operator may see, in their order."""
+        keys = [id for id in ids if "\0" not in id]
+        rows = reach.limit(request.user, self.model._default_manager.filter(pk__in=keys))
+        visible = set(rows.values_list("pk", flat=True))
+        return [id for id in keys if id in visible]
 
     def get_queryset_for_page(self) -> Any:
         return self.model._default_manager.select_related(*self.related)
@@ -116,7 +136,7 @@ class LogTable(ReadOnly[M]):
     ) -> HttpResponse:
         if request.method not in {"GET", "HEAD"} or not self.has_view_permission(request):
             raise PermissionDenied
-        row = self.find(unquote(object_id))
+        row = self.find(request, unquote(object_id))
         if row is None:
             return self.redirect_missing(request, object_id)
         request.current_app = self.admin_site.name  # as Django's own views do

@@ -19,12 +19,13 @@ from tasks_app.admin.text import Pane, format_size, format_time, reveal
 from tasks_app.database.keyset import fetch_page
 from tasks_app.files import link_to
 from tasks_app.models import Delivery, Exchange, Run, Task
+from tasks_app.operators import reach
 
 EXCHANGES, RUNS, DELIVERIES = 100, 50, 50
 """Newest rows of each kind that the page shows."""
 
 
-def build_context(task: Task, *, exchanges: bool, deliveries: bool) -> dict[str, Any]:
+def build_context(task: Task, viewer: Any, *, exchanges: bool, deliveries: bool) -> dict[str, Any]:
     """Return the template context. The flags say whether the viewer may see exchanges and deliveries."""
     message_pane, artifact_pane = Pane(), Pane()
     messages, artifacts, broken = read_contents(task, message_pane, artifact_pane)
@@ -33,8 +34,9 @@ def build_context(task: Task, *, exchanges: bool, deliveries: bool) -> dict[str,
     calls: list[Exchange] = []
     more_calls = False
     if exchanges:
-        rows = Exchange.objects.filter(task_id=task.pk).select_related("caller").order_by("-id")
-        calls, more_calls = fetch_page(rows, EXCHANGES)
+        # Another tenant may have asked for the task, in vain: that call is not for those who see this tenant alone.
+        rows = reach.limit(viewer, Exchange.objects.filter(task_id=task.pk))
+        calls, more_calls = fetch_page(rows.select_related("caller").order_by("-id"), EXCHANGES)
     traces = Pane()
     delivery_rows: list[Delivery] = []
     more_deliveries = False

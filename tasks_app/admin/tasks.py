@@ -104,6 +104,7 @@ class TaskAdmin(LogTable[Task]):
         return {
             **task_page.build_context(
                 row,
+                request.user,
                 exchanges=request.user.has_perm("tasks_app.view_exchange"),
                 deliveries=request.user.has_perm("tasks_app.view_delivery"),
             ),
@@ -160,8 +161,7 @@ class TaskAdmin(LogTable[Task]):
 
     def cancel_one(self, request: HttpRequest, task_id: str) -> Answer:
         """Cancel a task through the operation, and return its outcome."""
-        # PostgreSQL refuses to search for U+0000.
-        if "\0" in task_id:
+        if not self.select_visible(request, [task_id]):
             return Answer(refusal="Task not found.")
         try:
             operations.cancel_for_operator(task_id, read_operator(request))

@@ -2,14 +2,16 @@
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from tasks_app.admin.readonly import read_operator, redirect_to_acts
-from tasks_app.admin.text import format_time
+from tasks_app.admin.text import format_time, reveal
+from tasks_app.models import OperatorReach
+from tasks_app.operators import reach, second_factor
 from tasks_app.operators.audit import Change, record_acts
 
 admin.site.unregister([User, Group])
@@ -20,6 +22,13 @@ class Audited(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run
 
     class Media:
         css = {"all": ["taskdesk/admin.css"]}
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Return the rows for operators of all tenants, and none for others."""
+        return reach.limit(request.user, super().get_queryset(request))
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return super().has_add_permission(request) and reach.read_reach(request.user).is_whole
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> None:  # type: ignore[override]  # no LogEntry
         record_acts(read_operator(request), "add", Change(obj))
@@ -36,14 +45,45 @@ class Audited(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run
         return redirect_to_acts(object_id)
 
 
+class ReachInline(admin.StackedInline):  # type: ignore[type-arg]  # not generic at run time
+    """The tenants and agents of an operator, in the form of the account."""
+
+    model = OperatorReach
+    filter_horizontal = ("tenants",)
+    can_delete = True
+
+
 @admin.register(User)
 class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generic at run time
+    inlines = (ReachInline,)
+    actions = ("reset_second_factor",)
     list_display = ("username", "show_last_login", "is_active", "is_staff", "is_superuser", "email")
     list_filter = ("is_active", "is_staff", "is_superuser")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # Acts name their operator. A deleted name could be given to another person, so accounts are deactivated.
         return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        # Otherwise an administrator could become a superuser by the password of one.
+        if obj is not None and obj.is_superuser and not getattr(request.user, "is_superuser", False):
+            return False
+        return super().has_change_permission(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        # Roles are given by administrators, but only a superuser makes another, or gives single permissions.
+        fields = super().get_readonly_fields(request, obj)
+        return fields if getattr(request.user, "is_superuser", False) else (*fields, "is_superuser", "user_permissions")
+
+    @admin.action(permissions=["change"], description="Reset the second factor of selected operators")
+    def reset_second_factor(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """Remove devices, so that their operators enrol others at the next login."""
+        for user in queryset:
+            if not self.has_change_permission(request, user):
+                self.message_user(request, f"{reveal(user.username)} is a superuser.", messages.ERROR)
+                continue
+            second_factor.reset(user, read_operator(request))
+            self.message_user(request, f"{reveal(user.username)}: reset.", messages.SUCCESS)
 
     @admin.display(description="last login (UTC)")
     def show_last_login(self, row: User) -> str | None:

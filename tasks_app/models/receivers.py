@@ -20,6 +20,8 @@ class Receiver(models.Model):
     )
     problem = models.CharField(max_length=255, default="", db_default="", help_text="Why it has not agreed.")
 
+    tenant_path: ClassVar = "owner__tenant"
+
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["owner", "site"], name="receiver_of_owner")]
 

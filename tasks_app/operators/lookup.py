@@ -67,10 +67,11 @@ def find_tasks_by_reference(reference: str) -> QuerySet[Task]:
     return Task.objects.filter(pk__in=find_failures(reference))
 
 
-def read_states(task_ids: Iterable[str | None]) -> dict[str, str]:
-    """Return the present state of each task that still exists."""
+def read_states(task_ids: Iterable[str | None], among: QuerySet[Task] | None = None) -> dict[str, str]:
+    """Return the present state of each task that still exists, and is among those if they are given."""
     ids = {task_id for task_id in task_ids if task_id}
-    return dict(Task.objects.filter(pk__in=ids).values_list("pk", "state")) if ids else {}
+    rows = Task.objects.all() if among is None else among
+    return dict(rows.filter(pk__in=ids).values_list("pk", "state")) if ids else {}
 
 
 def find_failures(text: str, most: int = CANDIDATES) -> list[str]:

@@ -67,11 +67,21 @@ def reach_of(user: Any) -> Reach:
 
 
 def limit(user: Any, rows: QuerySet[M]) -> QuerySet[M]:
-    """Return those of the rows that the user may see. The reach is read once for each request."""
-    reach = getattr(user, "_reach", None)
+    """Return those of the rows that the user may see."""
+    return read_reach(user).limit(rows)
+
+
+def is_limited(user: Any, model: type[Model]) -> bool:
+    """Return whether the user may not see every row of the table."""
+    return read_reach(user).condition(model) != Q()
+
+
+def read_reach(user: Any) -> Reach:
+    """Return the reach of the user of a request, which is read once for each request."""
+    reach: Reach | None = getattr(user, "_reach", None)
     if reach is None:
         reach = user._reach = reach_of(user)
-    return reach.limit(rows)
+    return reach
 
 
 def may_write(user: Any, tenant: str) -> bool:

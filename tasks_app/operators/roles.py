@@ -9,8 +9,14 @@ from typing import Any
 VIEWER, OPERATOR, AGENT_OWNER, AUDITOR, ADMINISTRATOR = "viewer", "operator", "agent owner", "auditor", "administrator"
 
 _WORK = frozenset(
-    {"task", "exchange", "webhook", "delivery", "process", "tenant", "principal", "apikey", "oauthclient", "budget"}
+    {
+        *("task", "exchange", "webhook", "receiver", "delivery", "process"),
+        *("tenant", "principal", "apikey", "oauthclient", "budget", "permission"),
+    }
 )
+"""The tables of work and of callers."""
+_RECORDS = frozenset({"act", "auditentry", "refusedcalls", "refusals", "wronglogins", "operatortoken", "operatorreach"})
+"""The tables that tell who did what."""
 _ALL_OF_AUTH = frozenset(f"auth.{verb}_{model}" for model in ("user", "group") for verb in ("add", "change", "view"))
 
 
@@ -20,12 +26,9 @@ def _may(verb: str, models: Iterable[str]) -> frozenset[str]:
 
 ROLES: dict[str, frozenset[str]] = {
     VIEWER: _may("view", _WORK),
-    OPERATOR: _may("view", _WORK) | _may("change", {"task", "webhook", "delivery", "process"}),
+    OPERATOR: _may("view", _WORK) | _may("change", {"task", "webhook", "receiver", "delivery", "process"}),
     AGENT_OWNER: _may("view", {"task", "webhook", "delivery"}) | _may("change", {"task", "webhook", "delivery"}),
-    AUDITOR: _may(
-        "view", _WORK | {"act", "auditentry", "refusedcalls", "wronglogins", "operatortoken", "operatorreach"}
-    )
-    | {"auth.view_user", "auth.view_group"},
+    AUDITOR: _may("view", _WORK | _RECORDS) | {"auth.view_user", "auth.view_group"},
     ADMINISTRATOR: _ALL_OF_AUTH,
 }
 """The permissions of each role. An administrator has besides these every permission of tasks_app."""

@@ -6,6 +6,7 @@ from django.test import Client
 
 from tasks_app import operations
 from tasks_app.exchanges import responses
+from tasks_app.models import OperatorReach
 
 
 @pytest.fixture
@@ -21,6 +22,7 @@ def viewer() -> Client:
     user.user_permissions.set(
         Permission.objects.filter(content_type__app_label="tasks_app", codename__startswith="view_")
     )
+    OperatorReach.objects.create(user=user, all_tenants=True)
     client = Client()
     client.force_login(user)
     return client

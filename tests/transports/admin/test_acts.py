@@ -72,6 +72,7 @@ def test_a_user_is_switched_off_and_never_deleted(admin: Client) -> None:
     assert "delete_selected" not in admin.get(users).content.decode()
     admin.post(users, {"action": "delete_selected", "_selected_action": [otto.pk], "post": "yes"})
     form = {"username": "otto", "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00", "is_staff": "on"}
+    form |= {"reach-TOTAL_FORMS": "0", "reach-INITIAL_FORMS": "0"}
     assert admin.post(reverse("admin:auth_user_change", args=[otto.pk]), form).status_code == 302
     otto.refresh_from_db()
     assert not otto.is_active

@@ -69,7 +69,7 @@ def test_the_time_of_a_list_is_its_first_column(admin: Client) -> None:
     long = [model for model in site.site._registry if model._meta.app_label == "tasks_app"]
     first = {model._meta.model_name: site.site._registry[model].list_display[0] for model in long}
     # Tenants and principals are short lists, and the time is their second column.
-    times = {"show_time", "show_created_at", "show_seen_at", "show_last_at", "show_minute"}
+    times = {"show_time", "show_created_at", "show_seen_at", "show_last_at", "show_minute", "show_asked_at"}
     assert {name for name, column in first.items() if column not in times} == {"tenant", "principal"}
 
 

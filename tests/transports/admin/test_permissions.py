@@ -14,7 +14,7 @@ from django.test import Client
 from django.urls import reverse
 
 from tasks_app.callers import access
-from tasks_app.models import ApiKey, Principal
+from tasks_app.models import ApiKey, OperatorReach, Principal
 from tests.support.operators import exchange, task
 from tests.transports.admin.pages import act, page
 
@@ -63,6 +63,7 @@ def test_a_viewer_sees_no_buttons_and_is_refused(
 def test_a_viewer_of_tasks_alone_sees_no_exchanges(olga: Principal) -> None:
     user = User.objects.create_user("tom", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename="view_task"))
+    OperatorReach.objects.create(user=user, all_tenants=True)
     client = Client()
     client.force_login(user)
     call = exchange(olga)

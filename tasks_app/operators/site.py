@@ -1,4 +1,7 @@
-"""The site of the admin: every page needs a login and, where it is required, a second factor."""
+"""The site of the admin: every page needs a login and, where it is required, a second factor.
+
+It is not in the room of the admin's pages: importing those asks for the site, so the site cannot import them.
+"""
 
 from typing import Any
 
