@@ -133,6 +133,17 @@ def networks(name: str) -> list[str]:
     return items
 
 
+def costs(name: str) -> dict[str, int]:
+    """Return whole numbers by name: SendMessage=10,GetTask=1."""
+    result: dict[str, int] = {}
+    for item in names(name):
+        word, _, value = item.partition("=")
+        if not (word.strip().isalpha() and value.strip().isdecimal()):
+            raise ImproperlyConfigured(f"{name}: {item!r} is not like SendMessage=10, a name and a whole number")
+        result[word.strip()] = int(value)
+    return result
+
+
 _RELAY = re.compile(r"(?P<name>[a-z][a-z0-9-]{0,63})=(?P<url>https?://\S+)(?P<options>(?: +[a-z]+=\S+)*)")
 
 

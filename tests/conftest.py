@@ -27,6 +27,7 @@ from a2a.events import apply
 from tasks_app import clock
 from tasks_app.callers import access, strangers
 from tasks_app.callers.access import Caller, FindCaller
+from tasks_app.callers.limits import limits
 from tasks_app.database.bridge import bridge
 from tasks_app.database.sql import on_postgres
 from tasks_app.event_log import ReadTask, read_many
@@ -154,6 +155,8 @@ def open_doors() -> None:
 @pytest.fixture(autouse=True)
 def no_strangers() -> None:
     """Forget the refused calls of earlier tests, which all come from one address."""
+    limits.forget()
+    limits.rules, limits.edition = {}, None
     strangers.failures.clear()
     strangers.calls.clear()
     tally.waiting, tally.totals, tally.loop = {}, {}, None

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.http import HttpResponse
 
 from tasks_app.asgi.handler import send_refusal
+from tasks_app.callers.limits import limits
 from tasks_app.callers.paths import is_lean
 from tasks_app.process import services
 from tasks_app.transports.bodies import Gone, Intake, strangers
@@ -87,6 +88,9 @@ async def lifespan(receive: Any, send: Any) -> None:
         message = await receive()
         if message["type"] == "lifespan.startup":
             services.start()
+            await limits.bank.connect()
+        if message["type"] == "lifespan.shutdown":
+            await limits.bank.close()
         await send({"type": message["type"] + ".complete"})
         if message["type"] == "lifespan.shutdown":
             return

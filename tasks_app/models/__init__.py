@@ -12,6 +12,7 @@ from tasks_app.models.exchanges import Exchange, ExchangeBody
 from tasks_app.models.operators import OperatorReach, OperatorToken
 from tasks_app.models.permissions import Permission
 from tasks_app.models.processes import Process
+from tasks_app.models.rate_limits import RateLimit
 from tasks_app.models.receivers import Receiver
 from tasks_app.models.refusals import Refusals
 from tasks_app.models.relays import Relay, RelayedTask
@@ -39,6 +40,7 @@ __all__ = [
     "Permission",
     "Principal",
     "Process",
+    "RateLimit",
     "Receiver",
     "Refusals",
     "RefusedCalls",

@@ -5,7 +5,7 @@ Follow. So it is written once, and runs on a loop (`perform`) or on a thread (`p
 `perform` and `wait_on` alone.
 """
 
-from tasks_app.operations.dispatcher import OPERATIONS, authorize, cancel_for_operator, perform, perform_now
+from tasks_app.operations.dispatcher import OPERATIONS, authorize, cancel_for_operator, cost_of, perform, perform_now
 from tasks_app.operations.operation import CallerLeft, Context, Follow, Wait
 from tasks_app.operations.waiting import wait_on
 
@@ -17,6 +17,7 @@ __all__ = [
     "Wait",
     "authorize",
     "cancel_for_operator",
+    "cost_of",
     "perform",
     "perform_now",
     "wait_on",

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Coroutine
 from functools import partial
 from typing import assert_never
 
+from django.conf import settings
+
 from a2a.answers import Result
 from a2a.errors import TaskNotFound, Unavailable
 from a2a.language import Spelling
@@ -44,19 +46,25 @@ def scope_of(kind: type[Request]) -> str:
 
 
 OPERATIONS: dict[type[Request], Operation] = {
-    SendMessage: Operation(send, WRITE),
-    StreamMessage: Operation(send, WRITE, STREAMING),
+    SendMessage: Operation(send, WRITE, cost=10),
+    StreamMessage: Operation(send, WRITE, STREAMING, cost=10),
     GetTask: Operation(tasks.get, READ),
-    ListTasks: Operation(tasks.list_tasks, READ),
-    CancelTask: Operation(tasks.cancel, CANCEL),
-    SubscribeToTask: Operation(tasks.subscribe, READ, STREAMING),
-    CreatePushConfig: Operation(webhooks.create, WRITE_WEBHOOKS, PUSH),
+    ListTasks: Operation(tasks.list_tasks, READ, cost=5),
+    CancelTask: Operation(tasks.cancel, CANCEL, cost=2),
+    SubscribeToTask: Operation(tasks.subscribe, READ, STREAMING, cost=5),
+    CreatePushConfig: Operation(webhooks.create, WRITE_WEBHOOKS, PUSH, cost=5),
     GetPushConfig: Operation(webhooks.get, READ_WEBHOOKS, PUSH),
     ListPushConfigs: Operation(webhooks.list_configs, READ_WEBHOOKS, PUSH),
-    DeletePushConfig: Operation(webhooks.delete, WRITE_WEBHOOKS, PUSH),
+    DeletePushConfig: Operation(webhooks.delete, WRITE_WEBHOOKS, PUSH, cost=2),
     GetExtendedCard: Operation(cards.extended_card, READ, EXTENDED_CARD),
     Describe: Operation(partial(descriptions.describe, scope_of=scope_of), READ),
 }
+
+
+def cost_of(kind: type[Request]) -> int:
+    """Return what a request costs its caller under a rate limit."""
+    costs: dict[str, int] = settings.A2A_OPERATION_COSTS
+    return costs.get(kind.__name__, OPERATIONS[kind].cost) if costs else OPERATIONS[kind].cost
 
 
 def authorize(kind: type[Request], caller: Caller, spelling: Spelling = "own") -> None:

@@ -95,3 +95,5 @@ class Operation(Struct, frozen=True):
     """The right that its caller needs."""
     capability: Capability | None = None
     """The optional capability that it belongs to, if any."""
+    cost: int = 1
+    """The units that a call costs its caller under a rate limit; A2A_OPERATION_COSTS may set another cost."""

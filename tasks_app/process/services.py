@@ -12,6 +12,7 @@ from typing import Literal, Protocol, assert_never
 from django.conf import settings
 
 from tasks_app import webhooks
+from tasks_app.callers.limits import limits
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do
 from tasks_app.event_log import release_all
@@ -89,6 +90,7 @@ def start(role: Role = "web") -> None:
         sweeper.renew = runner.renew
         process_row.begin(role)
         _announce()
+        _load_limits()
         for service in services:
             service.start()
         atexit.register(stop)
@@ -110,7 +112,7 @@ def take_over() -> None:
 
 def troubles() -> list[str]:
     """Return sentences about delays that do not keep the process from its work."""
-    hints = [trouble for trouble in (celery.trouble, broadcast.trouble, broadcast.deaf) if trouble]
+    hints = [trouble for trouble in (celery.trouble, broadcast.trouble, broadcast.deaf, limits.bank.trouble) if trouble]
     return [*hints, *runner.troubles(), *doors.troubles()]
 
 
@@ -123,6 +125,14 @@ def _announce(*, ended: bool = False) -> None:
         process_row.write(recorder.losses, ended=ended)
     except Exception:
         log.exception("the row of this process could not be written; the sweeper tries again")
+
+
+def _load_limits() -> None:
+    """Read the rate limits before the first call."""
+    try:
+        limits.load()
+    except Exception:
+        log.exception("the rate limits could not be read; the sweeper tries again")
 
 
 def drain() -> None:

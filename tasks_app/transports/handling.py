@@ -24,11 +24,12 @@ from a2a.types import Json
 from tasks_app.audit.refused_calls import COUNTED, refused_calls
 from tasks_app.callers.access import Caller
 from tasks_app.callers.accounts import Holding, account
+from tasks_app.callers.limits import limits
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
-from tasks_app.operations import OPERATIONS, CallerLeft, Context, Follow, Wait, authorize, perform, wait_on
+from tasks_app.operations import OPERATIONS, CallerLeft, Context, Follow, Wait, authorize, cost_of, perform, wait_on
 from tasks_app.transports.call import Call, Reply, fault
 from tasks_app.transports.refusing import leave
 from tasks_app.transports.streams import Stream
@@ -62,6 +63,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
     try:
         read = partial(_read, call, exchange, select, meaning)
         language, method, request = await off_loop(read) if exchange.row.request_bytes > LARGE else read()
+        await limits.spend(call.caller, cost_of(method.request))
         head, tail = wrapping.head, wrapping.tail
         exchange.encode = lambda result: enclose(head, method.encode(result), tail)
         context.spelling = language.spelling
@@ -104,6 +106,7 @@ async def handle_own(
     context = Context(caller=call.caller, exchange=exchange)
     try:
         exchange.set_caller(call.caller)
+        await limits.spend(call.caller, 1)
         exchange.is_change = True
         payload = orjson.dumps(await work())
     except CallerLeft:

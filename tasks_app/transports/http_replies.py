@@ -17,6 +17,7 @@ from django.http.response import HttpResponseBase
 
 from a2a import sse
 from a2a.documents import Encoded, Pieces
+from tasks_app.callers.limits import limits
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.transports.call import Call, Reply
 from tasks_app.transports.compression import compress
@@ -39,8 +40,17 @@ LAST_WORDS = {
 async def response_to(request: HttpRequest, call: Call, reply: Reply | Batch) -> HttpResponseBase:
     """Return the HTTP answer to a call, or to a batch."""
     if isinstance(reply, Batch):
-        return await compress(request, await _batch(reply))
-    return await compress(request, _single(request, call, reply), reply.holding)
+        return await compress(request, _add_limits(await _batch(reply), call))
+    return await compress(request, _add_limits(_single(request, call, reply), call), reply.holding)
+
+
+def _add_limits(response: HttpResponseBase, call: Call) -> HttpResponseBase:
+    """Add the headers about the rate limits of the caller, if there are any."""
+    if call.identity is not None:
+        store = response.headers._store
+        for name, value in limits.headers(call.identity).items():
+            store[name.lower()] = (name, value)
+    return response
 
 
 def _single(request: HttpRequest, call: Call, reply: Reply) -> HttpResponseBase:

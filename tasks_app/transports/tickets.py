@@ -11,6 +11,7 @@ from tasks_app.audit.refused_calls import refused_calls
 from tasks_app.callers import tickets
 from tasks_app.callers.api_keys import digests_of
 from tasks_app.callers.credentials import encode, reference_to
+from tasks_app.callers.limits import limits
 from tasks_app.exchanges.recording import recorder
 from tasks_app.transports.call import Call
 from tasks_app.transports.handshake import DOOR, ENDPOINT, agent_of, check_agent, encode_refusal
@@ -45,6 +46,7 @@ async def _answer(request: HttpRequest) -> HttpResponse:
         await call.identify()
         check_agent(call.caller, agent)
         exchange.set_caller(call.caller)
+        await limits.spend(call.caller, 1)
         exchange.is_change = True
         new = await tickets.issue(call.caller.owner_id, _holder_of(call), exchange.entry())
     except RateLimited as error:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from django.conf import settings
 
 from tasks_app import files
+from tasks_app.callers.limits import limits
 from tasks_app.database.locks import LockRefused
 from tasks_app.exchanges.recording import recorder
 from tasks_app.hints import hints
@@ -70,6 +71,7 @@ class Sweeper(Routine):
         else:
             self.renew()
         hints.offer()
+        limits.load()
         if not clock_doubts():
             expire()
             release_orphans()

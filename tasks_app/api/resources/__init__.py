@@ -7,10 +7,12 @@ from tasks_app.api.resources.clients import Clients
 from tasks_app.api.resources.deliveries import Deliveries
 from tasks_app.api.resources.exchanges import Exchanges
 from tasks_app.api.resources.keys import Keys
+from tasks_app.api.resources.limits import Limits
 from tasks_app.api.resources.logins import Logins
 from tasks_app.api.resources.permissions import Permissions
 from tasks_app.api.resources.principals import Principals
 from tasks_app.api.resources.processes import Processes
+from tasks_app.api.resources.refusals import Refusals
 from tasks_app.api.resources.tasks import Tasks
 from tasks_app.api.resources.tenants import Tenants
 from tasks_app.api.resources.tokens import Tokens
@@ -24,10 +26,12 @@ RESOURCES: tuple[type[Resource], ...] = (
     Deliveries,
     Exchanges,
     Keys,
+    Limits,
     Logins,
     Permissions,
     Principals,
     Processes,
+    Refusals,
     Tasks,
     Tenants,
     Tokens,

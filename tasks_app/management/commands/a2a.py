@@ -12,6 +12,7 @@ from tasks_app.management.nouns.cardkey import CARDKEY
 from tasks_app.management.nouns.clients import CLIENTS
 from tasks_app.management.nouns.doctor import DOCTOR
 from tasks_app.management.nouns.keys import KEYS
+from tasks_app.management.nouns.limits import LIMITS
 from tasks_app.management.nouns.load import LOAD
 from tasks_app.management.nouns.logins import LOGINS
 from tasks_app.management.nouns.operators import OPERATORS
@@ -32,6 +33,7 @@ OPERATING: dict[str, Noun] = {
     "clients": CLIENTS,
     "doctor": DOCTOR,
     "keys": KEYS,
+    "limits": LIMITS,
     "load": LOAD,
     "logins": LOGINS,
     "operators": OPERATORS,

@@ -1,0 +1,25 @@
+"""Counts of refused calls of strangers, read only."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+
+from tasks_app.api.resource import Resource, Row
+from tasks_app.exchanges.refusals import address_of_search
+from tasks_app.models import Refusals as Counts
+
+
+class RefusalsRow(Row):
+    class Meta:
+        model = Counts
+        fields = ("id", "minute", "address", "unauthenticated", "limited", "invalid", "recorded")
+
+
+class Refusals(Resource):
+    segment = "refusals"
+    model = Counts
+    serializer_class = RefusalsRow
+    filters = {"address": "address"}
+
+    def select(self, rows: QuerySet[Any], values: dict[str, str]) -> QuerySet[Any]:
+        return super().select(rows, {name: address_of_search(value) for name, value in values.items()})

@@ -1,0 +1,123 @@
+"""Rate limits of callers and tenants: the rules, the purses that apply them, and the headers that tell about them.
+
+A rule is a row of RateLimit, or the default of the settings for callers without a row. All rows are read by the sweep,
+so that no call asks the database.
+"""
+
+from time import monotonic
+
+from django.conf import settings
+from django.db.models import Count, Max
+
+from tasks_app.callers.access import Caller
+from tasks_app.callers.banks import Bank
+from tasks_app.callers.purses import Purse
+from tasks_app.callers.rates import MOST, Rate
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import DoApart
+from tasks_app.models import RateLimit
+
+Subject = tuple[str, int]
+"""The policy and the id of a bucket: ("caller", id of the principal) or ("tenant", id of the tenant)."""
+
+
+class Limits:
+    """The rate limits of this process."""
+
+    def __init__(self) -> None:
+        self.rules: dict[Subject, Rate | None] = {}
+        """The rates of the rows; None for a caller without a limit."""
+        self.edition: object = None
+        """The number, the last change and the last id of the rows, which tell them from later ones."""
+        self.purses: dict[Subject, Purse] = {}
+        self.of_owner: dict[int, tuple[Purse, ...]] = {}
+        """The purses that each caller spends from."""
+        self.bank = Bank(self.purses.values)
+
+    async def spend(self, caller: Caller, cost: int) -> None:
+        """Take the cost of a call out of the buckets of its caller. Raises TooManyCalls, and then takes nothing."""
+        purses = self.purses_of(caller)
+        if not purses:
+            return
+        now = monotonic()
+        for place, purse in enumerate(purses):
+            due = min(cost, int(purse.rate.burst))
+            if not await self.bank.take(purse, due, now):
+                for other in purses[:place]:
+                    other.give_back(min(cost, int(other.rate.burst)), monotonic())
+                raise purse.refusal(due, monotonic())
+
+    def headers(self, caller: Caller) -> dict[str, str]:
+        """Return the headers of an answer to the caller (draft-ietf-httpapi-ratelimit-headers-10); empty if there are
+        no limits."""
+        purses = self.purses_of(caller)
+        if not purses:
+            return {}
+        now = monotonic()
+        return {
+            "RateLimit-Policy": ", ".join([purse.policy for purse in purses]),
+            "RateLimit": ", ".join([purse.state(now) for purse in purses]),
+        }
+
+    def purses_of(self, caller: Caller) -> tuple[Purse, ...]:
+        """Return the purses that pay for calls of the caller; none if nothing limits them."""
+        if not settings.A2A_CALLER_RATE and not self.rules:
+            return ()
+        purses = self.of_owner.get(caller.owner_id)
+        return self._open(caller) if purses is None else purses
+
+    def _open(self, caller: Caller) -> tuple[Purse, ...]:
+        if len(self.of_owner) >= MOST:
+            self.of_owner.clear()
+            self.purses.clear()
+        own, whole = ("caller", caller.owner_id), ("tenant", caller.tenant_id)
+        rates = {own: self.rules.get(own, default_rate()), whole: self.rules.get(whole)}
+        purses = tuple(self._purse(subject, rate) for subject, rate in rates.items() if rate is not None)
+        self.of_owner[caller.owner_id] = purses
+        return purses
+
+    def _purse(self, subject: Subject, rate: Rate) -> Purse:
+        purse = self.purses.get(subject)
+        if purse is None or purse.rate != rate:
+            noun, number = subject
+            purse = self.purses[subject] = Purse(f"{noun}:{number}", noun, rate, monotonic())
+        return purse
+
+    def forget(self) -> None:
+        """Drop all purses, as after a change of the rules. Local buckets are full again."""
+        self.purses.clear()
+        self.of_owner.clear()
+
+    def load(self) -> None:
+        """Read the rows if they have changed. For a thread; raises errors of the database."""
+        edition, rules = bridge.do(DoApart(lambda: _read(self.edition)))
+        if rules is not None:
+            # The purses of callers whose rates are the same stay as they are.
+            self.edition, self.rules = edition, rules
+            self.of_owner.clear()
+
+
+def default_rate() -> Rate | None:
+    """Return the rate of callers without a row; None for no limit."""
+    rate = settings.A2A_CALLER_RATE
+    return Rate(rate, settings.A2A_CALLER_BURST or rate) if rate else None
+
+
+def rate_of(row: RateLimit) -> Rate | None:
+    """Return the rate of a row; None for no limit."""
+    return Rate(row.per_minute, row.burst or row.per_minute) if row.per_minute else None
+
+
+def _read(last: object) -> tuple[object, dict[Subject, Rate | None] | None]:
+    """Return the edition of the rows, and the rules if it is not the last one."""
+    edition = tuple(RateLimit.objects.aggregate(Count("id"), Max("changed_at"), Max("id")).values())
+    if edition == last:
+        return edition, None
+    return edition, {
+        ("tenant", row.tenant_id) if row.principal_id is None else ("caller", row.principal_id): rate_of(row)
+        for row in RateLimit.objects.all()
+    }
+
+
+limits = Limits()
+"""The limits of this process."""

@@ -1,0 +1,138 @@
+"""Purses: the part of a token bucket that this process may spend by itself.
+
+Without Redis a purse is the whole bucket. With Redis the bucket is there, and a purse has tokens on a lease: they are
+spent without a question, and the rest goes back when the lease ends.
+"""
+
+import asyncio
+import math
+from collections import deque
+
+from msgspec import Struct
+
+from a2a.errors import TooManyCalls
+from tasks_app.callers.rates import Rate
+
+LEASE_SECONDS = 1.0
+"""Seconds for which tokens are lent."""
+SAFETY = 0.1
+"""Seconds by which a purse ends its lease before Redis does."""
+NEVER = float("inf")
+
+
+class Waiter(Struct):
+    """A call that waits for tokens, and the future of whether it gets them."""
+
+    cost: int
+    future: "asyncio.Future[bool]"
+
+
+class Wish(Struct, frozen=True):
+    """The question of a purse to its bucket, and the calls that wait for the answer."""
+
+    keeps: int
+    """Tokens on the lease that goes on."""
+    returns: int
+    """Tokens of a lease that has ended."""
+    renews: bool
+    """Whether the purse wants more tokens than its calls wait for."""
+    waiters: list[Waiter]
+
+
+class Purse:
+    """The purse of one bucket. It is used on one loop. Times are those of the monotonic clock."""
+
+    def __init__(self, name: str, noun: str, rate: Rate, now: float) -> None:
+        self.name = name
+        self.noun = noun
+        """The name of the policy in headers: caller or tenant."""
+        self.rate = rate
+        self.policy = f'"{noun}";q={rate.burst:.0f};w={rate.window}'
+        """The item of this bucket in the header RateLimit-Policy."""
+        self.level, self.since = rate.burst, now
+        """The level of the bucket without leased tokens, and the time of its measurement."""
+        self.tokens = 0
+        """Tokens on lease."""
+        self.ends = 0.0
+        """The end of the lease."""
+        self.renew_at, self.renew_below = NEVER, -1
+        """The time and the number of tokens from which on the lease is to be renewed."""
+        self.renews = False
+        self.waiting: deque[Waiter] = deque()
+
+    def take_here(self, cost: int, now: float) -> bool:
+        """Take tokens out of the bucket, if it has so many. For a bucket that no other process shares."""
+        self.level, self.since = self.level_at(now), now
+        if self.level < cost:
+            return False
+        self.level -= cost
+        return True
+
+    def take_leased(self, cost: int, now: float) -> bool:
+        """Take tokens that are on lease, if there are so many."""
+        if self.tokens < cost or now >= self.ends:
+            return False
+        self.tokens -= cost
+        return True
+
+    def is_low(self, now: float) -> bool:
+        """Return whether the lease should be renewed."""
+        return self.tokens < self.renew_below or now >= self.renew_at
+
+    def give_back(self, cost: int, now: float) -> None:
+        """Give back tokens that were taken for a call which another bucket refused."""
+        if now < self.ends:
+            self.tokens += cost
+        else:
+            self.level = min(self.rate.burst, self.level + cost)
+
+    def level_at(self, now: float) -> float:
+        """Return the level of the bucket, without leased tokens."""
+        return min(self.rate.burst, self.level + max(0.0, now - self.since) * self.rate.per_second)
+
+    def remaining(self, now: float) -> int:
+        """Return the tokens that are left, as far as this process knows."""
+        return int(min(self.rate.burst, self.level_at(now) + self.tokens))
+
+    def state(self, now: float) -> str:
+        """Return the item of this bucket in the header RateLimit: what remains, and when all of it will be there."""
+        remaining = self.remaining(now)
+        return f'"{self.noun}";r={remaining};t={math.ceil((self.rate.burst - remaining) / self.rate.per_second)}'
+
+    def refusal(self, cost: int, now: float) -> TooManyCalls:
+        """Return the error of a call for which the bucket has too few tokens."""
+        wait = max(1, math.ceil((cost - self.level_at(now)) / self.rate.per_second))
+        limit = f"calls of this {self.noun} by cost in {self.rate.window} s"
+        return TooManyCalls(wait, limit=limit, most=f"{self.rate.burst:.0f}", cost=str(cost), retryAfter=str(wait))
+
+    # ------------------------------------------------------------- the lease
+
+    def wish(self, now: float) -> Wish:
+        """Return the next question to the bucket. From now on its waiters belong to that question."""
+        waiters = [waiter for waiter in self.waiting if not waiter.future.done()]
+        self.waiting.clear()
+        keeps, returns = (self.tokens, 0) if now < self.ends else (0, self.tokens)
+        self.tokens = keeps
+        renews, self.renews = self.renews, False
+        return Wish(keeps, returns, renews or bool(waiters), waiters)
+
+    def settle(self, wish: Wish, tokens: int, extra: int, level: float, asked_at: float) -> None:
+        """Take in the answer: tokens for the waiters and extra ones, both on lease, and the level that is left."""
+        self.tokens += tokens + extra
+        self.level, self.since = level, asked_at
+        self.ends = asked_at + LEASE_SECONDS - SAFETY
+        self.renew_at, self.renew_below = (asked_at + LEASE_SECONDS / 2, extra // 2) if extra else (NEVER, -1)
+        for waiter in wish.waiters:
+            if not waiter.future.done():
+                is_granted = self.tokens >= waiter.cost
+                self.tokens -= waiter.cost if is_granted else 0
+                waiter.future.set_result(is_granted)
+
+    def go_alone(self, waiters: list[Waiter], now: float) -> None:
+        """Decide by this process alone from now on, beginning with what the bucket had when it was last heard of."""
+        self.level, self.since = min(self.rate.burst, self.level_at(now) + self.tokens), now
+        self.tokens, self.ends, self.renew_at, self.renew_below = 0, 0.0, NEVER, -1
+        for waiter in [*waiters, *self.waiting]:
+            if not waiter.future.done():
+                waiter.future.set_result(self.take_here(waiter.cost, now))
+        self.waiting.clear()

@@ -1,0 +1,75 @@
+"""`manage.py a2a limits`: rate limits of callers and tenants, as JSON lines."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from tasks_app.management.arguments import add_limit, add_operator, make_number_reader, read_name, read_operator
+from tasks_app.management.nouns import Noun, Printer
+from tasks_app.models import RateLimit
+from tasks_app.operators import rate_limits
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    change = verbs.add_parser("set", help="set the limit of a principal, or of a tenant as a whole")
+    change.add_argument(
+        "per_minute",
+        metavar="units",
+        type=make_number_reader(0, rate_limits.MOST),
+        help="units of cost in a minute; 0: no limit",
+    )
+    change.add_argument("--tenant", type=read_name, default="default", help='the tenant; "default" by default')
+    change.add_argument("--principal", type=read_name, help="a principal of the tenant; without it, the whole tenant")
+    change.add_argument(
+        "--burst", type=make_number_reader(1, rate_limits.MOST), help="units at once; those of a minute by default"
+    )
+    add_operator(change)
+    add_limit(verbs.add_parser("list", help="list the newest limits"))
+    remove = verbs.add_parser("remove", help="remove a limit, so that the settings apply again")
+    remove.add_argument("id", type=int, help="the id of the limit, as printed by `limits list`")
+    add_operator(remove)
+
+
+def _set(printer: Printer, options: dict[str, Any]) -> None:
+    values = {name: options[name] for name in ("tenant", "principal", "per_minute", "burst")}
+    try:
+        row = rate_limits.set_limit(read_operator(options), **values)
+    except ValueError as error:
+        raise CommandError(f"{error}.") from None
+    printer.print_line(_describe(row))
+
+
+def _list(printer: Printer, options: dict[str, Any]) -> None:
+    rows = RateLimit.objects.select_related("tenant", "principal").order_by("-id")
+    for row in printer.limit_rows(rows, options["limit"]):
+        printer.print_line(_describe(row))
+
+
+def _remove(printer: Printer, options: dict[str, Any]) -> None:
+    row = RateLimit.objects.select_related("tenant", "principal").filter(pk=options["id"]).first()
+    if row is None:
+        raise CommandError(f"There is no limit with the id {options['id']}; `manage.py a2a limits list` prints all.")
+    printer.print_line(_describe(row) | {"done": "remove"})
+    rate_limits.remove_limit(row, read_operator(options))
+
+
+def _describe(row: RateLimit) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "tenant": row.tenant.name,
+        "principal": row.principal.name if row.principal else None,
+        "per_minute": row.per_minute,
+        "burst": row.burst,
+        "changed_at": row.changed_at,
+    }
+
+
+_VERBS = {"set": _set, "list": _list, "remove": _remove}
+
+LIMITS = Noun(
+    help="set, list and remove rate limits of callers and tenants",
+    add_arguments=_add_arguments,
+    handle=lambda printer, options: _VERBS[options["verb"]](printer, options),
+)

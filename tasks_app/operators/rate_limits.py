@@ -1,0 +1,55 @@
+"""Rate limits of single callers and tenants, as operators set them, with their acts."""
+
+from typing import Any
+
+from django.db import transaction
+
+from tasks_app import clock
+from tasks_app.models import Principal, RateLimit, Tenant
+from tasks_app.operators.audit import Change, Operator, record_acts
+
+MOST = 2_000_000_000
+"""The largest number of units."""
+
+
+def set_limit(
+    by: Operator, *, tenant: str, principal: str | None = None, per_minute: int, burst: int | None = None
+) -> RateLimit:
+    """Set the limit of a principal, or of a tenant as a whole, and record the act. Processes apply it at their next
+    sweep.
+
+    Raises ValueError for a tenant or a principal that does not exist, and for numbers outside the bounds.
+    """
+    if not 0 <= per_minute <= MOST or not 1 <= (1 if burst is None else burst) <= MOST:
+        raise ValueError(f"per_minute must be 0 (no limit) to {MOST:,}, and burst 1 to {MOST:,}")
+    subject = _find(tenant, principal)
+    values = {"per_minute": per_minute, "burst": burst}
+    with transaction.atomic():
+        row = RateLimit.objects.select_for_update().filter(**subject).first()
+        before = {} if row is None else {"per_minute": row.per_minute, "burst": row.burst}
+        row = row or RateLimit(**subject)
+        row.per_minute, row.burst, row.changed_at = per_minute, burst, clock.now()
+        row.save()
+        record_acts(by, "set", Change(row, before, values))
+    return row
+
+
+def remove_limit(row: RateLimit, by: Operator) -> None:
+    """Remove a limit and record the act. The default of the settings applies to the caller again."""
+    before = {"per_minute": row.per_minute, "burst": row.burst}
+    with transaction.atomic():
+        record_acts(by, "remove", Change(row, before, {}))
+        RateLimit.objects.filter(pk=row.pk).delete()
+
+
+def _find(tenant: str, principal: str | None) -> dict[str, Any]:
+    """Return the columns that name the subject of a limit. Raises ValueError."""
+    home = Tenant.objects.filter(name=tenant).first()
+    if home is None:
+        raise ValueError(f"there is no tenant {tenant!r}")
+    if principal is None:
+        return {"tenant": home, "principal": None}
+    owner = Principal.objects.filter(tenant=home, name=principal).first()
+    if owner is None:
+        raise ValueError(f"there is no principal {principal!r} in the tenant {tenant!r}")
+    return {"tenant": home, "principal": owner}

@@ -1,0 +1,109 @@
+"""Rate limits on the wire: codes, statuses and headers of each language and door."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from django.test import AsyncClient
+
+from tasks_app.callers.limits import limits
+from tasks_app.models import Task
+from tests.conftest import Person
+from tests.support.exchanges import recorded
+from tests.transports.exchanges.calls import Post, call, new, old
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+
+
+@pytest.fixture(autouse=True)
+def slow(settings: Any) -> None:
+    """A burst of 20 units, and hardly any after it."""
+    settings.A2A_CALLER_RATE, settings.A2A_CALLER_BURST = 1, 20
+
+
+def spend(units: int) -> None:
+    """Leave the callers who have called so many units."""
+    for purse in limits.purses.values():
+        purse.level = float(units)
+
+
+def ask(owner: Person, wire: Any, path: str = "/jsonrpc") -> Any:
+    async def post() -> Any:
+        headers = {"authorization": f"Bearer {owner.key}"}
+        return await AsyncClient().post(path, data=json.dumps(wire), content_type="application/json", headers=headers)
+
+    return asyncio.run(post())
+
+
+def test_answers_tell_what_is_left(owner: Person) -> None:
+    answer = ask(owner, new())
+    assert answer.headers["RateLimit-Policy"] == '"caller";q=20;w=1200'
+    assert answer.headers["RateLimit"] == '"caller";r=10;t=600'
+    stream = ask(owner, new(method="SendStreamingMessage"))
+    assert stream.streaming
+    assert stream.headers["RateLimit"].startswith('"caller";r=0;t=')
+
+
+@pytest.mark.parametrize(
+    ("wire", "path", "status"),
+    [
+        (new(), "/jsonrpc", 429),
+        (old(), "/jsonrpc", 429),
+        (new(method="SendStreamingMessage"), "/jsonrpc", 429),
+        (new()["params"], "/message:send", 429),
+        (old()["params"], "/v1/message:send", 429),
+    ],
+)
+def test_each_language_refuses_with_its_code(owner: Person, wire: Any, path: str, status: int) -> None:
+    ask(owner, call("GetTask", {"id": "none"}))
+    spend(3)
+    answer = ask(owner, wire, path)
+    assert answer.status_code == status
+    assert int(answer.headers["Retry-After"]) > 0
+    assert answer.headers["RateLimit"].startswith('"caller";r=3;t=')
+    text = answer.content.decode()
+    assert "Too many calls, try again later" in text
+    if path == "/jsonrpc":
+        assert json.loads(text)["error"]["code"] == -38008
+    assert not Task.objects.exists(), "nothing was done"
+
+
+def test_the_data_of_the_error_say_when_to_come_again(owner: Person) -> None:
+    ask(owner, call("GetTask", {"id": "none"}))
+    spend(3)
+    error = ask(owner, new()).json()["error"]
+    (info,) = [each for each in error["data"] if each.get("reason") == "RATE_LIMITED"]
+    assert info["metadata"]["cost"] == "10"
+    assert info["metadata"]["most"] == "20"
+    assert int(info["metadata"]["retryAfter"]) > 300
+
+
+def test_each_member_of_a_batch_costs(owner: Person) -> None:
+    get = [call("GetTask", {"id": "none"}, rpc_id=place) for place in range(25)]
+    answer = ask(owner, get)
+    codes = [each["error"]["code"] for each in answer.json()]
+    assert (codes.count(-32001), codes.count(-38008)) == (20, 5)
+    assert answer.headers["RateLimit"].startswith('"caller";r=0;t=')
+
+
+def test_a_call_without_a_right_or_a_method_costs_nothing(owner: Person, post: Post) -> None:
+    for _ in range(30):
+        assert json.loads(post(call("nope", {}))[1])["error"]["code"] == -32601
+    assert post(call("GetTask", {"id": "none"}))[0] == 200
+
+
+def test_a_refused_call_is_recorded_like_any_other(owner: Person, post: Post) -> None:
+    post(call("GetTask", {"id": "none"}))
+    spend(3)
+    post(new("hello"))
+    exchange = recorded(2)[1]
+    assert (exchange.outcome, exchange.code, exchange.http_status) == ("error", -38008, 429)
+    assert exchange.caller_id == owner.caller.owner_id
+
+
+def test_a_ticket_and_a_link_cost_too(owner: Person) -> None:
+    ask(owner, call("GetTask", {"id": "none"}))
+    spend(0)
+    assert ask(owner, {}, "/ws/ticket").status_code == 429
+    assert ask(owner, {"taskId": "none"}, "/links").status_code == 429
