@@ -4,6 +4,7 @@ from django.conf import settings
 from django.contrib import admin
 
 from tasks_app.admin import (
+    accounts,
     acts,
     budgets,
     deliveries,
@@ -24,6 +25,7 @@ from tasks_app.admin import (
 from tasks_app.admin.text import NONE
 
 __all__ = [
+    "accounts",
     "acts",
     "budgets",
     "deliveries",

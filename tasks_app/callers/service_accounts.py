@@ -2,11 +2,9 @@
 
 import hashlib
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Self
 
 from django.db import transaction
-from django.db.models import Q
 from msgspec import Struct
 
 from tasks_app import clock
@@ -122,9 +120,3 @@ def register(
     if not is_new:
         raise ValueError(f"there is an account for {subject!r} of {issuer} already; its id is {row.pk}")
     return row
-
-
-def change(row: ServiceAccount, *, disabled_at: datetime | None, not_before: datetime | None) -> None:
-    """Set the times from which an account, or its tokens, are refused."""
-    row.disabled_at, row.not_before = disabled_at, not_before
-    ServiceAccount.objects.filter(Q(pk=row.pk)).update(disabled_at=disabled_at, not_before=not_before)

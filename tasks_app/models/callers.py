@@ -79,6 +79,7 @@ class ServiceAccount(models.Model):
     not_before = models.DateTimeField(null=True, blank=True, help_text="Tokens issued before are refused.")
     created_at = models.DateTimeField(auto_now_add=True)
     disabled_at = models.DateTimeField(null=True, blank=True)
+    tenant_path: ClassVar = "principal__tenant"
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["issuer", "subject"], name="account_subject")]

@@ -11,7 +11,7 @@ VIEWER, OPERATOR, AGENT_OWNER, AUDITOR, ADMINISTRATOR = "viewer", "operator", "a
 _WORK = frozenset(
     {
         *("task", "exchange", "webhook", "receiver", "delivery", "process"),
-        *("tenant", "principal", "apikey", "oauthclient", "budget", "permission", "ratelimit"),
+        *("tenant", "principal", "apikey", "oauthclient", "serviceaccount", "budget", "permission", "ratelimit"),
     }
 )
 """The tables of work and of callers."""

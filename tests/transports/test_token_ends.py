@@ -11,11 +11,10 @@ from websockets import InvalidStatus
 from a2a import sse
 from tasks_app import clock
 from tasks_app.asgi.handler import LeanHandler
-from tasks_app.callers import service_accounts
 from tasks_app.callers.accounts import account as accounts
 from tasks_app.event_log.readers import readers
 from tasks_app.exchanges.recording import recorder
-from tasks_app.models import Exchange, ServiceAccount, SocketTicket
+from tasks_app.models import Exchange, ServiceAccount, SocketTicket, Task
 from tasks_app.transports import keys, streams, waiting, websocket
 from tests.conftest import NO_TLS, PATIENCE
 from tests.support.accounts import holdings
@@ -86,17 +85,23 @@ async def test_sockets_and_their_streams_end_with_their_token(
 async def test_waiting_calls_end_with_their_token(account: ServiceAccount, issuer: LocalIssuer, hand: Hand) -> None:
     token = token_of(issuer, hand)
     async with serving(BOTH) as server, client(url(server), token) as http:
-        body = call(1, "SendMessage", {"message": message(), "metadata": {"agent": "asks-credentials"}})
-        begin = clock.now()
-        following = asyncio.ensure_future(http.post("/jsonrpc", content=body, headers=JSON))
-        await eventually(lambda: bool(readers.waiting) or following.done())
-        if not following.done():
-            hand.on(seconds=61)
-            with pytest.raises(httpx.HTTPError):
-                await following
-            await in_a_thread(lambda: recorder.drain(PATIENCE))
-            row = await in_a_thread(lambda: Exchange.objects.filter(method="SendMessage", started_at__gte=begin).get())
-            assert (row.outcome, row.code) == ("broken", -38009)
+        following = asyncio.ensure_future(http.post("/jsonrpc", content=said("go"), headers=JSON))
+        await eventually(lambda: bool(readers.waiting))
+        hand.on(seconds=61)
+        with pytest.raises(httpx.HTTPError):
+            await following
+    assert await in_a_thread(lambda: recorder.drain(PATIENCE))
+    row = await in_a_thread(lambda: Exchange.objects.get(method="SendMessage"))
+    assert (row.outcome, row.code) == ("broken", -38009)
+    task = await in_a_thread(lambda: Task.objects.get().id)
+    async with serving(BOTH) as server, client(url(server), token_of(issuer, hand)) as http:
+        answer = await http.post("/jsonrpc", content=said("stop", task), headers=JSON)
+    assert answer.json()["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+def said(text: str, task: str | None = None) -> str:
+    more = {"taskId": task} if task else {}
+    return call(1, "SendMessage", {"message": message(text, id=text, **more), "metadata": {"agent": "gate"}})
 
 
 async def test_a_disabled_account_loses_its_streams_and_sockets(
@@ -107,7 +112,7 @@ async def test_a_disabled_account_loses_its_streams_and_sockets(
         await socket.send(streaming("s", "asks-credentials"))
         await next_frame(socket)
         now = clock.now()
-        await in_a_thread(lambda: service_accounts.change(account, disabled_at=now, not_before=None))
+        await in_a_thread(lambda: ServiceAccount.objects.update(disabled_at=now, not_before=None))
         await frames_of(socket)
         assert (socket.close_code, socket.close_reason) == GONE
 
@@ -144,9 +149,9 @@ async def test_a_link_of_an_account_ends_with_the_token_and_the_account(
         assert (await http.get("/links" + link, headers={"Authorization": ""})).status_code == 200
         hand.on(seconds=5)
         now = hand()
-        await in_a_thread(lambda: service_accounts.change(account, disabled_at=None, not_before=now))
+        await in_a_thread(lambda: ServiceAccount.objects.update(disabled_at=None, not_before=now))
         assert (await http.get("/links" + link, headers={"Authorization": ""})).status_code == 403
-        await in_a_thread(lambda: service_accounts.change(account, disabled_at=None, not_before=None))
+        await in_a_thread(lambda: ServiceAccount.objects.update(disabled_at=None, not_before=None))
         assert (await http.get("/links" + link, headers={"Authorization": ""})).status_code == 200
         later(hand, 600)
         assert (await http.get("/links" + link, headers={"Authorization": ""})).status_code == 403

@@ -11,7 +11,7 @@ from asgiref.sync import async_to_sync
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from a2a.errors import InvalidKey, Unavailable
-from tasks_app.callers import issuer_keys, service_accounts
+from tasks_app.callers import issuer_keys
 from tasks_app.callers.issuer_keys import source_of
 from tasks_app.callers.issuers import issuers
 from tasks_app.callers.schemes import Evidence
@@ -89,12 +89,12 @@ def test_an_account_is_created_only_where_the_issuer_may(issuer: LocalIssuer, se
 def test_a_revocation_ends_tokens_that_were_issued_before(issuer: LocalIssuer, account: ServiceAccount) -> None:
     old, new = issuer.token(iat=now(-20)), issuer.token()
     assert recognised(old)
-    service_accounts.change(account, disabled_at=None, not_before=datetime.now(UTC) - timedelta(seconds=10))
+    ServiceAccount.objects.update(disabled_at=None, not_before=datetime.now(UTC) - timedelta(seconds=10))
     keys._cache.clear()
     with pytest.raises(InvalidKey):
         recognised(old)
     assert recognised(new)
-    service_accounts.change(account, disabled_at=datetime.now(UTC), not_before=None)
+    ServiceAccount.objects.update(disabled_at=datetime.now(UTC), not_before=None)
     keys._cache.clear()
     for token in (old, new):
         with pytest.raises(InvalidKey):

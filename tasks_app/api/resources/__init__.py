@@ -1,6 +1,7 @@
 """The resources of the operators' API, a module each; docs/operators-api.md says how to add one."""
 
 from tasks_app.api.resource import Resource
+from tasks_app.api.resources.accounts import Accounts
 from tasks_app.api.resources.acts import Acts
 from tasks_app.api.resources.budgets import Budgets
 from tasks_app.api.resources.clients import Clients
@@ -20,6 +21,7 @@ from tasks_app.api.resources.users import Users
 from tasks_app.api.resources.webhooks import Webhooks
 
 RESOURCES: tuple[type[Resource], ...] = (
+    Accounts,
     Acts,
     Budgets,
     Clients,

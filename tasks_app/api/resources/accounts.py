@@ -1,0 +1,94 @@
+"""Service accounts of tokens and certificates."""
+
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db.models import QuerySet
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied, ValidationError
+
+from tasks_app.api.problems import Refused
+from tasks_app.api.resource import Resource, Row
+from tasks_app.api.verbs import Body, verb
+from tasks_app.models import ServiceAccount
+from tasks_app.operators import accounts, reach
+from tasks_app.operators.audit import Operator
+
+
+class AccountRow(Row):
+    principal = serializers.CharField(source="principal.name")
+    tenant = serializers.CharField(source="principal.tenant.name")
+
+    class Meta:
+        model = ServiceAccount
+        fields = (
+            "id",
+            "issuer",
+            "subject",
+            "principal",
+            "tenant",
+            "scopes",
+            "language",
+            "not_before",
+            "created_at",
+            "disabled_at",
+        )
+
+
+class NewAccount(Body):
+    issuer = serializers.CharField(max_length=255, help_text="The `iss` of its tokens, or `certificate`.")
+    subject = serializers.CharField(max_length=255, help_text="The `sub` of its tokens, or the name of a certificate.")
+    principal = serializers.CharField(max_length=64, help_text="The principal of its calls; made if it is new.")
+    tenant = serializers.CharField(max_length=64, default="default", help_text="The tenant of the principal.")
+    scopes = serializers.CharField(max_length=255, default="*", help_text="The most scopes, separated by spaces.")
+    language = serializers.CharField(max_length=32, allow_null=True, default=None, help_text="As of an API key.")
+
+
+class NotBefore(Body):
+    time = serializers.DateTimeField(
+        allow_null=True, default=None, help_text="The earliest time of issue that is accepted; null: now."
+    )
+
+
+class Accounts(Resource):
+    segment = "accounts"
+    model = ServiceAccount
+    serializer_class = AccountRow
+    filters = {"subject": "subject", "principal": "principal__name", "tenant": "principal__tenant__name"}
+
+    def rows(self) -> QuerySet[ServiceAccount]:
+        return ServiceAccount.objects.select_related("principal__tenant")
+
+    @verb(permission="add", body=NewAccount, one=False)
+    def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
+        """Register the subject of tokens, or of a certificate, as an account."""
+        if not reach.may_write(self.request.user, values["tenant"]):
+            raise PermissionDenied(f"The tenant {values['tenant']} is not one of yours.")
+        try:
+            return self.describe(accounts.add(values.pop("issuer"), values.pop("subject"), operator, **values))
+        except (ValueError, ImproperlyConfigured) as error:
+            raise ValidationError(f"{error}.") from None
+
+    @verb()
+    def disable(self, row: ServiceAccount, values: dict[str, Any], operator: Operator) -> None:
+        """Refuse the account until it is enabled."""
+        _check(accounts.disable(row, operator), "disabled already")
+
+    @verb()
+    def enable(self, row: ServiceAccount, values: dict[str, Any], operator: Operator) -> None:
+        """Accept the account again."""
+        _check(accounts.enable(row, operator), "not disabled")
+
+    @verb(body=NotBefore)
+    def not_before(self, row: ServiceAccount, values: dict[str, Any], operator: Operator) -> None:
+        """Refuse all tokens of the account that were issued before a time, by default now."""
+        try:
+            is_new = accounts.set_not_before(row, operator, values["time"])
+        except ValueError as error:
+            raise Refused(f"{error}.".capitalize()) from None
+        _check(is_new, "limited to tokens of an equal or later time already")
+
+
+def _check(changed: bool, state: str) -> None:
+    if not changed:
+        raise Refused(f"The account is {state}.")

@@ -1,0 +1,109 @@
+"""Service accounts for operators: registered, disabled and limited, by command, in the admin and as JSON."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from tasks_app.callers.service_accounts import CERTIFICATE
+from tasks_app.models import Act, Principal, ServiceAccount
+from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER
+from tests.operators.people import operator, program
+from tests.support.commands import printed, run
+
+pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+ISSUER = "https://id.example.com"
+ACCOUNT = ("--principal", "olga", "--tenant", "acme")
+
+
+@pytest.fixture(autouse=True)
+def _issuer(settings: Any) -> None:
+    settings.A2A_ISSUERS = {ISSUER: {"audience": "taskdesk"}}
+
+
+@pytest.fixture
+def account(olga: Principal) -> ServiceAccount:
+    return ServiceAccount.objects.create(issuer=ISSUER, subject="robot-7", principal=olga, scopes="tasks:read")
+
+
+def verbs() -> list[tuple[str, str]]:
+    return list(Act.objects.filter(kind="service account").order_by("id").values_list("verb", "reason"))
+
+
+def test_the_commands_add_list_disable_enable_and_limit() -> None:
+    (line,) = printed("a2a", "accounts", "add", ISSUER, "robot-7", *ACCOUNT, "--scopes", "tasks:read", "--reason", "ci")
+    assert (line["issuer"], line["subject"], line["principal"], line["tenant"]) == (ISSUER, "robot-7", "olga", "acme")
+    assert (line["scopes"], line["disabled_at"], line["not_before"]) == ("tasks:read", None, None)
+    assert printed("a2a", "accounts", "list") == [line]
+    number = str(line["id"])
+    (disabled,) = printed("a2a", "accounts", "disable", number, "--reason", "lost")
+    assert disabled["disabled_at"]
+    (enabled,) = printed("a2a", "accounts", "enable", number)
+    assert enabled == line
+    (limited,) = printed("a2a", "accounts", "not-before", number)
+    assert limited["not_before"]
+    (earlier,) = printed("a2a", "accounts", "not-before", number, "--time", "2020-01-01T00:00:00Z")
+    assert earlier == limited, "a time that was refused stays refused"
+    (device,) = printed("a2a", "accounts", "add", CERTIFICATE, "dns:robot.example.com", *ACCOUNT)
+    assert (device["issuer"], device["scopes"]) == (CERTIFICATE, "*")
+    assert verbs() == [("make", "ci"), ("disable", "lost"), ("enable", ""), ("not-before", ""), ("make", "")]
+
+
+def test_a_command_that_makes_no_sense_says_why(account: ServiceAccount) -> None:
+    later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    certificate = ServiceAccount.objects.create(issuer=CERTIFICATE, subject="dn:CN=x", principal=account.principal)
+    for words, sentence in (
+        (("add", "https://other", "x", *ACCOUNT), "There is no issuer 'https://other'"),
+        (("add", CERTIFICATE, "robot", *ACCOUNT), "begins with one of sha256:, uri:, dns:, email:, dn:"),
+        (("add", ISSUER, "", *ACCOUNT), "1 to 255 printable characters"),
+        (("add", ISSUER, "robot-7", *ACCOUNT), f"already; its id is {account.pk}"),
+        (("add", ISSUER, "x", *ACCOUNT, "--language", "klingon"), "pinned to 'klingon'"),
+        (("disable", "0"), "There is no account with the id 0"),
+        (("not-before", str(account.pk), "--time", later), "5 minutes ahead"),
+        (("not-before", str(certificate.pk)), "disable it instead"),
+    ):
+        failed = run("a2a", "accounts", *words)
+        assert failed.lines == []
+        assert failed.code != 0
+        assert sentence.lower() in failed.errors.lower(), failed.errors
+    assert verbs() == []
+
+
+def test_the_api_does_the_same_within_the_reach_and_the_role(account: ServiceAccount) -> None:
+    robot = program(OPERATOR)
+    (line,) = robot.get("accounts/").json()["results"]
+    assert (line["id"], line["subject"], line["principal"]) == (account.pk, "robot-7", "olga")
+    assert robot.post(f"accounts/{account.pk}/disable/").status_code == 403, "an operator sees them only"
+    chief = program(ADMINISTRATOR)
+    body = {"issuer": ISSUER, "subject": "robot-8", "principal": "olga", "tenant": "acme"}
+    new = chief.post("accounts/", **body, reason="a trial")
+    assert (new.status_code, new.json()["scopes"]) == (201, "*")
+    assert chief.post("accounts/", **body).status_code == 400
+    assert chief.post("accounts/", **body | {"issuer": "https://other"}).status_code == 400
+    place = f"accounts/{new.json()['id']}"
+    assert chief.post(f"{place}/disable/").json()["disabled_at"]
+    assert chief.post(f"{place}/disable/").status_code == 409
+    assert chief.post(f"{place}/enable/").json()["disabled_at"] is None
+    assert chief.post(f"{place}/not-before/").json()["not_before"]
+    assert chief.post(f"{place}/not-before/", time="2020-01-01T00:00:00Z").status_code == 409
+    assert [one["subject"] for one in chief.get("accounts/?subject=robot-8").json()["results"]] == ["robot-8"]
+    assert verbs() == [("make", "a trial"), ("disable", ""), ("enable", ""), ("not-before", "")]
+
+
+def test_the_admin_disables_enables_and_limits_accounts(account: ServiceAccount) -> None:
+    viewer, chief = Client(), Client()
+    viewer.force_login(operator(VIEWER))
+    chief.force_login(operator(ADMINISTRATOR))
+    place = reverse("admin:tasks_app_serviceaccount_changelist")
+    assert b"robot-7" in viewer.get(place).content
+    for action in ("disable", "enable", "refuse_former_tokens"):
+        form = {"action": action, "_selected_action": [account.pk]}
+        viewer.post(place, form | {"post": "yes", "reason": ""})
+        assert account.subject in chief.post(place, form).content.decode(), "it asks first"
+        chief.post(place, form | {"post": "yes", "reason": "a test"}, follow=True)
+    account.refresh_from_db()
+    assert account.disabled_at is None
+    assert account.not_before is not None
+    assert verbs() == [("disable", "a test"), ("enable", "a test"), ("not-before", "a test")]
