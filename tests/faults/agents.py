@@ -5,6 +5,7 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -384,3 +385,16 @@ async def pays_at_once(run: Run) -> str:
     """Reports the maximum cost within the call."""
     run.spend("1")
     return "paid"
+
+
+@agent(cost=("0.50", "1"), isolation="process")
+def pays_apart(run: Run) -> Iterator[Any]:
+    """Reports three costs in a process of its own, the last one from a thread, with and without an event between."""
+    run.spend("0.25")
+    yield f"{run.budget_left} left"
+    run.spend("0.125")
+    threading.Thread(target=run.spend, args=("0.0625",)).start()
+    time.sleep(0.5)
+    yield f"{run.spent} spent"
+    run.spend("0.25")
+    yield "and more"

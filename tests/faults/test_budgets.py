@@ -79,3 +79,18 @@ async def test_a_killed_worker_forgets_no_cost_and_doubles_none(start: Start) ->
     assert "0.5 spent" in str(task["artifacts"])
     budget = await budget_of(node)
     assert (budget["reserved"], budget["spent"], budget["left"]) == ("0.00", "0.50", "9.50")
+
+
+async def test_an_agent_in_a_process_of_its_own_reports_its_cost_and_is_stopped_at_its_budget(start: Start) -> None:
+    node = await start()
+    await set_budget(node)
+    async with client(node) as caller:
+        caller.http.headers["X-Budget-USD"] = "0.9"
+        task = (await caller.result("SendMessage", {"message": message({"text": "x"})}, agent="pays-apart"))["task"]
+        assert "0.4375 spent" in str(task["artifacts"])
+        assert "and more" in str(task["artifacts"])
+        caller.http.headers["X-Budget-USD"] = "0.5"
+        task = (await caller.result("SendMessage", {"message": message({"text": "x"})}, agent="pays-apart"))["task"]
+        assert "it has cost 0.6875 USD, and may cost 0.50 USD" in str(task["status"])
+    budget = await budget_of(node)
+    assert (budget["reserved"], budget["spent"]) == ("0.00", "1.375")

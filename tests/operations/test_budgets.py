@@ -1,21 +1,26 @@
 """Money: the budget of a call, stored budgets, reservations and what becomes of them."""
 
+import threading
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from a2a.errors import BudgetExceeded
+from a2a.errors import BudgetExceeded, Unavailable
 from a2a.money import MICRO
 from a2a.requests import CancelTask
 from tasks_app.callers import budgets as stored_budgets
+from tasks_app.callers.budgets import Charge
 from tasks_app.database.bridge import bridge
-from tasks_app.event_log import Release, claim
+from tasks_app.event_log import Release, Reserve, claim
+from tasks_app.ids import uuid7
 from tasks_app.models import Budget, IdempotencyKey, Principal, Reservation, Task, Tenant
 from tasks_app.operators.audit import COMMAND, Operator
 from tasks_app.operators.budgets import describe, find_budget, set_budget
 from tasks_app.upkeep.leases import reclaim_tasks
-from tests.conftest import Person, until
+from tasks_app.upkeep.orphans import release_orphans
+from tests.conftest import PATIENCE, Person, until
+from tests.database.locks import lock_row, needs_row_locks
 from tests.operations.asking import ask, message, send, sent, text_of, words
 from tests.operations.rows import expire, together, wish
 
@@ -230,7 +235,7 @@ def test_a_quick_agent_that_runs_twice_for_one_message_is_charged_twice_and_hold
 def test_a_reservation_is_settled_once_however_often_its_end_is_written(owner: Person) -> None:
     budget = limit(owner, 10)
     task_id = queued(owner)
-    charge = stored_budgets.Charge(task_id=task_id, budgets=(budget.pk,), least=0, most=1)
+    charge = Charge(task_id=task_id, budgets=(budget.pk,), least=0, most=1)
     for _ in range(2):
         bridge.do(Release(charge=charge, spent=250_000))
     assert amounts(budget) == (0, 0.25)
@@ -281,3 +286,65 @@ def test_another_amount_keeps_what_is_spent_and_another_period_does_not(owner: P
     limit(owner, 3, "month")
     assert amounts(budget) == (0, 0)
     assert find_budget(Principal.objects.get(pk=owner.caller.owner_id)) == budget
+
+
+# -------------------------------------------------------------- what goes wrong
+
+
+@pytest.mark.usefixtures("lanes")
+def test_a_reservation_of_a_call_that_died_is_given_back_and_that_of_a_stored_task_is_not(
+    owner: Person, hand: Any
+) -> None:
+    budget = limit(owner, 10)
+    ask_quickly(owner, "0.5 ask")
+    bridge.do(Reserve(charge=Charge(task_id=uuid7(), budgets=(budget.pk,), least=1, most=2 * MICRO)))
+    assert (release_orphans(), amounts(budget)) == (0, (3, 0)), "its call may still be at work"
+    hand.on(minutes=3)
+    assert (release_orphans(), release_orphans(), amounts(budget)) == (1, 0, (1, 0))
+
+
+@pytest.mark.usefixtures("lanes")
+def test_a_quick_agent_that_finds_no_thread_gives_back_what_its_call_reserved(
+    owner: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def busy(run: Any) -> None:
+        run.spend("0.125")
+        raise Unavailable(1)
+
+    monkeypatch.setattr("tasks_app.operations.dispatcher.play_quickly", busy)
+    budget = limit(owner, 10)
+    with pytest.raises(Unavailable):
+        ask_quickly(owner, "1")
+    until(lambda: not Reservation.objects.exists(), "it is given back")
+    assert amounts(budget) == (0, 0.125), "but not what is spent"
+
+
+@pytest.mark.usefixtures("service")
+def test_a_later_message_may_not_have_a_budget_below_the_minimum(owner: Person) -> None:
+    task = sent(owner, "0.25 ask", "priced", budget=900_000)
+    with pytest.raises(BudgetExceeded) as refused:
+        sent(owner, message("0.5", task_id=task.id), budget=100_000)
+    assert refused.value.facts["budget"] == "X-Budget-USD"
+    done = sent(owner, message("0.5", task_id=task.id), budget=500_000)
+    assert text_of(done).endswith("0.75 of 0.9"), "the limit is that of the beginning"
+
+
+@needs_row_locks
+@pytest.mark.usefixtures("lanes")
+def test_a_budget_locked_elsewhere_delays_only_the_tasks_that_need_it(owner: Person, stranger: Person) -> None:
+    mine, other = limit(owner, 10), limit(stranger, 10)
+    first, done = queued(owner), []
+    acts = (lambda: queued(owner), lambda: ask_quickly(owner, "1"), lambda: ask(owner, CancelTask(id=first)))
+    with lock_row("budget", "id", str(mine.pk)) as release:
+        late = [threading.Thread(target=lambda act=act: done.append(act())) for act in acts]
+        for thread in late:
+            thread.start()
+        for _ in range(5):
+            assert queued(stranger)
+            ask_quickly(stranger, "1")
+            assert queued(owner, agent="form-coroutine")
+        assert not done
+        release()
+        for thread in late:
+            thread.join(PATIENCE)
+    assert (len(done), amounts(mine), amounts(other)) == (3, (1, 1), (5, 5))
