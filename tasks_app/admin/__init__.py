@@ -6,6 +6,7 @@ from django.contrib import admin
 from tasks_app.admin import (
     accounts,
     acts,
+    audit,
     budgets,
     deliveries,
     devices,
@@ -27,6 +28,7 @@ from tasks_app.admin.text import NONE
 __all__ = [
     "accounts",
     "acts",
+    "audit",
     "budgets",
     "deliveries",
     "devices",

@@ -1,4 +1,4 @@
-"""Callers: tenants, principals and API keys are shown, and keys can be revoked."""
+"""Callers: tenants, principals and API keys are shown, and keys can be rotated and revoked."""
 
 from typing import Any
 
@@ -6,11 +6,13 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 
 from tasks_app.admin.acting import MAX_SELECTED, describe_too_many, format_count
 from tasks_app.admin.readonly import M, ReadOnly, confirm, read_operator
 from tasks_app.admin.text import format_time
 from tasks_app.models import ApiKey, Principal, Tenant
+from tasks_app.operators.keys import rotate_key
 from tasks_app.webhooks.keys import revoke
 
 
@@ -56,12 +58,52 @@ class ApiKeyAdmin(DatedTable[ApiKey]):
         "principal",
         "scopes",
         "language",
+        "networks",
+        "show_last_used_at",
     )
     list_display_links = ("name",)
     fields = list_display
     list_select_related = ("principal",)
     ordering = ("-id",)
-    actions = ("revoke",)
+    actions = ("revoke", "rotate")
+
+    @admin.display(description="last used (UTC)")
+    def show_last_used_at(self, row: ApiKey) -> str | None:
+        return format_time(row.last_used_at) or None
+
+    def has_rotate_permission(self, request: HttpRequest) -> bool:
+        return self.may_act(request) and request.user.has_perm("tasks_app.add_apikey")
+
+    @admin.action(permissions=["rotate"], description="Rotate the selected API key")
+    def rotate(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse | None:
+        """Make a key with the rights of another after confirmation, and show it once. The other expires in a day."""
+        keys = list(queryset.select_related("principal")[:2])
+        if len(keys) != 1:
+            self.message_user(request, "Select one key to rotate.", messages.ERROR)
+            return None
+        (old,) = keys
+        name = f"{old} of {old.principal}"
+        if request.POST.get("post") != "yes":
+            return confirm(
+                self,
+                request,
+                [(str(old.pk), name)],
+                [name],
+                action="rotate",
+                title="Rotate this key?",
+                warning="A new key with the same rights is made and shown once. This one expires in 24 hours, or "
+                "earlier if it was to. Its webhooks go on with the new key.",
+                harmless=True,
+            )
+        try:
+            _, key = rotate_key(read_operator(request), old)
+        except ValueError as error:
+            self.message_user(request, f"{error}.", messages.ERROR)
+            return None
+        old.refresh_from_db()
+        context = self.admin_site.each_context(request) | {"title": "A new key", "opts": self.opts, "media": self.media}
+        context |= {"key": key, "old": name, "end": format_time(old.expires_at)}
+        return TemplateResponse(request, "admin/tasks_app/new_key.html", context)
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         return self.may_act(request)

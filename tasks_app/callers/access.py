@@ -3,7 +3,6 @@ ownership."""
 
 import hashlib
 import hmac
-import secrets
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Self
@@ -17,6 +16,8 @@ from a2a.callers import Caller as AgentsCaller
 from a2a.errors import MissingScope, TaskNotFound
 from a2a.language import Spelling
 from tasks_app import clock
+from tasks_app.callers.key_form import random_key
+from tasks_app.callers.networks import read_networks
 from tasks_app.callers.paths import check_tenant_name
 from tasks_app.callers.rules import Rules, rules_of
 from tasks_app.callers.scopes import IDENTIFY, Right, has_all, spell, spelled
@@ -24,7 +25,6 @@ from tasks_app.database.sql import sight_of
 from tasks_app.database.work import Work
 from tasks_app.models import ApiKey, Principal, Tenant
 
-PREFIX = "tdk_"
 DEVELOPER, DEVELOPMENT = "developer", "development"
 """The principal and the name of keys that development servers make. No other key has both."""
 
@@ -194,14 +194,16 @@ def new_key(
     scopes: str = "*",
     expires_at: datetime | None = None,
     language: str | None = None,
+    networks: str = "",
 ) -> str:
     """Make a key for the principal, and return it: it cannot be read again. A new principal is made as well.
 
-    Raises ValueError for a tenant that no path could name, and for an unknown language.
+    Raises ValueError for a tenant that no path could name, an unknown language, and networks that are none.
     """
     check_tenant_name(tenant)
     check_language(language)
-    key = key or PREFIX + secrets.token_urlsafe(32)
+    networks = read_networks(networks)
+    key = key or random_key()
     home, _ = Tenant.objects.get_or_create(name=tenant)
     owner, _ = Principal.objects.get_or_create(tenant=home, name=principal)
     possible = digests(key)
@@ -218,6 +220,7 @@ def new_key(
             "prefix": key[: min(8, len(key) // 4)],
             "scopes": scopes,
             "language": language,
+            "networks": networks,
             "expires_at": expires_at,
             "revoked_at": None,
         },

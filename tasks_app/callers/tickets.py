@@ -17,14 +17,14 @@ from msgspec import Struct
 
 from a2a.errors import InvalidTicket, RateLimited
 from tasks_app import clock
-from tasks_app.callers import access
+from tasks_app.callers import key_form
 from tasks_app.callers.access import digests
 from tasks_app.database.bridge import bridge
 from tasks_app.database.rows import AUDIT, AuditRow
 from tasks_app.database.work import LOCKED, Do, GroupResult, Work
 from tasks_app.models import Principal, SocketTicket
 
-PREFIX = f"{access.PREFIX}ticket_"
+PREFIX = f"{key_form.PREFIX}ticket_"
 """The beginning of tickets. It begins like keys, so that tickets are masked wherever keys are."""
 LONGEST = 128
 """Characters of the longest text that is looked up."""

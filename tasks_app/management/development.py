@@ -14,6 +14,7 @@ from django.core.management.base import CommandError
 
 from tasks_app import clock
 from tasks_app.callers import access
+from tasks_app.callers.key_form import random_key
 from tasks_app.cards.addresses import LOOPBACK
 from tasks_app.models import ApiKey
 
@@ -61,10 +62,10 @@ def prepare_login() -> str:
 def prepare_key() -> str:
     """Return a valid API key: DEV_KEY, or else the key in the data folder, which is replaced if it was revoked."""
     path = settings.DATA_DIR / "api.key"
-    own = read_or_create(path, _make_key)
+    own = read_or_create(path, random_key)
     if not _store_key(own):
         path.unlink()
-        own = read_or_create(path, _make_key)
+        own = read_or_create(path, random_key)
         _store_key(own)
     end_former_key()
     if not settings.DEV_KEY:
@@ -122,7 +123,3 @@ def _store_key(secret: str) -> bool:
 
 def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8").strip()
-
-
-def _make_key() -> str:
-    return access.PREFIX + secrets.token_urlsafe(32)

@@ -1,15 +1,24 @@
-"""The making of API keys by operators, with its act. webhooks/keys.py revokes them, because that ends webhooks too."""
+"""The making and the rotation of API keys by operators, with their acts.
+
+webhooks/keys.py revokes keys, because that ends webhooks too.
+"""
 
 from datetime import timedelta
+from typing import Any
 
 from django.db import transaction
 
 from tasks_app import clock
 from tasks_app.callers import access
-from tasks_app.models import ApiKey
+from tasks_app.models import ApiKey, Webhook
+from tasks_app.models.states import WebhookState
 from tasks_app.operators.audit import Change, Operator, record_acts
 
 MOST_DAYS = 36_500
+MOST_OVERLAP = 24 * 90
+"""The longest overlap of two keys, in hours."""
+MOST_NAMED = 20
+"""Keys of one name that an error lists."""
 
 
 def make_key(
@@ -21,6 +30,7 @@ def make_key(
     scopes: str = "*",
     language: str | None = None,
     days: float | None = None,
+    networks: str = "",
 ) -> tuple[ApiKey, str]:
     """Make a key and record the act. Return its row and the key, which cannot be read again. Raises ValueError."""
     if days is not None and not 0 < days < MOST_DAYS:
@@ -36,9 +46,69 @@ def make_key(
             name=name,
             scopes=scopes,
             language=language,
+            networks=networks,
             expires_at=None if days is None else clock.now() + timedelta(days=days),
         )
-        row = ApiKey.objects.select_related("principal__tenant").get(digest=access.digests(key)[0])
-        after = {"scopes": row.scopes, "expires_at": row.expires_at, "language": row.language}
-        record_acts(by, "make", Change(row, {}, after))
+        row = _row_of(key)
+        record_acts(by, "make", Change(row, {}, _describe(row)))
     return row, key
+
+
+def rotate_key(by: Operator, old: ApiKey, overlap_hours: float = 24) -> tuple[ApiKey, str]:
+    """Make a key with the rights of another, which expires after the overlap, and record both acts.
+
+    Webhooks that were registered with the old key belong to the new one. It lives as long as the old one was to live.
+    Return its row and the key, which cannot be read again. Raises ValueError.
+    """
+    if not 0 <= overlap_hours <= MOST_OVERLAP:
+        raise ValueError(f"the overlap must be at least 0 and at most {MOST_OVERLAP:,} hours")
+    with transaction.atomic():
+        now = clock.now()
+        old = ApiKey.objects.select_related("principal__tenant").select_for_update(of=("self",)).get(pk=old.pk)
+        if old.revoked_at or (old.expires_at and old.expires_at <= now):
+            raise ValueError("the key has ended already: make another one")
+        key = access.new_key(
+            old.principal.name,
+            tenant=old.principal.tenant.name,
+            name=old.name,
+            scopes=old.scopes,
+            language=old.language,
+            networks=old.networks,
+            expires_at=old.expires_at and now + (old.expires_at - old.created_at),
+        )
+        row, before = _row_of(key), {"expires_at": old.expires_at}
+        end = now + timedelta(hours=overlap_hours)
+        old.expires_at = min(old.expires_at or end, end)
+        old.save(update_fields=["expires_at"])
+        webhooks = Webhook.objects.filter(key=old, state=WebhookState.ACTIVE).update(key=row)
+        record_acts(by, "make", Change(row, {}, _describe(row) | {"replaces": old.pk, "webhooks": webhooks}))
+        record_acts(by, "rotate", Change(old, before, {"expires_at": old.expires_at, "replaced_by": row.pk}))
+    return row, key
+
+
+def find_key(text: str) -> ApiKey:
+    """Return the key with a name or an id. Raises ValueError for none, and for several keys of one name."""
+    keys = ApiKey.objects.select_related("principal__tenant").filter(revoked_at=None)
+    keys = keys.exclude(expires_at__lte=clock.now())
+    rows = list(keys.filter(name=text).order_by("pk")[:MOST_NAMED])
+    if not rows and text.isascii() and text.isdigit() and len(text) < 10:
+        rows = list(keys.filter(pk=int(text)))
+    if not rows:
+        raise ValueError(f"no valid key has the name or the id {text!r}; `manage.py a2a keys list` prints both")
+    if len(rows) > 1:
+        ids = ", ".join(str(row.pk) for row in rows)
+        raise ValueError(f"several keys have the name {text!r}: name one by its id ({ids})")
+    return rows[0]
+
+
+def _row_of(key: str) -> ApiKey:
+    return ApiKey.objects.select_related("principal__tenant").get(digest=access.digests(key)[0])
+
+
+def _describe(row: ApiKey) -> dict[str, Any]:
+    return {
+        "scopes": row.scopes,
+        "expires_at": row.expires_at,
+        "language": row.language,
+        "networks": row.networks,
+    }

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from django.db.models import Model, Q, QuerySet
 
 from a2a.states import TaskState
-from tasks_app.models import Delivery, Exchange, Principal, Run, Task
+from tasks_app.models import AuditEntry, Delivery, Exchange, Principal, Run, Task
 from tasks_app.models.states import DeliveryState
 
 M = TypeVar("M", bound=Model)
@@ -48,6 +48,21 @@ def find_exchanges(text: str, among: QuerySet[Exchange] | None = None, most: int
             hits = indexed.filter(**{f"{column}__in": values}).order_by("-id").values_list("id", flat=True)
             ids.update(hits[:most])
     return rows.filter(id__in=sorted(ids, reverse=True)[:most]).order_by("-id")
+
+
+def find_entries(text: str, among: QuerySet[AuditEntry], most: int = CANDIDATES) -> QuerySet[AuditEntry]:
+    """Find the newest entries of the audit by task or exchange id, address, principal or credential."""
+    text = text.strip()
+    if "\0" in text:
+        return among.none()
+    ids: set[str] = set()
+    # One query for each index, as in find_exchanges. An entry written with a change has the id of its exchange.
+    for column in ("id", "task_id", "peer", "credential"):
+        ids.update(among.filter(**{column: text}).order_by("-id").values_list("id", flat=True)[:most])
+    tenant, _, name = text.partition("/")
+    principals = list(Principal.objects.filter(tenant__name=tenant, name=name).values_list("pk", flat=True))
+    ids.update(among.filter(caller_id__in=principals).order_by("-id").values_list("id", flat=True)[:most])
+    return among.filter(id__in=sorted(ids, reverse=True)[:most]).order_by("-id")
 
 
 def find_tasks(text: str, among: QuerySet[Task] | None = None, most: int = CANDIDATES) -> QuerySet[Task]:

@@ -3,6 +3,7 @@
 from tasks_app.api.resource import Resource
 from tasks_app.api.resources.accounts import Accounts
 from tasks_app.api.resources.acts import Acts
+from tasks_app.api.resources.audit import Entries, Refused
 from tasks_app.api.resources.budgets import Budgets
 from tasks_app.api.resources.clients import Clients
 from tasks_app.api.resources.deliveries import Deliveries
@@ -26,6 +27,7 @@ RESOURCES: tuple[type[Resource], ...] = (
     Budgets,
     Clients,
     Deliveries,
+    Entries,
     Exchanges,
     Keys,
     Limits,
@@ -33,6 +35,7 @@ RESOURCES: tuple[type[Resource], ...] = (
     Permissions,
     Principals,
     Processes,
+    Refused,
     Refusals,
     Tasks,
     Tenants,

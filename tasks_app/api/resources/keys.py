@@ -11,7 +11,7 @@ from tasks_app.api.verbs import Body, verb
 from tasks_app.models import ApiKey
 from tasks_app.operators import reach
 from tasks_app.operators.audit import Operator
-from tasks_app.operators.keys import make_key
+from tasks_app.operators.keys import make_key, rotate_key
 
 
 class KeyRow(Row):
@@ -28,9 +28,11 @@ class KeyRow(Row):
             "tenant",
             "scopes",
             "language",
+            "networks",
             "created_at",
             "expires_at",
             "revoked_at",
+            "last_used_at",
         )
 
 
@@ -41,6 +43,13 @@ class NewKey(Body):
     scopes = serializers.CharField(max_length=255, default="*", help_text="Separated by spaces; * is all.")
     language = serializers.CharField(max_length=32, allow_null=True, default=None)
     days = serializers.FloatField(allow_null=True, default=None, help_text="Days until it expires; null: never.")
+    networks = serializers.CharField(
+        default="", allow_blank=True, help_text="Networks that calls may come from, separated by spaces; empty: any."
+    )
+
+
+class Rotation(Body):
+    overlap_hours = serializers.FloatField(default=24.0, help_text="Hours for which the old key is valid.")
 
 
 class Keys(Resource):
@@ -62,6 +71,15 @@ class Keys(Resource):
         except ValueError as error:
             raise ValidationError(f"{error}.") from None
         return self.describe(row) | {"key": key}
+
+    @verb(body=Rotation)
+    def rotate(self, row: ApiKey, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
+        """Make a key with the rights of this one, which expires after the overlap. The answer has the new key."""
+        try:
+            new, key = rotate_key(operator, row, values["overlap_hours"])
+        except ValueError as error:
+            raise Refused(f"{error}.") from None
+        return self.describe(new) | {"key": key}
 
     @verb()
     def revoke(self, row: ApiKey, values: dict[str, Any], operator: Operator) -> None:

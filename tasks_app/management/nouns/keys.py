@@ -1,16 +1,18 @@
-"""`manage.py a2a keys`: create, list and revoke API keys, with JSON lines as output."""
+"""`manage.py a2a keys`: create, list, rotate and revoke API keys, with JSON lines as output."""
 
-from argparse import ArgumentParser
+import re
+from argparse import ArgumentParser, ArgumentTypeError
+from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import CommandError
 
 from a2a import languages
 from tasks_app.callers import scopes
-from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator, read_scopes
+from tasks_app.management.arguments import UNITS, add_limit, add_operator, read_name, read_operator, read_scopes
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import ApiKey
-from tasks_app.operators.keys import make_key
+from tasks_app.operators.keys import find_key, make_key, rotate_key
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -36,15 +38,41 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help="the language of calls that name no version, if it has their method: "
         f"{', '.join(languages.ALL.pinnable)}; by default the method decides",
     )
+    create.add_argument(
+        "--networks",
+        default="",
+        metavar="CIDR",
+        help='networks that calls may come from, such as "10.1.0.0/16 2001:db8::/32"; by default any',
+    )
     add_operator(create)
     add_limit(verbs.add_parser("list", help="list the newest keys"))
     revoke = verbs.add_parser("revoke", help="revoke a key at once")
     revoke.add_argument("id", type=int, help="the id of the key, as printed by `keys list`")
     add_operator(revoke)
+    rotate = verbs.add_parser(
+        "rotate", help="make a key with the rights of another, which expires after an overlap, and print it"
+    )
+    rotate.add_argument("key", metavar="NAME", help="the name of the key, or its id")
+    rotate.add_argument(
+        "--overlap",
+        type=_read_hours,
+        default=24.0,
+        metavar="AGE",
+        help="the overlap, such as 30m or 7d; 24h by default",
+    )
+    add_operator(rotate)
+
+
+def _read_hours(text: str) -> float:
+    """Read an age such as 24h as hours."""
+    age = re.fullmatch(r"([0-9]{1,5})([smhd])", text)
+    if age is None:
+        raise ArgumentTypeError(f"must be an age such as 30m, 24h or 7d: {text!r}")
+    return timedelta(**{UNITS[age[2]]: int(age[1])}) / timedelta(hours=1)
 
 
 def _create(printer: Printer, options: dict[str, Any]) -> None:
-    names = ("tenant", "scopes", "language", "days")
+    names = ("tenant", "scopes", "language", "days", "networks")
     try:
         row, key = make_key(
             read_operator(options),
@@ -72,6 +100,14 @@ def _revoke(printer: Printer, options: dict[str, Any]) -> None:
     printer.print_line(_describe(key) | {"webhooks": webhooks})
 
 
+def _rotate(printer: Printer, options: dict[str, Any]) -> None:
+    try:
+        row, key = rotate_key(read_operator(options), find_key(options["key"]), options["overlap"])
+    except ValueError as error:
+        raise CommandError(f"{error}.") from None
+    printer.print_line(_describe(row) | {"key": key})
+
+
 def _describe(key: ApiKey) -> dict[str, Any]:
     """Return the columns of a key that operators may see."""
     return {
@@ -82,16 +118,18 @@ def _describe(key: ApiKey) -> dict[str, Any]:
         "tenant": key.principal.tenant.name,
         "scopes": key.scopes,
         "language": key.language,
+        "networks": key.networks,
         "created_at": key.created_at,
         "expires_at": key.expires_at,
         "revoked_at": key.revoked_at,
+        "last_used_at": key.last_used_at,
     }
 
 
-_VERBS = {"create": _create, "list": _list, "revoke": _revoke}
+_VERBS = {"create": _create, "list": _list, "revoke": _revoke, "rotate": _rotate}
 
 KEYS = Noun(
-    help="create, list and revoke API keys",
+    help="create, list, rotate and revoke API keys",
     add_arguments=_add_arguments,
     handle=lambda printer, options: _VERBS[options["verb"]](printer, options),
 )
