@@ -180,8 +180,26 @@ def messages(port: int, ends: float) -> None:
     threads(talk, lambda: ask(port, ends, wanted, KEY))
 
 
+def guesses(port: int, ends: float) -> None:
+    """2,500 wrong keys a second on 25 connections that stay open, each key another one."""
+    body, number = json.dumps(call("GetTask", {"id": "none"})).encode(), 0
+    wires = [connected(port) for _ in range(25)]
+    due = time.monotonic()
+    while due < ends:
+        due += 0.01
+        for wire in wires:
+            number += 1
+            wire.sendall(posted(body, f"tdk_guess-{port}-{number}"))
+        for wire in wires:
+            while not wire.recv(1 << 16).endswith(b"}"):
+                pass
+        time.sleep(max(0.0, due - time.monotonic()))
+    print(number)  # noqa: T201  # for the test
+
+
 ATTACKS: dict[str, Act] = {
-    act.__name__: act for act in (bodies, trailers, heads, nested, endless, forms, halves, lists, stares, messages)
+    act.__name__: act
+    for act in (bodies, trailers, heads, nested, endless, forms, halves, guesses, lists, stares, messages)
 }
 
 if __name__ == "__main__":
