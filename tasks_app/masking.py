@@ -109,7 +109,7 @@ def is_secret(name: str, value: object) -> bool:
 
 _VALUES = (
     r"eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]++",  # a JWT (RFC 7519)
-    r"tdk_[\w-]{16,}+",
+    r"td[akors]_[\w-]{16,}+",
     r"whsec_[A-Za-z0-9+/=]{16,}+",
     r"sk-[\w-]{16,}+",
     r"[rs]k_(?:live|test)_\w{16,}+",

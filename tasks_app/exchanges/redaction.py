@@ -20,6 +20,7 @@ TEXT_BYTES = 4_096
 _HINTS = (
     *("auth", "pass", "secret", "key", "credential", "cookie", "pwd", "jwt", 'otp"', "\\u"),
     *("eyj", "tdk_", "whsec_", "k_live_", "glpat-", "github_pat_", "xox", "akia", "aiza", "bearer"),
+    *("tda_", "tdo_", "tdr_", "tds_"),
 )
 _GITHUB_PREFIXES = ("ghp_", "gho_", "ghr_", "ghs_", "ghu_")
 _QUERY_NAMES = ("sig=", "signature=")

@@ -16,6 +16,7 @@ from tasks_app import clock
 from tasks_app.callers.access import digests
 from tasks_app.models import OAuthClient
 from tasks_app.models.clients import CONFIDENTIAL, PUBLIC
+from tasks_app.oauth.expiry import forget_expired
 from tasks_app.oauth.resources import agent_of
 from tasks_app.oauth.secrets import checksum, family_of
 from tasks_app.oauth.server import ADDRESS, APPROVER
@@ -128,6 +129,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the toolkit ships no 
                 if instance is not None and not _lock_unused(instance.pk):
                     raise Reused
                 self._save_bearer_token(token, request)
+                forget_expired(request.client)
         except Reused:
             RefreshToken.revoke_family(instance.token_family)
             raise errors.InvalidGrantError(request=request) from None

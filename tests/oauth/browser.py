@@ -33,8 +33,8 @@ class Browser:
         page = self.client.get(url)
         while page.status_code == 302 and self._is_ours(page):
             page = self.client.get(page.headers["Location"])
-            if "/login/" not in page.request.url.path:
-                return page
+            if page.status_code != 200 or "/login/" not in page.request.url.path:
+                continue
             login: dict[str, Any] = hidden_fields(page.text) | {"username": user, "password": self.password}
             page = self.client.post(page.request.url, data=login, headers={"Referer": str(page.request.url)})
         return page

@@ -13,8 +13,10 @@ import httpx
 import pytest
 
 with warnings.catch_warnings():
+    from authlib.deprecate import AuthlibDeprecationWarning
+
     # It prefers a successor of httpx, which this project does not use yet.
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore", AuthlibDeprecationWarning)
     from authlib.integrations.httpx_client import OAuth2Client
 
 from tests.conftest import ROOT, Server, running_server

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -234,3 +235,35 @@ def everything(site: Site) -> str:
     tables: list[Any] = [name for (name,) in site.server.rows(query)]
     assert len(tables) > 30
     return "\n".join(str(site.server.rows(f"select * from {table}")) for table in tables)  # noqa: S608
+
+
+def test_a_refresh_token_that_is_used_many_times_at_once_gives_at_most_one_answer(site: Site, browser: Browser) -> None:
+    token = exchange(site, code(site, browser)).json()["refresh_token"]
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: refresh(site, token), range(8)))
+    winners = [answer.json() for answer in answers if answer.status_code == 200]
+    assert len(winners) <= 1
+    assert {answer.json()["error"] for answer in answers if answer.status_code != 200} == {"invalid_grant"}
+    for winner in winners:
+        assert winner["access_token"].startswith("tda_")
+        assert not is_active(site, winner["access_token"])
+
+
+def test_expired_rows_are_deleted_with_the_next_token(site: Site, browser: Browser) -> None:
+    pk = site.programs["rival"].pk
+    for _ in range(2):
+        assert refresh(site, exchange(site, code(site, browser, "rival"), "rival").json()["refresh_token"], "rival")
+    code(site, browser, "rival")
+    long_ago = "2020-01-01 00:00:00" + ("+00" if "://" in site.server.database else "")
+    for table in ("accesstoken", "grant"):
+        site.server.execute(f"update oauth2_provider_{table} set expires = '{long_ago}' where application_id = {pk}")  # noqa: S608
+    site.server.execute(
+        f"update oauth2_provider_refreshtoken set revoked = '{long_ago}' "  # noqa: S608
+        f"where application_id = {pk} and revoked is not null"
+    )
+    assert exchange(site, code(site, browser, "rival"), "rival").status_code == 200
+    left = {
+        table: site.server.rows(f"select count(*) from oauth2_provider_{table} where application_id = {pk}")[0][0]  # noqa: S608
+        for table in ("accesstoken", "refreshtoken", "grant")
+    }
+    assert left == {"accesstoken": 1, "refreshtoken": 1, "grant": 0}

@@ -1,0 +1,84 @@
+"""The OAuth server switched off, switched on later, and without its package."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.test import Client
+
+from tests.conftest import ROOT
+
+OFF = """
+import sys, django
+django.setup()
+import config.urls
+print([name for name in sys.modules if name.startswith(("oauth2_provider", "oauthlib"))])
+"""
+APPROVAL = """
+import django
+django.setup()
+from django.contrib.auth.models import User
+from django.test import Client
+browser = Client()
+browser.force_login(User.objects.create_superuser("ada", password="x"))
+print(browser.get("/oauth2/authorize?client_id=x", follow=True).request["PATH_INFO"])
+"""
+MISSING = """
+import sys
+sys.modules["oauth2_provider"] = None
+sys.argv = ["manage.py", "check"]
+from config.manage import main
+main()
+"""
+
+
+def run(folder: Path, *arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
+    environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    environment |= {"DATA_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "config.settings"} | more
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, check=False, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("oauth2/token", "oauth2/authorize", "oauth2/revoke", "oauth2/introspect"),
+        *(".well-known/oauth-authorization-server", ".well-known/oauth-protected-resource"),
+    ],
+)
+def test_switched_off_it_has_no_paths(path: str) -> None:
+    assert Client().get(f"/{path}").status_code == 404
+    assert Client().post(f"/{path}").status_code == 404
+
+
+def test_switched_off_nothing_of_it_is_imported(tmp_path: Path) -> None:
+    done = run(tmp_path, "-c", OFF)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_without_its_package_the_start_ends_with_what_to_install(tmp_path: Path) -> None:
+    done = run(tmp_path, "-c", MISSING, A2A_OAUTH="true")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "pip install 'taskdesk[oauth]'" in done.stderr
+
+
+def test_its_scheme_alone_stops_the_start(tmp_path: Path) -> None:
+    done = run(tmp_path, "manage.py", "check", A2A_SCHEMES="oauth,bearer")
+    assert done.returncode == 1
+    assert "set A2A_OAUTH=true" in done.stderr
+
+
+@pytest.mark.slow
+def test_it_is_switched_on_later_and_asks_for_the_second_factor(tmp_path: Path) -> None:
+    add = ("manage.py", "a2a", "clients", "add", "robot", "--principal", "olga", "--scopes", "tasks:read")
+    assert run(tmp_path, "manage.py", "migrate").returncode == 0
+    assert "run manage.py migrate first" in run(tmp_path, *add, A2A_OAUTH="true").stderr
+    migrated = run(tmp_path, "manage.py", "migrate", A2A_OAUTH="true")
+    assert migrated.returncode == 0, migrated.stderr
+    assert "tds_" in run(tmp_path, *add, A2A_OAUTH="true").stdout
+    approval = run(tmp_path, "-c", APPROVAL, A2A_OAUTH="true", A2A_SECOND_FACTOR="true")
+    assert approval.stdout == "/admin/second-factor/\n", approval.stderr
