@@ -168,6 +168,8 @@ async def _find(call: Call, exchange: OpenExchange, task: str) -> Head | None:
 
     Only the head: the holder of a link may ask often, and a task may be large.
     """
+    if "\0" in task:
+        return None  # PostgreSQL raises an error for a text with U+0000.
     head = await bridge.ask(ReadHead(task_id=task, sight=sight(call.caller, task)), departure=call.departure)
     if head is None or not shows(call.caller, call.agent, head.agent):
         return None

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--capture=no", "--show-capture=no", "tests/fuzz"]
+PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--capture=sys", "--show-capture=no", "tests/fuzz"]
 POSTGRES = [sys.executable, "-m", "tests.support.servers", *PYTEST, "-m", "storage"]
 TESTS = 8
 """Runs of fuzz tests: five on SQLite, and the three of them with the mark `storage` on PostgreSQL."""

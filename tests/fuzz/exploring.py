@@ -32,10 +32,10 @@ def explore(check: Callable[[Value], None], values: SearchStrategy[Value], examp
         try:
             _round(seed(number)(check), values, settings(max_examples=ROUND, phases=PHASES, database=None))
         except BaseException:
-            sys.stdout.write(f"\nFUZZ_SEED={number} repeats this.\n")
+            sys.__stdout__.write(f"\nFUZZ_SEED={number} repeats this.\n")
             raise
         rounds += 1
-    sys.stdout.write(f"\n{rounds * ROUND} examples in {SECONDS:g} s.\n")
+    sys.__stdout__.write(f"\n{rounds * ROUND} examples in {SECONDS:g} s.\n")
 
 
 def _round(check: Callable[[Any], None], values: SearchStrategy[Any], options: settings) -> None:

@@ -14,6 +14,7 @@ from tasks_app.api.resources.logins import Logins
 from tasks_app.api.resources.permissions import Permissions
 from tasks_app.api.resources.principals import Principals
 from tasks_app.api.resources.processes import Processes
+from tasks_app.api.resources.receivers import Receivers
 from tasks_app.api.resources.refusals import Refusals
 from tasks_app.api.resources.tasks import Tasks
 from tasks_app.api.resources.tenants import Tenants
@@ -35,6 +36,7 @@ RESOURCES: tuple[type[Resource], ...] = (
     Permissions,
     Principals,
     Processes,
+    Receivers,
     Refused,
     Refusals,
     Tasks,

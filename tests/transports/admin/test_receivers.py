@@ -6,7 +6,10 @@ from django.urls import reverse
 
 from tasks_app import clock
 from tasks_app.models import Act, Receiver
+from tasks_app.operators.roles import OPERATOR, VIEWER
+from tasks_app.operators.users import NamedReach
 from tests.conftest import Person
+from tests.operators.people import program
 from tests.support.commands import printed, run
 from tests.transports.admin.pages import act, listed, messages_of
 
@@ -55,3 +58,16 @@ def test_the_commands_do_the_same(receiver: Receiver) -> None:
     assert printed("a2a", "receivers", "forget", id) == [{"id": id, "done": "forget"}]
     assert printed("a2a", "receivers", "list") == []
     assert Act.objects.filter(reason="we know them").count() == 1
+
+
+def test_the_api_does_the_same_within_the_reach_of_its_operator(receiver: Receiver) -> None:
+    robot, elsewhere = program(OPERATOR), program(OPERATOR, reach=NamedReach(tenants=()))
+    (row,) = robot.get("receivers/").json()["results"]
+    assert (row["site"], row["principal"], row["problem"]) == (receiver.site, "owner", PROBLEM)
+    assert elsewhere.get("receivers/").json()["results"] == []
+    assert elsewhere.post(f"receivers/{receiver.pk}/agree/").status_code == 404
+    assert program(VIEWER).post(f"receivers/{receiver.pk}/agree/").status_code == 403
+    assert robot.post(f"receivers/{receiver.pk}/agree/").json()["expires_at"] is None
+    assert robot.post(f"receivers/{receiver.pk}/agree/").status_code == 409
+    assert robot.post(f"receivers/{receiver.pk}/forget/").json() == {"id": receiver.pk, "done": "forget"}
+    assert not Receiver.objects.exists()
