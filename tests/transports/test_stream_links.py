@@ -280,7 +280,8 @@ def test_only_who_may_read_a_task_makes_a_link_to_it(owner: Person, colleague: P
     task = sent(owner, agent="echo").id
     for who in (colleague, stranger):
         assert refusal(asked(who, {"taskId": task}), 404)
-    assert refusal(asked(owner, {"taskId": "none"}), 404)
+    for unknown in ("none", "", "a\0b"):
+        assert refusal(asked(owner, {"taskId": unknown}), 404)
     assert refusal(asked(person("owner", "home", scopes="tasks:write"), {"taskId": task}), 403)
     assert refusal(asked(Person("wrong", owner.caller), {"taskId": task}), 401)
     assert refusal(call("POST", "/links", json={"taskId": task}), 401)
