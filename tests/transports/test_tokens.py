@@ -21,7 +21,7 @@ from tests.conftest import Hand
 from tests.support.issuer import AUDIENCE, LocalIssuer
 from tests.transports.token_calls import FOREIGN, got, jwk_of, now, posted, recognised, shaken
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_keys")]
+pytestmark = [pytest.mark.django_db, pytest.mark.storage, pytest.mark.usefixtures("fresh_keys")]
 
 
 # ------------------------------------------------------------------- good tokens
