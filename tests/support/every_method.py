@@ -1,0 +1,134 @@
+"""Each method of each language, as bytes for a door: generated from the table of operations."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from asgiref.sync import async_to_sync
+
+from a2a.languages import ALL
+from a2a.requests import (
+    CancelTask,
+    CreatePushConfig,
+    DeletePushConfig,
+    Describe,
+    GetExtendedCard,
+    GetPushConfig,
+    GetTask,
+    ListPushConfigs,
+    ListTasks,
+    Request,
+    SendMessage,
+    StreamMessage,
+    SubscribeToTask,
+)
+from tasks_app.operations import OPERATIONS
+from tests.support.doors import StockDoor
+from tests.support.rest_speakers import KindRestSpeaker, OldRestSpeaker, RestSpeaker
+from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
+from tests.support.speaker import Json, Speaker
+
+WISHES: dict[type[Request], str] = {
+    SendMessage: "send",
+    StreamMessage: "stream",
+    GetTask: "get",
+    ListTasks: "list",
+    CancelTask: "cancel",
+    SubscribeToTask: "subscribe",
+    CreatePushConfig: "push",
+    GetPushConfig: "pushed",
+    ListPushConfigs: "pushes",
+    DeletePushConfig: "unpush",
+    GetExtendedCard: "card",
+    Describe: "rpc.discover",
+}
+"""The words of speakers for operations. A new operation needs one here."""
+assert WISHES.keys() == OPERATIONS.keys()
+
+SPEAKERS: dict[str, tuple[type[Speaker], str | None, str]] = {
+    "1.0": (NewSpeaker, "1.0", "a2a-1.0"),
+    "0.3": (OldSpeaker, "0.3", "a2a-0.3"),
+    "0.2": (OldSpeaker, "0.2", "a2a-0.2"),
+    "1.0 over REST": (RestSpeaker, "1.0", "a2a-1.0"),
+    "0.3 over REST, as protobuf": (OldRestSpeaker, "0.3", "a2a-0.3-proto"),
+    "0.3 over REST, with kind": (KindRestSpeaker, "0.3", "a2a-0.3-kind"),
+}
+"""The speakers, each with its version and the name of its language. A new language needs one here."""
+assert {name for _, _, name in SPEAKERS.values()} == ALL.by_name.keys() - {"openrpc"}
+ENVELOPED = [name for name, (kind, _, _) in SPEAKERS.items() if kind.has_envelope]
+
+
+class Sample(NamedTuple):
+    """A call of one operation."""
+
+    request: type[Request]
+    wire: Json
+    """The call in the envelope of JSON-RPC; speakers of REST turn it into a verb, a path and a body."""
+
+
+def speaker(name: str, key: str) -> Speaker:
+    kind, version, _ = SPEAKERS[name]
+    return kind(door=StockDoor(), key=key, version=version)
+
+
+def samples(me: Speaker, language: str, task: str, webhook: str, url: str, **more: Any) -> Iterator[Sample]:
+    """Yield a call of each operation that the language has, about this task and this webhook of it.
+
+    Messages are new ones for `agent`, unless `follows` is true: then they are for the task. `cancels` and `removes` are
+    the task and the webhook that end by their calls.
+    """
+    methods = ALL.by_name[language].methods.values()
+    kinds = {method.request for method in methods} | ({Describe} if me.has_envelope else set())
+    for kind in (kind for kind in OPERATIONS if kind in kinds):
+        yield Sample(kind, me.call(WISHES[kind], _params(me, kind, task, webhook, url, **more)))
+
+
+def _params(
+    me: Speaker,
+    kind: type[Request],
+    task: str,
+    webhook: str,
+    url: str,
+    *,
+    agent: str | None = None,
+    follows: bool = False,
+    cancels: str | None = None,
+    removes: str | None = None,
+) -> Json:
+    if issubclass(kind, SendMessage):
+        return me.sending("hello", now=True, **({"task": task} if follows else {"agent": agent}))
+    if kind is CancelTask:
+        return {"id": cancels or task}
+    if kind in {GetTask, SubscribeToTask}:
+        return {"id": task}
+    if kind is CreatePushConfig:
+        return me.webhook_of(task, url, id=f"of {uuid4()}")
+    if kind is ListPushConfigs:
+        return me.webhook_id(task)
+    if kind is GetPushConfig:
+        return me.webhook_id(task, webhook)
+    return me.webhook_id(task, removes or webhook) if kind is DeletePushConfig else {}
+
+
+def post(me: Speaker, wire: Any, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    """Return the status, the headers and the body of the answer to a call, a batch or a notification."""
+
+    async def ask() -> tuple[int, dict[str, str], bytes]:
+        verb, path, body = me.request_of(wire)
+        async with me.door.ask(verb, path, body, me.headers(**headers)) as reply:
+            return reply.status, reply.headers, b"".join([chunk async for chunk in reply.chunks])
+
+    return async_to_sync(ask)()
+
+
+def last_json(body: bytes) -> Any:
+    """Return the JSON of an answer, or of the last event of a stream."""
+    if body.startswith((b"{", b"[")):
+        return json.loads(body)
+    return json.loads([line for line in body.split(b"\n") if line.startswith(b"data:")][-1][5:])
+
+
+def other(me: Speaker, key: str) -> Speaker:
+    return replace(me, key=key)

@@ -1,0 +1,198 @@
+"""Each method with each scope, at each door and in each language: allowed where its right says so, and nowhere else."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from a2a.errors import MissingScope
+from a2a.language import Language
+from a2a.languages import ALL
+from a2a.requests import CancelTask, DeletePushConfig, Request
+from tasks_app.callers.scopes import ACP, OWN, spell
+from tasks_app.exchanges.recording import recorder
+from tasks_app.models import Event, Exchange, IdempotencyKey, Webhook
+from tasks_app.operations import OPERATIONS
+from tests.conftest import PATIENCE, Person, person
+from tests.operations.asking import sent
+from tests.operations.webhooks import hook
+from tests.support.every_method import ENVELOPED, SPEAKERS, Sample, last_json, post, samples, speaker
+from tests.support.speaker import Json, Speaker
+from tests.transports.websocket.door import PARAMETERS, bearer, dialled, next_frame
+from tests.transports.websocket.serving import in_a_thread, serving, url
+
+CREDENTIALS = ["", "*", "weather", *OWN, *ACP]
+"""The scopes of credentials: none, all, a scope of an agent, and each single one in both spellings."""
+URL = "http://127.0.0.1:65009/hook"
+CODE = -38010
+ENDED = -32004
+"""The code of 1.0 for a subscription to a task that has ended, which is an answer to a caller with the right."""
+
+
+def allows(scope: str, kind: type[Request]) -> bool:
+    return scope in OPERATIONS[kind].right.granted_by
+
+
+def refusal(kind: type[Request], scope: str) -> MissingScope:
+    provided = " ".join(spell(frozenset(scope.split())))
+    return MissingScope(required=OPERATIONS[kind].right.scope, provided=provided)
+
+
+def language_of(name: str, wire: Json) -> Language:
+    return ALL.by_name["openrpc" if wire["method"] == "rpc.discover" else SPEAKERS[name][2]]
+
+
+def stored() -> list[Any]:
+    """Return what calls change."""
+    counts = [model.objects.count() for model in (Event, IdempotencyKey)]
+    return [*counts, *Webhook.objects.order_by("id").values_list("name", "state")]
+
+
+class Ground:
+    """A caller with a key of each single scope, and tasks to ask about."""
+
+    def __init__(self) -> None:
+        self.keys = {scope: person("owner", "home", scopes=scope) for scope in CREDENTIALS}
+        self.owner = self.keys["*"]
+        self.task = sent(self.owner, agent="quick-coroutine").id
+        self.webhook = hook(self.owner, self.task, URL).id or ""
+        self.ends: dict[str, str] = {}
+
+    def samples(self, me: Speaker, name: str, scope: str) -> list[Sample]:
+        """Return a call of each operation. What ends by a call is made anew once it may have ended."""
+        ends = self.ends or {
+            "cancels": sent(self.owner, agent="asks-quickly").id,
+            "removes": hook(self.owner, self.task, URL).id or "",
+        }
+        self.ends = {} if any(allows(scope, kind) for kind in (CancelTask, DeletePushConfig)) else ends
+        return list(samples(me, SPEAKERS[name][2], self.task, self.webhook, URL, agent="quick-coroutine", **ends))
+
+
+@pytest.fixture(autouse=True)
+def many(settings: Any) -> None:
+    settings.A2A_OWNER_WEBHOOKS, settings.A2A_OUTBOUND_LOOPBACK = 10_000, True
+
+
+@pytest.fixture
+def ground(db: None, fresh_keys: None) -> Iterator[Ground]:
+    """Yield the ground. No exchange of an earlier test or of this one comes late."""
+    assert recorder.drain(PATIENCE)
+    yield Ground()
+    assert recorder.drain(PATIENCE)
+
+
+def check(name: str, sample: Sample, scope: str, answer: Json, before: list[Any], status: int | None = None) -> None:
+    """Check the answer to one call in an envelope."""
+    what, error = f"{sample.wire['method']} with {scope!r}: {answer}", answer.get("error")
+    if allows(scope, sample.request):
+        assert error is None or error["code"] == ENDED, what
+        return
+    assert error == json.loads(json.dumps(language_of(name, sample.wire).error(refusal(sample.request, scope)))), what
+    assert error["code"] == CODE
+    assert status in {None, 403}, what
+    assert stored() == before, what
+
+
+@pytest.mark.parametrize("name", ENVELOPED)
+def test_single_calls(ground: Ground, name: str) -> None:
+    for scope, caller in ground.keys.items():
+        me = speaker(name, caller.key)
+        for sample in ground.samples(me, name, scope):
+            before = stored()
+            status, _, body = post(me, sample.wire)
+            check(name, sample, scope, last_json(body), before, status)
+
+
+@pytest.mark.parametrize("name", ENVELOPED)
+def test_members_of_a_batch(ground: Ground, name: str) -> None:
+    for scope, caller in ground.keys.items():
+        me = speaker(name, caller.key)
+        calls = [sample for sample in ground.samples(me, name, scope) if not sample.request.streaming]
+        for batch in ([each for each in calls if allows(scope, each.request) is may] for may in (True, False)):
+            before = stored()
+            status, _, body = post(me, [sample.wire for sample in batch]) if batch else (200, {}, b"[]")
+            assert status == 200
+            for sample, answer in zip(batch, json.loads(body), strict=True):
+                check(name, sample, scope, answer, before)
+
+
+@pytest.mark.parametrize("name", ENVELOPED)
+def test_notifications(ground: Ground, name: str) -> None:
+    for scope, caller in ground.keys.items():
+        me = speaker(name, caller.key)
+        for sample in ground.samples(me, name, scope):
+            before, seen = stored(), set(Exchange.objects.values_list("pk", flat=True))
+            silent = {member: value for member, value in sample.wire.items() if member != "id"}
+            status, _, body = post(me, silent)
+            assert (status, body) == (204, b"")
+            assert recorder.drain(PATIENCE)
+            (row,) = Exchange.objects.exclude(pk__in=seen)
+            assert (row.method, row.outcome) == (sample.wire["method"], "notified")
+            may = allows(scope, sample.request)
+            assert (row.code != CODE) is may, f"{row.method} with {scope!r}"
+            assert may or stored() == before
+            assert not (may and sample.request.changes) or stored() != before, f"{row.method} with {scope!r}"
+
+
+@pytest.mark.parametrize("name", [name for name in SPEAKERS if name not in ENVELOPED])
+def test_calls_of_rest(ground: Ground, name: str) -> None:
+    for scope, caller in ground.keys.items():
+        me = speaker(name, caller.key)
+        for sample in ground.samples(me, name, scope):
+            before = stored()
+            status, _, body = post(me, sample.wire)
+            what = f"{sample.wire['method']} with {scope!r}: {body!r}"
+            if allows(scope, sample.request):
+                assert status == 200 or b"the task has ended" in body, what
+                continue
+            language = language_of(name, sample.wire)
+            assert language.rest
+            wire = language.rest.encode_error(refusal(sample.request, scope), 403, "PERMISSION_DENIED")
+            assert (status, json.loads(body)) == (403, json.loads(json.dumps(wire))), what
+            assert stored() == before, what
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", ENVELOPED)
+async def test_calls_on_a_socket(service: None, name: str) -> None:
+    ground = await in_a_thread(Ground)
+    async with serving() as server:
+        for scope, caller in ground.keys.items():
+            me = speaker(name, caller.key)
+            calls = await in_a_thread(lambda me=me, scope=scope: ground.samples(me, name, scope))
+            async with dialled(url(server), **bearer(caller.key)) as client:
+                for sample in calls:
+                    before = await in_a_thread(stored)
+                    await client.send(json.dumps(sample.wire | {PARAMETERS: {"A2A-Version": me.version}}))
+                    answer = await next_frame(client)
+                    may_stream = sample.request.streaming and allows(scope, sample.request)
+                    while may_stream and "error" not in answer and answer.get("method") != "stream/end":
+                        answer = await next_frame(client)
+                    answer.pop(PARAMETERS, None)
+                    await in_a_thread(lambda: check(name, sample, scope, answer, before))  # noqa: B023
+
+
+def names(kinds: Iterable[type[Request]]) -> set[str]:
+    return {kind.__name__ for kind in kinds}
+
+
+def test_each_scope_opens_what_it_should(owner: Person) -> None:
+    opened = {scope: names(kind for kind in OPERATIONS if allows(scope, kind)) for scope in CREDENTIALS}
+    reading = {"GetTask", "ListTasks", "SubscribeToTask", "GetExtendedCard", "Describe"}
+    looking, hooking = {"GetPushConfig", "ListPushConfigs"}, {"CreatePushConfig", "DeletePushConfig"}
+    assert opened == {
+        "": set(),
+        "*": names(OPERATIONS),
+        "weather": set(),
+        "tasks:read": reading | looking,
+        "tasks:write": {"SendMessage", "StreamMessage"} | hooking,
+        "tasks:cancel": {"CancelTask"},
+        "acp:agent:identify": set(),
+        "acp:tasks:read": reading,
+        "acp:tasks:write": {"SendMessage", "StreamMessage"},
+        "acp:tasks:cancel": {"CancelTask"},
+        "acp:streams:read": set(),
+        "acp:streams:write": set(),
+        "acp:notifications:receive": looking | hooking,
+    }
