@@ -48,7 +48,7 @@ class Caller(Struct, frozen=True, kw_only=True):
     """The agents at whose addresses the credential is valid; None for the whole server."""
     expires_at: float | None = None
     """The time at which the credential ends, in seconds since 1970; None if it does not end by itself."""
-    rules: Rules = ()
+    rules: Rules
     """The rules of the principal and of its tenant about agents, skills, phases and batch operations."""
     issued_at: float | None = None
     """The time at which the token of the call was issued, in seconds since 1970; None without a token."""

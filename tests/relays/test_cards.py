@@ -65,7 +65,7 @@ def test_a_remote_skill_attracts_no_call_of_an_agent_here(far: str) -> None:
     }
 
     def chosen(skill: str) -> str:
-        caller = Caller(tenant_id=1, tenant="t", owner_id=1, name="n", scopes=frozenset())
+        caller = Caller(tenant_id=1, tenant="t", owner_id=1, name="n", scopes=frozenset(), rules=())
         message = Message(message_id="m", role=Role.USER, parts=())
         request = SendMessage(message=message, metadata={"skill": skill})
         return choose_agent(request, Context(caller=caller)).name

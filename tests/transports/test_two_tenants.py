@@ -1,0 +1,168 @@
+"""Nobody can tell the tasks of others from tasks that do not exist: the answers are equal byte for byte.
+
+Generated from the table of operations, for each language and door, and for two askers: a colleague in the tenant of the
+owner, and a stranger in another tenant.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from a2a.requests import Describe, GetExtendedCard, ListTasks
+from tasks_app.exchanges.recording import recorder
+from tasks_app.ids import uuid7
+from tasks_app.models import Event, IdempotencyKey, Task, Webhook
+from tests.conftest import PATIENCE, Person
+from tests.operations.asking import sent
+from tests.operations.webhooks import hook
+from tests.support.every_method import ENVELOPED, SPEAKERS, Sample, post, samples, speaker
+from tests.support.speaker import Json, Speaker
+from tests.transports.websocket.door import PARAMETERS, bearer, dialled
+from tests.transports.websocket.serving import in_a_thread, serving, url
+
+URL = "http://127.0.0.1:65009/hook"
+WITHOUT_ID = {ListTasks, GetExtendedCard, Describe}
+"""The operations that ask about no task."""
+AGENTS = ["quick-coroutine", "asks-quickly"]
+"""The agents of the owner's tasks: one has ended, and one waits for an answer."""
+Ids = tuple[str, str]
+"""A task and a webhook of it."""
+
+
+@pytest.fixture(autouse=True)
+def many(settings: Any, fresh_keys: None) -> Iterator[None]:
+    """Allow many webhooks, also on this machine. No exchange of this test comes late into another one."""
+    settings.A2A_OWNER_WEBHOOKS, settings.A2A_OUTBOUND_LOOPBACK = 10_000, True
+    yield
+    assert recorder.drain(PATIENCE)
+
+
+def stored() -> list[Any]:
+    counts = [model.objects.count() for model in (Task, Event, IdempotencyKey)]
+    return [*counts, *Webhook.objects.order_by("id").values_list("name", "state")]
+
+
+def tasks_of(owner: Person) -> list[Ids]:
+    ids = [sent(owner, agent=agent).id for agent in AGENTS]
+    return [(task, hook(owner, task, URL).id or "") for task in ids]
+
+
+def asking(name: str, key: str, ids: Ids) -> tuple[Speaker, list[Sample]]:
+    """Return a speaker, and its calls about a task and a webhook. The calls differ by nothing but these ids."""
+    me = speaker(name, key)
+    calls = list(samples(me, SPEAKERS[name][2], *ids, URL, follows=True))
+    return me, [call for call in calls if call.request not in WITHOUT_ID]
+
+
+def plain(answer: Any, ids: Ids) -> str:
+    """Return an answer without the ids that its call names."""
+    text = str(answer)
+    for place, id in zip("TW", ids, strict=True):
+        text = text.replace(id, place * len(id))
+    return text
+
+
+def answers(name: str, key: str, ids: Ids) -> list[str]:
+    """Return the answers to each call: status, headers and body."""
+    me, calls = asking(name, key, ids)
+    found = [plain(post(me, call.wire, **{"X-Request-ID": "r"}), ids) for call in calls]
+    if me.has_envelope:
+        batch = [call.wire for call in calls if not call.request.streaming]
+        found.append(plain(post(me, batch, **{"X-Request-ID": "r"}), ids))
+        silent = [{member: value for member, value in call.wire.items() if member != "id"} for call in calls]
+        found += [plain(post(me, wire, **{"X-Request-ID": "r"}), ids) for wire in silent]
+    return found
+
+
+def nothing() -> Ids:
+    return uuid7(), uuid7()
+
+
+@pytest.mark.parametrize("asker", ["colleague", "stranger"])
+@pytest.mark.parametrize("name", SPEAKERS)
+def test_a_foreign_task_and_none_get_the_same_bytes(
+    db: None, owner: Person, request: pytest.FixtureRequest, name: str, asker: str
+) -> None:
+    key = request.getfixturevalue(asker).key
+    foreign = tasks_of(owner)
+    before, of_none = stored(), answers(name, key, nothing())
+    for ids in foreign:
+        for one, other in zip(answers(name, key, ids), of_none, strict=True):
+            assert one == other
+    assert stored() == before
+    not_found = [answer for answer in of_none if "Task not found" in answer or answer.startswith("(204")]
+    assert not_found == of_none
+    assert len(of_none) >= 9
+
+
+@pytest.mark.parametrize("name", SPEAKERS)
+def test_a_foreign_webhook_and_none_of_ones_own_task_get_the_same_bytes(
+    db: None, owner: Person, stranger: Person, name: str
+) -> None:
+    ((_, foreign), _), ((own, mine), _) = tasks_of(owner), tasks_of(stranger)
+
+    def about(webhook: str) -> list[str]:
+        me, calls = asking(name, stranger.key, (own, webhook))
+        named = [call for call in calls if webhook in json.dumps(call.wire)]
+        assert len(named) == 2, "one reads it and one removes it"
+        return [plain(post(me, call.wire, **{"X-Request-ID": "r"}), (own, webhook)) for call in named]
+
+    before = stored()
+    assert about(foreign) == about(uuid7())
+    assert stored() == before
+    assert about(mine) != about(foreign)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", ENVELOPED)
+async def test_on_a_socket_too_they_get_the_same_frames(
+    service: None, owner: Person, colleague: Person, stranger: Person, name: str
+) -> None:
+    foreign = await in_a_thread(lambda: tasks_of(owner))
+
+    async def frames(key: str, ids: Ids) -> list[str]:
+        me, calls = asking(name, key, ids)
+        found = []
+        async with serving() as server, dialled(url(server), **bearer(key)) as client:
+            for call in calls:
+                wire: Json = call.wire | {PARAMETERS: {"A2A-Version": me.version}}
+                await client.send(json.dumps(wire))
+                found.append(plain(await client.recv(), ids))
+        return found
+
+    for key in (colleague.key, stranger.key):
+        of_none = await frames(key, nothing())
+        assert all("Task not found" in frame for frame in of_none)
+        assert [await frames(key, ids) for ids in foreign] == [of_none] * len(foreign)
+
+
+@pytest.mark.parametrize("place", ["/links", "/agents/quick-coroutine/links"])
+def test_a_link_to_a_foreign_task_and_to_none_get_the_same_bytes(
+    db: None, owner: Person, colleague: Person, stranger: Person, place: str
+) -> None:
+    def asked(person: Person, ids: Ids) -> str:
+        me = speaker("1.0", person.key)
+        me.path = place
+        return plain(post(me, {"taskId": ids[0]}, **{"X-Request-ID": "r"}), ids)
+
+    (ids, _) = tasks_of(owner)
+    for person in (colleague, stranger):
+        assert asked(person, ids) == asked(person, nothing())
+    assert "signature" in asked(owner, ids)
+
+
+@pytest.mark.parametrize("name", SPEAKERS)
+def test_the_list_of_a_foreign_context_is_as_empty_as_that_of_none(
+    db: None, owner: Person, stranger: Person, name: str
+) -> None:
+    context = sent(owner, agent="quick-coroutine").context_id
+
+    def listing(person: Person, context: str) -> str:
+        me = speaker(name, person.key)
+        wire = me.call("list", me.listing(context=context))
+        return plain(post(me, wire, **{"X-Request-ID": "r"}), (context, context))
+
+    assert listing(stranger, context) == listing(stranger, uuid7())
+    assert listing(owner, context) != listing(owner, uuid7())
