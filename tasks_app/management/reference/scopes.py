@@ -14,7 +14,7 @@ from tasks_app.operations import OPERATIONS
 INTRODUCTION = """
 An operation needs a right, and each right has two scopes: one of this server and one of ACP. A credential may have
 either, in every language; `*` grants all. An error `MISSING_SCOPE` names the scope that is `required` and those that
-are `provided`. More: [operations](../operations.md#keys).
+are `provided`. More: [identity](../identity.md#scopes).
 """
 NOTHING, LINK, CREDENTIAL = "nothing", "the signature in its URL", "any credential"
 SOCKET = ("`GET /ws`, upgraded to a socket", CREDENTIAL)
