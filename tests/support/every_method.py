@@ -1,12 +1,12 @@
 """Each method of each language, as bytes for a door: generated from the table of operations."""
 
+import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from functools import cache
+from threading import Thread
 from typing import Any, NamedTuple
 from uuid import uuid4
-
-from asgiref.sync import async_to_sync
 
 from a2a.languages import ALL
 from a2a.requests import (
@@ -25,6 +25,7 @@ from a2a.requests import (
     SubscribeToTask,
 )
 from tasks_app.operations import OPERATIONS
+from tests.conftest import PATIENCE
 from tests.support.doors import StockDoor
 from tests.support.rest_speakers import KindRestSpeaker, OldRestSpeaker, RestSpeaker
 from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
@@ -120,7 +121,15 @@ def post(me: Speaker, wire: Any, **headers: str) -> tuple[int, dict[str, str], b
         async with me.door.ask(verb, path, body, me.headers(**headers)) as reply:
             return reply.status, reply.headers, b"".join([chunk async for chunk in reply.chunks])
 
-    return async_to_sync(ask)()
+    return asyncio.run_coroutine_threadsafe(ask(), _loop()).result(PATIENCE)
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """Return the loop of all calls, which outlives each of them: what a call leaves behind is done after its answer."""
+    loop = asyncio.new_event_loop()
+    Thread(target=loop.run_forever, daemon=True).start()
+    return loop
 
 
 def last_json(body: bytes) -> Any:
@@ -128,7 +137,3 @@ def last_json(body: bytes) -> Any:
     if body.startswith((b"{", b"[")):
         return json.loads(body)
     return json.loads([line for line in body.split(b"\n") if line.startswith(b"data:")][-1][5:])
-
-
-def other(me: Speaker, key: str) -> Speaker:
-    return replace(me, key=key)

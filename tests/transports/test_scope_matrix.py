@@ -22,6 +22,7 @@ from tests.support.speaker import Json, Speaker
 from tests.transports.websocket.door import PARAMETERS, bearer, dialled, next_frame
 from tests.transports.websocket.serving import in_a_thread, serving, url
 
+pytestmark = pytest.mark.django_db(transaction=True)
 CREDENTIALS = ["", "*", "weather", *OWN, *ACP]
 """The scopes of credentials: none, all, a scope of an agent, and each single one in both spellings."""
 URL = "http://127.0.0.1:65009/hook"
@@ -75,7 +76,7 @@ def many(settings: Any) -> None:
 
 
 @pytest.fixture
-def ground(db: None, fresh_keys: None) -> Iterator[Ground]:
+def ground(service: None) -> Iterator[Ground]:
     """Yield the ground. No exchange of an earlier test or of this one comes late."""
     assert recorder.drain(PATIENCE)
     yield Ground()
@@ -153,7 +154,6 @@ def test_calls_of_rest(ground: Ground, name: str) -> None:
             assert stored() == before, what
 
 
-@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", ENVELOPED)
 async def test_calls_on_a_socket(service: None, name: str) -> None:
     ground = await in_a_thread(Ground)

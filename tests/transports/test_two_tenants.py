@@ -1,4 +1,4 @@
-"""Nobody can tell the tasks of others from tasks that do not exist: the answers are equal byte for byte.
+"""Tasks of others cannot be told from tasks that do not exist: the answers are equal byte for byte.
 
 Generated from the table of operations, for each language and door, and for two askers: a colleague in the tenant of the
 owner, and a stranger in another tenant.
@@ -22,6 +22,7 @@ from tests.support.speaker import Json, Speaker
 from tests.transports.websocket.door import PARAMETERS, bearer, dialled
 from tests.transports.websocket.serving import in_a_thread, serving, url
 
+pytestmark = pytest.mark.django_db(transaction=True)
 URL = "http://127.0.0.1:65009/hook"
 WITHOUT_ID = {ListTasks, GetExtendedCard, Describe}
 """The operations that ask about no task."""
@@ -32,7 +33,7 @@ Ids = tuple[str, str]
 
 
 @pytest.fixture(autouse=True)
-def many(settings: Any, fresh_keys: None) -> Iterator[None]:
+def many(settings: Any) -> Iterator[None]:
     """Allow many webhooks, also on this machine. No exchange of this test comes late into another one."""
     settings.A2A_OWNER_WEBHOOKS, settings.A2A_OUTBOUND_LOOPBACK = 10_000, True
     yield
@@ -83,7 +84,7 @@ def nothing() -> Ids:
 @pytest.mark.parametrize("asker", ["colleague", "stranger"])
 @pytest.mark.parametrize("name", SPEAKERS)
 def test_a_foreign_task_and_none_get_the_same_bytes(
-    db: None, owner: Person, request: pytest.FixtureRequest, name: str, asker: str
+    service: None, owner: Person, request: pytest.FixtureRequest, name: str, asker: str
 ) -> None:
     key = request.getfixturevalue(asker).key
     foreign = tasks_of(owner)
@@ -99,7 +100,7 @@ def test_a_foreign_task_and_none_get_the_same_bytes(
 
 @pytest.mark.parametrize("name", SPEAKERS)
 def test_a_foreign_webhook_and_none_of_ones_own_task_get_the_same_bytes(
-    db: None, owner: Person, stranger: Person, name: str
+    service: None, owner: Person, stranger: Person, name: str
 ) -> None:
     ((_, foreign), _), ((own, mine), _) = tasks_of(owner), tasks_of(stranger)
 
@@ -115,7 +116,6 @@ def test_a_foreign_webhook_and_none_of_ones_own_task_get_the_same_bytes(
     assert about(mine) != about(foreign)
 
 
-@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", ENVELOPED)
 async def test_on_a_socket_too_they_get_the_same_frames(
     service: None, owner: Person, colleague: Person, stranger: Person, name: str
@@ -140,7 +140,7 @@ async def test_on_a_socket_too_they_get_the_same_frames(
 
 @pytest.mark.parametrize("place", ["/links", "/agents/quick-coroutine/links"])
 def test_a_link_to_a_foreign_task_and_to_none_get_the_same_bytes(
-    db: None, owner: Person, colleague: Person, stranger: Person, place: str
+    service: None, owner: Person, colleague: Person, stranger: Person, place: str
 ) -> None:
     def asked(person: Person, ids: Ids) -> str:
         me = speaker("1.0", person.key)
@@ -155,7 +155,7 @@ def test_a_link_to_a_foreign_task_and_to_none_get_the_same_bytes(
 
 @pytest.mark.parametrize("name", SPEAKERS)
 def test_the_list_of_a_foreign_context_is_as_empty_as_that_of_none(
-    db: None, owner: Person, stranger: Person, name: str
+    service: None, owner: Person, stranger: Person, name: str
 ) -> None:
     context = sent(owner, agent="quick-coroutine").context_id
 
