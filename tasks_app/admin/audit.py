@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest
 from django.urls import reverse
 
 from tasks_app.admin.filters import CreatedFilter, ExactFilter, RecentFilter
@@ -124,7 +124,6 @@ class ReasonFilter(RecentFilter):
 @admin.register(RefusedCalls)
 class RefusedCallsAdmin(LogTable[RefusedCalls]):
     list_display = ("show_hour", "show_caller", "credential", "reason", "count", "show_last_at", "last_peer")
-    list_display_links = None
     list_filter = (ReasonFilter, CallerFilter)
     has_acts = False
     search_fields = ("credential",)
@@ -138,11 +137,18 @@ class RefusedCallsAdmin(LogTable[RefusedCalls]):
             return queryset, False
         return queryset.none() if "\0" in text else queryset.filter(credential=text), False
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Redirect to the list, which shows all columns."""
-        return HttpResponseRedirect(reverse("admin:tasks_app_refusedcalls_changelist"))
+    def build_page(self, request: HttpRequest, row: RefusedCalls) -> dict[str, Any]:
+        return {
+            "facts": [
+                Fact("Hour (UTC)", format_time(row.hour)),
+                Fact("Caller", reveal(f"{row.tenant}/{row.caller}")),
+                Fact("Credential", reveal(row.credential)),
+                Fact("Reason", reveal(row.reason)),
+                Fact("Calls", str(row.count)),
+                Fact("Last (UTC)", format_time(row.last_at)),
+                Fact("Last address", reveal(row.last_peer or "")),
+            ]
+        }
 
     @admin.display(description="hour (UTC)")
     def show_hour(self, row: RefusedCalls) -> str:

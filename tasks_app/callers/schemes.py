@@ -36,6 +36,7 @@ PLACES = {
     "bearer": "tasks_app.callers.api_keys.BEARER",
     "key": "tasks_app.callers.api_keys.HEADER",
     "mtls": "tasks_app.callers.certificates.SCHEME",
+    "session": "tasks_app.callers.sessions.SCHEME",
 }
 """Where each scheme is. They are read in this order, and the first that finds evidence in a request decides. A scheme
 that takes bearer tokens of one form only comes before `bearer`, which takes all others."""

@@ -6,7 +6,7 @@ Ids are UUIDs as text, so that columns and stored JSON agree byte for byte. JSON
 from tasks_app.models.acts import Act
 from tasks_app.models.audit import AuditEntry, RefusedCalls
 from tasks_app.models.budgets import Budget, Reservation
-from tasks_app.models.callers import ApiKey, Principal, ServiceAccount, SocketTicket, Tenant
+from tasks_app.models.callers import ApiKey, Principal, ServiceAccount, SocketTicket, Tenant, UserLink
 from tasks_app.models.clients import OAuthClient
 from tasks_app.models.exchanges import Exchange, ExchangeBody
 from tasks_app.models.operators import OperatorReach, OperatorToken
@@ -52,6 +52,7 @@ __all__ = [
     "SocketTicket",
     "Task",
     "Tenant",
+    "UserLink",
     "Webhook",
     "WrongLogins",
 ]

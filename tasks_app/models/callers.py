@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from django.conf import settings
 from django.db import models
 
 
@@ -86,6 +87,23 @@ class ServiceAccount(models.Model):
 
     def __str__(self) -> str:
         return f"{self.subject} of {self.issuer}"
+
+
+class UserLink(models.Model):
+    """The permission of a user of the project to call in the name of a principal, from pages of this server."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True, related_name="+")
+    principal = models.ForeignKey(Principal, models.CASCADE, related_name="+")
+    scopes = models.CharField(max_length=255, help_text="Separated by spaces; * is all.")
+    created_at = models.DateTimeField()
+
+    tenant_path: ClassVar = "principal__tenant"
+
+    class Meta:
+        verbose_name = "user link"
+
+    def __str__(self) -> str:
+        return f"{self.user} as {self.principal}"
 
 
 class SocketTicket(models.Model):

@@ -15,7 +15,7 @@ from django.db import transaction
 from msgspec import Struct
 
 from tasks_app import clock
-from tasks_app.models import OperatorReach, OperatorToken, Tenant
+from tasks_app.models import OperatorReach, OperatorToken, Principal, Tenant, UserLink
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.roles import ROLES
 from tasks_app.operators.second_factor import has_device
@@ -56,6 +56,29 @@ def find_user(name: str) -> User:
     if user is None:
         raise UserRefused(f"There is no user {name[:150]!r}: `manage.py a2a users list` prints all.")
     return user
+
+
+def link_user(by: Operator, user: User, principal: str, tenant: str, scopes: str) -> UserLink:
+    """Let a user call in the name of a principal, from pages of this server. Raises UserRefused."""
+    owner = Principal.objects.select_related("tenant").filter(tenant__name=tenant, name=principal).first()
+    if owner is None:
+        raise UserRefused(f"There is no principal {principal} of the tenant {tenant}: `a2a keys create` makes one.")
+    with transaction.atomic():
+        link, _ = UserLink.objects.update_or_create(
+            user=user, defaults={"principal": owner, "scopes": scopes, "created_at": clock.now()}
+        )
+        record_acts(by, "link", Change(link, {}, {"principal": f"{tenant}/{principal}", "scopes": scopes}))
+    return link
+
+
+def unlink_user(by: Operator, user: User) -> None:
+    """Let a user call in nobody's name any more. Raises UserRefused."""
+    with transaction.atomic():
+        link = UserLink.objects.select_related("user", "principal__tenant").filter(user=user).first()
+        if link is None:
+            raise UserRefused(f"The user {user.username} is not linked to a principal.")
+        record_acts(by, "unlink", Change(link, {"principal": str(link.principal), "scopes": link.scopes}, {}))
+        link.delete()
 
 
 def set_active(by: Operator, user: User, is_active: bool) -> None:

@@ -11,7 +11,7 @@ from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.operators import second_factor, users
 from tasks_app.operators.audit import Operator
-from tasks_app.operators.reach import reach_of
+from tasks_app.operators.reach import may_write, reach_of
 from tasks_app.operators.roles import ROLES
 
 
@@ -36,6 +36,12 @@ class NewReach(Body):
     agents = serializers.ListField(
         child=serializers.CharField(max_length=64), default=list, help_text="Only tasks of these agents; empty: all."
     )
+
+
+class Link(Body):
+    principal = serializers.CharField(max_length=64, help_text="The principal, which must exist.")
+    tenant = serializers.CharField(max_length=64, default="default", help_text="The tenant of the principal.")
+    scopes = serializers.CharField(max_length=255, help_text="Separated by spaces; * is all.")
 
 
 class NewUser(NewReach):
@@ -88,6 +94,25 @@ class Users(Resource):
         """Let the operator see the rows of these tenants and agents in place of those from before."""
         try:
             users.set_reach(operator, row, users.NamedReach(**values))
+        except users.UserRefused as refusal:
+            raise Refused(str(refusal)) from None
+
+    @verb(body=Link)
+    def link(self, row: User, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
+        """Let the user call in the name of a principal, from pages of this server."""
+        if not may_write(self.request.user, values["tenant"]):
+            raise PermissionDenied(f"The tenant {values['tenant']} is not one of yours.")
+        try:
+            users.link_user(operator, row, **values)
+        except users.UserRefused as refusal:
+            raise Refused(str(refusal)) from None
+        return self.describe(row) | values
+
+    @verb()
+    def unlink(self, row: User, values: dict[str, Any], operator: Operator) -> None:
+        """Let the user call in the name of a principal no more."""
+        try:
+            users.unlink_user(operator, row)
         except users.UserRefused as refusal:
             raise Refused(str(refusal)) from None
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
-from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator
+from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator, read_scopes
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.operators import second_factor, users
 from tasks_app.operators.audit import Operator
@@ -30,6 +30,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "disable": "end the sessions of an operator, revoke the tokens, and let them log in no more",
         "role": "give an operator these roles in place of those from before",
         "reach": "let an operator see the rows of these tenants and agents in place of those from before",
+        "link": "let a user call in the name of a principal, from pages of this server (A2A_SCHEMES)",
+        "unlink": "let a user call in the name of a principal no more",
         "reset-second-factor": "remove the device of an operator, who enrols another at the next login",
         "password": "give an operator a random password, which is printed once, and revoke the tokens",
     }
@@ -40,7 +42,15 @@ def _add_arguments(parser: ArgumentParser) -> None:
             parser.add_argument("roles", nargs="*", choices=[*ROLES, []], metavar="role", help=", ".join(ROLES))
         if verb == "reach":
             _add_reach(parser)
+        if verb == "link":
+            _add_link(parser)
         add_operator(parser)
+
+
+def _add_link(parser: ArgumentParser) -> None:
+    parser.add_argument("principal", type=read_name, help="the principal, which must exist")
+    parser.add_argument("--tenant", type=read_name, default="default", help='its tenant; "default" by default')
+    parser.add_argument("--scopes", type=read_scopes, required=True, help="the scopes of the user; * is all")
 
 
 def _add_reach(parser: ArgumentParser) -> None:
@@ -75,6 +85,16 @@ def _reach(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
+def _link(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+    link = users.link_user(by, user, options["principal"], options["tenant"], options["scopes"])
+    return {"principal": f"{options['tenant']}/{options['principal']}", "scopes": link.scopes}
+
+
+def _unlink(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
+    users.unlink_user(by, user)
+    return {"principal": None}
+
+
 def _reset_second_factor(by: Operator, user: User, options: dict[str, Any]) -> dict[str, Any]:
     second_factor.reset(user, by)
     return {}
@@ -89,6 +109,8 @@ _VERBS: dict[str, Callable[[Operator, User, dict[str, Any]], dict[str, Any]]] = 
     "disable": _disable,
     "role": _role,
     "reach": _reach,
+    "link": _link,
+    "unlink": _unlink,
     "reset-second-factor": _reset_second_factor,
     "password": _password,
 }
@@ -114,7 +136,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
 
 
 USERS = Noun(
-    help="list, make, enable and disable operators; set their roles, reach and passwords",
+    help="list, make, enable and disable operators; set their roles, reach, passwords and links",
     add_arguments=_add_arguments,
     handle=_handle,
 )
