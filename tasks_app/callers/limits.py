@@ -41,8 +41,8 @@ class Limits:
             return
         now = monotonic()
         for place, purse in enumerate(purses):
-            due = min(cost, int(purse.rate.burst))
-            if not await self.bank.take(purse, due, now):
+            due = cost if cost < purse.burst else int(purse.burst)
+            if not purse.take_fresh(due, now) and not await self.bank.take(purse, due, now):
                 for other in purses[:place]:
                     other.give_back(min(cost, int(other.rate.burst)), monotonic())
                 raise purse.refusal(due, monotonic())
@@ -54,6 +54,8 @@ class Limits:
         if not purses:
             return {}
         now = monotonic()
+        if len(purses) == 1:
+            return {"RateLimit-Policy": purses[0].policy, "RateLimit": purses[0].state(now)}
         return {
             "RateLimit-Policy": ", ".join([purse.policy for purse in purses]),
             "RateLimit": ", ".join([purse.state(now) for purse in purses]),

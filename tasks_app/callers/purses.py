@@ -47,6 +47,8 @@ class Purse:
         self.noun = noun
         """The name of the policy in headers: caller or tenant."""
         self.rate = rate
+        # Plain attributes, because each call reads them several times.
+        self.burst, self.per_second = rate.burst, rate.per_second
         self.policy = f'"{noun}";q={rate.burst:.0f};w={rate.window}'
         """The item of this bucket in the header RateLimit-Policy."""
         self.level, self.since = rate.burst, now
@@ -66,6 +68,14 @@ class Purse:
         if self.level < cost:
             return False
         self.level -= cost
+        return True
+
+    def take_fresh(self, cost: int, now: float) -> bool:
+        """Take tokens that are on a lease which needs no renewal yet. Most calls are paid for here."""
+        tokens = self.tokens - cost
+        if tokens < 0 or tokens < self.renew_below or not now < self.renew_at < NEVER:
+            return False
+        self.tokens = tokens
         return True
 
     def take_leased(self, cost: int, now: float) -> bool:
@@ -88,16 +98,18 @@ class Purse:
 
     def level_at(self, now: float) -> float:
         """Return the level of the bucket, without leased tokens."""
-        return min(self.rate.burst, self.level + max(0.0, now - self.since) * self.rate.per_second)
+        level = self.level + (now - self.since) * self.per_second if now > self.since else self.level
+        return min(self.burst, level)
 
     def remaining(self, now: float) -> int:
         """Return the tokens that are left, as far as this process knows."""
-        return int(min(self.rate.burst, self.level_at(now) + self.tokens))
+        remaining = self.level_at(now) + self.tokens
+        return int(min(self.burst, remaining))
 
     def state(self, now: float) -> str:
         """Return the item of this bucket in the header RateLimit: what remains, and when all of it will be there."""
         remaining = self.remaining(now)
-        return f'"{self.noun}";r={remaining};t={math.ceil((self.rate.burst - remaining) / self.rate.per_second)}'
+        return f'"{self.noun}";r={remaining};t={math.ceil((self.burst - remaining) / self.per_second)}'
 
     def refusal(self, cost: int, now: float) -> TooManyCalls:
         """Return the error of a call for which the bucket has too few tokens."""
