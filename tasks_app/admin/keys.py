@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from tasks_app.admin.acting import MAX_SELECTED, describe_too_many, format_count
+from tasks_app.admin.making import MakesKeys
 from tasks_app.admin.readonly import M, ReadOnly, confirm, read_operator
 from tasks_app.admin.text import format_time
 from tasks_app.models import ApiKey, Principal, Tenant
@@ -48,7 +49,7 @@ class PrincipalAdmin(DatedTable[Principal]):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(DatedTable[ApiKey]):
+class ApiKeyAdmin(MakesKeys, DatedTable[ApiKey]):
     list_display = (
         "show_created_at",
         "name",

@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from tasks_app.admin.keys import DatedTable
+from tasks_app.admin.making import MakesTokens
 from tasks_app.admin.readonly import read_operator
 from tasks_app.admin.text import format_time, reveal
 from tasks_app.models import OperatorToken
@@ -14,7 +15,7 @@ from tasks_app.operators import tokens
 
 
 @admin.register(OperatorToken)
-class OperatorTokenAdmin(DatedTable[OperatorToken]):
+class OperatorTokenAdmin(MakesTokens, DatedTable[OperatorToken]):
     list_display = (
         "show_created_at",
         "show_user",

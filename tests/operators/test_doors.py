@@ -1,0 +1,182 @@
+"""The three doors of operators: what the admin does is a command and JSON, too, and secrets are shown once by each."""
+
+import argparse
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import Group, User
+from django.core.management import get_commands, load_command_class
+from django.test import Client
+from django.urls import reverse
+
+from tasks_app.api.resources import RESOURCES
+from tasks_app.callers import access
+from tasks_app.models import Act, ApiKey, OperatorToken, Principal, Process, Tenant
+from tasks_app.operators import tokens
+from tasks_app.operators.roles import ADMINISTRATOR, VIEWER
+from tasks_app.operators.users import NamedReach
+from tests.operators.people import operator
+
+pytestmark = pytest.mark.django_db
+SPELLINGS: dict[str, dict[str, str]] = {
+    "deliveries": {"send_again": "deliveries retry", "give_up": "deliveries give-up"},
+    "keys": {"create": "a2a keys create"},
+    "permissions": {"create": "a2a permissions allow"},
+    "processes": {"confirm_clock": "a2a processes"},  # its option --clock-is-right
+    "tasks": {"cancel": "tasks cancel"},
+    "tokens": {"create": "a2a operators token", "revoke": "a2a operators revoke"},
+    "users": {"create": "a2a users make"},
+    "webhooks": {"disable": "deliveries disable", "enable": "deliveries enable", "show_secret": "deliveries secret"},
+}
+"""The commands of verbs, by resource, where they are not `a2a RESOURCE VERB`."""
+READING = {
+    "deliveries": "deliveries list",
+    "exchanges": "exchanges",
+    "principals": "a2a keys list",
+    "processes": "a2a processes",
+    "tasks": "tasks list",
+    "tenants": "a2a keys list",
+    "tokens": "a2a operators list",
+    "webhooks": "deliveries webhooks",
+    "acts": "a2a acts",
+    "audit": "a2a audit export",
+    "refused-calls": "a2a audit export",
+    "refusals": "a2a refusals",
+}
+"""The commands that list a resource, where they are not `a2a RESOURCE list`."""
+MAKING = ("add", "create", "make", "set")
+"""Verbs of commands that make rows."""
+ACTIONS = {"cancel_selected": "cancel", "refuse_former_tokens": "not_before"}
+"""The verbs of actions of the admin, where they have another name."""
+NO_RESOURCE = {Group: "the roles come with `migrate`, and `users role` gives them"}
+"""Pages of the admin without a resource, and why."""
+
+
+def subcommands(parser: argparse.ArgumentParser, words: str) -> Iterator[str]:
+    """Yield a command and all its subcommands, as words."""
+    yield words
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, inner in action.choices.items():
+                yield from subcommands(inner, f"{words} {name}")
+
+
+@pytest.fixture(scope="module")
+def commands() -> set[str]:
+    ours = [name for name, app in get_commands().items() if app == "tasks_app"]
+    parsers = {name: load_command_class("tasks_app", name).create_parser("manage.py", name) for name in ours}
+    return {words for name, parser in parsers.items() for words in subcommands(parser, name)}
+
+
+def verbs() -> list[tuple[str, str]]:
+    return [(resource.segment, verb) for resource in RESOURCES for verb in resource.verbs()]
+
+
+@pytest.mark.parametrize(("segment", "verb"), verbs(), ids=str)
+def test_each_verb_is_a_command(segment: str, verb: str, commands: set[str]) -> None:
+    own = SPELLINGS.get(segment, {}).get(verb)
+    names = MAKING if verb == "create" else (verb.replace("_", "-"),)
+    possible = {own} if own else {f"a2a {segment} {name}" for name in names}
+    assert possible & commands, f"none of these is a command: {possible}"
+
+
+@pytest.mark.parametrize("segment", [resource.segment for resource in RESOURCES])
+def test_each_resource_is_listed_by_a_command(segment: str, commands: set[str]) -> None:
+    assert READING.get(segment, f"a2a {segment} list") in commands
+
+
+def registered() -> dict[type[Any], Any]:
+    admin.autodiscover()
+    return dict(admin.site._registry)
+
+
+def test_each_action_and_form_of_the_admin_is_a_verb_of_its_resource() -> None:
+    resources = {resource.model: resource for resource in RESOURCES}
+    lacking = []
+    for model, pages in registered().items():
+        resource = resources.get(model)
+        actions = {name if isinstance(name, str) else name.__name__ for name in pages.actions}
+        names = {ACTIONS.get(name, name) for name in actions}
+        names |= {"create"} if model is not User and "add_view" in dir_of(pages) else set()
+        if resource is None:
+            lacking += [] if model in NO_RESOURCE else [model._meta.label]
+        else:
+            lacking += [f"{model._meta.label}.{name}" for name in sorted(names - set(resource.verbs()))]
+    assert lacking == []
+
+
+def dir_of(pages: Any) -> set[str]:
+    """Return the names that classes of ours define for a page."""
+    return {name for each in type(pages).__mro__ if each.__module__.startswith("tasks_app") for name in vars(each)}
+
+
+def browser(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def made(client: Client, model: str, **values: str) -> str:
+    """Fill in the form that makes a row; return the page."""
+    answer = client.post(reverse(f"admin:tasks_app_{model}_add"), values)
+    assert answer.status_code == 200
+    assert "no-store" in answer.headers["Cache-Control"]
+    text: str = answer.content.decode()
+    return text
+
+
+def test_a_key_is_made_in_the_admin_and_shown_once() -> None:
+    client = browser(operator(ADMINISTRATOR))
+    page = made(client, "apikey", principal="olga", tenant="acme", scopes="tasks:read", days="7", reason="for the test")
+    (key,) = re.findall(r"<bdi>(tdk_[\w-]+)</bdi>", page)
+    assert access.find_callers([access.FindCaller(access.digests(key))])[0].name == "olga"
+    row = ApiKey.objects.get()
+    assert (row.scopes, row.language, row.name) == ("tasks:read", None, "olga")
+    assert Act.objects.get(verb="make", kind="API key").reason == "for the test"
+    assert key not in client.get(reverse("admin:tasks_app_apikey_changelist")).content.decode()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"principal": "", "tenant": "acme", "scopes": "*"},
+        {"principal": "x", "tenant": "admin", "scopes": "*"},
+        {"principal": "x", "tenant": "acme", "scopes": "*", "days": "-1"},
+        {"principal": "x", "tenant": "acme", "scopes": "*", "language": "klingon"},
+    ],
+)
+def test_a_form_that_is_wrong_makes_nothing(values: dict[str, str]) -> None:
+    page = made(browser(operator(ADMINISTRATOR)), "apikey", **values)
+    assert "errorlist" in page
+    assert not ApiKey.objects.exists()
+
+
+def test_a_viewer_makes_no_key_and_an_operator_of_a_tenant_none_of_another(olga: Principal) -> None:
+    assert browser(operator(VIEWER)).get(reverse("admin:tasks_app_apikey_add")).status_code == 403
+    client = browser(operator(ADMINISTRATOR, reach=NamedReach(tenants=["acme"])))
+    assert "is not one of yours" in made(client, "apikey", principal="x", tenant="elsewhere", scopes="*")
+    assert not Tenant.objects.filter(name="elsewhere").exists()
+
+
+def test_a_token_is_made_and_revoked_in_the_admin() -> None:
+    user = operator(ADMINISTRATOR)
+    client = browser(user)
+    (token,) = re.findall(r"<bdi>(tdo_[\w-]+)</bdi>", made(client, "operatortoken", name="ci", days="3"))
+    row = tokens.find_token(token)
+    assert row
+    assert row.user == user
+    listing = reverse("admin:tasks_app_operatortoken_changelist")
+    assert row.digest not in client.get(listing).content.decode()
+    client.post(listing, {"action": "revoke", "_selected_action": [row.pk]})
+    assert tokens.find_token(token) is None
+    ada = User.objects.create_superuser("ada", password="a long password")
+    assert "is a superuser" in made(browser(ada), "operatortoken", name="ci", days="3")
+    assert OperatorToken.objects.count() == 1
+
+
+def test_every_page_has_a_resource_or_a_reason() -> None:
+    assert Process in registered()
+    assert all(len(reason) > 20 for reason in NO_RESOURCE.values())
