@@ -3,9 +3,12 @@
 from typing import Any
 
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
+from a2a.errors import TooManyCalls
+from tasks_app.callers.peers import origin_of, peer_of
+from tasks_app.callers.strangers import count_failure
 from tasks_app.models import OperatorToken
 from tasks_app.operators.second_factor import is_satisfied
 from tasks_app.operators.tokens import find_token
@@ -23,6 +26,7 @@ class ByToken(BaseAuthentication):
             return None
         row = find_token(value.strip())
         if row is None:
+            _count_failure(request)
             raise AuthenticationFailed(
                 "The token is unknown, expired or revoked, or its user is no operator any more. "
                 "`manage.py a2a operators token NAME` makes one; API keys of callers are not accepted here."
@@ -31,6 +35,17 @@ class ByToken(BaseAuthentication):
 
     def authenticate_header(self, request: Request) -> str:
         return CHALLENGE
+
+
+def _count_failure(request: Request) -> None:
+    """Count a wrong token of the address. Raises Throttled for one too many.
+
+    A right token from the same address is accepted all the same: a guesser must not lock out its neighbours.
+    """
+    try:
+        count_failure(origin_of(peer_of(request._request), request.headers.get))
+    except TooManyCalls as error:
+        raise Throttled(error.retry_after) from None
 
 
 class BySession(SessionAuthentication):

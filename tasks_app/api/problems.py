@@ -1,5 +1,6 @@
 """Errors of the operators' API as problem details (RFC 9457): what is wrong, where, and what to do."""
 
+import math
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -17,6 +18,7 @@ ADVICE = {
     404: "List the resource to find the row. Rows of other tenants are not found either.",
     405: "/api/v1/openapi.json lists the verbs of every resource.",
     409: "Read the row as it is now.",
+    429: "Wait for as long as `Retry-After` says.",
     415: "Send JSON, with `Content-Type: application/json`.",
 }
 """Advice about an error, by its status."""
@@ -50,6 +52,7 @@ def answer_problem(error: Exception, context: dict[str, Any]) -> Response | None
     if advice := ADVICE.get(status):
         problem["advice"] = advice
     headers = {"WWW-Authenticate": header} if (header := getattr(error, "auth_header", "")) else {}
+    headers |= {"Retry-After": str(math.ceil(wait))} if (wait := getattr(error, "wait", None)) else {}
     return Response(problem, status=status, headers=headers, content_type=MEDIA_TYPE)
 
 

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from tasks_app.api.resources import RESOURCES
-from tasks_app.callers import access
+from tasks_app.callers import access, strangers
 from tasks_app.models import Act, ApiKey, OperatorToken, Principal
 from tasks_app.operators import tokens, users
 from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER
@@ -78,6 +78,19 @@ def test_a_token_ends_when_it_expires_is_revoked_or_its_user_is_disabled(hand: H
     problem(third.get("tasks/"), 401)
     users.set_active(OPS, third.user, True)
     problem(third.get("tasks/"), 401)
+
+
+def test_wrong_tokens_of_an_address_are_limited_and_a_right_one_is_not(settings: Any) -> None:
+    settings.A2A_ADDRESS_FAILURES, robot = 3, program(VIEWER)
+    strangers.failures.clear()
+    headers = {"Authorization": f"Bearer {tokens.PREFIX}nonsense"}
+    for _ in range(3):
+        problem(Client().get("/api/v1/", headers=headers, REMOTE_ADDR="203.0.113.7"), 401)
+    limited = Client().get("/api/v1/", headers=headers, REMOTE_ADDR="203.0.113.7")
+    assert problem(limited, 429)["advice"].startswith("Wait")
+    assert 1 <= int(limited.headers["Retry-After"]) <= 60
+    assert Client().get("/api/v1/", headers=robot.headers, REMOTE_ADDR="203.0.113.7").status_code == 200
+    problem(Client().get("/api/v1/", headers=headers, REMOTE_ADDR="203.0.113.8"), 401)
 
 
 def test_a_superuser_has_no_token(client: Client) -> None:
