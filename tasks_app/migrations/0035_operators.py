@@ -11,8 +11,10 @@ def keep_rights(apps, schema_editor):
     """Give operators of before the rows of every tenant, as they had, and groups of before names that no role has."""
     groups, users = apps.get_model("auth", "Group"), apps.get_model("auth", "User")
     for group in groups.objects.filter(name__in=ROLES):
-        group.name = f"{group.name} (own)"
-        group.save(update_fields=["name"])
+        own = f"{group.name} (own)"
+        if not groups.objects.filter(name=own).exists():  # there is one after a migration back and forth
+            group.name = own
+            group.save(update_fields=["name"])
     reaches = apps.get_model("tasks_app", "OperatorReach")
     reaches.objects.bulk_create(
         [reaches(user_id=pk, all_tenants=True) for pk in users.objects.filter(is_staff=True).values_list("pk", flat=True)]

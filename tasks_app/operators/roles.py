@@ -41,7 +41,8 @@ def set_permissions(apps: Any) -> None:
     """
     try:
         groups, permissions = apps.get_model("auth", "Group"), apps.get_model("auth", "Permission")
-    except LookupError:  # a migration back to before there were users
+        apps.get_model("tasks_app", "OperatorReach")
+    except LookupError:  # a migration to before there were roles, whose groups may have their names
         return
     groups.objects.bulk_create([groups(name=name) for name in ROLES], ignore_conflicts=True)
     ids = dict(groups.objects.filter(name__in=ROLES).values_list("name", "pk"))
