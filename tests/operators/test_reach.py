@@ -62,8 +62,9 @@ def test_no_page_of_the_admin_shows_a_byte_of_another_tenant(mine: Furniture, ot
             assert OTHER in everyone.get(listing).content.decode() or model is Webhook, model
             row = other.rows[model]
             answer = client.get(address(model, "change", row.pk), follow=True)
-            assert OTHER not in answer.content.decode().replace(str(row.pk), ""), model
-            assert client.get(address(model, "change", mine.rows[model].pk)).status_code == 200, model
+            assert OTHER not in answer.content.decode(), model
+            page = client.get(address(model, "change", mine.rows[model].pk), follow=True).content.decode()
+            assert MINE in page or str(mine.rows[model]) in page, model
             shown.add(model)
     assert {Task, Exchange, Webhook, Delivery, Principal, ApiKey, Tenant, Act} <= shown
 
@@ -90,7 +91,7 @@ def test_no_list_and_no_row_of_the_api_has_a_byte_of_another_tenant(mine: Furnit
         assert robot.get(f"{resource.segment}/{mine.rows[resource.model].pk}/").status_code == 200, resource
         missing = robot.get(path)
         assert missing.status_code == 404
-        assert OTHER not in missing.content.decode().replace(path, "")
+        assert OTHER not in missing.content.decode()
         for name, verb in resource.verbs().items():
             if verb.one:
                 assert robot.post(f"{path}{name.replace('_', '-')}/").status_code == 404, (resource, name)
