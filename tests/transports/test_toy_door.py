@@ -9,6 +9,7 @@ import pytest
 
 from a2a import languages
 from a2a.sse import last_seen
+from tasks_app.callers.schemes import evidence_in
 from tasks_app.models import Exchange
 from tasks_app.transports.call import Call
 from tasks_app.transports.receiving import Batch, receive
@@ -51,7 +52,7 @@ def call_of(parcel: Parcel) -> Call:
     return Call(
         endpoint=endpoint,
         door="queue",
-        key=metadata.get("authorization", "").removeprefix("Bearer "),
+        evidence=evidence_in({"HTTP_AUTHORIZATION": metadata.get("authorization", "")}),
         metadata=lambda name: metadata.get(name.lower()),
         address=lambda: "http://testserver",
         version=metadata.get("a2a-version") or None,
