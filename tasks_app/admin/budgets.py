@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html_join
@@ -14,6 +14,7 @@ from a2a.money import parse_usd, show_usd
 from tasks_app.admin.readonly import ReadOnly, link, read_operator
 from tasks_app.admin.text import format_time, reveal
 from tasks_app.models import Budget, Principal, Reservation
+from tasks_app.operators import reach
 from tasks_app.operators.budgets import describe, remove_budget, reset_budget, set_budget
 
 MOST_TASKS = 20
@@ -84,6 +85,8 @@ class BudgetAdmin(ReadOnly[Budget]):
 
     def save_model(self, request: HttpRequest, obj: Budget, form: Any, change: bool) -> None:
         """Set the budget by the function that the command calls, which records the act."""
+        if not reach.may_write(request.user, obj.tenant.name):
+            raise PermissionDenied(f"The tenant {obj.tenant} is not one of yours.")
         holder = obj.principal or obj.tenant
         saved = set_budget(holder, form.cleaned_data["dollars"], form.cleaned_data["period"], read_operator(request))
         obj.pk = saved.pk

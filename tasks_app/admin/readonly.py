@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
+from django.contrib.admin.widgets import ForeignKeyRawIdWidget
 from django.core.exceptions import PermissionDenied
 from django.db.models import CharField, Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -32,6 +33,13 @@ class Fact(NamedTuple):
     href: str = ""
 
 
+class PlainId(ForeignKeyRawIdWidget):
+    """The field of a foreign key by its id, without the name of the row, which may be one of another tenant."""
+
+    def label_and_url_for_value(self, value: Any) -> tuple[str, str]:
+        return "", ""
+
+
 class ReadOnly(admin.ModelAdmin, Generic[M]):  # type: ignore[type-arg]  # not generic at run time
     """An admin of rows that can be viewed but not edited. Anything else is an action with a permission of its own."""
 
@@ -53,6 +61,13 @@ class ReadOnly(admin.ModelAdmin, Generic[M]):  # type: ignore[type-arg]  # not g
     def get_queryset(self, request: HttpRequest) -> QuerySet[M]:
         """Return the rows that the operator may see: those of their tenants and agents."""
         return reach.limit(request.user, super().get_queryset(request))
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Return the field of a form, which takes only rows that the operator may see."""
+        kwargs["queryset"] = reach.limit(request.user, db_field.remote_field.model._default_manager.all())
+        if db_field.name in self.raw_id_fields:
+            kwargs["widget"] = PlainId(db_field.remote_field, self.admin_site)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def is_limited(self, request: HttpRequest) -> bool:
         """Return whether the operator sees some of the rows only, of a table whose ids begin with the time."""

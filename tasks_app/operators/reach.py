@@ -85,8 +85,13 @@ def read_reach(user: Any) -> Reach:
 
 
 def may_write(user: Any, tenant: str) -> bool:
-    """Return whether the user may make rows of a tenant: one of the reach, or any tenant if the reach has all."""
+    """Return whether the user may make rows of a tenant: one of the reach, or any tenant if the reach has all.
+
+    Such rows are about all agents, so an operator of some agents makes none.
+    """
     reach = reach_of(user)
+    if reach.agents is not None:
+        return False
     if reach.tenants is None:
-        return reach.agents is None
+        return True
     return Tenant.objects.filter(name=tenant, pk__in=reach.tenants).exists()

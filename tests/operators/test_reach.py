@@ -10,7 +10,8 @@ from django.urls import NoReverseMatch, reverse
 
 from tasks_app import operations
 from tasks_app.api.resources import RESOURCES
-from tasks_app.models import Act, ApiKey, Delivery, Exchange, OperatorReach, Principal, Task, Tenant, Webhook
+from tasks_app.models import Act, ApiKey, Budget, Delivery, Exchange, OperatorReach, Principal, Task, Tenant, Webhook
+from tasks_app.models import Permission as PermissionRow
 from tasks_app.operators import reach, users
 from tasks_app.operators.reach import EVERYTHING, NOTHING, reach_of
 from tasks_app.operators.roles import ADMINISTRATOR, AGENT_OWNER, AUDITOR, OPERATOR, ROLES, VIEWER
@@ -148,6 +149,35 @@ def test_keys_are_made_for_ones_own_tenants_only(mine: Furniture, other: Furnitu
     for tenant in (f"{OTHER}-tenant", "not-yet-there"):
         assert robot.post("keys/", principal="new", tenant=tenant).status_code == 403
     assert not Tenant.objects.filter(name="not-yet-there").exists()
+
+
+def test_budgets_are_set_for_ones_own_tenants_only(mine: Furniture, other: Furniture) -> None:
+    client, foreign = browser(operator(ADMINISTRATOR, reach=HERE)), other.rows[Principal]
+    Budget.objects.all().delete()
+    add = address(Budget, "add")
+    form = {"tenant": other.rows[Tenant].pk, "principal": "", "dollars": "1", "period": "total"}
+    here = form | {"tenant": mine.rows[Tenant].pk}
+    for fields in (form, form | {"principal": foreign.pk}, here | {"principal": foreign.pk}):
+        assert OTHER not in client.post(add, fields).content.decode()
+    assert OTHER not in client.get(add, {"principal": foreign.pk}).content.decode()
+    assert not Budget.objects.exists()
+    assert client.post(add, here).status_code == 302
+    assert Budget.objects.get().tenant == mine.rows[Tenant]
+
+
+def test_the_form_of_a_permission_names_no_row_of_another_tenant(mine: Furniture, other: Furniture) -> None:
+    client, add = browser(operator(ADMINISTRATOR, reach=HERE)), address(PermissionRow, "add")
+    fields = {"principal": other.rows[Principal].pk, "tenant": other.rows[Tenant].pk}
+    assert OTHER not in client.get(add, fields).content.decode()
+    form = fields | {"allows": "yes", "kind": "agent", "pattern": "a*b"}
+    assert OTHER not in client.post(add, form).content.decode()
+
+
+def test_an_operator_of_some_agents_makes_nothing_for_a_whole_tenant(mine: Furniture) -> None:
+    robot = program(ADMINISTRATOR, reach=NamedReach(tenants=["acme"], agents=["echo"]))
+    assert robot.post("keys/", principal="new", tenant="acme").status_code == 403
+    assert robot.post("budgets/", tenant="acme", amount="1").status_code == 403
+    assert not ApiKey.objects.filter(principal__name="new").exists()
 
 
 def test_an_operator_of_a_tenant_sees_no_operators_and_widens_no_reach(mine: Furniture) -> None:
