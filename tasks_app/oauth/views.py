@@ -79,10 +79,14 @@ class Authorize(AuthorizationView):  # type: ignore[misc]  # the toolkit ships n
 
 
 def may_approve(request: HttpRequest) -> bool:
-    """Return whether the operator may approve the client that the request names. Anyone may see that it is unknown."""
+    """Return whether the operator may approve the clients that the request names. Anyone may see that one is unknown.
+
+    The form names the client as well, and the toolkit takes that name.
+    """
     user: Any = request.user
-    clients = OAuthClient.objects.filter(client_id=request.GET.get("client_id", "").replace("\0", ""))
-    is_beyond = clients.exists() and not reach.limit(user, clients).exists()
+    names = {query.get("client_id", "").replace("\0", "") for query in (request.GET, request.POST)}
+    clients = OAuthClient.objects.filter(client_id__in=names)
+    is_beyond = reach.limit(user, clients).count() < clients.count()
     return bool(user.has_perm("tasks_app.change_oauthclient")) and not is_beyond
 
 

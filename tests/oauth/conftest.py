@@ -30,10 +30,12 @@ _SCRIPT = """
 import json, pathlib
 from django.contrib.auth.models import User
 from tasks_app.oauth import clients
+from tasks_app.operators import users
 from tasks_app.operators.audit import COMMAND, Operator
 
 User.objects.create_superuser("ada", password="{password}")
 User.objects.create_user("vera", password="{password}", is_staff=True)
+reach = users.NamedReach(tenants=["default"])
 code = dict(grant="authorization-code", redirect_uris=["{redirect}"])
 wishes = {{
     "robot": dict(principal="robot"),
@@ -41,6 +43,7 @@ wishes = {{
     "foreigner": dict(principal="robot", tenant="abroad"),
     "app": dict(principal="olga", **code),
     "rival": dict(principal="rival", **code),
+    "distant": dict(principal="olga", tenant="abroad", **code),
     "native": dict(principal="olga", grant="authorization-code", redirect_uris=["{loopback}"], public=True),
 }}
 programs = {{}}
@@ -48,6 +51,9 @@ for name, wish in wishes.items():
     wish = clients.NewClient(**{{"name": name, "scopes": "{scopes}"}} | wish)
     client, secret = clients.add(wish, Operator("tests", COMMAND))
     programs[name] = {{"pk": client.pk, "id": client.client_id, "secret": secret}}
+lisa, _ = users.make_user(Operator("tests", COMMAND), "lisa", ["administrator"], reach)
+lisa.set_password("{password}")
+lisa.save()
 pathlib.Path("{file}").write_text(json.dumps(programs))
 """
 PASSWORD = "a long password of ada"

@@ -88,6 +88,13 @@ def test_an_operator_without_the_permission_approves_nothing(site: Site, fresh_b
     assert fresh_browser.open(address(site), "vera").status_code == 403
 
 
+def test_an_operator_of_another_tenant_approves_nothing(site: Site, fresh_browser: Browser) -> None:
+    distant = site.programs["distant"].id
+    assert fresh_browser.open(address(site, "distant"), "lisa").status_code == 403
+    assert fresh_browser.approve(address(site), "lisa", client_id=distant).status_code == 403
+    assert "code" in query_of(fresh_browser.approve(address(site), "lisa"))
+
+
 @pytest.mark.parametrize(
     ("name", "redirect"),
     [
