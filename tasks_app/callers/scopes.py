@@ -75,13 +75,17 @@ def spelled(scope: str, spelling: Spelling) -> str:
 
 
 def narrow(scopes: frozenset[str], most: frozenset[str]) -> frozenset[str]:
-    """Return the scopes that are within others, by either of their names."""
+    """Return the scopes that are within others, by either of their names.
+
+    Of two names for a scope the one of ACP grants less. It counts unless both sides have ours.
+    """
     if ALL in most:
         return scopes
     if ALL in scopes:
         return most
     own = spell(most)
-    return frozenset(scope for scope in scopes if spelled(scope, "own") in own)
+    within = (scope for scope in scopes if spelled(scope, "own") in own)
+    return frozenset(scope if scope in most else spelled(scope, "acp") for scope in within)
 
 
 @lru_cache(maxsize=1024)

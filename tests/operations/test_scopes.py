@@ -11,7 +11,7 @@ from a2a.requests import GetTask, SendMessage
 from tasks_app import operations
 from tasks_app.callers import scopes
 from tasks_app.callers.access import check_right, check_scopes, for_agents, has_scopes
-from tasks_app.callers.scopes import ACP, CANCEL, OWN, READ, WRITE, WRITE_WEBHOOKS, Right
+from tasks_app.callers.scopes import ACP, CANCEL, OWN, READ, WRITE, WRITE_WEBHOOKS, Right, narrow
 from tasks_app.checks import check_operations
 from tasks_app.operations import OPERATIONS
 from tests.conftest import Person
@@ -77,6 +77,16 @@ def test_an_agent_sees_scopes_by_their_names_here(owner: Person) -> None:
     assert has_scopes(reader.caller, ["tasks:read", "weather"])
     assert not has_scopes(reader.caller, ["tasks:write"])
     assert WRITE.acp not in for_agents(reader.caller).scopes
+
+
+@pytest.mark.parametrize("right", RIGHTS)
+def test_no_token_widens_the_scopes_of_its_account(right: Right) -> None:
+    for token in (*OWN, *ACP):
+        for most in (*OWN, *ACP):
+            granted = narrow(frozenset({token}), frozenset({most}))
+            if not right.granted_by.isdisjoint(granted):
+                assert right.granted_by >= {token, most}, (token, most)
+    assert narrow(frozenset({right.scope}), frozenset({right.scope})) == {right.scope}
 
 
 def test_a_method_without_a_declared_right_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ def test_a_good_token_is_its_account_at_every_door(kind: Any, issuer: LocalIssue
         ("*", "* tasks:read openid", {"tasks:read", "openid"}),
         ("tasks:read", "tasks:read tasks:cancel", {"tasks:read"}),
         ("tasks:read", "acp:tasks:read", {"acp:tasks:read"}),
-        ("acp:tasks:read", "tasks:read", {"tasks:read"}),
+        ("acp:tasks:read", "tasks:read", {"acp:tasks:read"}),
         ("tasks:read", ["tasks:read", "tasks:write", 7], {"tasks:read"}),
         ("tasks:read", ..., set()),
     ],
