@@ -18,9 +18,11 @@ from a2a.errors import (
 )
 from a2a.language import Language
 from a2a.requests import Request
+from tasks_app.audit.refused_calls import COUNTED, refused_calls
+from tasks_app.callers.limits import limits
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
-from tasks_app.operations import Context, authorize, perform
+from tasks_app.operations import Context, authorize, cost_of, perform
 from tasks_app.transports.call import Call, fault
 from tasks_app.transports.http import add_headers, call_of
 
@@ -59,8 +61,11 @@ class PrivatePage(Struct, frozen=True, kw_only=True):
             exchange.set_caller(call.caller)
             wish = self.request(call)
             authorize(type(wish), call.caller)
+            await limits.spend(call.caller, cost_of(type(wish)))
             body = self.encode(await perform(wish, Context(caller=call.caller, exchange=exchange, agent=agent)))
         except Error as error:
+            if call.identity is not None and isinstance(error, COUNTED):
+                refused_calls.count(call.identity, error.reason, call.peer)
             return self._refuse(exchange, self.language.words(error))
         except Exception as error:  # noqa: BLE001  # the door's one catch; logged with its reference
             return self._refuse(exchange, fault(exchange, error))

@@ -107,3 +107,15 @@ def test_a_ticket_and_a_link_cost_too(owner: Person) -> None:
     spend(0)
     assert ask(owner, {}, "/ws/ticket").status_code == 429
     assert ask(owner, {"taskId": "none"}, "/links").status_code == 429
+
+
+@pytest.mark.parametrize("path", ["/agent/authenticatedExtendedCard", "/openrpc.json"])
+def test_a_page_that_needs_a_key_costs_too(owner: Person, path: str) -> None:
+    async def get() -> Any:
+        return await AsyncClient().get(path, headers={"authorization": f"Bearer {owner.key}"})
+
+    assert asyncio.run(get()).status_code == 200
+    spend(0)
+    answer = asyncio.run(get())
+    assert (answer.status_code, "Retry-After" in answer.headers) == (429, True)
+    assert recorded(2)[1].outcome == "error"
