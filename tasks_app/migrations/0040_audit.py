@@ -32,6 +32,17 @@ def guard(apps, schema_editor):
             schema_editor.execute(statement, None)
 
 
+def unguard(apps, schema_editor):
+    """Drop the triggers, so that the migration can be applied again."""
+    for table in APPEND_ONLY:
+        if schema_editor.connection.vendor == "postgresql":
+            for name in (f"{table}_rows", f"{table}_all"):
+                schema_editor.execute(f"drop trigger if exists {name} on {table}", None)
+        else:
+            for name in (f"{table}_update", f"{table}_delete"):
+                schema_editor.execute(f"drop trigger if exists {name}", None)
+
+
 def drop_like_index(schema_editor, table):
     """Drop the second index that Django gives a text key, for LIKE: entries are looked up by the whole id."""
     with schema_editor.connection.cursor() as cursor:
@@ -122,5 +133,5 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('hour', 'caller_id', 'credential', 'reason'), name='refused_calls_of')],
             },
         ),
-        migrations.RunPython(guard, migrations.RunPython.noop, elidable=False),
+        migrations.RunPython(guard, unguard, elidable=False),
     ]

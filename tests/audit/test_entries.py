@@ -1,9 +1,11 @@
 """Entries of the audit: one for each authenticated call that changes something, stored with the change."""
 
 import json
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.db import DatabaseError, connection, transaction
 
 from tasks_app.audit.deletion import permit_deletion
@@ -13,9 +15,17 @@ from tasks_app.models import Act, AuditEntry, Exchange
 from tests.conftest import PATIENCE, Person
 from tests.transports.exchanges.calls import LATER, Post, call, new, old, task_id
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("service")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 HOOK = {"id": "mine", "url": "http://127.0.0.1:65001/secret-path", "token": "hunter2"}
+
+
+@pytest.fixture(autouse=True)
+def _begin_empty(service: None) -> None:
+    """Delete the entries that were written behind the answers of earlier tests."""
+    assert recorder.drain(PATIENCE)
+    with permit_deletion(), connection.cursor() as cursor:
+        cursor.execute("delete from tasks_app_auditentry")
 
 
 def entries(number: int) -> list[AuditEntry]:
@@ -162,6 +172,22 @@ def test_the_database_refuses_to_change_or_delete(post: Post, model: Any, statem
     for act in (model.objects.get().delete, model.objects.all().delete, lambda: model.objects.update(door="x")):
         with pytest.raises(TypeError, match=r"are not \w+"):
             act()
+
+
+def test_the_triggers_are_undone_and_made_again(post: Post) -> None:
+    migration = import_module("tasks_app.migrations.0040_audit")
+    post(new(agent="quick-function"))
+    try:
+        with connection.schema_editor() as editor:
+            migration.unguard(apps, editor)
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("update tasks_app_auditentry set door = 'x'")
+    finally:
+        with connection.schema_editor() as editor:
+            migration.guard(apps, editor)
+    with pytest.raises(DatabaseError, match="retention"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("update tasks_app_auditentry set door = 'y'")
+    assert AuditEntry.objects.get().door == "x"
 
 
 def test_a_permit_of_deletion_ends_with_its_transaction(post: Post) -> None:

@@ -26,8 +26,8 @@ SAMPLES: dict[str, Callable[[Person, LocalIssuer], dict[str, str]]] = {
     "mtls": lambda *_: {"Client-Cert": client_cert()},
 }
 """Headers by which each scheme recognises a person."""
-ELSEWHERE = {"oauth"}
-"""Schemes that need a server of their own: tests/oauth."""
+ELSEWHERE = {"oauth", "session"}
+"""Schemes that need more than a header: tests/oauth and test_sessions.py."""
 COMBINATIONS = [names for size in range(1, len(SAMPLES) + 1) for names in itertools.combinations(sorted(SAMPLES), size)]
 
 
