@@ -4,7 +4,7 @@ The evidence itself is not stored. A link or a ticket refers to the credential i
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 import msgspec
@@ -51,7 +51,8 @@ class FindAgain(Work[Caller | None], Struct, frozen=True):
             by_kind[kind].append((pk, item.since))
         callers: dict[tuple[str, int, float], Caller | None] = {}
         for kind, ids in by_kind.items():
-            results: Iterable[Caller | None] = import_string(KINDS[kind])(ids) if kind in KINDS else [None] * len(ids)
+            find: Finder | None = import_string(KINDS[kind]) if kind in KINDS else None
+            results = find(ids) if find else [None] * len(ids)
             callers.update(((kind, *one), caller) for one, caller in zip(ids, results, strict=True))
         return [item._cut(callers[*item.name, item.since]) for item in items]
 

@@ -51,8 +51,6 @@ class Furniture:
             return self.rows[Tenant].pk
         if field.primary_key:
             return uuid7()
-        if field.name == "tenant_id":
-            return self.rows[Tenant].pk
         if isinstance(field, models.CharField | models.TextField) and not field.choices and field.name not in JSON:
             if field.name in SEALED:
                 return None if field.null else ""
