@@ -103,6 +103,11 @@ class Resource(View, mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVi
         """Return the row as the resource shows it."""
         return dict(self.get_serializer(row).data)
 
+    def check_tenant(self, name: str) -> None:
+        """Check that the operator may make rows of the tenant. Raises PermissionDenied."""
+        if not reach.may_write(self.request.user, name):
+            raise PermissionDenied(f"The tenant {name} is not one of yours.")
+
     def read_operator(self, reason: str) -> Operator:
         """Return the operator of the request."""
         return operator_of(self.request, API, reason)

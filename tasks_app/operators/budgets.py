@@ -10,28 +10,16 @@ from tasks_app.callers.budgets import end_of, forget
 from tasks_app.models import Budget, Principal, Tenant
 from tasks_app.models.budgets import TOTAL
 from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.operators.holders import columns_of
 
 
-class NoSuchHolder(Exception):
-    """There is no tenant or principal of the name."""
-
-
-def find_holder(tenant: str, principal: str | None) -> Tenant | Principal:
-    """Return a tenant, or a principal of it. Raises NoSuchHolder."""
-    home = Tenant.objects.filter(name=tenant).first()
-    if home is None:
-        raise NoSuchHolder(f"There is no tenant {tenant!r}.")
-    if principal is None:
-        return home
-    owner = Principal.objects.filter(tenant=home, name=principal).first()
-    if owner is None:
-        raise NoSuchHolder(f"There is no principal {principal!r} in the tenant {tenant!r}.")
-    return owner
+class NoBudget(Exception):
+    """Raised for a holder without a budget."""
 
 
 def find_budget(holder: Tenant | Principal) -> Budget | None:
     """Return the budget of a tenant or a principal, if it has one."""
-    return Budget.objects.select_related("tenant", "principal").filter(**_column(holder)).first()
+    return Budget.objects.select_related("tenant", "principal").filter(**columns_of(holder)).first()
 
 
 def set_budget(holder: Tenant | Principal, amount: int, period: str, by: Operator) -> Budget:
@@ -41,7 +29,7 @@ def set_budget(holder: Tenant | Principal, amount: int, period: str, by: Operato
     """
     with transaction.atomic():
         now = clock.now()
-        Budget.objects.get_or_create(**_column(holder), defaults={"amount": 0, "period": TOTAL})
+        Budget.objects.get_or_create(**columns_of(holder), defaults={"amount": 0, "period": TOTAL})
         budget = _lock(holder)
         before = describe(budget)
         if budget.period != period:
@@ -54,7 +42,7 @@ def set_budget(holder: Tenant | Principal, amount: int, period: str, by: Operato
 
 
 def reset_budget(holder: Tenant | Principal, by: Operator) -> Budget:
-    """Set what is spent to zero. Reservations of unfinished tasks stay. Raises NoSuchHolder without a budget."""
+    """Set what is spent to zero. Reservations of unfinished tasks stay. Raises NoBudget."""
     with transaction.atomic():
         budget = _lock(holder)
         before = describe(budget)
@@ -65,7 +53,7 @@ def reset_budget(holder: Tenant | Principal, by: Operator) -> Budget:
 
 
 def remove_budget(holder: Tenant | Principal, by: Operator) -> None:
-    """Remove the budget, so that nothing limits the holder any more. Raises NoSuchHolder without a budget."""
+    """Remove the budget, so that nothing limits the holder any more. Raises NoBudget."""
     with transaction.atomic():
         budget = _lock(holder)
         record_acts(by, "remove", Change(budget, describe(budget), {}))
@@ -98,14 +86,8 @@ def is_over(budget: Budget) -> bool:
 
 
 def _lock(holder: Tenant | Principal) -> Budget:
-    """Return the budget, locked. Raises NoSuchHolder without a budget."""
-    budget = Budget.objects.select_for_update(no_key=True, of=("self",)).filter(**_column(holder)).first()
+    """Return the budget, locked. Raises NoBudget."""
+    budget = Budget.objects.select_for_update(no_key=True, of=("self",)).filter(**columns_of(holder)).first()
     if budget is None:
-        raise NoSuchHolder(f"{holder} has no budget.")
+        raise NoBudget(f"{holder} has no budget.")
     return budget
-
-
-def _column(holder: Tenant | Principal) -> dict[str, Tenant | Principal | None]:
-    if isinstance(holder, Tenant):
-        return {"tenant": holder, "principal": None}
-    return {"tenant": holder.tenant, "principal": holder}

@@ -1,6 +1,6 @@
 """Acts of operators on permissions. Each one is recorded, and takes effect within a second."""
 
-from typing import Any, cast
+from typing import cast
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from tasks_app.callers.rules import KINDS, Kind, Rule, check_pattern, encode_rules
 from tasks_app.models import Permission, Principal, Tenant
 from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.operators.holders import columns_of
 
 MOST = 500
 """Permissions of one principal or one tenant, which are all read with each of its callers."""
@@ -27,24 +28,11 @@ def set_permission(to: Principal | Tenant, kind: Kind, pattern: str, *, allows: 
         before = rows.filter(kind=kind, pattern=pattern).first()
         if before is None and rows.count() >= MOST:
             raise ValueError(f"a principal or a tenant has {MOST} permissions at most: use a pattern for many names")
-        row, _ = rows.update_or_create(kind=kind, pattern=pattern, defaults={"allows": allows} | _columns(to))
+        row, _ = rows.update_or_create(kind=kind, pattern=pattern, defaults={"allows": allows} | columns_of(to))
         _publish(to)
         change = Change(row, {"allows": before.allows} if before else {}, {"allows": allows, "of": str(to)})
         record_acts(by, "allow" if allows else "deny", change)
     return row
-
-
-def find_holder(tenant: str, principal: str | None) -> Principal | Tenant:
-    """Return a principal by its name, or the tenant for all of its principals. Raises ValueError."""
-    home = Tenant.objects.filter(name=tenant).first()
-    if home is None:
-        raise ValueError(f"there is no tenant {tenant!r}: the first key of a principal makes one")
-    if principal is None:
-        return home
-    holder = Principal.objects.select_related("tenant").filter(tenant=home, name=principal).first()
-    if holder is None:
-        raise ValueError(f"the tenant {tenant!r} has no principal {principal!r}: its first key makes it")
-    return holder
 
 
 def remove_permission(row: Permission, by: Operator) -> bool:
@@ -61,15 +49,8 @@ def remove_permission(row: Permission, by: Operator) -> bool:
     return True
 
 
-def _columns(to: Principal | Tenant) -> dict[str, Any]:
-    """Return the columns of the principal or the tenant in its permissions."""
-    if isinstance(to, Principal):
-        return {"tenant_id": to.tenant_id, "principal": to}
-    return {"tenant": to, "principal": None}
-
-
 def _rows_of(to: Principal | Tenant) -> QuerySet[Permission]:
-    return Permission.objects.filter(**_columns(to)).order_by("id")
+    return Permission.objects.filter(**columns_of(to)).order_by("id")
 
 
 def _lock(to: Principal | Tenant) -> None:

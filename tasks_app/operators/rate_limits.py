@@ -1,12 +1,11 @@
 """Rate limits of single callers and tenants, as operators set them, with their acts."""
 
-from typing import Any
-
 from django.db import transaction
 
 from tasks_app import clock
-from tasks_app.models import Principal, RateLimit, Tenant
+from tasks_app.models import RateLimit
 from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.operators.holders import columns_of, find_holder
 
 MOST = 2_000_000_000
 """The largest number of units."""
@@ -22,7 +21,7 @@ def set_limit(
     """
     if not 0 <= per_minute <= MOST or not 1 <= (1 if burst is None else burst) <= MOST:
         raise ValueError(f"per_minute must be 0 (no limit) to {MOST:,}, and burst 1 to {MOST:,}")
-    subject = _find(tenant, principal)
+    subject = columns_of(find_holder(tenant, principal))
     values = {"per_minute": per_minute, "burst": burst}
     with transaction.atomic():
         row = RateLimit.objects.select_for_update().filter(**subject).first()
@@ -40,16 +39,3 @@ def remove_limit(row: RateLimit, by: Operator) -> None:
     with transaction.atomic():
         record_acts(by, "remove", Change(row, before, {}))
         RateLimit.objects.filter(pk=row.pk).delete()
-
-
-def _find(tenant: str, principal: str | None) -> dict[str, Any]:
-    """Return the columns that name the subject of a limit. Raises ValueError."""
-    home = Tenant.objects.filter(name=tenant).first()
-    if home is None:
-        raise ValueError(f"there is no tenant {tenant!r}")
-    if principal is None:
-        return {"tenant": home, "principal": None}
-    owner = Principal.objects.filter(tenant=home, name=principal).first()
-    if owner is None:
-        raise ValueError(f"there is no principal {principal!r} in the tenant {tenant!r}")
-    return {"tenant": home, "principal": owner}

@@ -175,8 +175,11 @@ def test_operators_set_list_and_remove_limits_by_command(owner: Person) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("60", "--tenant", "none"), "there is no tenant 'none'."),
-        (("60", "--tenant", "home", "--principal", "nobody"), "there is no principal 'nobody' in the tenant 'home'."),
+        (("60", "--tenant", "none"), "there is no tenant 'none': the first key of a principal makes one."),
+        (
+            ("60", "--tenant", "home", "--principal", "nobody"),
+            "the tenant 'home' has no principal 'nobody': its first key makes it.",
+        ),
     ],
 )
 def test_a_limit_of_nobody_is_refused(owner: Person, words: tuple[str, ...], sentence: str) -> None:

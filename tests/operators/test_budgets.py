@@ -48,8 +48,8 @@ def test_the_commands_set_show_list_reset_and_remove(budget: Budget) -> None:
 
 def test_a_command_about_nothing_says_what_is_missing(budget: Budget) -> None:
     for words, sentence in (
-        (("show", "--tenant", "nowhere"), "There is no tenant 'nowhere'."),
-        (("set", "1", "--tenant", "acme", "--principal", "no"), "There is no principal 'no' in the tenant 'acme'."),
+        (("show", "--tenant", "nowhere"), "there is no tenant 'nowhere'"),
+        (("set", "1", "--tenant", "acme", "--principal", "no"), "the tenant 'acme' has no principal 'no'"),
         (("reset", "--tenant", "acme"), "acme has no budget."),
         (("remove", "--tenant", "acme"), "acme has no budget."),
     ):

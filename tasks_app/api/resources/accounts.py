@@ -5,13 +5,13 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import QuerySet
 from rest_framework import serializers
-from rest_framework.exceptions import PermissionDenied, ValidationError
+from rest_framework.exceptions import ValidationError
 
 from tasks_app.api.problems import Refused
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import ServiceAccount
-from tasks_app.operators import accounts, reach
+from tasks_app.operators import accounts
 from tasks_app.operators.audit import Operator
 
 
@@ -62,8 +62,7 @@ class Accounts(Resource):
     @verb(permission="add", body=NewAccount, one=False)
     def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Register the subject of tokens, or of a certificate, as an account."""
-        if not reach.may_write(self.request.user, values["tenant"]):
-            raise PermissionDenied(f"The tenant {values['tenant']} is not one of yours.")
+        self.check_tenant(values["tenant"])
         try:
             return self.describe(accounts.add(values.pop("issuer"), values.pop("subject"), operator, **values))
         except (ValueError, ImproperlyConfigured) as error:

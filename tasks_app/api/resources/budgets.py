@@ -3,7 +3,7 @@
 from typing import Any
 
 from rest_framework import serializers
-from rest_framework.exceptions import PermissionDenied, ValidationError
+from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 
 from a2a.money import parse_usd, show_usd
@@ -11,8 +11,9 @@ from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import Budget, Reservation
 from tasks_app.models.budgets import PERIODS, TOTAL
-from tasks_app.operators import budgets, reach
+from tasks_app.operators import budgets
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.holders import NoSuchHolder, find_holder
 
 MOST_TASKS = 100
 """Tasks with a reservation that a budget is shown with, the newest ones."""
@@ -56,12 +57,11 @@ class Budgets(Resource):
     @verb(body=NewBudget, one=False)
     def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Set the budget of a tenant or a principal, whether it has one or not."""
-        if not reach.may_write(self.request.user, values["tenant"]):
-            raise PermissionDenied(f"The tenant {values['tenant']} is not one of yours.")
+        self.check_tenant(values["tenant"])
         try:
-            holder = budgets.find_holder(values["tenant"], values["principal"])
-        except budgets.NoSuchHolder as error:
-            raise ValidationError({"principal" if "principal" in str(error) else "tenant": str(error)}) from None
+            holder = find_holder(values["tenant"], values["principal"])
+        except NoSuchHolder as error:
+            raise ValidationError({error.noun: f"{error}."}) from None
         try:
             amount = parse_usd(values["amount"])
         except ValueError as error:

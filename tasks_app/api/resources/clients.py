@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import QuerySet
 from rest_framework import serializers
-from rest_framework.exceptions import PermissionDenied, ValidationError
+from rest_framework.exceptions import ValidationError
 
 from tasks_app.api.problems import Refused
 from tasks_app.api.resource import Resource, Row
@@ -14,7 +14,6 @@ from tasks_app.api.verbs import Body, verb
 from tasks_app.models import OAuthClient
 from tasks_app.models.clients import CLIENT_CREDENTIALS
 from tasks_app.oauth import clients
-from tasks_app.operators import reach
 from tasks_app.operators.audit import Operator
 
 
@@ -79,8 +78,7 @@ class Clients(Resource):
     def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Add a client. The answer has its secret, and no later one does."""
         _check_on()
-        if not reach.may_write(self.request.user, values["tenant"]):
-            raise PermissionDenied(f"The tenant {values['tenant']} is not one of yours.")
+        self.check_tenant(values["tenant"])
         try:
             client, secret = clients.add(clients.NewClient(**values), operator)
         except ValueError as error:

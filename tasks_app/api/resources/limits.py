@@ -3,12 +3,12 @@
 from typing import Any
 
 from rest_framework import serializers
-from rest_framework.exceptions import PermissionDenied, ValidationError
+from rest_framework.exceptions import ValidationError
 
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import RateLimit
-from tasks_app.operators import rate_limits, reach
+from tasks_app.operators import rate_limits
 from tasks_app.operators.audit import Operator
 
 
@@ -50,8 +50,7 @@ class Limits(Resource):
     @verb(permission="add", body=NewLimit, one=False)
     def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Set the limit of a principal, or of a tenant as a whole, in place of the one that there is."""
-        if not reach.may_write(self.request.user, values["tenant"]):
-            raise PermissionDenied(f"The tenant {values['tenant']} is not one of yours.")
+        self.check_tenant(values["tenant"])
         try:
             return self.describe(rate_limits.set_limit(operator, **values))
         except ValueError as error:

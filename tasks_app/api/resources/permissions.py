@@ -3,15 +3,16 @@
 from typing import Any
 
 from rest_framework import serializers
-from rest_framework.exceptions import PermissionDenied, ValidationError
+from rest_framework.exceptions import ValidationError
 
 from tasks_app.api.problems import Refused
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.callers.rules import KINDS
 from tasks_app.models import Permission
-from tasks_app.operators import permissions, reach
+from tasks_app.operators import permissions
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.holders import find_holder
 
 
 class PermissionRow(Row):
@@ -46,11 +47,10 @@ class Permissions(Resource):
     @verb(permission="add", body=NewPermission, one=False)
     def create(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Allow or deny names. A permission for the same pattern is replaced."""
-        if not reach.may_write(self.request.user, values["tenant"]):
-            raise PermissionDenied(f"The tenant {values['tenant']} is not one of yours.")
+        self.check_tenant(values["tenant"])
         allows = values["effect"] == "allow"
         try:
-            to = permissions.find_holder(values["tenant"], values["principal"])
+            to = find_holder(values["tenant"], values["principal"])
             row = permissions.set_permission(to, values["kind"], values["pattern"], allows=allows, by=operator)
         except ValueError as error:
             raise ValidationError(f"{error}.") from None

@@ -11,7 +11,7 @@ from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.operators import second_factor, users
 from tasks_app.operators.audit import Operator
-from tasks_app.operators.reach import may_write, reach_of
+from tasks_app.operators.reach import reach_of
 from tasks_app.operators.roles import ROLES
 
 
@@ -100,8 +100,7 @@ class Users(Resource):
     @verb(body=Link)
     def link(self, row: User, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Let the user call in the name of a principal, from pages of this server."""
-        if not may_write(self.request.user, values["tenant"]):
-            raise PermissionDenied(f"The tenant {values['tenant']} is not one of yours.")
+        self.check_tenant(values["tenant"])
         try:
             users.link_user(operator, row, **values)
         except users.UserRefused as refusal:

@@ -11,14 +11,14 @@ from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import Budget, Principal, Reservation, Tenant
 from tasks_app.models.budgets import PERIODS, TOTAL
 from tasks_app.operators.budgets import (
-    NoSuchHolder,
+    NoBudget,
     find_budget,
-    find_holder,
     line_of,
     remove_budget,
     reset_budget,
     set_budget,
 )
+from tasks_app.operators.holders import NoSuchHolder, find_holder
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -92,6 +92,8 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
     try:
         _VERBS[options["verb"]](printer, options)
     except NoSuchHolder as error:
+        raise CommandError(f"{error}.") from None
+    except NoBudget as error:
         raise CommandError(str(error)) from None
 
 

@@ -10,6 +10,7 @@ from tasks_app.management.arguments import add_limit, add_operator, read_name, r
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import Permission
 from tasks_app.operators import permissions
+from tasks_app.operators.holders import find_holder
 
 EVERYONE = "*"
 """The argument that stands for all principals of a tenant."""
@@ -36,7 +37,7 @@ def _set(printer: Printer, options: dict[str, Any]) -> None:
     kind, allows = cast("Kind", options["kind"]), options["verb"] == "allow"
     name = None if options["principal"] == EVERYONE else options["principal"]
     try:
-        to = permissions.find_holder(options["tenant"], name)
+        to = find_holder(options["tenant"], name)
         row = permissions.set_permission(to, kind, options["pattern"], allows=allows, by=read_operator(options))
     except ValueError as error:
         raise CommandError(f"{str(error)[0].upper()}{str(error)[1:]}.") from None
