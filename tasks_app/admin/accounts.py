@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 
-from django.contrib import admin, messages
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from tasks_app.admin.acting import MAX_SELECTED, describe_too_many, format_count
+from tasks_app.admin.acting import act_on_each
 from tasks_app.admin.keys import DatedTable
-from tasks_app.admin.readonly import confirm, read_operator
 from tasks_app.admin.text import format_time
 from tasks_app.callers.service_accounts import CERTIFICATE
 from tasks_app.models import ServiceAccount
@@ -73,20 +71,5 @@ class ServiceAccountAdmin(DatedTable[ServiceAccount]):
         verb: Callable[[ServiceAccount, Operator], bool],
         warning: str,
     ) -> HttpResponse | None:
-        """Ask for confirmation, then perform the verb on exactly the accounts that were confirmed."""
-        rows = list(queryset.select_related("principal__tenant")[: MAX_SELECTED + 1])
-        title = name.replace("_", " ").capitalize()
-        if len(rows) > MAX_SELECTED:
-            self.message_user(request, describe_too_many(self), messages.ERROR)
-            return None
-        if request.POST.get("post") != "yes":
-            names = [(str(row.pk), str(row)) for row in rows]
-            heading = f"{title}: {format_count(self, len(rows))}?"
-            return confirm(
-                self, request, names, [text for _, text in names], action=name, title=heading, warning=warning
-            )
-        confirmed_ids = set(request.POST.getlist(ACTION_CHECKBOX_NAME))
-        count = sum(verb(row, read_operator(request)) for row in rows if str(row.pk) in confirmed_ids)
-        unchanged = f", {len(rows) - count} were not changed" if count < len(rows) else ""
-        self.message_user(request, f"{title}: {format_count(self, count)}{unchanged}.", messages.SUCCESS)
-        return None
+        rows = queryset.select_related("principal__tenant")
+        return act_on_each(self, request, rows, name, verb, warning=warning)

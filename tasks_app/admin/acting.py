@@ -93,6 +93,37 @@ class ActionTable(LogTable[M]):
         return None
 
 
+def act_on_each(
+    model_admin: "admin.ModelAdmin[Any]",
+    request: HttpRequest,
+    rows: QuerySet[M],
+    name: str,
+    verb: Callable[[M, Operator], bool],
+    *,
+    describe: Callable[[M], str] = str,
+    warning: str,
+) -> HttpResponse | None:
+    """Ask for confirmation, then perform the verb on each row that was confirmed.
+
+    `name` is the action, and `verb` returns whether it has changed the row.
+    """
+    selection, title = list(rows[: MAX_SELECTED + 1]), name.replace("_", " ").capitalize()
+    if len(selection) > MAX_SELECTED:
+        model_admin.message_user(request, describe_too_many(model_admin), messages.ERROR)
+        return None
+    if request.POST.get("post") != "yes":
+        names = [(str(row.pk), describe(row)) for row in selection]
+        heading = f"{title}: {format_count(model_admin, len(selection))}?"
+        lines = [text for _, text in names]
+        return confirm(model_admin, request, names, lines, action=name, title=heading, warning=warning)
+    confirmed_ids = set(request.POST.getlist(ACTION_CHECKBOX_NAME))
+    count = sum(verb(row, read_operator(request)) for row in selection if str(row.pk) in confirmed_ids)
+    unchanged = f", {len(selection) - count} were not changed" if count < len(selection) else ""
+    message = f"{title}: {format_count(model_admin, count)}{unchanged}."
+    model_admin.message_user(request, message, messages.SUCCESS)
+    return None
+
+
 def report_answers(
     model_admin: "admin.ModelAdmin[Any]", request: HttpRequest, answers: Mapping[str, Answer], success: str
 ) -> None:

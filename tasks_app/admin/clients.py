@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 
-from django.contrib import admin, messages
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from tasks_app.admin.acting import MAX_SELECTED, describe_too_many, format_count
+from tasks_app.admin.acting import act_on_each
 from tasks_app.admin.keys import DatedTable
-from tasks_app.admin.readonly import confirm, read_operator
 from tasks_app.admin.text import format_time
 from tasks_app.models import OAuthClient
 from tasks_app.oauth import clients
@@ -73,17 +71,7 @@ class OAuthClientAdmin(DatedTable[OAuthClient]):
         verb: Callable[[OAuthClient, Operator], bool],
         warning: str,
     ) -> HttpResponse | None:
-        """Ask for confirmation, then perform the verb on exactly the clients that were confirmed."""
-        rows = list(queryset.select_related("principal__tenant")[: MAX_SELECTED + 1])
-        if len(rows) > MAX_SELECTED:
-            self.message_user(request, describe_too_many(self), messages.ERROR)
-            return None
-        if request.POST.get("post") != "yes":
-            names = [(str(row.pk), f"{row} of {row.principal}") for row in rows]
-            title = f"{name.capitalize()} {format_count(self, len(rows))}?"
-            return confirm(self, request, names, [text for _, text in names], action=name, title=title, warning=warning)
-        confirmed_ids = set(request.POST.getlist(ACTION_CHECKBOX_NAME))
-        count = sum(verb(row, read_operator(request)) for row in rows if str(row.pk) in confirmed_ids)
-        unchanged = f", {len(rows) - count} were not changed" if count < len(rows) else ""
-        self.message_user(request, f"{name.capitalize()}: {format_count(self, count)}{unchanged}.", messages.SUCCESS)
-        return None
+        rows = queryset.select_related("principal__tenant")
+        return act_on_each(
+            self, request, rows, name, verb, describe=lambda row: f"{row} of {row.principal}", warning=warning
+        )
