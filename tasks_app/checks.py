@@ -59,7 +59,7 @@ def check_operations(**_: Any) -> list[CheckMessage]:
     every = {request: name for language in languages.ALL.by_name.values() for name, request in _requests(language)}
     return [
         Error(
-            f"The method {name} has no operation that declares a right, so nobody could be refused.",
+            f"The method {name} has no operation that declares a right, so no caller could be refused.",
             hint=f"Add {request.__name__} to OPERATIONS in tasks_app/operations/dispatcher.py, with its right.",
             id="a2a.E040",
         )
@@ -332,7 +332,7 @@ def check_second_factor(**_: Any) -> Iterator[CheckMessage]:
     a2a.W006: `A2A_SECOND_FACTOR=false` with `SECRET_KEY`. A guessed password opens the admin.
     """
     if not settings.A2A_SECOND_FACTOR:
-        hint = "Leave A2A_SECOND_FACTOR out; `manage.py a2a users reset-second-factor` helps who has lost the app."
+        hint = "Leave A2A_SECOND_FACTOR out; `manage.py a2a users reset-second-factor` helps after a lost app."
         yield Warning("A2A_SECOND_FACTOR=false: a guessed password opens the admin.", hint=hint, id="a2a.W006")
 
 

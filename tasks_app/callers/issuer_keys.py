@@ -1,7 +1,7 @@
 """The public keys of issuers: fetched when a token needs them, once at a time, and used while the issuer is away.
 
-Tokens name their key, and anybody can send a token. So a name that is unknown leads to a fetch only if the last one is
-some time ago, and a name that a fetch did not find is refused without another one for a while.
+Tokens name their key, and every stranger can send one. So a name that is unknown leads to a fetch only if the last one
+is some time ago, and a name that a fetch did not find is refused without another one for a while.
 """
 
 import asyncio

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 
 class HiddenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """An admin of rows that nobody may see or change."""
+    """An admin that shows and changes no rows."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return False

@@ -42,7 +42,7 @@ class Authorize(AuthorizationView):  # type: ignore[misc]  # the toolkit ships n
     template_name = "oauth2/authorize.html"
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Answer an operator who may change the client. Anyone else logs in first, as in the admin."""
+        """Answer an operator who may change the client. Any other visitor logs in first, as in the admin."""
         if not admin.site.has_permission(request):
             return redirect_to_login(request.get_full_path(), reverse("admin:login"))
         if not may_approve(request):

@@ -72,7 +72,7 @@ def link_user(by: Operator, user: User, principal: str, tenant: str, scopes: str
 
 
 def unlink_user(by: Operator, user: User) -> None:
-    """Let a user call in nobody's name any more. Raises UserRefused."""
+    """End the link of a user, who then calls in the name of no principal. Raises UserRefused."""
     with transaction.atomic():
         link = UserLink.objects.select_related("user", "principal__tenant").filter(user=user).first()
         if link is None:
