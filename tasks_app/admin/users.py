@@ -13,6 +13,7 @@ from tasks_app.admin.text import format_time, reveal
 from tasks_app.models import OperatorReach
 from tasks_app.operators import reach, second_factor
 from tasks_app.operators.audit import Change, record_acts
+from tasks_app.operators.users import revoke_tokens
 
 admin.site.unregister([User, Group])
 
@@ -74,6 +75,13 @@ class OperatorAdmin(Audited, UserAdmin):  # type: ignore[type-arg]  # not generi
         # Roles are given by administrators, but only a superuser makes another, or gives single permissions.
         fields = super().get_readonly_fields(request, obj)
         return fields if getattr(request.user, "is_superuser", False) else (*fields, "is_superuser", "user_permissions")
+
+    def log_change(self, request: HttpRequest, obj: User, message: Any) -> None:  # type: ignore[override]  # no LogEntry
+        # Tokens end with the password, and with the account: it may be active again later.
+        match = request.resolver_match
+        is_new_password = match is not None and match.url_name == "auth_user_password_change"
+        tokens = revoke_tokens(obj) if is_new_password or not obj.is_active else 0
+        record_acts(read_operator(request), "change", Change(obj, {}, {"changes": message, "tokens": tokens}))
 
     @admin.action(permissions=["change"], description="Reset the second factor of selected operators")
     def reset_second_factor(self, request: HttpRequest, queryset: QuerySet[User]) -> None:

@@ -6,6 +6,7 @@ It is not in the room of the admin's pages: importing those asks for the site, s
 from typing import Any
 
 from django.contrib import admin
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
@@ -14,8 +15,8 @@ from django.utils.safestring import mark_safe
 from django.views.decorators.cache import never_cache
 from django_otp import login as verify_session
 
-from tasks_app.operators import logins, second_factor
-from tasks_app.operators.audit import ADMIN, operator_of
+from tasks_app.operators import logins, second_factor, users
+from tasks_app.operators.audit import ADMIN, Change, operator_of, record_acts
 
 KEY = "second_factor_key"
 """The member of a session with the key of a device that no code has confirmed yet."""
@@ -39,6 +40,16 @@ class Site(admin.AdminSite):
         if super().has_permission(request) and not second_factor.is_satisfied(request.user):
             return HttpResponseRedirect(f"{reverse('admin:second_factor')}?{urlencode({'next': _next(request)})}")
         return super().login(request, extra_context)
+
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        """Let operators change their own password. Their tokens end with it."""
+        response = super().password_change(request, extra_context)
+        if request.method == "POST" and response.status_code == 302:
+            user: Any = request.user
+            with transaction.atomic():
+                tokens = users.revoke_tokens(user)
+                record_acts(operator_of(request, ADMIN), "password", Change(user, {}, {"tokens": tokens}))
+        return response
 
     def second_factor(self, request: HttpRequest) -> HttpResponse:
         """Ask for a code, or let an operator without a device enrol one."""
