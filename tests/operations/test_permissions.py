@@ -203,12 +203,14 @@ def test_no_door_tells_a_forbidden_agent_from_an_unknown_one(client: Client, own
             client.get(f"{place}/tasks/t", headers=headers | {"A2A-Version": "1.0"}),
             client.get(f"{place}/agent/authenticatedExtendedCard", headers=headers),
             client.post(f"{place}/ws/ticket", headers=headers),
+            client.get(f"{place}/openrpc.json", headers=headers),
+            client.get(f"{place}/openapi.json", headers=headers),
         ]
         return [(reply.status_code, sorted(reply.headers.items()), reply.content) for reply in replies]
 
     forbidden, unknown = answers("form-coroutine"), answers("form-coroutina")
     assert str(forbidden).replace("form-coroutine", "form-coroutina") == str(unknown)
-    assert [status for status, _, _ in forbidden] == [200, 404, 200, 404, 404, 404]
+    assert [status for status, _, _ in forbidden] == [200, 404, 200, 404, 404, 404, 404, 404]
 
 
 # ---------------------------------------------------------------- operators
