@@ -8,9 +8,8 @@ from config.sections.oauth import A2A_OAUTH
 A2A_SCHEMES = tuple(names("A2A_SCHEMES", "bearer,key"))
 """How callers may say who they are, separated by commas: `bearer`, an API key as a bearer token; `key`, an API key in
 `X-API-Key`; `oidc`, a token of an issuer; `mtls`, a certificate of the client; `session`, a login to the admin;
-`oauth`, an access token of our own
-OAuth server, on by default with `A2A_OAUTH`. Cards and the challenge of a 401 show these, and nothing else is looked at
-(docs/identity.md)."""
+`oauth`, an access token of our own OAuth server, on by default with `A2A_OAUTH`. Cards and the challenge of a 401 show
+these, and nothing else is looked at (docs/identity.md)."""
 if A2A_OAUTH and not text("A2A_SCHEMES"):
     A2A_SCHEMES = ("oauth", *A2A_SCHEMES)
 if "oauth" in A2A_SCHEMES and not A2A_OAUTH:

@@ -152,7 +152,6 @@ _FORMS: dict[str, Callable[[str], Certificate]] = {
     "x-forwarded-client-cert": _of_elements,
 }
 """The forms of a certificate in a header, by the name of the header."""
-HEADERS = tuple(_FORMS)
 
 
 def _read(meta: Mapping[str, Any]) -> Evidence | None:
