@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Any
 
-import redis.asyncio
 from django.conf import settings
 
 from tasks_app.callers.purses import LEASE_SECONDS, Purse, Waiter, Wish
@@ -199,6 +198,8 @@ class Bank:
 
     async def _probe(self, loop: asyncio.AbstractEventLoop) -> None:
         """Connect to Redis, again and again until it answers."""
+        import redis.asyncio  # Commands that serve no calls start faster without it.
+
         while self.loop is not loop:
             client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_keepalive=True)
             script = client.register_script(SCRIPT)

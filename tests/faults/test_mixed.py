@@ -198,15 +198,26 @@ async def test_every_call_of_a_mixed_thousand_is_found_next_to_its_answer(start:
         calls += [run.batch("batches", members(number, tasks[number])) for number in range(40)]
         for ask, content, headers in REFUSALS:
             body = content or orjson.dumps(send("who").body)
-            calls += [run.refused("refusals", ask, body, **headers) for _ in range(16)]
+            kind = "refusals" if ask.status == 200 else "strangers"
+            calls += [run.refused(kind, ask, body, **headers) for _ in range(16)]
         forbidden = Ask(rpc_id=NONE, outcome="refused", code=-32600, status=405)
-        calls += [run.refused("refusals", forbidden, b"", "GET") for _ in range(10)]
+        calls += [run.refused("strangers", forbidden, b"", "GET") for _ in range(10)]
         await asyncio.gather(*calls, streams(run, 40))
     # The order to stop comes at once: what was not written yet is written on the way out.
     assert await node.stop() == 0
     assert sum(map(len, run.asked.values())) == 1000
+    await strangers_are_counted(node, run.asked.pop("strangers"))
     found = await asyncio.gather(*(node.lines("exchanges", kind) for kind in run.asked))
     for (kind, asked), rows in zip(run.asked.items(), found, strict=True):
         seen = Counter(tuple(row[name] for name in COLUMNS) for row in rows)
         assert seen == Counter(asked), kind
         assert all(row["duration_us"] is not None for row in rows)
+
+
+async def strangers_are_counted(node: Node, asked: list[tuple[Any, ...]]) -> None:
+    """Each refused call of a caller who is not known is counted, and the first ten in a minute have exchanges."""
+    rows = await node.lines("exchanges", "strangers")
+    counts = await node.lines("a2a", "refusals")
+    assert sum(count["unauthenticated"] + count["limited"] + count["invalid"] for count in counts) == len(asked)
+    assert len(rows) == sum(count["recorded"] for count in counts) >= 10
+    assert Counter(tuple(row[name] for name in COLUMNS) for row in rows) <= Counter(asked)

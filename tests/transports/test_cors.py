@@ -226,7 +226,10 @@ def test_with_a_star_all_pages_may_read_and_caches_keep_one_answer(path: str) ->
 
 # --------------------------------------------------------------- what is allowed
 
-UNLISTED = {"ACCEPT", "ACCEPT_ENCODING", "CONTENT_ENCODING", "HOST", "ORIGIN"}
+UNLISTED = {
+    *("ACCEPT", "ACCEPT_ENCODING", "CONTENT_ENCODING", "COOKIE", "HOST", "ORIGIN"),
+    *("SEC_FETCH_SITE", "SEC_WEBSOCKET_KEY", "UPGRADE"),
+}
 """Headers that no page sets: they are the browser's own, or need no leave."""
 
 

@@ -33,7 +33,9 @@ def _anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def recorded_calls(server: Server) -> int:
     """Return the number of calls on record, once that of this very call is there: they are written in their order."""
-    mine = httpx.get(f"{server.url}/jsonrpc").headers["X-Request-ID"]
+    key = {"Authorization": f"Bearer {server.owner}"}
+    wrong = {"jsonrpc": "2.0", "id": 1, "method": "NoSuchMethod"}
+    mine = httpx.post(f"{server.url}/jsonrpc", json=wrong, headers=key).headers["X-Request-ID"]
     count = "select count(*) from tasks_app_exchange"
     until(lambda: server.rows(f"{count} where '{mine}' in (id, request_id)") == [(1,)], "the call is recorded")
     return int(server.rows(count)[0][0])
