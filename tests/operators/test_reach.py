@@ -151,6 +151,11 @@ def test_keys_are_made_for_ones_own_tenants_only(mine: Furniture, other: Furnitu
     assert not Tenant.objects.filter(name="not-yet-there").exists()
 
 
+def test_a_clock_is_confirmed_by_those_who_see_every_tenant(mine: Furniture) -> None:
+    assert program(ADMINISTRATOR, reach=HERE).post("processes/confirm-clock/").status_code == 403
+    assert program(ADMINISTRATOR).post("processes/confirm-clock/").status_code == 200
+
+
 def test_budgets_are_set_for_ones_own_tenants_only(mine: Furniture, other: Furniture) -> None:
     client, foreign = browser(operator(ADMINISTRATOR, reach=HERE)), other.rows[Principal]
     Budget.objects.all().delete()

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+from rest_framework.exceptions import PermissionDenied
+
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.resources.acts import JsonText
 from tasks_app.api.verbs import verb
 from tasks_app.models import Process
 from tasks_app.operators.audit import Change, Operator, record_acts
+from tasks_app.operators.reach import reach_of
 from tasks_app.upkeep import processes
 
 
@@ -38,6 +41,8 @@ class Processes(Resource):
     @verb(one=False)
     def confirm_clock(self, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Confirm that the clock of the machine that answers is right, so that old rows are deleted again."""
+        if not reach_of(self.request.user).is_whole:
+            raise PermissionDenied("This deletes old rows of every tenant: ask an operator who sees every tenant.")
         process = processes.confirm_clock(operator.name)
         record_acts(operator, "confirm clock", Change(process))
         return self.describe(process)
