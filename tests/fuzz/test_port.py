@@ -8,7 +8,7 @@ import httpx
 import pytest
 from hypothesis import strategies as st
 
-from tests.conftest import NO_TLS, PATIENCE, Server
+from tests.conftest import NO_TLS, PATIENCE, Server, running_server
 from tests.fuzz.calls import Call, envelopes, mutated, path_calls, rpc_calls
 from tests.fuzz.exploring import explore
 from tests.fuzz.judging import fault, is_answer
@@ -22,13 +22,20 @@ KEY = "KEY"
 """Stands for the key in what a failure prints."""
 
 
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Give a server of its own: tasks of random calls go on for long, and other tests count the rows of theirs."""
+    with running_server(tmp_path_factory.mktemp("target")) as server:
+        yield server
+
+
 @pytest.fixture
-def fuzzed(server: Server) -> Iterator[Server]:
+def fuzzed(target: Server) -> Iterator[Server]:
     """Give the server, and check at the end that it is well and has logged no traceback."""
-    before = server.log.stat().st_size
-    yield server
-    assert httpx.get(f"{server.url}/healthz", timeout=PATIENCE, verify=NO_TLS).status_code == 200
-    with server.log.open("rb") as log:
+    before = target.log.stat().st_size
+    yield target
+    assert httpx.get(f"{target.url}/healthz", timeout=PATIENCE, verify=NO_TLS).status_code == 200
+    with target.log.open("rb") as log:
         log.seek(before)
         lines = log.read().decode(errors="replace")
     assert not re.search(r"^Traceback|\bERROR\b(?! django\.security)", lines, re.MULTILINE), lines
