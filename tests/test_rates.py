@@ -7,17 +7,17 @@ import pytest
 from a2a.errors import TooManyCalls
 from tasks_app.callers import strangers
 from tasks_app.callers.peers import network_of, origin_of
-from tasks_app.callers.rates import Buckets, Rate
+from tasks_app.callers.rates import Rate, TokenBuckets
 
 
 def test_a_burst_is_admitted_up_to_the_bucket_and_no_further() -> None:
-    buckets = Buckets(lambda: Rate(per_minute=60, burst=10))
+    buckets = TokenBuckets(lambda: Rate(per_minute=60, burst=10))
     assert [buckets.take("a", 0.0) for _ in range(12)] == [0.0] * 10 + [1.0] * 2
     assert buckets.take("b", 0.0) == 0.0, "each name has a bucket of its own"
 
 
 def test_a_bucket_fills_evenly_and_never_beyond_its_burst() -> None:
-    buckets = Buckets(lambda: Rate(per_minute=60, burst=3))
+    buckets = TokenBuckets(lambda: Rate(per_minute=60, burst=3))
     for _ in range(3):
         buckets.take("a", 0.0)
     assert buckets.wait("a", 0.25) == 0.75
@@ -26,13 +26,13 @@ def test_a_bucket_fills_evenly_and_never_beyond_its_burst() -> None:
 
 
 def test_a_clock_that_goes_backwards_gives_no_tokens() -> None:
-    buckets = Buckets(lambda: Rate(per_minute=60, burst=1))
+    buckets = TokenBuckets(lambda: Rate(per_minute=60, burst=1))
     assert buckets.take("a", 100.0) == 0.0
     assert buckets.take("a", 50.0) == 1.0
 
 
 def test_a_hundred_thousand_addresses_take_bounded_memory() -> None:
-    buckets = Buckets(lambda: Rate(per_minute=60, burst=2), most=1_000)
+    buckets = TokenBuckets(lambda: Rate(per_minute=60, burst=2), most=1_000)
     for number in range(100_000):
         buckets.take(f"address {number}", 0.0)
         buckets.take("busy", 0.0)

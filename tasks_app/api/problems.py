@@ -32,6 +32,12 @@ class Refused(APIException):
     default_code = "refused"
 
 
+def check_done(is_done: bool, what: str, state: str) -> None:
+    """Check that a verb changed the row. Raises Refused, which says the state that it was in."""
+    if not is_done:
+        raise Refused(f"The {what} is {state}.")
+
+
 def answer_problem(error: Exception, context: dict[str, Any]) -> Response | None:
     """Return the problem of an exception; None for a fault of ours, which Django then logs and answers with 500."""
     if isinstance(error, Http404):

@@ -27,7 +27,7 @@ class Rate(Struct, frozen=True):
         return max(1, math.ceil(self.burst / self.per_second))
 
 
-class Buckets:
+class TokenBuckets:
     """Token buckets by name. Any thread may use them. All times are those of one steady clock, in seconds."""
 
     def __init__(self, rate: Callable[[], Rate], most: int = MOST) -> None:

@@ -11,11 +11,11 @@ from time import monotonic
 from django.conf import settings
 
 from a2a.errors import TooManyCalls
-from tasks_app.callers.rates import Buckets, Rate
+from tasks_app.callers.rates import Rate, TokenBuckets
 
-failures = Buckets(lambda: Rate(settings.A2A_ADDRESS_FAILURES, settings.A2A_ADDRESS_FAILURES))
+failures = TokenBuckets(lambda: Rate(settings.A2A_ADDRESS_FAILURES, settings.A2A_ADDRESS_FAILURES))
 """The wrong credentials that each address may still try."""
-calls = Buckets(lambda: Rate(settings.A2A_ADDRESS_CALLS, settings.A2A_ADDRESS_CALLS))
+calls = TokenBuckets(lambda: Rate(settings.A2A_ADDRESS_CALLS, settings.A2A_ADDRESS_CALLS))
 """The calls that each address may still make."""
 
 

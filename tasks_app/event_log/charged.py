@@ -69,6 +69,7 @@ class Release(Work[None], Struct, frozen=True, kw_only=True):
 
 
 Item = TypeVar("Item", CreateCharged, CreateSettled, Reserve, Release)
+Wish = TypeVar("Wish", CreateCharged, Reserve)
 
 
 def _by_budgets(items: Sequence[Item], do: Callable[[Sequence[Item]], list[Any]]) -> list[Any]:
@@ -112,17 +113,27 @@ def _create_within(items: Sequence[CreateCharged]) -> list[Any]:
     """Store those items for which enough is left of their budgets, in turn."""
     with prepared() as cursor, transaction.atomic():
         wait_briefly(cursor)
-        shares = share_out(cursor, [item.charge for item in items])
-        live = existing(cursor, {id for item in items for id in item.charge.budgets})
-        admitted = []
-        for item, share in zip(items, shares, strict=True):
-            if isinstance(share, int):
-                _reserve_for(item, [id for id in item.charge.budgets if id in live], share)
-                admitted.append(item)
+        shares, parts = _shares_of(cursor, items)
+        for item, budgets, share in parts:
+            _reserve_for(item, budgets, share)
+        admitted = [item for item, _, _ in parts]
         winners = write_new(admitted) if admitted else set()
         results = iter(results_of(admitted, winners))
         _reserve_locked(cursor, [row for place in winners for row in admitted[place].reservations])
     return [next(results) if isinstance(share, int) else share for share in shares]
+
+
+def _shares_of(cursor: Any, items: Sequence[Wish]) -> tuple[list[Any], list[tuple[Wish, list[int], int]]]:
+    """Lock the budgets. Return what each item gets, its share or an error, and for each share the item, its budgets
+    that still exist, and the share."""
+    shares = share_out(cursor, [item.charge for item in items])
+    live = existing(cursor, {id for item in items for id in item.charge.budgets})
+    parts = [
+        (item, [id for id in item.charge.budgets if id in live], share)
+        for item, share in zip(items, shares, strict=True)
+        if isinstance(share, int)
+    ]
+    return shares, parts
 
 
 def _reserve_for(item: CreateCharged, budgets: Sequence[int], amount: int) -> None:
@@ -164,12 +175,8 @@ def _reserve(items: Sequence[Reserve]) -> list[Any]:
         transaction.set_rollback(True)
     with prepared() as cursor, transaction.atomic():
         wait_briefly(cursor)
-        shares = share_out(cursor, [item.charge for item in items])
-        live = existing(cursor, {id for item in items for id in item.charge.budgets})
-        rows = []
-        for item, share in zip(items, shares, strict=True):
-            if isinstance(share, int):
-                rows += _orphans(item.charge, [id for id in item.charge.budgets if id in live], share)
+        shares, parts = _shares_of(cursor, items)
+        rows = [row for item, budgets, share in parts for row in _orphans(item.charge, budgets, share)]
         _reserve_locked(cursor, rows)
         RESERVATIONS.write(cursor, rows)
     return list(shares)

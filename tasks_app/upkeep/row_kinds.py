@@ -12,7 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from msgspec import Struct
 
 from a2a.states import TERMINAL
@@ -40,10 +40,8 @@ from tasks_app.models import (
 )
 from tasks_app.models.states import DeliveryState
 
-_KEY, _TASK, _REPLY = IdempotencyKey._meta.db_table, Task._meta.db_table, DirectReply._meta.db_table
+_TASK, _REPLY = Task._meta.db_table, DirectReply._meta.db_table
 _EXCHANGE, _BODY, _FILE = Exchange._meta.db_table, ExchangeBody._meta.db_table, File._meta.db_table
-_TICKET, _RECEIVER = SocketTicket._meta.db_table, Receiver._meta.db_table
-_REFUSALS = Refusals._meta.db_table
 _DELIVERY, _TRY = Delivery._meta.db_table, DeliveryTry._meta.db_table
 DONE = (DeliveryState.DELIVERED, DeliveryState.SUPERSEDED)
 """States of deliveries that are deleted when exchanges of the same age are."""
@@ -256,37 +254,24 @@ def _old_tasks(before: datetime) -> QuerySet[Task]:
     return Task.objects.filter(id__lt=uuid7_at(before), status_at__lt=before, state__in=states)
 
 
+def _of_time(name: str, model: type[Model], column: str, age: Callable[[], timedelta]) -> RowKind:
+    """Return the kind of the rows of a table whose age is that of a time in a column."""
+    return RowKind(
+        name=name,
+        age=age,
+        delete=partial(_delete_by_time, model._meta.db_table, column),
+        old=lambda before: model._default_manager.filter(**{f"{column}__lt": before}),
+        time_of=datetime.fromisoformat,
+    )
+
+
 ROW_KINDS = {
     kind.name: kind
     for kind in (
-        RowKind(
-            name="keys",
-            age=lambda: timedelta(hours=settings.A2A_KEY_HOURS),
-            delete=partial(_delete_by_time, _KEY, "created_at"),
-            old=lambda before: IdempotencyKey.objects.filter(created_at__lt=before),
-            time_of=datetime.fromisoformat,
-        ),
-        RowKind(
-            name="tickets",
-            age=lambda: timedelta(0),  # They have an end of their own.
-            delete=partial(_delete_by_time, _TICKET, "expires_at"),
-            old=lambda before: SocketTicket.objects.filter(expires_at__lt=before),
-            time_of=datetime.fromisoformat,
-        ),
-        RowKind(
-            name="receivers",
-            age=lambda: timedelta(0),  # They have an end of their own.
-            delete=partial(_delete_by_time, _RECEIVER, "expires_at"),
-            old=lambda before: Receiver.objects.filter(expires_at__lt=before),
-            time_of=datetime.fromisoformat,
-        ),
-        RowKind(
-            name="refusals",
-            age=lambda: timedelta(days=settings.A2A_EXCHANGE_DAYS),
-            delete=partial(_delete_by_time, _REFUSALS, "minute"),
-            old=lambda before: Refusals.objects.filter(minute__lt=before),
-            time_of=datetime.fromisoformat,
-        ),
+        _of_time("keys", IdempotencyKey, "created_at", lambda: timedelta(hours=settings.A2A_KEY_HOURS)),
+        _of_time("tickets", SocketTicket, "expires_at", lambda: timedelta(0)),  # They have an end of their own.
+        _of_time("receivers", Receiver, "expires_at", lambda: timedelta(0)),  # They have an end of their own.
+        _of_time("refusals", Refusals, "minute", lambda: timedelta(days=settings.A2A_EXCHANGE_DAYS)),
         RowKind(
             name="exchanges",
             age=lambda: timedelta(days=settings.A2A_EXCHANGE_DAYS),

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-from copy import deepcopy
 from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz.schemas import TASK, TEXTS, Json, Schemas
 from tests.support.descriptions import rest_description, rpc_description
-from tests.transports.values import VALUES, places
+from tests.transports.values import VALUES, spoiled
 
 VERSIONS = ("1.0", "0.3", "0.2", None)
 """Values of A2A-Version; None: the call names none."""
@@ -73,24 +72,6 @@ def _params(version: str | None) -> dict[str, st.SearchStrategy[Any]]:
     description = rpc_description("rpc", version)
     schemas = Schemas(description.document)
     return {name: schemas.values(method["x-params"]) for name, method in description.methods.items()}
-
-
-@st.composite
-def spoiled(draw: st.DrawFn, value: Any) -> Any:
-    """Return the value with one or two places changed or left out."""
-    value = deepcopy(value)
-    for _ in range(draw(st.integers(1, 2))):
-        if not (found := places(value)):
-            break
-        *path, last = draw(st.sampled_from(found))
-        target: Any = value
-        for key in path:
-            target = target[key]
-        if draw(st.booleans()):
-            target[last] = draw(VALUES)
-        else:
-            del target[last]
-    return value
 
 
 @st.composite

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from tasks_app.transports.enveloped import jsonrpc
 from tests.conftest import PATIENCE, Person
-from tests.transports.values import VALUES, places
+from tests.transports.values import VALUES, spoiled
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 
@@ -54,19 +53,7 @@ def near_valid(draw: st.DrawFn) -> Any:
         "method": method,
         "params": PARAMS[method],
     }
-    call = deepcopy(call)
-    for _ in range(draw(st.integers(1, 2))):
-        *path, last = draw(st.sampled_from(places(call)))
-        target: Any = call
-        for key in path:
-            target = target[key]
-        if draw(st.booleans()):
-            target[last] = draw(VALUES)
-        else:
-            del target[last]
-        if not places(call):
-            break
-    return call
+    return draw(spoiled(call))
 
 
 async def posted(body: bytes, key: str) -> tuple[HttpResponseBase, bytes]:

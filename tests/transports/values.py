@@ -1,5 +1,6 @@
 """Any values of JSON, and the places inside them."""
 
+from copy import deepcopy
 from typing import Any
 
 from hypothesis import strategies as st
@@ -20,3 +21,21 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the path of everything inside a value."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [found for key, child in pairs for found in [(*path, key), *places(child, (*path, key))]]
+
+
+@st.composite
+def spoiled(draw: st.DrawFn, value: Any) -> Any:
+    """Return the value with one or two places changed or left out."""
+    value = deepcopy(value)
+    for _ in range(draw(st.integers(1, 2))):
+        if not (found := places(value)):
+            break
+        *path, last = draw(st.sampled_from(found))
+        target: Any = value
+        for key in path:
+            target = target[key]
+        if draw(st.booleans()):
+            target[last] = draw(VALUES)
+        else:
+            del target[last]
+    return value

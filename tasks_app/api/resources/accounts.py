@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from tasks_app.api.problems import Refused
+from tasks_app.api.problems import Refused, check_done
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import ServiceAccount
@@ -71,12 +71,12 @@ class Accounts(Resource):
     @verb()
     def disable(self, row: ServiceAccount, values: dict[str, Any], operator: Operator) -> None:
         """Refuse the account until it is enabled."""
-        _check(accounts.disable(row, operator), "disabled already")
+        check_done(accounts.disable(row, operator), "account", "disabled already")
 
     @verb()
     def enable(self, row: ServiceAccount, values: dict[str, Any], operator: Operator) -> None:
         """Accept the account again."""
-        _check(accounts.enable(row, operator), "not disabled")
+        check_done(accounts.enable(row, operator), "account", "not disabled")
 
     @verb(body=NotBefore)
     def not_before(self, row: ServiceAccount, values: dict[str, Any], operator: Operator) -> None:
@@ -85,9 +85,4 @@ class Accounts(Resource):
             is_new = accounts.set_not_before(row, operator, values["time"])
         except ValueError as error:
             raise Refused(f"{error}.".capitalize()) from None
-        _check(is_new, "limited to tokens of an equal or later time already")
-
-
-def _check(changed: bool, state: str) -> None:
-    if not changed:
-        raise Refused(f"The account is {state}.")
+        check_done(is_new, "account", "limited to tokens of an equal or later time already")

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from tasks_app.api.problems import Refused
+from tasks_app.api.problems import Refused, check_done
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import OAuthClient
@@ -98,22 +98,17 @@ class Clients(Resource):
     @verb()
     def disable(self, row: OAuthClient, values: dict[str, Any], operator: Operator) -> None:
         """Refuse the client and its tokens until it is enabled."""
-        _check(clients.disable(row, operator), "disabled or revoked already")
+        check_done(clients.disable(row, operator), "client", "disabled or revoked already")
 
     @verb()
     def enable(self, row: OAuthClient, values: dict[str, Any], operator: Operator) -> None:
         """Accept the client and its tokens again."""
-        _check(clients.enable(row, operator), "not disabled, or it is revoked")
+        check_done(clients.enable(row, operator), "client", "not disabled, or it is revoked")
 
     @verb()
     def revoke(self, row: OAuthClient, values: dict[str, Any], operator: Operator) -> None:
         """Refuse the client for ever, and delete its tokens."""
-        _check(clients.revoke(row, operator), "revoked already")
-
-
-def _check(changed: bool, state: str) -> None:
-    if not changed:
-        raise Refused(f"The client is {state}.")
+        check_done(clients.revoke(row, operator), "client", "revoked already")
 
 
 def _check_on() -> None:

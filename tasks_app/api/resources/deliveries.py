@@ -8,28 +8,15 @@ from tasks_app import webhooks
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Ids, verb
 from tasks_app.models import Delivery, DeliveryTry
+from tasks_app.operators import columns
 from tasks_app.operators.audit import Operator
 from tasks_app.webhooks import Answer
-
-TRY = ("attempt", "at", "status", "error", "duration_ms")
 
 
 class DeliveryRow(Row):
     class Meta:
         model = Delivery
-        fields = (
-            "id",
-            "webhook_id",
-            "task_id",
-            "seq",
-            "version",
-            "state",
-            "attempt",
-            "status",
-            "error",
-            "created_at",
-            "done_at",
-        )
+        fields = columns.DELIVERY
 
 
 class Deliveries(Resource):
@@ -43,7 +30,7 @@ class Deliveries(Resource):
 
     def retrieve(self, request: Any, *args: Any, **kwargs: Any) -> Response:
         row = self.get_object()
-        tries = DeliveryTry.objects.filter(delivery_id=row.pk).order_by("id").values(*TRY)
+        tries = DeliveryTry.objects.filter(delivery_id=row.pk).order_by("id").values(*columns.DELIVERY_TRY)
         return Response(self.describe(row) | {"body": webhooks.readable_body(row), "log": list(tries)})
 
     @verb(body=Ids, one=False)

@@ -5,26 +5,14 @@ from typing import Any
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import verb
 from tasks_app.models import WrongLogins
-from tasks_app.operators import logins
+from tasks_app.operators import columns, logins
 from tasks_app.operators.audit import Operator
 
 
 class LoginsRow(Row):
     class Meta:
         model = WrongLogins
-        fields = (
-            "id",
-            "kind",
-            "value",
-            "running",
-            "total",
-            "refused",
-            "locked_until",
-            "began_at",
-            "last_at",
-            "last_with",
-            "right_at",
-        )
+        fields = ("id", *columns.WRONG_LOGINS)
 
 
 class Logins(Resource):

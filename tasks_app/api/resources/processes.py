@@ -8,6 +8,7 @@ from tasks_app.api.resource import Resource, Row
 from tasks_app.api.resources.acts import JsonText
 from tasks_app.api.verbs import verb
 from tasks_app.models import Process
+from tasks_app.operators import columns
 from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.reach import reach_of
 from tasks_app.upkeep import processes
@@ -18,19 +19,7 @@ class ProcessRow(Row):
 
     class Meta:
         model = Process
-        fields = (
-            "name",
-            "role",
-            "version",
-            "started_at",
-            "seen_at",
-            "ended_at",
-            "steady_at",
-            "clock_off",
-            "troubles",
-            "lost",
-            "lag",
-        )
+        fields = columns.PROCESS
 
 
 class Processes(Resource):

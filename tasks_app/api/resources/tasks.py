@@ -15,7 +15,7 @@ from tasks_app.api.verbs import verb
 from tasks_app.cards.addresses import public
 from tasks_app.files import with_links
 from tasks_app.models import Run, Task
-from tasks_app.operators import lookup
+from tasks_app.operators import columns, lookup
 from tasks_app.operators.audit import Operator
 
 LARGE = ("status", "metadata", "snapshot_status", "artifacts", "history")
@@ -29,30 +29,7 @@ class TaskRow(Row):
 
     class Meta:
         model = Task
-        fields = (
-            "id",
-            "tenant",
-            "owner",
-            "context_id",
-            "agent",
-            "state",
-            "status_at",
-            "last_seq",
-            "queue",
-            "priority",
-            "fence",
-            "attempt",
-            "max_attempts",
-            "not_before",
-            "timeout",
-            "lease_owner",
-            "lease_until",
-            "deadline",
-            "created_at",
-            "budget",
-            "reserved",
-            "spent",
-        )
+        fields = ("id", "tenant", "owner", *columns.TASK)
 
 
 class Tasks(Resource):

@@ -10,6 +10,7 @@ from tasks_app.api.problems import Refused
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import verb
 from tasks_app.models import Webhook
+from tasks_app.operators import columns
 from tasks_app.operators.audit import Operator
 from tasks_app.sealing import site_of
 from tasks_app.webhooks import ActRefused
@@ -20,20 +21,7 @@ class WebhookRow(Row):
 
     class Meta:
         model = Webhook
-        fields = (
-            "id",
-            "task_id",
-            "name",
-            "version",
-            "site",
-            "key_id",
-            "schemes",
-            "state",
-            "reason",
-            "due_at",
-            "created_at",
-            "updated_at",
-        )
+        fields = ("id", "task_id", "name", "version", "site", *columns.WEBHOOK)
 
     def get_site(self, row: Webhook) -> str:
         """Return the address without its path, which may contain a secret."""

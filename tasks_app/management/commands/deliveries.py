@@ -11,39 +11,12 @@ from tasks_app import webhooks
 from tasks_app.management.arguments import add_examples, add_limit, add_operator, read_ids, read_operator
 from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.models import Delivery, DeliveryTry, Webhook
-from tasks_app.operators import lookup
+from tasks_app.operators import columns, lookup
 from tasks_app.operators.audit import Operator
 from tasks_app.sealing import site_of
 from tasks_app.webhooks import ActRefused, Answer
 
-HEAD = (
-    "id",
-    "webhook_id",
-    "task_id",
-    "seq",
-    "version",
-    "state",
-    "attempt",
-    "status",
-    "error",
-    "created_at",
-    "done_at",
-)
-WEBHOOK = (
-    "id",
-    "task_id",
-    "name",
-    "version",
-    "url",
-    "key_id",
-    "schemes",
-    "state",
-    "reason",
-    "due_at",
-    "created_at",
-    "updated_at",
-)
-TRY = ("attempt", "at", "status", "error", "duration_ms")
+WEBHOOK = ("id", "task_id", "name", "version", "url", *columns.WEBHOOK)
 
 
 class Verb(NamedTuple):
@@ -100,7 +73,7 @@ class Command(DatabaseCommand):
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         match verb:
             case "list":
-                self.list(Delivery.objects.values(*HEAD), options)
+                self.list(Delivery.objects.values(*columns.DELIVERY), options)
             case "webhooks":
                 self.list(Webhook.objects.values(*WEBHOOK), options)
             case "show":
@@ -120,11 +93,11 @@ class Command(DatabaseCommand):
             self.print_line(rename_columns(row))
 
     def show(self, id: str) -> None:
-        head = Delivery.objects.filter(pk=id).values(*HEAD).first()
+        head = Delivery.objects.filter(pk=id).values(*columns.DELIVERY).first()
         row = Delivery.objects.filter(pk=id).first()
         if head is None or row is None:
             raise CommandError(webhooks.no_delivery(id))
-        tries = DeliveryTry.objects.filter(delivery_id=id).order_by("id").values(*TRY)
+        tries = DeliveryTry.objects.filter(delivery_id=id).order_by("id").values(*columns.DELIVERY_TRY)
         self.print_line(rename_columns(head) | {"body": webhooks.readable_body(row), "log": list(tries)})
 
     def print_answers(self, name: str, lines: Mapping[str, dict[str, Any]]) -> None:

@@ -25,33 +25,10 @@ from tasks_app.management.arguments import (
 )
 from tasks_app.management.database_command import DatabaseCommand
 from tasks_app.models import Event, RelayedTask, Run, Task
-from tasks_app.operators import lookup
+from tasks_app.operators import columns, lookup
 from tasks_app.operators.audit import Change, Operator, record_acts
 
-HEAD = (
-    "id",
-    "tenant__name",
-    "owner__name",
-    "context_id",
-    "agent",
-    "state",
-    "status_at",
-    "last_seq",
-    "queue",
-    "priority",
-    "fence",
-    "attempt",
-    "max_attempts",
-    "not_before",
-    "timeout",
-    "lease_owner",
-    "lease_until",
-    "deadline",
-    "created_at",
-    "budget",
-    "reserved",
-    "spent",
-)
+HEAD = ("id", "tenant__name", "owner__name", *columns.TASK)
 
 
 class Command(DatabaseCommand):

@@ -2,10 +2,13 @@
 
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from django.db.models import QuerySet
+from django.core.management.base import CommandError
+from django.db.models import Model, QuerySet
 from msgspec import Struct
+
+M = TypeVar("M", bound=Model)
 
 
 class Printer(Protocol):
@@ -31,3 +34,16 @@ class Noun(Struct, frozen=True, kw_only=True):
     """The function that does the work. It may raise CommandError."""
     needs_database: bool = True
     """True if the database must have every migration before the work begins."""
+
+
+def find_row(rows: QuerySet[M], id: int, what: str, noun: str) -> M:
+    """Return the row with an id. Raises CommandError, which calls the row `what`, as the list of the noun shows it."""
+    row = rows.filter(pk=id).first()
+    if row is None:
+        raise missing_row(id, what, noun)
+    return row
+
+
+def missing_row(id: int, what: str, noun: str) -> CommandError:
+    """Return the error for an id that no row has."""
+    return CommandError(f"There is no {what} with the id {id}; `manage.py a2a {noun} list` prints all ids.")

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from tasks_app.callers.scopes import OWN
 from tasks_app.callers.service_accounts import CERTIFICATE
 from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator, read_scopes, read_time
-from tasks_app.management.nouns import Noun, Printer
+from tasks_app.management.nouns import Noun, Printer, find_row
 from tasks_app.models import ServiceAccount
 from tasks_app.operators import accounts
 from tasks_app.operators.audit import Operator
@@ -84,12 +84,7 @@ def _not_before(printer: Printer, options: dict[str, Any]) -> None:
 
 
 def _find(options: dict[str, Any]) -> ServiceAccount:
-    row = ServiceAccount.objects.select_related("principal__tenant").filter(pk=options["id"]).first()
-    if row is None:
-        raise CommandError(
-            f"There is no account with the id {options['id']}; `manage.py a2a accounts list` prints all ids."
-        )
-    return row
+    return find_row(ServiceAccount.objects.select_related("principal__tenant"), options["id"], "account", "accounts")
 
 
 _VERBS = {

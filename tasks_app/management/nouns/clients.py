@@ -17,7 +17,7 @@ from tasks_app.management.arguments import (
     read_operator,
     read_scopes,
 )
-from tasks_app.management.nouns import Noun, Printer
+from tasks_app.management.nouns import Noun, Printer, find_row
 from tasks_app.models import OAuthClient
 from tasks_app.models.clients import AUTHORIZATION_CODE, CLIENT_CREDENTIALS
 from tasks_app.oauth import clients
@@ -124,12 +124,7 @@ def _change(verb: Callable[[OAuthClient, Operator], bool]) -> Callable[[Printer,
 
 
 def _find(options: dict[str, Any]) -> OAuthClient:
-    client = OAuthClient.objects.select_related("principal__tenant").filter(pk=options["id"]).first()
-    if client is None:
-        raise CommandError(
-            f"There is no client with the id {options['id']}; `manage.py a2a clients list` prints all ids."
-        )
-    return client
+    return find_row(OAuthClient.objects.select_related("principal__tenant"), options["id"], "client", "clients")
 
 
 _VERBS = {

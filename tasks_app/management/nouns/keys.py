@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from a2a import languages
 from tasks_app.callers import scopes
 from tasks_app.management.arguments import UNITS, add_limit, add_operator, read_name, read_operator, read_scopes
-from tasks_app.management.nouns import Noun, Printer
+from tasks_app.management.nouns import Noun, Printer, find_row
 from tasks_app.models import ApiKey
 from tasks_app.operators.keys import find_key, make_key, rotate_key
 
@@ -93,9 +93,7 @@ def _list(printer: Printer, options: dict[str, Any]) -> None:
 def _revoke(printer: Printer, options: dict[str, Any]) -> None:
     from tasks_app.webhooks.keys import revoke  # loads the HTTP client, which no other noun needs
 
-    key = ApiKey.objects.select_related("principal__tenant").filter(pk=options["id"]).first()
-    if key is None:
-        raise CommandError(f"There is no key with the id {options['id']}; `manage.py a2a keys list` prints all ids.")
+    key = find_row(ApiKey.objects.select_related("principal__tenant"), options["id"], "key", "keys")
     webhooks = revoke(key, read_operator(options)) or 0
     printer.print_line(_describe(key) | {"webhooks": webhooks})
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from tasks_app.management.arguments import add_limit, add_operator, make_number_reader, read_name, read_operator
-from tasks_app.management.nouns import Noun, Printer
+from tasks_app.management.nouns import Noun, Printer, find_row
 from tasks_app.models import RateLimit
 from tasks_app.operators import rate_limits
 
@@ -48,9 +48,7 @@ def _list(printer: Printer, options: dict[str, Any]) -> None:
 
 
 def _remove(printer: Printer, options: dict[str, Any]) -> None:
-    row = RateLimit.objects.select_related("tenant", "principal").filter(pk=options["id"]).first()
-    if row is None:
-        raise CommandError(f"There is no limit with the id {options['id']}; `manage.py a2a limits list` prints all.")
+    row = find_row(RateLimit.objects.select_related("tenant", "principal"), options["id"], "limit", "limits")
     printer.print_line(_describe(row) | {"done": "remove"})
     rate_limits.remove_limit(row, read_operator(options))
 

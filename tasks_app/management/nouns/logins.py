@@ -8,20 +8,7 @@ from django.core.management.base import CommandError
 from tasks_app.management.arguments import add_limit, add_operator, read_operator
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import WrongLogins
-from tasks_app.operators import logins
-
-COLUMNS = (
-    "kind",
-    "value",
-    "running",
-    "total",
-    "refused",
-    "locked_until",
-    "began_at",
-    "last_at",
-    "last_with",
-    "right_at",
-)
+from tasks_app.operators import columns, logins
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -34,7 +21,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _handle(printer: Printer, options: dict[str, Any]) -> None:
     if options["verb"] == "list":
-        for row in printer.limit_rows(WrongLogins.objects.order_by("-last_at").values(*COLUMNS), options["limit"]):
+        for row in printer.limit_rows(
+            WrongLogins.objects.order_by("-last_at").values(*columns.WRONG_LOGINS), options["limit"]
+        ):
             printer.print_line(row)
         return
     rows = logins.unlock(options["value"], read_operator(options))

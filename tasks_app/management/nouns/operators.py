@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
 from tasks_app.management.arguments import add_limit, add_operator, make_number_reader, read_name, read_operator
-from tasks_app.management.nouns import Noun, Printer
+from tasks_app.management.nouns import Noun, Printer, find_row
 from tasks_app.models import OperatorToken
 from tasks_app.operators import second_factor, tokens, users
 
@@ -61,11 +61,7 @@ def _list(printer: Printer, options: dict[str, Any]) -> None:
 
 
 def _revoke(printer: Printer, options: dict[str, Any]) -> None:
-    row = OperatorToken.objects.select_related("user").filter(pk=options["id"]).first()
-    if row is None:
-        raise CommandError(
-            f"There is no token with the id {options['id']}; `manage.py a2a operators list` prints all ids."
-        )
+    row = find_row(OperatorToken.objects.select_related("user"), options["id"], "token", "operators")
     tokens.revoke(row, read_operator(options))
     printer.print_line(_describe(row))
 

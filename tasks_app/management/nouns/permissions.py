@@ -7,7 +7,7 @@ from django.core.management.base import CommandError
 
 from tasks_app.callers.rules import KINDS, Kind
 from tasks_app.management.arguments import add_limit, add_operator, read_name, read_operator
-from tasks_app.management.nouns import Noun, Printer
+from tasks_app.management.nouns import Noun, Printer, find_row, missing_row
 from tasks_app.models import Permission
 from tasks_app.operators import permissions
 from tasks_app.operators.holders import find_holder
@@ -51,11 +51,10 @@ def _list(printer: Printer, options: dict[str, Any]) -> None:
 
 
 def _remove(printer: Printer, options: dict[str, Any]) -> None:
-    row = Permission.objects.select_related("principal", "tenant").filter(pk=options["id"]).first()
-    if row is None or not permissions.remove_permission(row, read_operator(options)):
-        raise CommandError(
-            f"There is no permission with the id {options['id']}; `manage.py a2a permissions list` prints all ids."
-        )
+    names = ("permission", "permissions")
+    row = find_row(Permission.objects.select_related("principal", "tenant"), options["id"], *names)
+    if not permissions.remove_permission(row, read_operator(options)):
+        raise missing_row(options["id"], *names)
     printer.print_line(_describe(row))
 
 

@@ -8,22 +8,9 @@ import orjson
 from tasks_app.management.arguments import add_limit, add_operator, read_operator
 from tasks_app.management.nouns import Noun, Printer
 from tasks_app.models import Process
+from tasks_app.operators import columns
 from tasks_app.operators.audit import Change, record_acts
 from tasks_app.upkeep import processes
-
-COLUMNS = (
-    "name",
-    "role",
-    "version",
-    "started_at",
-    "seen_at",
-    "ended_at",
-    "steady_at",
-    "clock_off",
-    "troubles",
-    "lost",
-    "lag",
-)
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -40,7 +27,7 @@ def _handle(printer: Printer, options: dict[str, Any]) -> None:
     if options["clock_is_right"]:
         process = processes.confirm_clock(options["operator"])
         record_acts(read_operator(options), "confirm clock", Change(process))
-    for row in printer.limit_rows(Process.objects.order_by("-seen_at").values(*COLUMNS), options["limit"]):
+    for row in printer.limit_rows(Process.objects.order_by("-seen_at").values(*columns.PROCESS), options["limit"]):
         printer.print_line(row | {"troubles": orjson.loads(row["troubles"])})
 
 

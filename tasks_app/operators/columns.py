@@ -1,0 +1,65 @@
+"""The columns of tables as operators read them, in commands and over their API."""
+
+TASK = (
+    "context_id",
+    "agent",
+    "state",
+    "status_at",
+    "last_seq",
+    "queue",
+    "priority",
+    "fence",
+    "attempt",
+    "max_attempts",
+    "not_before",
+    "timeout",
+    "lease_owner",
+    "lease_until",
+    "deadline",
+    "created_at",
+    "budget",
+    "reserved",
+    "spent",
+)
+"""Columns of a task behind its id, its tenant and its owner."""
+DELIVERY = (
+    "id",
+    "webhook_id",
+    "task_id",
+    "seq",
+    "version",
+    "state",
+    "attempt",
+    "status",
+    "error",
+    "created_at",
+    "done_at",
+)
+DELIVERY_TRY = ("attempt", "at", "status", "error", "duration_ms")
+WEBHOOK = ("key_id", "schemes", "state", "reason", "due_at", "created_at", "updated_at")
+"""Columns of a webhook behind its address."""
+PROCESS = (
+    "name",
+    "role",
+    "version",
+    "started_at",
+    "seen_at",
+    "ended_at",
+    "steady_at",
+    "clock_off",
+    "troubles",
+    "lost",
+    "lag",
+)
+WRONG_LOGINS = (
+    "kind",
+    "value",
+    "running",
+    "total",
+    "refused",
+    "locked_until",
+    "began_at",
+    "last_at",
+    "last_with",
+    "right_at",
+)
