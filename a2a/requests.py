@@ -4,6 +4,7 @@ The docstring of a class is its text in docs/reference/methods.md.
 """
 
 from datetime import datetime
+from enum import IntEnum
 from typing import ClassVar, Literal
 
 from msgspec import Struct
@@ -11,6 +12,19 @@ from msgspec.structs import replace
 
 from a2a.states import TaskState
 from a2a.types import Json, Message, PushConfig
+
+
+class Priority(IntEnum):
+    """The priority that a caller gives a task among the tasks of the same owner.
+
+    The task gets it added to the priority of its agent, which is from -1000 to 1000. The steps are wider than that, so
+    the caller's choice comes first.
+    """
+
+    LOW = -3000
+    NORMAL = 0
+    HIGH = 3000
+    URGENT = 6000
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -42,6 +56,10 @@ class SendMessage(Request, frozen=True, kw_only=True):
     push_config: PushConfig | None = None
     """A webhook to register for the task."""
     metadata: Json | None = None
+    agent: str | None = None
+    """The agent for a new task, in languages that name it outside of the metadata."""
+    priority: Priority = Priority.NORMAL
+    """The priority of a new task in the queue of its owner."""
     extensions: tuple[str, ...] = ()
     """URIs of the protocol extensions that the call requests. They come in a header, not in the params."""
     budget: int | None = None

@@ -8,6 +8,7 @@ import orjson
 from a2a.dialects.json.json_1_0 import decode_status, task_of
 from a2a.files import is_stored
 from a2a.money import show_usd
+from a2a.requests import Priority
 from a2a.states import TERMINAL
 from a2a.types import Artifact, Message, Part
 from tasks_app import event_log
@@ -76,7 +77,7 @@ def build_facts(task: Task) -> list[Fact]:
         Fact("Tenant", reveal(task.tenant.name)),
         Fact("Context", reveal(task.context_id)),
         Fact("Queue", reveal(task.queue)),
-        Fact("Priority", str(task.priority)),
+        Fact("Priority", describe_priority(task.priority)),
         Fact("Fence", str(task.fence)),
         Fact("Attempts", describe_attempts(task)),
         Fact("Not before (UTC)", format_time(task.not_before)),
@@ -97,6 +98,12 @@ def build_costs(task: Task) -> list[Fact]:
         Fact("Reserved (USD)", show_usd(task.reserved)),
         Fact("Spent (USD)", show_usd(task.spent)),
     ]
+
+
+def describe_priority(number: int) -> str:
+    """Return the priority of a task, with the caller's part of it by name: the step that the number is nearest to."""
+    step = min(Priority, key=lambda priority: abs(number - priority))
+    return str(number) if step is Priority.NORMAL else f"{number} ({step.name} to its caller)"
 
 
 def describe_attempts(task: Task) -> str:

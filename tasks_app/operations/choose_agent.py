@@ -15,13 +15,17 @@ from tasks_app.operations.operation import Context
 
 
 def choose_agent(request: SendMessage, context: Context) -> Agent:
-    """Return the agent of the address, else the one that the metadata names by agent or skill, else the default.
+    """Return the agent of the address, else the one that the request names, else the one that its metadata names by
+    agent or skill, else the default.
 
     Raises UnknownAgent: no unknown name leads to the default agent, and an agent that the caller may not use is as
-    unknown as one that does not exist.
+    unknown as one that does not exist. At the address of one agent all others are unknown.
     """
     metadata, skill = request.metadata or {}, skill_of(request)
     may = partial(may_ask, context.caller, skill=skill)
+    if request.agent is not None:
+        is_elsewhere = context.agent not in (None, request.agent)
+        return _require(None if is_elsewhere else registry.get(request.agent), may, agent=request.agent)
     if context.agent is not None:
         return _require(registry.get(context.agent), may, agent=context.agent)
     if "agent" in metadata:

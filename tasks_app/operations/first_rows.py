@@ -37,7 +37,7 @@ def task_row(plan: Plan, task: TaskDocument, status_at: datetime, events: Sequen
         artifacts=task.artifacts or "[]",
         history=task.history or "[]",
         queue=agent.queue,
-        priority=agent.priority,
+        priority=agent.priority + plan.request.priority,
         timeout=agent.timeout,
         max_attempts=agent.attempts,
         created_at=plan.now,

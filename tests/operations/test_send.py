@@ -113,6 +113,23 @@ def test_an_unknown_agent_is_never_a_silent_default(owner: Person, metadata: dic
     assert nothing_stored()
 
 
+@pytest.mark.requirement("ACP-21")
+def test_an_agent_is_named_by_the_request_itself(owner: Person) -> None:
+    asking = SendMessage(message=message(), agent="bench", metadata={"agent": "echo"})
+    assert shown(ask(owner, asking)).status.state == "completed"
+    assert shown(ask(owner, SendMessage(message=message(), agent="bench"), agent="bench"))
+    assert set(Task.objects.values_list("agent", flat=True)) == {"bench"}
+
+
+@pytest.mark.requirement("ACP-21")
+@pytest.mark.parametrize(("name", "address"), [("nobody", None), ("nobody", "bench"), ("echo", "bench")])
+def test_a_named_agent_that_is_not_at_the_address_is_unknown(owner: Person, name: str, address: str | None) -> None:
+    with pytest.raises(UnknownAgent) as refusal:
+        ask(owner, SendMessage(message=message(), agent=name), agent=address)
+    assert refusal.value.facts == {"agent": name}
+    assert nothing_stored()
+
+
 @pytest.mark.parametrize("metadata", [{"agent": 1}, {"skill": None}])
 def test_an_agent_that_is_no_text_is_named_as_a_mistake(owner: Person, metadata: dict[str, Any]) -> None:
     with pytest.raises(InvalidParams) as told:

@@ -12,6 +12,8 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 from msgspec.structs import replace
 
+from a2a.agents import registry
+from a2a.requests import Priority
 from a2a.states import TaskState
 from tasks_app.database.prepared import prepared
 from tasks_app.database.rows import TASKS
@@ -21,6 +23,7 @@ from tasks_app.event_log.queue_postgres import in_turns
 from tasks_app.models import Task
 from tasks_app.runner.runner import Runner
 from tests.conftest import Person
+from tests.operations.asking import sent
 from tests.operations.rows import addition, creation, status, together
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
@@ -75,6 +78,25 @@ def test_within_an_owner_goes_priority_then_age_over_all_agents(owner: Person) -
     Task.objects.filter(id="new-0001").update(priority=5)
     Task.objects.filter(id="old-0001").update(priority=-1)
     assert one_by_one(5) == ["new-0001", "old-0000", "new-0000", "old-0001"]
+
+
+@pytest.mark.requirement("ACP-21")
+def test_an_urgent_task_sent_last_is_claimed_first_among_its_owners(owner: Person, stranger: Person) -> None:
+    order = (Priority.LOW, Priority.NORMAL, Priority.HIGH, Priority.NORMAL, Priority.URGENT)
+    ids = [sent(owner, agent=AGENT, priority=priority, return_immediately=True).id for priority in order]
+    other = sent(stranger, agent=AGENT, return_immediately=True).id
+    turns = [ids[4], other, ids[2], ids[1], ids[3], ids[0]]
+    assert one_by_one(7) == (turns if owner.caller.owner_id < stranger.caller.owner_id else [other, ids[4], *turns[2:]])
+
+
+def test_the_priority_of_a_caller_comes_before_that_of_an_agent(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, priority in ((AGENT, -1000), (OTHER, 1000)):
+        own = registry.get(name)
+        assert own is not None
+        monkeypatch.setitem(registry._agents, name, replace(own, priority=priority))
+    asked = [(OTHER, Priority.NORMAL), (AGENT, Priority.HIGH), (OTHER, Priority.HIGH), (OTHER, Priority.LOW)]
+    ids = [sent(owner, agent=agent, priority=priority, return_immediately=True).id for agent, priority in asked]
+    assert one_by_one(5) == [ids[2], ids[1], ids[0], ids[3]]
 
 
 def test_the_tasks_of_other_agents_and_queues_are_left(owner: Person, colleague: Person) -> None:

@@ -14,6 +14,7 @@ from a2a.events import StatusChanged
 from a2a.states import TaskState
 from tasks_app import clock
 from tasks_app.admin.readonly import LogTable
+from tasks_app.admin.task_page import describe_priority
 from tasks_app.models import ApiKey, Delivery, Principal, Process, Task, Webhook
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.limits import Busy
@@ -118,6 +119,14 @@ def test_a_task_says_whether_it_is_tried_again(admin: Client, olga: Principal) -
     assert facts_of(page(admin, "task", waits.pk))["Attempts"] == "1 of at most 3"
     attempts = facts_of(page(admin, "task", ended.pk))["Attempts"]
     assert attempts == "1 of at most 3; the task has ended, so there will be no more"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(5, "5"), (-1000, "-1000"), (6005, "6005 (URGENT to its caller)"), (-3999, "-3999 (LOW to its caller)")],
+)
+def test_the_page_names_the_priority_that_a_caller_chose(number: int, text: str) -> None:
+    assert describe_priority(number) == text
 
 
 def test_a_call_shows_only_what_it_has(admin: Client, olga: Principal) -> None:
