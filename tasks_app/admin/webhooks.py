@@ -90,6 +90,7 @@ def build_facts(row: Webhook) -> list[Fact]:
         Fact("Reason for the state", reveal(row.reason)),
         Fact("Address", reveal(site_of(row.url))),
         Fact("Key", str(row.key_id or ""), link("apikey", str(row.key_id)) if row.key_id else ""),
+        Fact("Credential", row.caller_credential or ""),
         Fact("Id chosen by its owner", reveal(row.name)),
         Fact("Task", row.task_id, link("task", row.task_id)),
         Fact("Version", row.version),

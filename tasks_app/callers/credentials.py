@@ -77,8 +77,8 @@ def reference_to(caller: Caller) -> FindAgain | None:
     """Return the work item that finds a caller again; None if its kind of credential allows none."""
     if caller.credential.partition(":")[0] not in KINDS:
         return None
-    now = clock.now().timestamp()
-    return FindAgain(caller.credential, caller.owner_id, now, tuple(sorted(caller.scopes)), caller.expires_at)
+    since = clock.now().timestamp() if caller.issued_at is None else caller.issued_at
+    return FindAgain(caller.credential, caller.owner_id, since, tuple(sorted(caller.scopes)), caller.expires_at)
 
 
 def encode(reference: FindAgain) -> str:

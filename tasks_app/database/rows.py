@@ -211,6 +211,8 @@ class WebhookRow(Row, kw_only=True, gc=False, rename={"name": "config_id"}):
     due_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    caller_credential: str | None = None
+    evidence_at: datetime | None = None
     language: str | None = None
     state: str = WebhookState.ACTIVE.value
     reason: str = ""

@@ -48,6 +48,14 @@ class Webhook(models.Model):
         related_name="webhooks",
         help_text="The key that registered it. Without this key no delivery is sent.",
     )
+    caller_credential = models.CharField(
+        max_length=32,
+        null=True,
+        help_text="The credential that registered it, such as oidc:3. When it ends, no delivery is sent.",
+    )
+    evidence_at = models.DateTimeField(
+        null=True, help_text="The time at which the token of the registration was issued; without a token, its time."
+    )
     host = models.CharField(max_length=255, help_text="The host of the address, for the limit of attempts at a host.")
     schemes = models.TextField(default="", help_text="Separated by spaces; the first is used.")
     token = models.TextField(default="", help_text="Sealed.")

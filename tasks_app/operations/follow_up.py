@@ -113,7 +113,7 @@ async def _webhook(request: SendMessage, context: Context, task_id: str) -> Webh
     if request.push_config is None:
         return None
     await check_address(request.push_config)
-    row = webhook_row(request.push_config, task_id, clock.now(), context.caller.key_id)
+    row = webhook_row(request.push_config, task_id, clock.now(), context.caller)
     await check_room(request.push_config, row)
     return row
 

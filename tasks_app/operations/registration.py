@@ -3,13 +3,14 @@ the task's webhooks, and its row."""
 
 import secrets
 from base64 import b64encode
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import uuid4
 
 from a2a.dialects.webhook_fields import SIGNING_SCHEME
 from a2a.errors import InvalidParams
 from a2a.languages import push_of
 from a2a.types import PushConfig
+from tasks_app.callers.access import Caller
 from tasks_app.database.rows import WebhookRow
 from tasks_app.database.work import DoSlowly
 from tasks_app.event_log import MAX_WEBHOOKS
@@ -48,7 +49,7 @@ def too_many(config: PushConfig) -> tuple[str, str]:
     return field, f"would be one webhook too many: a task has {MAX_WEBHOOKS} at most; replace or delete one"
 
 
-def webhook_row(config: PushConfig, task_id: str, now: datetime, key_id: int | None) -> WebhookRow:
+def webhook_row(config: PushConfig, task_id: str, now: datetime, caller: Caller) -> WebhookRow:
     """Return the row of a webhook.
 
     A webhook without an id gets the task's id in languages whose clients expect it, and a new one in the others
@@ -57,6 +58,7 @@ def webhook_row(config: PushConfig, task_id: str, now: datetime, key_id: int | N
     signs = bool(config.schemes) and config.schemes[0].lower() == SIGNING_SCHEME
     secret = config.credentials if signs and config.credentials else new_secret()
     push, version = push_of(config.language)
+    issued_at = caller.issued_at
     default_id = task_id if push.default_id else str(uuid4())
     return WebhookRow(
         id=uuid7(),
@@ -66,7 +68,9 @@ def webhook_row(config: PushConfig, task_id: str, now: datetime, key_id: int | N
         language=config.language,
         url=site_of(config.url),
         address=seal(config.url),
-        key_id=key_id,
+        key_id=caller.key_id,
+        caller_credential=caller.credential or None,
+        evidence_at=now if issued_at is None else datetime.fromtimestamp(issued_at, UTC),
         host=outbound.target(config.url).host[:255],
         schemes=" ".join(config.schemes),
         token=_seal_text(config.token),

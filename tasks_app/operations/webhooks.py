@@ -46,7 +46,7 @@ async def create(request: CreatePushConfig, context: Context) -> Grant:
     head = await find(context, request.task_id, request.tenant)
     _count_registration(context.caller.owner_id)
     await check_address(request.config)
-    row = webhook_row(request.config, head.task_id, clock.now(), context.caller.key_id)
+    row = webhook_row(request.config, head.task_id, clock.now(), context.caller)
     entry = context.exchange.entry(row.name)
     item = Register(row=row, sight=sight(context.caller, head.task_id), entry=entry)
     try:

@@ -36,7 +36,7 @@ DELIVERY = (
     "done_at",
 )
 DELIVERY_TRY = ("attempt", "at", "status", "error", "duration_ms")
-WEBHOOK = ("key_id", "schemes", "state", "reason", "due_at", "created_at", "updated_at")
+WEBHOOK = ("key_id", "caller_credential", "schemes", "state", "reason", "due_at", "created_at", "updated_at")
 """Columns of a webhook behind its address."""
 PROCESS = (
     "name",

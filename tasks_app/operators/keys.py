@@ -80,8 +80,9 @@ def rotate_key(by: Operator, old: ApiKey, overlap_hours: float = 24) -> tuple[Ap
         end = now + timedelta(hours=overlap_hours)
         old.expires_at = min(old.expires_at or end, end)
         old.save(update_fields=["expires_at"])
-        webhooks = Webhook.objects.filter(key=old, state=WebhookState.ACTIVE).update(key=row)
-        record_acts(by, "make", Change(row, {}, _describe(row) | {"replaces": old.pk, "webhooks": webhooks}))
+        webhooks = Webhook.objects.filter(key=old, state=WebhookState.ACTIVE)
+        count = webhooks.update(key=row, caller_credential=f"key:{row.pk}")
+        record_acts(by, "make", Change(row, {}, _describe(row) | {"replaces": old.pk, "webhooks": count}))
         record_acts(by, "rotate", Change(old, before, {"expires_at": old.expires_at, "replaced_by": row.pk}))
     return row, key
 

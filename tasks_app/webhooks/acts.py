@@ -18,7 +18,7 @@ from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.operators.audit import Change, Operator, record_acts, state_changes
 from tasks_app.sealing import Unreadable, unseal
 from tasks_app.webhooks.again import Answer, no_delivery
-from tasks_app.webhooks.keys import is_without_key
+from tasks_app.webhooks.keys import reason_of_end
 from tasks_app.webhooks.leases import end, lock_webhook
 from tasks_app.webhooks.posting import with_files
 
@@ -133,8 +133,9 @@ def _disable(webhook_id: str, by: Operator) -> None:
 def _enable(webhook_id: str, by: Operator) -> None:
     with transaction.atomic():
         webhook = lock_webhook(webhook_id)
-        if webhook and webhook.state == WebhookState.DISABLED and is_without_key(webhook, clock.shared()):
-            raise ActRefused("Its key has ended: its owner must register it again with another key.")
+        is_disabled = webhook is not None and webhook.state == WebhookState.DISABLED
+        if webhook and is_disabled and (reason := reason_of_end(webhook, clock.shared())):
+            raise ActRefused(f"Nothing is sent to it, because {reason}: its owner can register it again.")
         mine = Webhook.objects.filter(pk=webhook_id, state=WebhookState.DISABLED)
         if not set_state(mine, WebhookState.ACTIVE, reason="", updated_at=clock.now()):
             raise _other_state(webhook_id, WebhookState.DISABLED)

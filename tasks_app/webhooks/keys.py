@@ -1,9 +1,10 @@
-"""The end of webhooks whose key has ended. Revoking a key ends its webhooks at once; after its expiry they end when a
-delivery is due.
+"""The end of webhooks whose credential has ended. Revoking a key ends its webhooks at once; those of every other
+credential, and of a key that expires, end when a delivery is due.
 
-The owner may register such a webhook again with another key.
+The owner may register such a webhook again with another credential.
 """
 
+from collections import defaultdict
 from collections.abc import Collection
 from datetime import datetime
 
@@ -15,13 +16,12 @@ from tasks_app.event_log.moves import set_state
 from tasks_app.models import ApiKey, Delivery, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.operators.audit import Change, Operator, record_acts
-from tasks_app.webhooks.leases import end, has_key
+from tasks_app.webhooks.credentials import REVOKED, has_credential, why_ended
+from tasks_app.webhooks.leases import end
 
 AT_ONCE = 100
 """Webhooks that are ended in one statement."""
-REVOKED = "the key that registered it was revoked"
-EXPIRED = "the key that registered it has expired"
-UNSENT = "The key that registered its webhook has ended before this was delivered."
+UNSENT = "The credential that registered its webhook has ended before this was delivered."
 
 
 def revoke(key: ApiKey, by: Operator) -> int | None:
@@ -44,23 +44,21 @@ def end_webhooks_of(keys: Collection[int]) -> int:
         return _end(list(mine.order_by("pk").values_list("pk", flat=True)), REVOKED)
 
 
-def end_webhooks_without_key() -> int:
-    """Disable due webhooks whose key has expired, or was revoked by another process. Return their number.
-
-    At most AT_ONCE for each of the two reasons are disabled.
-    """
+def end_webhooks_without_credential() -> int:
+    """Disable due webhooks whose credential is not valid any more. Return their number, AT_ONCE at most."""
     now = clock.shared()
     with transaction.atomic():
-        due = Webhook.objects.filter(state=WebhookState.ACTIVE, due_at__lte=now)
-        without_key = due.filter(key__revoked_at__isnull=False)
-        past_expiry = due.filter(key__revoked_at=None, key__expires_at__lte=now)
-        both = ((without_key, REVOKED), (past_expiry, EXPIRED))
-        return sum(_end(list(rows.values_list("pk", flat=True)[:AT_ONCE]), why) for rows, why in both)
+        rows = Webhook.objects.filter(~has_credential(now), state=WebhookState.ACTIVE, due_at__lte=now)
+        by_reason: defaultdict[str, list[str]] = defaultdict(list)
+        for webhook in rows[:AT_ONCE]:
+            by_reason[why_ended(webhook, now)].append(webhook.pk)
+        return sum(_end(ids, reason) for reason, ids in by_reason.items())
 
 
-def is_without_key(webhook: Webhook, now: datetime) -> bool:
-    """Return whether the key of the webhook has ended."""
-    return not Webhook.objects.filter(has_key(now), pk=webhook.pk).exists()
+def reason_of_end(webhook: Webhook, now: datetime) -> str:
+    """Return why the credential of the webhook is not valid any more; empty if it is."""
+    is_valid = Webhook.objects.filter(has_credential(now), pk=webhook.pk).exists()
+    return "" if is_valid else why_ended(webhook, now)
 
 
 def _end(ids: list[str], reason: str) -> int:

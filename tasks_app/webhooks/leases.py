@@ -19,6 +19,7 @@ from tasks_app.event_log.moves import move, set_state
 from tasks_app.models import Delivery, DeliveryTry, Webhook
 from tasks_app.models.states import DeliveryState, WebhookState
 from tasks_app.models.webhooks import is_in
+from tasks_app.webhooks.credentials import has_credential
 from tasks_app.webhooks.heads import count_body, due_after, heads, supersede
 from tasks_app.webhooks.limits import Busy
 from tasks_app.webhooks.schedule import Decision, TryResult, decide, next_try
@@ -69,17 +70,11 @@ class DeliveryLease(Struct, frozen=True, kw_only=True):
     """The `updated_at` of the webhook when it was leased. If it has changed since, the webhook was registered again."""
 
 
-def has_key(now: datetime) -> Q:
-    """Return the condition of webhooks with a valid key, or registered before keys were stored with webhooks."""
-    lasts = Q(key__expires_at=None) | Q(key__expires_at__gt=now)
-    return Q(key=None) | (Q(key__revoked_at=None) & lasts)
-
-
 def due(now: datetime, busy: Busy) -> QuerySet[Webhook]:
     """Return the webhooks that are due and within all limits, longest due first. Those in a language that this process
     does not speak wait for a process that does."""
     free, is_spoken = Q(lease_until=None) | Q(lease_until__lt=now), is_in(languages.ALL.pushing)
-    rows = Webhook.objects.filter(free, is_spoken, has_key(now), state=WebhookState.ACTIVE, due_at__lte=now)
+    rows = Webhook.objects.filter(free, is_spoken, has_credential(now), state=WebhookState.ACTIVE, due_at__lte=now)
     rows = rows.order_by("due_at")
     pairs, hosts, owners = busy.full()
     if hosts:

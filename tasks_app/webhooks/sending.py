@@ -29,7 +29,7 @@ from tasks_app.hints import hints
 from tasks_app.outbound import dialling as outbound
 from tasks_app.webhooks import leases
 from tasks_app.webhooks.handshake import Handshakes
-from tasks_app.webhooks.keys import end_webhooks_without_key
+from tasks_app.webhooks.keys import end_webhooks_without_credential
 from tasks_app.webhooks.leases import DeliveryLease
 from tasks_app.webhooks.limits import CROWDED_SECONDS, Busy, Exhausted, Places, Postponement, place_limit_reason
 from tasks_app.webhooks.posting import TRY_SECONDS, post
@@ -118,11 +118,11 @@ class Sender:
         await self._wind_down()
 
     async def _tidy(self) -> None:
-        """Now and then, end webhooks whose key has ended, and seal addresses that are stored in clear."""
+        """Now and then, end webhooks whose credential has ended, and seal addresses that are stored in clear."""
         if monotonic() < self.last_tidy + settings.A2A_SWEEP_SECONDS:
             return
         self.last_tidy = monotonic()
-        await bridge.ask(Do(end_webhooks_without_key), UNLIMITED)
+        await bridge.ask(Do(end_webhooks_without_credential), UNLIMITED)
         for _ in range(SEALINGS):
             if await bridge.ask(Do(seal_addresses), UNLIMITED) < SEAL_BATCH:
                 break

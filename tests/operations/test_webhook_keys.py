@@ -23,7 +23,8 @@ from tasks_app.models import ApiKey, Delivery, Webhook
 from tasks_app.outbound import dialling as outbound
 from tasks_app.sealing import has_same_url, site_of, unseal, url_of
 from tasks_app.webhooks import ActRefused, enable, end_webhooks_of, secret_of
-from tasks_app.webhooks.keys import EXPIRED, REVOKED, UNSENT, end_webhooks_without_key
+from tasks_app.webhooks.credentials import EXPIRED, REVOKED
+from tasks_app.webhooks.keys import UNSENT, end_webhooks_without_credential
 from tasks_app.webhooks.sending import Sender
 from tests.conftest import Person, person
 from tests.operations.asking import ask
@@ -56,7 +57,7 @@ def of_former_version(task_id: str, url: str) -> None:
     former = Fernet(former_key())
     row = Webhook.objects.get(task_id=task_id)
     secret = former.encrypt(unseal(row.secret).encode()).decode()
-    Webhook.objects.filter(pk=row.pk).update(url=url, address=None, key=None, secret=secret)
+    Webhook.objects.filter(pk=row.pk).update(url=url, address=None, key=None, caller_credential=None, secret=secret)
 
 
 def former_key() -> bytes:
@@ -167,7 +168,7 @@ def test_a_revoked_keys_webhooks_get_nothing_more_and_operators_see_why(
     assert (webhook.state, webhook.reason, webhook.due_at) == ("disabled", REVOKED, None)
     dead = Delivery.objects.get(task_id=mine)
     assert (dead.state, dead.error) == ("dead", UNSENT)
-    with pytest.raises(ActRefused, match="Its key has ended"):
+    with pytest.raises(ActRefused, match=REVOKED):
         enable(webhook.pk, OPS)
 
 
@@ -191,7 +192,7 @@ def test_nothing_is_sent_for_a_key_that_ended_unnoticed(owner: Person, there: Re
     ApiKey.objects.filter(pk=owner.caller.key_id).update(**ended)
     pump()
     assert (there.got, states()) == ([], [(2, "waiting", 0)])
-    assert bridge.do(Do(end_webhooks_without_key)) == 1
+    assert bridge.do(Do(end_webhooks_without_credential)) == 1
     assert Webhook.objects.get().reason == (EXPIRED if how == "expired" else REVOKED)
     assert states() == [(2, "dead", 0)]
 
@@ -199,7 +200,7 @@ def test_nothing_is_sent_for_a_key_that_ended_unnoticed(owner: Person, there: Re
 def test_a_key_that_expires_later_is_good_until_then(owner: Person, there: Receiver) -> None:
     ApiKey.objects.update(expires_at=clock.now() + timedelta(hours=1))
     happens(hooked(owner, there.url), WORKS)
-    assert bridge.do(Do(end_webhooks_without_key)) == 0
+    assert bridge.do(Do(end_webhooks_without_credential)) == 0
     pump()
     assert len(there.got) == 1
 

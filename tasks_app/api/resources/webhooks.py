@@ -32,7 +32,7 @@ class Webhooks(Resource):
     segment = "webhooks"
     model = Webhook
     serializer_class = WebhookRow
-    filters = {"task_id": "task_id", "host": "host", "key_id": "key_id"}
+    filters = {"task_id": "task_id", "host": "host", "key_id": "key_id", "caller_credential": "caller_credential"}
 
     @verb()
     def disable(self, row: Webhook, values: dict[str, Any], operator: Operator) -> None:

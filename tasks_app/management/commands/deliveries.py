@@ -60,6 +60,7 @@ class Command(DatabaseCommand):
         webhooks.add_argument("--task", metavar="TASK_ID", help="only of this task")
         webhooks.add_argument("--host", help="only with this host in the address, such as hooks.example.com")
         webhooks.add_argument("--key", type=int, metavar="KEY_ID", help="only registered with this API key")
+        webhooks.add_argument("--credential", help="only registered with this credential, such as oidc:3")
         add_limit(webhooks)
         for name, verb in VERBS.items():
             parser = verbs.add_parser(name, help=verb.help)
@@ -86,6 +87,7 @@ class Command(DatabaseCommand):
 
     def list(self, rows: Any, options: dict[str, Any]) -> None:
         columns = {"state": "state", "task": "task_id", "webhook": "webhook_id", "host": "host", "key": "key_id"}
+        columns["credential"] = "caller_credential"
         values = {column: options[name] for name, column in columns.items() if options.get(name)}
         # Within a webhook the order is by event, because ids of deliveries that are written together have no order.
         order = ("-seq",) if "webhook_id" in values else ("-id",)
