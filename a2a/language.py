@@ -119,8 +119,8 @@ class Language(Struct, frozen=True, kw_only=True):
         return self.encode_error(error, self.code(error))
 
     def status(self, error: Error) -> int:
-        """Return the HTTP status of an error in an envelope."""
-        return self.statuses.get(type(error), 200)
+        """Return the HTTP status of an error in an envelope: that of its class, or of its nearest parent."""
+        return next((self.statuses[kind] for kind in type(error).__mro__ if kind in self.statuses), 200)
 
     def headers(self, uris: tuple[str, ...] = ()) -> dict[str, str]:
         """Return the headers of an answer or a delivery. The URIs are those of the extensions that are active."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from a2a import discovery
 from a2a.choice import Endpoint, Row, by_version, by_version_of_path
-from a2a.dialects import rest_0_x, v0_2, v0_3, v1_0
+from a2a.dialects import rest_0_x, v0_2, v0_3, v1_0, vapora
 from a2a.envelopes import bare, jsonrpc
 from a2a.language import VERSION_HEADER, Dialect, Language, Push
 from a2a.requests import SubscribeToTask
@@ -19,6 +19,8 @@ DIALECTS: tuple[Dialect, ...] = (v1_0.DIALECT, v0_3.DIALECT, v0_2.DIALECT)
 """The versions of A2A, the newest first. A call without a version is in the first dialect that has its method."""
 
 
+FEW = 3
+"""Reasons of one code that are named together."""
 NEUTRAL = replace(v1_0.DIALECT, name="neutral", encode_error=discovery.encode_error)
 """The language of errors over JSON-RPC before one is chosen."""
 
@@ -59,16 +61,18 @@ class Languages:
         """The endpoint and the method that follow a task over REST, by the version of A2A, the newest first."""
         self._languages = tuple(languages)
 
-    def reason(self, code: int, name: str = "") -> str:
+    def reason(self, code: int, name: str = "", status: int | None = None) -> str:
         """Return the reason of an error code in a language, or else in the first language that has the code.
 
-        It is empty if none has. Of several errors with one code the first in the language's table counts.
+        It is empty if none has. Of several errors with one code the HTTP status of the answer decides; the reasons that
+        are left are joined, if they are few.
         """
         own = [self.by_name[name]] if name in self.by_name else []
         for language in (*own, *self._languages):
-            for error, number in language.codes.items():
-                if number == code:
-                    return error.reason
+            if candidates := [error for error, number in language.codes.items() if number == code]:
+                exact = [error for error in candidates if language.statuses.get(error, 200) == status]
+                reasons = [error.reason for error in exact or candidates]
+                return " or ".join(reasons) if len(reasons) <= FEW else ""
         return ""
 
 
@@ -110,7 +114,14 @@ def _a2a_endpoints(dialects: tuple[Dialect, ...], rows: tuple[Row, ...]) -> tupl
     )
 
 
-ALL = Languages()
+VAPORA = Endpoint(
+    name="vapora",
+    paths=("a2a",),
+    envelope=jsonrpc.ENVELOPE,
+    neutral=vapora.LANGUAGE,
+    rows=(discovery.ROW, Row(languages=(vapora.LANGUAGE,), choose=by_version)),
+)
+ALL = Languages(endpoints=(VAPORA,))
 """The languages of this server."""
 
 

@@ -193,7 +193,9 @@ def mark_state(state: str) -> str:
 
 def format_code(row: Exchange) -> str:
     """Return the error code of a call with its reason, such as -38009 UNAUTHENTICATED."""
-    return "" if row.code is None else f"{row.code} {languages.ALL.reason(row.code, row.dialect)}".strip()
+    return (
+        "" if row.code is None else f"{row.code} {languages.ALL.reason(row.code, row.dialect, row.http_status)}".strip()
+    )
 
 
 def describe_outcome(row: Exchange) -> str:

@@ -7,7 +7,7 @@ STOCK = frozenset({"admin", "api", "static", "desk", "oauth2", "slack"})
 HEALTH = frozenset({"health", "healthz", "metrics", "readyz"})
 """Paths for those who run this server, and for no caller."""
 _PAGES = ".well-known agent agents card files openapi.json openrpc.json"
-_DOORS = "a2a invoke links negotiate ws"
+_DOORS = "invoke links negotiate ws"
 _OTHERS = HEALTH.union(f"{_PAGES} {_DOORS}".split())
 """Paths of the protocol that belong to no endpoint, and those of doors to come."""
 

@@ -39,6 +39,14 @@ PLACES = (
         body={},
     ),
     Place(
+        verb="POST",
+        path="/a2a",
+        summary="Call a method of A2A 0.3 with the errors of VAPORA: see /a2a/openrpc.json",
+        scope=ANY,
+        answers={200: "The answer.", 204: "The call was a notification.", 404: "There is no such task.", **KEY},
+        body={},
+    ),
+    Place(
         verb="GET",
         path="/.well-known/agent-card.json",
         summary="Return the card of 1.0, of 0.3, or of both in one, by A2A-Version",

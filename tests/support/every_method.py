@@ -30,6 +30,7 @@ from tests.support.doors import StockDoor
 from tests.support.rest_speakers import KindRestSpeaker, OldRestSpeaker, RestSpeaker
 from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
 from tests.support.speaker import Json, Speaker
+from tests.support.vapora_speaker import VaporaSpeaker
 
 WISHES: dict[type[Request], str] = {
     SendMessage: "send",
@@ -55,10 +56,13 @@ SPEAKERS: dict[str, tuple[type[Speaker], str | None, str]] = {
     "1.0 over REST": (RestSpeaker, "1.0", "a2a-1.0"),
     "0.3 over REST, as protobuf": (OldRestSpeaker, "0.3", "a2a-0.3-proto"),
     "0.3 over REST, with kind": (KindRestSpeaker, "0.3", "a2a-0.3-kind"),
+    "VAPORA": (VaporaSpeaker, None, "vapora"),
 }
 """The speakers, each with its version and the name of its language. A new language needs one here."""
 assert {name for _, _, name in SPEAKERS.values()} == ALL.by_name.keys() - {"openrpc"}
 ENVELOPED = [name for name, (kind, _, _) in SPEAKERS.items() if kind.has_envelope]
+SOCKETS = [name for name in ENVELOPED if SPEAKERS[name][0].endpoint == "rpc"]
+"""The speakers whose calls a WebSocket connection carries."""
 
 
 class Sample(NamedTuple):

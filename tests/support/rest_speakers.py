@@ -46,6 +46,7 @@ class WithoutEnvelope(Speaker):
     """A speaker without an envelope, as in all versions of REST."""
 
     has_envelope = False
+    other_version_code = -32009
     error_is_list = True
     traits = frozenset({"card", "versions"})
     nothing: ClassVar[Any] = {}

@@ -65,6 +65,8 @@ class Speaker:
     """The header that tells extensions, and the one that does not."""
     extension_code = -32008
     """The number of a missing extension."""
+    other_version_code = -32601
+    """The number of a version that the server has, but not for the method or at the path."""
     default_webhook = False
     """A webhook without an id is the task's default."""
     nothing: ClassVar[Any] = {}
@@ -75,6 +77,8 @@ class Speaker:
     """In a delivery, the end of the work."""
     webhook_version = "1.0"
     """The A2A-Version of a delivery."""
+    statuses_tell = False
+    """An error in an envelope has an HTTP status of its own."""
     deliveries_are_answers = False
     """The body of a delivery is the task as an answer shows it."""
 
@@ -217,7 +221,7 @@ class Speaker:
         """Return the result. Raises Refused."""
         wire = self.call(wish, params)
         status, answer = await self.post(wire, **headers)
-        assert status == 200 or not self.has_envelope
+        assert status == 200 or self.statuses_tell or not self.has_envelope
         assert (answer["jsonrpc"], answer["id"]) == ("2.0", wire["id"])
         if "error" in answer:
             raise Refused(answer["error"])
@@ -257,7 +261,7 @@ class Speaker:
         verb, path, asked = self.request_of(wire)
         sent = self.headers(**headers)
         async with asyncio.timeout(PATIENCE), self.door.ask(verb, path, asked, sent) as reply:
-            assert reply.status == 200 or not self.has_envelope
+            assert reply.status == 200 or self.statuses_tell or not self.has_envelope
             events = self.door.events(reply)
             if events is None:
                 assert reply.headers["content-type"] == self.media

@@ -13,6 +13,7 @@ from tests.support.rest_speakers import KindRestSpeaker, OldRestSpeaker, RestSpe
 from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
 from tests.support.speaker import Speaker
 from tests.support.story import Chapter, cast
+from tests.support.vapora_speaker import VaporaSpeaker
 
 pytestmark = pytest.mark.storage
 
@@ -24,6 +25,7 @@ SPEAKERS: dict[str, tuple[type[Speaker], str | None]] = {
     "1.0 over REST": (RestSpeaker, "1.0"),
     "0.3 over REST, as protobuf": (OldRestSpeaker, None),
     "0.3 over REST, with kind": (KindRestSpeaker, "0.3"),
+    "VAPORA": (VaporaSpeaker, None),
 }
 STORY: list[Any] = [
     pytest.param(speaker, chapter, id=f"{chapter.name}-{name}")

@@ -17,7 +17,7 @@ from tasks_app.models import Event, IdempotencyKey, Task, Webhook
 from tests.conftest import PATIENCE, Person
 from tests.operations.asking import sent
 from tests.operations.webhooks import hook
-from tests.support.every_method import ENVELOPED, SPEAKERS, Sample, post, samples, speaker
+from tests.support.every_method import SOCKETS, SPEAKERS, Sample, post, samples, speaker
 from tests.support.speaker import Json, Speaker
 from tests.transports.websocket.door import PARAMETERS, bearer, dialled
 from tests.transports.websocket.serving import in_a_thread, serving, url
@@ -116,7 +116,7 @@ def test_a_foreign_webhook_and_none_of_ones_own_task_get_the_same_bytes(
     assert about(mine) != about(foreign)
 
 
-@pytest.mark.parametrize("name", ENVELOPED)
+@pytest.mark.parametrize("name", SOCKETS)
 async def test_on_a_socket_too_they_get_the_same_frames(
     service: None, owner: Person, colleague: Person, stranger: Person, name: str
 ) -> None:
