@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from a2a.answers import Description
 from a2a.choice import Row, by_method
-from a2a.dialects.errors_1_0 import CODES, STATUSES
+from a2a.dialects.errors_1_0 import COLUMN
 from a2a.dialects.params import check, or_empty
 from a2a.errors import Error, InvalidParams
 from a2a.language import Language, Method
@@ -62,8 +62,7 @@ def encode_error(error: Error, code: int) -> Json:
 LANGUAGE = Language(
     name="openrpc",
     methods={"rpc.discover": Method(request=Describe, decode=decode, encode=encode, params=NoParams, result=Document)},
-    codes=CODES,
-    statuses=STATUSES,
+    column=COLUMN,
     encode_error=encode_error,
     error_type=Fault,
     encode_frame=lambda frame, history_length: None,

@@ -1,25 +1,34 @@
 """The errors of the protocol. Each has a reason and facts; the numbers belong to the languages.
 
-The docstring of a class is its row in docs/reference/errors.md.
+Each error is a row of the matrix (a2a/matrix.py), in which every language has a cell for it. A class that is a twin has
+the cells of its parent: it differs in its sentence alone. The docstring of a row is its text in
+docs/reference/errors.md.
 
 Error
 |- ParseError, InvalidRequest, MethodNotFound       faults of the envelope
 |- InvalidParams(violations)                        wrong fields, each with the reason
 |- Internal(reference)                              a fault of the server
-|- TaskNotFound, TaskNotCancelable, PushNotSupported, UnsupportedOperation, ContentTypeNotSupported,
-|  InvalidAgentResponse, ExtendedCardNotConfigured, ExtensionSupportRequired, VersionNotSupported
+|- TaskNotFound, TaskNotCancelable, PushNotSupported, ContentTypeNotSupported, InvalidAgentResponse,
+|  ExtendedCardNotConfigured, ExtensionSupportRequired, VersionNotSupported
+|- UnsupportedOperation
+|  `- TaskEnded                                     a task that has ended takes no message and no subscriber
+|- SharedStreamNotFound, SharedStreamClosed         a shared stream that is unknown, or has ended
 |- UnknownAgent                                     no agent or skill has the name
 |- IdempotencyConflict                              one message id with two contents
 |- Unauthenticated                                  no key
-|  `- InvalidKey                                    a key that is unknown, revoked or expired
-|     `- InvalidTicket                              a ticket that is unknown, used or expired
+|  `- InvalidKey (twin)                             a key that is unknown, revoked or expired
+|     |- InvalidTicket (twin)                       a ticket that is unknown, used or expired
+|     `- ExpiredKey                                 a key that was valid until its end
 |- MissingScope                                     a key without the scope
 |- BudgetExceeded                                   less is left than the task is expected to cost
 |- PermissionDenied                                 a caller whose permissions do not reach so far
+|- Timeout                                          the answer was not there in time
 |- RateLimited(retry_after)                         the caller has too much in flight
+|  `- TooManyCalls (twin)                           the caller has reached a rate limit
 `- Unavailable(retry_after)                         the server is stopping or overloaded
 """
 
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, TypeVar
 
 MAX_FIELD = 200
@@ -33,6 +42,15 @@ class Error(Exception):
     """The name of the error for programs, in capitals."""
     sentence: ClassVar[str]
     """The fixed beginning of the message. Details are facts."""
+    row: ClassVar[type["Error"]]
+    """The class whose cells the error has in the matrix: its own class, or that of which it is a twin."""
+
+    def __init_subclass__(cls, *, twin: bool = False) -> None:
+        """Choose the row of a class. Raises TypeError for one that neither is a twin nor has a reason of its own."""
+        super().__init_subclass__()
+        if twin == ("reason" in vars(cls)):
+            raise TypeError(f"{cls.__name__} needs a reason of its own and cells in the matrix, or else twin=True")
+        cls.row = cls.row if twin else cls
 
     def __init__(self, **facts: str) -> None:
         super().__init__(self.sentence)
@@ -118,12 +136,30 @@ class PushNotSupported(Error):
 
 
 class UnsupportedOperation(Error):
-    """The task has ended, so that it takes no message and no subscriber; or it has reached a limit; or streams, links
-    or the extended card are switched off.
-    """
+    """The task has reached a limit; or streams, links or the extended card are switched off."""
 
     reason = "UNSUPPORTED_OPERATION"
     sentence = "This operation is not supported"
+
+
+class TaskEnded(UnsupportedOperation):
+    """The task has ended, so that it takes no message and no subscriber."""
+
+    reason = "TASK_ENDED"
+
+
+class SharedStreamNotFound(Error):
+    """The shared stream does not exist, or the caller takes no part in it: the answers are the same."""
+
+    reason = "SHARED_STREAM_NOT_FOUND"
+    sentence = "Stream not found"
+
+
+class SharedStreamClosed(Error):
+    """The shared stream has ended, so that it takes no chunk and no message."""
+
+    reason = "SHARED_STREAM_CLOSED"
+    sentence = "Stream already closed"
 
 
 class ContentTypeNotSupported(Error):
@@ -187,16 +223,24 @@ class Unauthenticated(Error):
     sentence = "Authentication is required: send an API key as Authorization: Bearer or X-API-Key"
 
 
-class InvalidKey(Unauthenticated):
+class InvalidKey(Unauthenticated, twin=True):
     """The API key is unknown, revoked or expired. The answers do not say which; all have `error="invalid_token"`."""
 
     sentence = "Authentication is required: the API key is unknown, revoked or expired"
 
 
-class InvalidTicket(InvalidKey):
+class InvalidTicket(InvalidKey, twin=True):
     """The ticket of a WebSocket connection is unknown, used or expired. The answers do not say which."""
 
     sentence = "Authentication is required: the ticket is unknown, used or expired; POST /ws/ticket returns a new one"
+
+
+class ExpiredKey(InvalidKey):
+    """The API key or the token was valid until its end, which has passed. Only a language that has a number for it
+    tells, because the caller has shown a credential that was once its own.
+    """
+
+    reason = "KEY_EXPIRED"
 
 
 class MissingScope(Error):
@@ -225,6 +269,13 @@ class PermissionDenied(Error):
     sentence = "The permissions of the caller do not include this"
 
 
+class Timeout(Error):
+    """The answer was not there in time. The task, if there is one, goes on."""
+
+    reason = "TIMEOUT"
+    sentence = "The answer was not there in time"
+
+
 class RateLimited(Error):
     """The caller has too much in flight. `Retry-After` says when to try again. The facts `limit` and `most` are the
     name of the limit and its value.
@@ -239,7 +290,7 @@ class RateLimited(Error):
         """The value of the Retry-After header, in seconds."""
 
 
-class TooManyCalls(RateLimited):
+class TooManyCalls(RateLimited, twin=True):
     """The caller or its address has reached a rate limit, or its address has sent too many wrong credentials."""
 
     sentence = "Too many calls, try again later"
@@ -257,18 +308,25 @@ class Unavailable(Error):
         """The value of the Retry-After header, in seconds."""
 
 
-ALL: tuple[type[Error], ...] = tuple(Error.__subclasses__())
-"""All errors. Each language has a code for each."""
+def _rows(parent: type[Error]) -> Iterator[type[Error]]:
+    """Yield the classes below a class that have a row, parents before their children."""
+    for kind in parent.__subclasses__():
+        if kind.row is kind:
+            yield kind
+        yield from _rows(kind)
+
+
+ALL: tuple[type[Error], ...] = tuple(_rows(Error))
+"""All errors that have a row in the matrix. Each language has a cell for each."""
 
 Value = TypeVar("Value")
 
 
-def entry(table: dict[type[Error], Value], error: Error, what: str) -> Value:
-    """Return the table's value for the class of an error, or for its nearest parent.
+def entry(table: Mapping[type[Error], Value], error: Error, what: str) -> Value:
+    """Return the table's value for the row of an error.
 
     Raises LookupError with the name of the missing value, such as "HTTP status", for an error that the table lacks.
     """
-    for ancestor in type(error).__mro__:
-        if ancestor in table:
-            return table[ancestor]
-    raise LookupError(f"{type(error).__name__} has no {what}: add it to the table")
+    if error.row not in table:
+        raise LookupError(f"{error.row.__name__} has no {what}: add it to the table")
+    return table[error.row]

@@ -1,7 +1,7 @@
 """The parts of a wire language, and the parts that only a dialect of A2A has. A language is a value in its own file."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -16,6 +16,20 @@ Spelling = Literal["own", "acp"]
 """A spelling of scopes: the names of this server, or those of ACP."""
 VERSION_HEADER = "A2A-Version"
 """The header that names the A2A version of a call or an answer (A2A 1.0.1, 14.2.1)."""
+
+
+class Cell(NamedTuple):
+    """An error in one language: a cell of the matrix of errors."""
+
+    number: int
+    status: int = 200
+    """The HTTP status of a single call in an envelope."""
+    reason: str = ""
+    """The reason that the language has for the error; empty if it is that of the class."""
+
+
+Column = dict[type[Error], Cell]
+"""The cells of one language. It has a cell for each error of errors.ALL."""
 
 
 class Method(Struct, frozen=True, kw_only=True):
@@ -86,8 +100,8 @@ class Language(Struct, frozen=True, kw_only=True):
     name: str
     """The name that exchanges and webhooks store, such as a2a-1.0."""
     methods: dict[str, Method]
-    codes: dict[type[Error], int]
-    """The number of each error of a2a/errors.py."""
+    column: Column
+    """The number and the HTTP status of each error of a2a/errors.py."""
     encode_error: Callable[[Error, int], dict[str, Any]]
     """Encodes an error and its number as the error object of an envelope."""
     encode_frame: Callable[[Frame, int | None], bytes | None]
@@ -95,8 +109,6 @@ class Language(Struct, frozen=True, kw_only=True):
     the newest messages to include, None for all."""
     error_type: Any = Json
     """The type of the error object, for descriptions."""
-    statuses: dict[type[Error], int] = {}
-    """HTTP statuses of errors in an envelope. All other errors have status 200."""
     spelling: Spelling = "own"
     """The spelling of scopes in its errors. ACP asks every caller for a scope of its own besides that of the method."""
     words: Callable[[Error], Error] = identity
@@ -110,17 +122,25 @@ class Language(Struct, frozen=True, kw_only=True):
     pushes_as: str = ""
     """The name of the language of its deliveries. Empty if it is this language."""
 
+    def cell(self, error: Error) -> Cell:
+        """Return the cell of an error. Raises LookupError if the column lacks it."""
+        return entry(self.column, error, f"cell in {self.name}")
+
     def code(self, error: Error) -> int:
-        """Return the number of an error. Raises LookupError if the table lacks the error."""
-        return entry(self.codes, error, f"number in {self.name}")
+        """Return the number of an error. Raises LookupError if the column lacks the error."""
+        return self.cell(error).number
+
+    def reason(self, kind: type[Error]) -> str:
+        """Return the reason of a kind of errors in the words of this language."""
+        return self.column[kind.row].reason or kind.reason
 
     def error(self, error: Error) -> dict[str, Any]:
         """Return the error object of an envelope."""
         return self.encode_error(error, self.code(error))
 
     def status(self, error: Error) -> int:
-        """Return the HTTP status of an error in an envelope: that of its class, or of its nearest parent."""
-        return next((self.statuses[kind] for kind in type(error).__mro__ if kind in self.statuses), 200)
+        """Return the HTTP status of an error in an envelope."""
+        return self.cell(error).status
 
     def headers(self, uris: tuple[str, ...] = ()) -> dict[str, str]:
         """Return the headers of an answer or a delivery. The URIs are those of the extensions that are active."""

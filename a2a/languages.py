@@ -69,9 +69,9 @@ class Languages:
         """
         own = [self.by_name[name]] if name in self.by_name else []
         for language in (*own, *self._languages):
-            if candidates := [error for error, number in language.codes.items() if number == code]:
-                exact = [error for error in candidates if language.statuses.get(error, 200) == status]
-                reasons = [error.reason for error in exact or candidates]
+            if kinds := [kind for kind, cell in language.column.items() if cell.number == code]:
+                exact = [kind for kind in kinds if language.column[kind].status == status]
+                reasons = dict.fromkeys(language.reason(kind) for kind in exact or kinds)
                 return " or ".join(reasons) if len(reasons) <= FEW else ""
         return ""
 

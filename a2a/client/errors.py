@@ -14,7 +14,7 @@ ClientError
 `retryable` says whether the same call may succeed later. The client itself repeats only such calls.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from a2a import errors
@@ -224,6 +224,21 @@ class UnsupportedOperation(ServerError):
     advice = "Look at the card for what the agent offers; a task that has ended takes no message and no subscriber"
 
 
+class TaskEnded(UnsupportedOperation):
+    reason = errors.TaskEnded.reason
+    advice = "Begin another task: one that has ended takes no message and no subscriber"
+
+
+class SharedStreamNotFound(ServerError):
+    reason = errors.SharedStreamNotFound.reason
+    advice = "Check the id, and that the credentials are those of a participant"
+
+
+class SharedStreamClosed(ServerError):
+    reason = errors.SharedStreamClosed.reason
+    advice = "Start another stream"
+
+
 class ContentTypeNotSupported(ServerError):
     reason = errors.ContentTypeNotSupported.reason
     advice = "Use the media types that the card lists"
@@ -260,6 +275,11 @@ class Unauthenticated(ServerError):
     processed = False
 
 
+class ExpiredKey(Unauthenticated):
+    reason = errors.ExpiredKey.reason
+    advice = "Get a new token or key"
+
+
 class MissingScope(ServerError):
     reason = errors.MissingScope.reason
     advice = "Use credentials with the right that the call needs"
@@ -278,6 +298,12 @@ class PermissionDenied(ServerError):
     processed = False
 
 
+class ServerTimeout(ServerError):
+    reason = errors.Timeout.reason
+    advice = "Get the task later, or allow the agent more time"
+    retryable = True
+
+
 class RateLimited(ServerError):
     reason = errors.RateLimited.reason
     advice = "Call less often, or fewer at a time"
@@ -292,7 +318,14 @@ class Unavailable(ServerError):
     processed = False
 
 
-REASONS: dict[str, type[ServerError]] = {kind.reason: kind for kind in ServerError.__subclasses__() if kind.reason}
+def _kinds(parent: type[ServerError]) -> Iterator[type[ServerError]]:
+    """Yield the classes below a class."""
+    for kind in parent.__subclasses__():
+        yield kind
+        yield from _kinds(kind)
+
+
+REASONS: dict[str, type[ServerError]] = {kind.reason: kind for kind in _kinds(ServerError) if kind.reason}
 """The class of each reason."""
 
 

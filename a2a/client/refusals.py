@@ -12,12 +12,12 @@ import orjson
 from a2a.client import errors
 from a2a.client.errors import REASONS, ServerError
 from a2a.client.http import Answer
-from a2a.dialects.errors_1_0 import CODES
+from a2a.dialects.errors_1_0 import COLUMN
 
-_BY_CODE: dict[int, str] = {number: error.reason for error, number in reversed(CODES.items())}
+_BY_CODE: dict[int, str] = {cell.number: error.reason for error, cell in reversed(COLUMN.items())}
 """The reason of each number. If two errors have one number, it is that of the first."""
-_NUMBERS = {error.reason: number for error, number in CODES.items()}
-_SENTENCES = tuple((error.sentence.lower(), error.reason) for error in CODES)
+_NUMBERS = {error.reason: cell.number for error, cell in COLUMN.items()}
+_SENTENCES = tuple((error.sentence.lower(), error.reason) for error in COLUMN)
 _BY_STATUS: dict[int, type[ServerError]] = {
     401: errors.Unauthenticated,
     402: errors.BudgetExceeded,

@@ -179,7 +179,7 @@ def _refusals(components: Components, endpoint: Endpoint) -> Json:
         rest, _any(components.of(language, form(language).error_type) for language in endpoint.languages)
     )
     texts = {
-        name: _reasons(error for error, (status, _) in rest.statuses.items() if str(status) == name)
+        name: _reasons(endpoint.neutral, (error for error, (status, _) in rest.statuses.items() if str(status) == name))
         for name in _statuses(rest)
     } | {"default": "A refusal by HTTP itself, such as 405, 408, 413 or 415."}
     return {
@@ -193,8 +193,8 @@ def _headers_of(status: str) -> Json:
     return {"headers": {name: {"schema": {"type": "string"}}}} if name else {}
 
 
-def _reasons(errors: Iterable[type[Error]]) -> str:
-    return ", ".join(dict.fromkeys(error.reason for error in errors))
+def _reasons(language: Language, errors: Iterable[type[Error]]) -> str:
+    return ", ".join(dict.fromkeys(language.reason(error) for error in errors))
 
 
 # ------------------------------------------------------------ other places

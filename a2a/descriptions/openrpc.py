@@ -29,9 +29,9 @@ def openrpc(endpoint: Endpoint, version: str | None, info: Json, scope_of: Calla
         "x-errors": {language.name: components.of(language, language.error_type) for language in languages},
         "components": {
             "errors": {
-                _key(language, error): {"code": code, "message": error.sentence}
+                _key(language, error): {"code": cell.number, "message": error.sentence}
                 for language in languages
-                for error, code in language.codes.items()
+                for error, cell in language.column.items()
             },
             "schemas": components.schemas,
         },
@@ -65,7 +65,7 @@ def _method(components: Components, language: Language, name: str, method: Metho
         ],
         "result": {"name": "event" if method.request.streaming else "result"}
         | {"schema": components.of(language, method.result)},
-        "errors": [{"$ref": f"#/components/errors/{_key(language, error)}"} for error in language.codes],
+        "errors": [{"$ref": f"#/components/errors/{_key(language, error)}"} for error in language.column],
         "x-params": params,
         "x-streaming": method.request.streaming,
         "x-scope": scope,

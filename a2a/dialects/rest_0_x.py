@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from a2a.answers import Frame
 from a2a.choice import CallError, minor, version_error
 from a2a.dialects import v0_2, v0_3
-from a2a.dialects.errors_1_0 import REST_STATUSES, encode_rest_error
+from a2a.dialects.errors_1_0 import REST_STATUSES, encode_rest_error, reason_of
 from a2a.dialects.json.protobuf_0_x import (
     kind_send,
     kind_state,
@@ -279,7 +279,7 @@ def _proto_frame(frame: Frame, history_length: int | None) -> bytes | None:
 def _encode_error(error: Error, status: int, name: str) -> Json:
     """Return the body of 1.0, with the members that the official clients of 0.3 read: code, message and type."""
     body = encode_rest_error(error, status, name)
-    kind = error.reason.title().replace("_", "") + "Error"
+    kind = reason_of(error).title().replace("_", "") + "Error"
     return body | {"code": v0_3.DIALECT.code(error), "message": body["error"]["message"], "type": kind}
 
 

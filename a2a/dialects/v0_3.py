@@ -12,9 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from a2a.answers import Answer, CardAnswer, Frame, TaskPage
-from a2a.dialects import webhook_fields, webhooks
-from a2a.dialects.errors_1_0 import CODES as CODES_1_0
-from a2a.dialects.errors_1_0 import STATUSES
+from a2a.dialects import errors_1_0, webhook_fields, webhooks
+from a2a.dialects.errors_1_0 import reason_of
 from a2a.dialects.json.json_0_x import (
     STATES_BACK,
     decode_message,
@@ -51,8 +50,8 @@ from a2a.requests import (
 )
 from a2a.types import Card, Interface, Json, Message, SecurityScheme, Skill
 
-CODES: dict[type[Error], int] = CODES_1_0 | {ExtensionSupportRequired: CODES_1_0[InvalidRequest]}
-"""The codes of 1.0. 0.x has none for a required extension, so that is an invalid request (docs/protocol.md#sending)."""
+COLUMN = errors_1_0.COLUMN | {ExtensionSupportRequired: errors_1_0.COLUMN[InvalidRequest]}
+"""The cells of 1.0. 0.x has none for a required extension, so that is an invalid request (docs/protocol.md#sending)."""
 
 
 # ---------------------------------------------------------------- requests
@@ -276,7 +275,7 @@ def words(error: Error) -> Error:
 def encode_error(error: Error, code: int) -> Json:
     """Return the error object. `data` has the reason and the facts, and is absent if there is only the reason."""
     violations = error.violations if isinstance(error, InvalidParams) else ()
-    data: Json = {"reason": error.reason, **error.facts}
+    data: Json = {"reason": reason_of(error), **error.facts}
     if violations:
         data["violations"] = [{"field": field, "description": text} for field, text in violations]
     return {"code": code, "message": error.message} | ({"data": data} if len(data) > 1 else {})
@@ -381,8 +380,7 @@ DIALECT = Dialect(
     name="a2a-0.3",
     version="0.3",
     methods=METHODS,
-    codes=CODES,
-    statuses=STATUSES,
+    column=COLUMN,
     encode_error=encode_error,
     error_type=types.Error,
     errors_as_stream=True,

@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from a2a.answers import Answer, CardAnswer, Frame, TaskPage
 from a2a.dialects import webhook_fields, webhooks
-from a2a.dialects.errors_1_0 import CODES, REST_STATUSES, STATUSES, encode_error, encode_rest_error
+from a2a.dialects.errors_1_0 import COLUMN, REST_STATUSES, encode_error, encode_rest_error
 from a2a.dialects.json.json_1_0 import (
     STATES_BACK,
     decode_message,
@@ -369,8 +369,7 @@ DIALECT = Dialect(
     name="a2a-1.0",
     version="1.0",
     methods=METHODS,
-    codes=CODES,
-    statuses=STATUSES,
+    column=COLUMN,
     encode_error=encode_error,
     error_type=types.Error,
     encode_frame=encode_frame,

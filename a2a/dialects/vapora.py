@@ -8,66 +8,48 @@ from msgspec.structs import replace
 from a2a import errors
 from a2a.dialects import v0_3
 from a2a.errors import Error, InvalidParams
+from a2a.language import Cell, Column
 from a2a.types import Json
 
 DOMAIN = -32000
 """The code of every error that JSON-RPC has no code for."""
-CODES: dict[type[Error], int] = {
-    errors.ParseError: -32700,
-    errors.InvalidRequest: -32600,
-    errors.ExtensionSupportRequired: -32600,
-    errors.VersionNotSupported: -32600,
-    errors.MethodNotFound: -32601,
-    errors.InvalidParams: -32602,
-    errors.ContentTypeNotSupported: -32602,
-    errors.Internal: -32603,
-    errors.InvalidAgentResponse: -32603,
-    errors.TaskNotFound: DOMAIN,
-    errors.TaskNotCancelable: DOMAIN,
-    errors.UnsupportedOperation: DOMAIN,
-    errors.PushNotSupported: DOMAIN,
-    errors.ExtendedCardNotConfigured: DOMAIN,
-    errors.UnknownAgent: DOMAIN,
-    errors.IdempotencyConflict: DOMAIN,
-    errors.BudgetExceeded: DOMAIN,
-    errors.Unauthenticated: DOMAIN,
-    errors.MissingScope: DOMAIN,
-    errors.PermissionDenied: DOMAIN,
-    errors.RateLimited: DOMAIN,
-    errors.Unavailable: DOMAIN,
+COLUMN: Column = {
+    errors.ParseError: Cell(-32700, 400),
+    errors.InvalidRequest: Cell(-32600, 400),
+    errors.MethodNotFound: Cell(-32601, 400),
+    errors.InvalidParams: Cell(-32602, 400),
+    errors.IdempotencyConflict: Cell(DOMAIN, 409),
+    errors.Internal: Cell(-32603, 500),
+    errors.TaskNotFound: Cell(DOMAIN, 404),
+    errors.TaskNotCancelable: Cell(DOMAIN, 409),
+    errors.TaskEnded: Cell(DOMAIN, 409, reason=errors.UnsupportedOperation.reason),
+    errors.PushNotSupported: Cell(DOMAIN, 400),
+    errors.UnsupportedOperation: Cell(DOMAIN, 409),
+    errors.ContentTypeNotSupported: Cell(-32602, 400),
+    errors.InvalidAgentResponse: Cell(-32603, 500),
+    errors.ExtendedCardNotConfigured: Cell(DOMAIN, 400),
+    errors.ExtensionSupportRequired: Cell(-32600, 400),
+    errors.VersionNotSupported: Cell(-32600, 400),
+    errors.SharedStreamNotFound: Cell(DOMAIN, 400),
+    errors.SharedStreamClosed: Cell(DOMAIN, 409, reason=errors.UnsupportedOperation.reason),
+    errors.UnknownAgent: Cell(DOMAIN, 400),
+    errors.BudgetExceeded: Cell(DOMAIN, 402),
+    errors.Timeout: Cell(DOMAIN, 504),
+    errors.RateLimited: Cell(DOMAIN, 429),
+    errors.Unauthenticated: Cell(DOMAIN, 401),
+    errors.ExpiredKey: Cell(DOMAIN, 401, reason=errors.Unauthenticated.reason),
+    errors.MissingScope: Cell(DOMAIN, 403),
+    errors.PermissionDenied: Cell(DOMAIN, 403),
+    errors.Unavailable: Cell(DOMAIN, 503),
 }
-STATUSES: dict[type[Error], int] = {
-    errors.ParseError: 400,
-    errors.InvalidRequest: 400,
-    errors.ExtensionSupportRequired: 400,
-    errors.VersionNotSupported: 400,
-    errors.MethodNotFound: 400,
-    errors.InvalidParams: 400,
-    errors.ContentTypeNotSupported: 400,
-    errors.Internal: 500,
-    errors.InvalidAgentResponse: 500,
-    errors.TaskNotFound: 404,
-    errors.TaskNotCancelable: 409,
-    errors.UnsupportedOperation: 409,
-    errors.PushNotSupported: 400,
-    errors.ExtendedCardNotConfigured: 400,
-    errors.UnknownAgent: 400,
-    errors.IdempotencyConflict: 409,
-    errors.BudgetExceeded: 402,
-    errors.Unauthenticated: 401,
-    errors.MissingScope: 403,
-    errors.PermissionDenied: 403,
-    errors.RateLimited: 429,
-    errors.Unavailable: 503,
-}
-"""The HTTP status of each error of a single call. 404 is the task's alone: with one code for all of them, a client may
-tell an absent task by the status."""
+"""The cells of VAPORA. 404 is the task's alone: with one code for most errors, a client may tell an absent task by the
+status."""
 
 
 def encode_error(error: Error, code: int) -> Json:
     """Return the error object. `data` always has the reason, since codes do not tell errors apart."""
     violations = error.violations if isinstance(error, InvalidParams) else ()
-    data: Json = {"reason": error.reason, **error.facts}
+    data: Json = {"reason": COLUMN[error.row].reason or error.reason, **error.facts}
     if violations:
         data["violations"] = [{"field": field, "description": text} for field, text in violations]
     return {"code": code, "message": error.message, "data": data}
@@ -76,8 +58,7 @@ def encode_error(error: Error, code: int) -> Json:
 LANGUAGE = replace(
     v0_3.DIALECT,
     name="vapora",
-    codes=CODES,
-    statuses=STATUSES,
+    column=COLUMN,
     encode_error=encode_error,
     errors_as_stream=False,
     on_cards=False,

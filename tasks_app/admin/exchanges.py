@@ -23,7 +23,7 @@ BATCH = 100
 UNANSWERED = "no answer recorded"
 TASK_GONE = "no such task"
 UNAUTHENTICATED = "The bodies of calls without a valid key are not stored, on purpose."
-STATUSES = (200, 204, 400, 401, 402, 403, 404, 405, 408, 413, 415, 429, 500, 503)
+STATUSES = (200, 204, 400, 401, 402, 403, 404, 405, 408, 409, 413, 415, 429, 500, 503, 504)
 """HTTP statuses that the doors return."""
 
 

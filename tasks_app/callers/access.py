@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from a2a import languages
 from a2a.callers import Caller as AgentsCaller
-from a2a.errors import MissingScope, TaskNotFound
+from a2a.errors import ExpiredKey, MissingScope, TaskNotFound
 from a2a.language import Spelling
 from tasks_app import clock
 from tasks_app.callers.key_form import random_key
@@ -128,16 +128,28 @@ class FindCaller(Work[Caller | None], Struct, frozen=True):
     digests: tuple[str, ...]
 
     @classmethod
-    def do_many(cls, items: Sequence[Self]) -> list[Caller | None]:
-        return find_callers(items)
+    def do_many(cls, items: Sequence[Self]) -> list[Caller | ExpiredKey | None]:
+        """Return the callers; None for a key that is unknown or revoked, and the error for one that has expired."""
+        return [caller_of(keys) or _expiry(keys) for keys in _rows_of(items)]
 
 
 def find_callers(items: Sequence[FindCaller]) -> list[Caller | None]:
     """Return the callers; None for a key that is unknown, revoked or expired."""
+    return [caller_of(keys) for keys in _rows_of(items)]
+
+
+def _rows_of(items: Sequence[FindCaller]) -> list[list[ApiKey]]:
+    """Return the rows of each key."""
     all_digests = {digest for item in items for digest in item.digests}
     keys = ApiKey.objects.select_related("principal__tenant").filter(digest__in=all_digests)
     rows = {key.digest: key for key in keys}
-    return [caller_of([rows[digest] for digest in item.digests if digest in rows]) for item in items]
+    return [[rows[digest] for digest in item.digests if digest in rows] for item in items]
+
+
+def _expiry(keys: Sequence[ApiKey]) -> ExpiredKey | None:
+    """Return the error for a key without a caller that was not revoked: the whole key was shown, so its holder may
+    hear that it has expired."""
+    return ExpiredKey() if keys and not any(key.revoked_at for key in keys) else None
 
 
 def caller_of(keys: Sequence[ApiKey]) -> Caller | None:

@@ -16,7 +16,7 @@ from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 from msgspec import UNSET, Struct, UnsetType, field
 
-from a2a.errors import InvalidKey
+from a2a.errors import ExpiredKey, InvalidKey
 from a2a.types import SecurityScheme
 from tasks_app import clock
 from tasks_app.callers.certificates import bound_thumbprint
@@ -105,16 +105,16 @@ async def prove(evidence: Evidence) -> FindAccount:
         if len(_cache) >= MAX_CACHED:
             _cache.clear()
         _cache[name] = token
-    if token.expires_at <= clock.now().timestamp():
-        _cache.pop(name, None)
-        raise InvalidKey
     if token.thumbprint and token.thumbprint != evidence.certificate:
         raise InvalidKey
+    if token.expires_at <= clock.now().timestamp():
+        _cache.pop(name, None)
+        raise ExpiredKey
     return FindAccount(issuer.url, (token.subject,), token.scopes, token.issued_at, token.expires_at)
 
 
 def verify(text: str, issuer: Issuer, key: PyJWK) -> Token:
-    """Return a token whose signature and claims are good (RFC 9068, 4). Raises InvalidKey."""
+    """Return a token whose signature and claims are good (RFC 9068, 4). Raises InvalidKey and ExpiredKey."""
     options: Any = {
         "require": ["iss", "aud", "sub", "exp", "iat"],
         # The times are checked below, against the clock of the service.
@@ -160,15 +160,18 @@ def _origin(text: str) -> tuple[Issuer, str, str]:
 
 
 def _check(claims: Claims, issuer: Issuer) -> None:
-    """Check the claims that no library checks, and the times. Raises InvalidKey."""
+    """Check the claims that no library checks, and the times. Raises InvalidKey, and ExpiredKey if all else is good."""
     now, leeway = clock.now().timestamp(), issuer.leeway
     begins = max(claims.iat, claims.iat if claims.nbf is UNSET else claims.nbf)
-    is_timely = begins <= now + leeway and claims.exp > now - leeway and claims.iat >= now - issuer.longest_age - leeway
+    is_timely = begins <= now + leeway and claims.iat >= now - issuer.longest_age - leeway
     is_name = 0 < len(claims.sub) <= 255 and claims.sub.isprintable()
     # A time too far away is no time. Comparisons with such numbers are still right, but no clock can show them.
     is_near = 0 <= claims.iat <= claims.exp < 1e11
     if not (is_timely and is_name and is_near and claims.is_for_access):
         raise InvalidKey
+    if claims.exp <= now - leeway:
+        # A token of a certificate proves nothing without it.
+        raise ExpiredKey if claims.cnf is UNSET else InvalidKey
 
 
 def _scopes(payload: Mapping[str, Any], issuer: Issuer) -> frozenset[str] | None:

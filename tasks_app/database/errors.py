@@ -7,7 +7,7 @@ from a2a.errors import Unavailable
 from tasks_app.database.sessions import is_overloaded, is_spent, is_too_slow
 
 
-class Busy(Unavailable, OperationalError):
+class Busy(Unavailable, OperationalError, twin=True):
     """The database did not do the work in time. Callers may come again. For work of our own it is an OperationalError,
     as of a database that is away."""
 

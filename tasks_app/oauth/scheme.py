@@ -6,7 +6,7 @@ from typing import Any, Self
 from msgspec import Struct
 from oauth2_provider.models import AccessToken
 
-from a2a.errors import InvalidKey
+from a2a.errors import ExpiredKey, InvalidKey
 from a2a.types import OAuthFlow, SecurityScheme
 from tasks_app import clock
 from tasks_app.callers.access import Caller, caller_for
@@ -30,21 +30,22 @@ class FindTokenCaller(Work[Caller | None], Struct, frozen=True):
     checksum: str
 
     @classmethod
-    def do_many(cls, items: Sequence[Self]) -> list[Caller | None]:
-        """Return the callers; None for a token that is unknown, revoked or expired."""
+    def do_many(cls, items: Sequence[Self]) -> list[Caller | ExpiredKey | None]:
+        """Return the callers; None for a token that is unknown or revoked, and the error for one that has expired."""
         rows = AccessToken.objects.select_related("application__principal__tenant", "user")
         tokens = {row.token_checksum: row for row in rows.filter(token_checksum__in={item.checksum for item in items})}
         return [caller_of(tokens[item.checksum]) if item.checksum in tokens else None for item in items]
 
 
-def caller_of(token: Any) -> Caller | None:
+def caller_of(token: Any) -> Caller | ExpiredKey | None:
     """Return the caller of an access token: the principal of its client.
 
-    None for an expired token, and if the client or the operator who approved it may not be trusted any more.
+    None if the client or the operator who approved it may not be trusted any more, and the error if the token has
+    expired.
     """
     client = token.application
     if not is_valid(token):
-        return None
+        return ExpiredKey() if is_trusted(token) else None
     return caller_for(
         client.principal,
         # The operator may have taken scopes from the client after the token was issued.
@@ -57,8 +58,12 @@ def caller_of(token: Any) -> Caller | None:
 
 def is_valid(token: Any) -> bool:
     """Return whether an access token is valid now."""
-    is_trusted = token.application.is_active and (token.user is None or token.user.is_active)
-    return bool(is_trusted and token.expires > clock.now())
+    return is_trusted(token) and token.expires > clock.now()
+
+
+def is_trusted(token: Any) -> bool:
+    """Return whether the client of an access token, and the operator who approved it, are active."""
+    return token.application.is_active and (token.user is None or token.user.is_active)
 
 
 async def _prove(evidence: Evidence) -> FindTokenCaller:

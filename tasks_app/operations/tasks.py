@@ -4,7 +4,7 @@ from django.conf import settings
 
 from a2a.answers import Answer
 from a2a.documents import TaskDocument
-from a2a.errors import TaskNotCancelable, TaskNotFound, UnsupportedOperation
+from a2a.errors import TaskEnded, TaskNotCancelable, TaskNotFound, UnsupportedOperation
 from a2a.events import StatusChanged
 from a2a.requests import CancelTask, GetTask, ListTasks, SubscribeToTask
 from a2a.states import TERMINAL, TaskState
@@ -66,9 +66,9 @@ async def append_with_record(context: Context, item: Append) -> Appended | None:
     return None
 
 
-def end_error(head: Head) -> UnsupportedOperation:
+def end_error(head: Head) -> TaskEnded:
     """Return the error for a request that needs a task which has not ended."""
-    return UnsupportedOperation(taskId=head.task_id, detail=f"the task has ended: it is {head.state}")
+    return TaskEnded(taskId=head.task_id, detail=f"the task has ended: it is {head.state}")
 
 
 def check_growth(head: Head, size: int = 1) -> None:

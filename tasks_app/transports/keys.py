@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from a2a.errors import InvalidKey, Unauthenticated
+from a2a.errors import ExpiredKey, InvalidKey, Unauthenticated
 from a2a.language import Spelling
 from tasks_app import clock
 from tasks_app.callers import strangers
@@ -81,7 +81,7 @@ def rest_of(expires_at: float | None, most: float) -> float:
 
 async def is_valid(proof: Proof) -> bool:
     """Return whether the proof of a call still leads to a caller. Raises errors of the database."""
-    return await bridge.ask(proof) is not None
+    return await _ask(proof) is not None
 
 
 async def check_again(proof: Proof, right: Right, spelling: Spelling) -> None:
@@ -89,10 +89,18 @@ async def check_again(proof: Proof, right: Right, spelling: Spelling) -> None:
 
     Raises Unauthenticated, MissingScope and errors of the database.
     """
-    caller = await bridge.ask(proof)
+    caller = await _ask(proof)
     if caller is None:
         raise Unauthenticated
     check_right(caller, right, spelling)
+
+
+async def _ask(proof: Proof) -> Caller | None:
+    """Return the caller of a proof; None if it leads to none any more. Raises errors of the database."""
+    try:
+        return await bridge.ask(proof)
+    except ExpiredKey:
+        return None
 
 
 async def _find(

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from msgspec import UNSET, Struct
 
 from a2a.choice import Endpoint
-from a2a.dialects.errors_1_0 import STATUSES
+from a2a.dialects.errors_1_0 import COLUMN
 from a2a.errors import (
     Error,
     ExtendedCardNotConfigured,
@@ -26,8 +26,12 @@ from tasks_app.operations import Context, authorize, cost_of, perform
 from tasks_app.transports.call import Call, fault
 from tasks_app.transports.http import add_headers, call_of
 
-REFUSALS = STATUSES | {UnknownAgent: 404, ExtendedCardNotConfigured: 404, VersionNotSupported: 400}
-"""Statuses of errors by GET (docs/protocol.md#extended-card)."""
+REFUSALS = {kind: cell.status for kind, cell in COLUMN.items() if cell.status != 200} | {
+    UnknownAgent: 404,
+    ExtendedCardNotConfigured: 404,
+    VersionNotSupported: 400,
+}
+"""Statuses of errors by GET (docs/protocol.md#extended-card). Any other error is 500."""
 
 
 class Body(NamedTuple):
@@ -88,7 +92,7 @@ class PrivatePage(Struct, frozen=True, kw_only=True):
     def _refuse(self, exchange: OpenExchange, error: Error) -> HttpResponse:
         wire = self.language.error(error)
         content = orjson.dumps({"error": wire})
-        status = 405 if isinstance(error, InvalidRequest) else REFUSALS.get(type(error), 500)
+        status = 405 if isinstance(error, InvalidRequest) else REFUSALS.get(error.row, 500)
         exchange.end("refused" if status in {401, 405} else "error", content, code=wire["code"], status=status)
         exchange.keep(content)
         recorder.close(exchange)

@@ -10,7 +10,7 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 from msgspec.structs import replace
 
-from a2a.errors import MissingScope, Unauthenticated
+from a2a.errors import ExpiredKey, MissingScope, Unauthenticated
 from a2a.requests import (
     CancelTask,
     CreatePushConfig,
@@ -126,6 +126,18 @@ def test_a_revoked_or_expired_key_finds_nobody(db: None, change: dict[str, objec
     key = new_key("somebody")
     ApiKey.objects.update(**change)
     assert caller_of(key) is None
+
+
+def test_only_a_key_that_was_not_revoked_is_said_to_have_expired(db: None) -> None:
+    """The bridge raises the error for the holder of the key."""
+    keys = [new_key(name) for name in ("ann", "bob", "eve")]
+    past = timezone.now() - timedelta(seconds=1)
+    ApiKey.objects.filter(principal__name__in=["ann", "bob"]).update(expires_at=past)
+    ApiKey.objects.filter(principal__name="bob").update(revoked_at=past)
+    results = FindCaller.do_many([FindCaller(digests(key)) for key in [*keys, "tdk_nobody"]])
+    assert isinstance(results[0], ExpiredKey)
+    assert results[1] is results[3] is None
+    assert isinstance(results[2], access.Caller)
 
 
 def test_a_key_that_expires_later_is_good_until_then(db: None) -> None:

@@ -66,7 +66,7 @@ def test_a_method_says_its_scope_its_errors_and_whether_it_streams() -> None:
     assert (method["x-scope"], method["x-streaming"], method["result"]["name"]) == ("tasks:read", True, "event")
     assert description.methods["GetTask"]["x-streaming"] is False
     assert {-32001, -32602, -38009} <= description.codes["GetTask"]
-    assert len(method["errors"]) == len(ALL.by_name["a2a-1.0"].codes)
+    assert len(method["errors"]) == len(ALL.by_name["a2a-1.0"].column)
 
 
 def test_every_reference_leads_to_a_component() -> None:

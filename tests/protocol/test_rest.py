@@ -288,9 +288,9 @@ def test_an_error_says_its_status_and_its_reason(family: Endpoint, error: type[e
     told = wire["error"]
     assert set(told) == {"code", "status", "message", "details"}
     assert (told["code"], told["status"]) == REST_STATUSES[error]
-    assert (failure.status, failure.code) == (told["code"], family.neutral.codes[error])
+    assert (failure.status, failure.code) == (told["code"], family.neutral.column[error].number)
     assert told["message"] == f"{error.sentence}: why"
-    assert told["details"][0]["reason"] == error.reason
+    assert told["details"][0]["reason"] == family.neutral.reason(error)
     assert told["details"][0]["metadata"] == {"detail": "why"}
     assert set(wire) - {"error"} == (set() if family is REST else {"code", "message", "type"})
 
@@ -302,16 +302,16 @@ def test_a_status_that_http_alone_has_wins() -> None:
         assert (told["code"], told["status"]) == (status, name)
 
 
-def test_a_new_kind_of_an_error_has_the_status_of_its_kind() -> None:
-    class GoneForGood(errors.TaskNotFound):
+def test_a_twin_has_the_status_of_its_row_and_no_other_class_has() -> None:
+    class GoneForGood(errors.TaskNotFound, twin=True):
         pass
 
-    class NewerMessage(Exception):
-        pass
+    class Faded(errors.TaskNotFound):
+        reason = "FADED"
 
     assert bare.failure(None, GoneForGood(), REST.neutral).status == 404
-    with pytest.raises(LookupError):
-        entry(REST_STATUSES, NewerMessage(), "HTTP status")  # type: ignore[arg-type]
+    with pytest.raises(LookupError, match="Faded has no HTTP status"):
+        entry(REST_STATUSES, Faded(), "HTTP status")
 
 
 def test_queries_hold_only_plain_members() -> None:

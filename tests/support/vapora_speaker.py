@@ -8,8 +8,8 @@ from a2a.errors import ALL
 from tests.support.rpc_speakers import OldSpeaker
 from tests.support.speaker import Json
 
-CODES = {error.reason: v0_3.DIALECT.codes[error] for error in ALL}
-STATUSES = {error.reason: vapora.STATUSES[error] for error in ALL}
+CODES = {error.reason: v0_3.DIALECT.column[error].number for error in ALL}
+STATUSES = {error.reason: vapora.COLUMN[error].status for error in ALL}
 JSON_RPC = {-32700, -32600, -32601, -32602, -32603}
 
 

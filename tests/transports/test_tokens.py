@@ -10,7 +10,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from a2a.errors import InvalidKey, Unavailable
+from a2a.errors import ExpiredKey, InvalidKey, Unavailable
 from tasks_app.callers import issuer_keys
 from tasks_app.callers.issuer_keys import source_of
 from tasks_app.callers.issuers import issuers
@@ -107,8 +107,20 @@ def test_a_token_is_not_trusted_beyond_its_end(issuer: LocalIssuer, account: Ser
     assert recognised(token)
     hand.on(seconds=91)
     keys._cache.clear()
-    with pytest.raises(InvalidKey):
-        recognised(token)
+    for _ in "known", "new":
+        with pytest.raises(ExpiredKey):
+            recognised(token)
+
+
+def test_a_token_that_another_signed_is_not_said_to_have_expired(
+    issuer: LocalIssuer, account: ServiceAccount, hand: Hand
+) -> None:
+    begin = int(hand().timestamp())
+    head, claims, signature = issuer.token(iat=begin - 90, exp=begin - 60).split(".")
+    for end, kind in ((signature, ExpiredKey), (signature[::-1], InvalidKey)):
+        with pytest.raises(InvalidKey) as refusal:
+            recognised(f"{head}.{claims}.{end}")
+        assert refusal.type is kind
 
 
 # ------------------------------------------------------------- keys of the issuer

@@ -22,7 +22,7 @@ from a2a.dialects import v1_0
 from a2a.envelopes import AnyMember, BadMember, Envelope, Failure, Id, Member, bare
 from a2a.envelopes.body import holds_nul, read_json
 from a2a.errors import Error, InvalidParams, InvalidRequest
-from a2a.language import Language, Push
+from a2a.language import Cell, Language, Push
 from a2a.languages import Languages
 from a2a.types import Json
 from tasks_app.callers.paths import segments_of, words_of
@@ -82,7 +82,8 @@ NAMES = {
     "unpush": "hook.drop",
     "nope": "task.nope",
 }
-CODES: dict[type[Error], int] = {error: 700 + place for place, error in enumerate(errors.ALL)}
+HTTP = {errors.Unauthenticated: 401, errors.ExpiredKey: 401}
+COLUMN = {error: Cell(700 + place, HTTP.get(error, 200)) for place, error in enumerate(errors.ALL)}
 
 
 def encode_error(error: Error, code: int) -> Json:
@@ -102,8 +103,7 @@ LANGUAGE = Language(
         for wish, name in NewSpeaker(door=StockDoor(), key="").names.items()
         if wish in NAMES
     },
-    codes=CODES,
-    statuses={errors.Unauthenticated: 401, errors.InvalidKey: 401},
+    column=COLUMN,
     encode_error=encode_error,
     encode_frame=v1_0.encode_frame,
     push=Push(encode=v1_0.encode_push, has=v1_0.pushes, media="application/toy+json"),
@@ -122,7 +122,7 @@ def _spoken(speak: Callable[[Languages], None], settings: Any) -> None:
 
 # ---------------------------------------------------------------------- speaker
 
-A2A_CODES = {CODES[error]: code for error, code in v1_0.DIALECT.codes.items()}
+A2A_CODES = {COLUMN[error].number: cell.number for error, cell in v1_0.DIALECT.column.items()}
 
 
 @dataclass(kw_only=True)
@@ -197,9 +197,13 @@ def test_a_dotted_method_on_the_shared_endpoint_is_in_it(owner: Person) -> None:
     """Its numbers come in the envelope of the endpoint."""
     me = NewSpeaker(door=StockDoor(), key=owner.key)
     status, answer = asyncio.run(me.post({"jsonrpc": "2.0", "id": 1, "method": "task.get", "params": {"id": "x"}}))
-    assert (status, answer["error"]["number"]) == (200, CODES[errors.TaskNotFound])
+    assert (status, answer["error"]["number"]) == (200, COLUMN[errors.TaskNotFound].number)
     (exchange,) = recorded(1)
-    assert (exchange.dialect, exchange.envelope, exchange.code) == ("toy", "jsonrpc", CODES[errors.TaskNotFound])
+    assert (exchange.dialect, exchange.envelope, exchange.code) == (
+        "toy",
+        "jsonrpc",
+        COLUMN[errors.TaskNotFound].number,
+    )
 
 
 @pytest.mark.parametrize("path", ["/toy", "/toy/", "/agents/echo/toy", "/agents/echo/toy/"])

@@ -52,25 +52,25 @@ def test_an_error_is_converted_to_its_json_and_its_status(name: str) -> None:
 
 
 @pytest.mark.requirement("VAPORA-03")
-def test_every_error_has_an_example_a_code_and_a_status() -> None:
+def test_every_error_has_an_example_and_a_cell() -> None:
     names = {error.__name__ for error in errors.ALL}
     assert names == WIRE.keys()
-    assert set(vapora.CODES) == set(vapora.STATUSES) == set(errors.ALL)
+    assert set(vapora.COLUMN) == set(errors.ALL)
 
 
 @pytest.mark.requirement("VAPORA-03")
 @pytest.mark.parametrize("error", errors.ALL, ids=lambda error: error.reason)
 def test_an_error_has_the_code_of_json_rpc_or_the_one_of_the_domain(error: type[Error]) -> None:
-    assert vapora.CODES[error] == JSON_RPC.get(error, -32000)
+    assert vapora.COLUMN[error].number == JSON_RPC.get(error, -32000)
 
 
 def test_every_status_says_that_the_call_failed_and_404_that_the_task_is_absent() -> None:
-    assert all(400 <= status < 600 for status in vapora.STATUSES.values())
-    assert [error for error, status in vapora.STATUSES.items() if status == 404] == [errors.TaskNotFound]
+    assert all(400 <= status < 600 for _, status, _ in vapora.COLUMN.values())
+    assert [error for error, cell in vapora.COLUMN.items() if cell.status == 404] == [errors.TaskNotFound]
 
 
 @pytest.mark.parametrize(("error", "status"), [(errors.TooManyCalls(), 429), (Busy(), 503), (errors.InvalidKey(), 401)])
-def test_an_error_of_a_finer_class_is_converted_as_its_parent(error: Error, status: int) -> None:
+def test_a_twin_is_converted_as_its_row(error: Error, status: int) -> None:
     found, wire = converted(error)
     assert (found, wire["error"]["code"], wire["error"]["data"]["reason"]) == (status, -32000, error.reason)
 
@@ -96,7 +96,7 @@ def is_different(name: str) -> bool:
     ("code", "status", "reason"),
     [
         (-32000, 404, "TASK_NOT_FOUND"),
-        (-32000, 409, "TASK_NOT_CANCELABLE or UNSUPPORTED_OPERATION or IDEMPOTENCY_CONFLICT"),
+        (-32000, 409, "IDEMPOTENCY_CONFLICT or TASK_NOT_CANCELABLE or UNSUPPORTED_OPERATION"),
         (-32000, 503, "UNAVAILABLE"),
         (-32000, None, ""),
         (-32700, 400, "PARSE_ERROR"),

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from a2a.dialects.errors_1_0 import REST_STATUSES
 from a2a.events import StatusChanged
+from a2a.matrix import MATRIX
 from a2a.states import TaskState
 from tasks_app.admin.exchanges import STATUSES
 from tasks_app.ids import uuid7, uuid7_at
@@ -96,7 +97,9 @@ def test_every_outcome_and_status_that_a_call_may_have_can_be_chosen(admin: Clie
     assert set(re.findall(r"\?outcome=([a-z]+)", shown)) == {*Exchange.OUTCOMES, "none"}
     assert "?caller__name=olga" in shown
     of_http = {200, 204, 405, 408, 413, 415}
-    assert set(STATUSES) == of_http | {status for status, _ in REST_STATUSES.values()}
+    of_rest = {status for status, _ in REST_STATUSES.values()}
+    of_envelopes = {cell.status for column in MATRIX.values() for cell in column.values()}
+    assert set(STATUSES) == of_http | of_rest | of_envelopes
 
 
 def test_the_page_of_an_exchange_leads_to_the_calls_from_its_address(admin: Client, olga: Principal) -> None:

@@ -119,7 +119,7 @@ def test_a_large_answer_that_was_refused_is_not_kept_by_its_error(
     task = json.loads(post(new("x" * 60_000))[1])["result"]["task"]["id"]
     errors: list[RateLimited] = []
 
-    class Spied(RateLimited):
+    class Spied(RateLimited, twin=True):
         def __init__(self, *arguments: Any, **facts: str) -> None:
             super().__init__(*arguments, **facts)
             errors.append(self)
