@@ -2,10 +2,13 @@
 
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple
@@ -13,10 +16,13 @@ from typing import NamedTuple
 import httpx
 import orjson
 
-SCRIPT = Path(__file__).with_name("load.lua")
+SCRIPT, FLOOD = Path(__file__).with_name("load.lua"), Path(__file__).with_name("flood.lua")
+FLOOD_SECONDS = 0.5
+"""Seconds of a flood before anything is measured beside it."""
 TEXT = ("the quick brown fox jumps over the lazy dog " * 6)[:256]
 PATIENCE = 30
 """Seconds for the last answers; what has not come by then is lost."""
+COMPLETED = "TASK_STATE_COMPLETED"
 MARK = "@ID@"
 """Where the id stands in a body."""
 
@@ -36,6 +42,15 @@ class Seen(NamedTuple):
     values: dict[str, float]
 
 
+class Line(NamedTuple):
+    """One measurement of one thing."""
+
+    label: str
+    values: dict[str, float]
+    errors: int = 0
+    example: str = ""
+
+
 class Calls(NamedTuple):
     """One call, made again and again."""
 
@@ -47,6 +62,8 @@ class Calls(NamedTuple):
     params: object = None
     ids: Sequence[str] = ()
     """In place of the mark; made up if there are none."""
+    headers: Mapping[str, str] = {}
+    """Headers besides those of every call."""
 
 
 def send(agent: str, *, wait: bool, expected: str) -> Calls:
@@ -86,13 +103,33 @@ def wrk(base: str, key: str, calls: Calls, *, connections: int, seconds: float, 
             f"-d{ceil(seconds) + PATIENCE}s",
             f"--timeout={PATIENCE}s",
             f"--script={SCRIPT}",
-            *(f"-H{name}: {value}" for name, value in headers(key).items()),
+            *(f"-H{name}: {value}" for name, value in (headers(key) | dict(calls.headers)).items()),
             base + calls.path,
             "--",
             *arguments(calls, seconds, most, ids.name if calls.ids else ""),
         ]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     return seen(done.stdout, done.stderr)
+
+
+@contextmanager
+def flood(base: str, per_second: int, addresses: int) -> Iterator[None]:
+    """Send wrong keys, each another one, from so many addresses in turn while the block lasts.
+
+    The addresses are those that a trusted proxy would add. Raises LoadFailed if an answer is not a refusal.
+    """
+    command = ["wrk", "-t1", "-c25", "-d1h", f"--script={FLOOD}", f"{base}/jsonrpc", "--", str(per_second)]
+    body = envelope("GetTask", {"id": "none"})
+    with subprocess.Popen([*command, str(addresses), body], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            time.sleep(FLOOD_SECONDS)
+            yield
+        finally:
+            process.send_signal(signal.SIGINT)
+            output, _ = process.communicate(timeout=PATIENCE)
+    found = re.search(r"^FLOOD refused=(\d+) other=(\d+)$", output, re.MULTILINE)
+    if found is None or not int(found[1]) or int(found[2]):
+        raise LoadFailed(f"a flood of wrong keys was not refused:\n{output}")
 
 
 def once(base: str, key: str, calls: Calls) -> Seen:

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tests.bench.scenarios import Line
+from tests.bench.load import Line
 
 COLUMNS = {
     "per_second": "a second",
     "p50_ms": "p50 ms",
     "p99_ms": "p99 ms",
+    "ratio": "ratio",
     "serve_mib": "web MiB",
     "serve_cpu": "web cores",
     "worker_mib": "worker MiB",
@@ -21,7 +22,7 @@ COLUMNS = {
     "machine_cpu": "all cores",
 }
 
-SPREAD = {"per_second", "p50_ms", "p99_ms"}
+SPREAD = {"per_second", "p50_ms", "p99_ms", "ratio"}
 """Columns that show the least and the most, too."""
 
 

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from tests.bench import load, streams
-from tests.bench.load import Calls, LoadFailed, Seen
+from tests.bench import comparisons, load, streams
+from tests.bench.load import COMPLETED, Calls, Line, LoadFailed, Seen
 from tests.bench.processes import Process, busy
 from tests.bench.shapes import Deployment
 
@@ -14,16 +14,6 @@ STREAMS = 100
 MANY = 500
 WAITING = 500
 KNOWN_IDS = 200
-COMPLETED = "TASK_STATE_COMPLETED"
-
-
-class Line(NamedTuple):
-    """One measurement of one thing."""
-
-    label: str
-    values: dict[str, float]
-    errors: int = 0
-    example: str = ""
 
 
 Measure = Callable[[Deployment, float], Iterator[Line]]
@@ -207,6 +197,15 @@ SCENARIOS = {
         _many(f"{MANY} WebSockets", sockets=True),
         f"the same, a stream on each of {MANY} WebSockets",
         wrk=False,
+        fresh=True,
+    ),
+    "guards": Scenario(
+        comparisons.guards, "sends and gets with limits, budgets and audit, beside those without", fresh=True
+    ),
+    "flood": Scenario(
+        comparisons.floods,
+        "gets beside a flood of wrong keys, and without it",
+        settings=comparisons.PROXIED,
         fresh=True,
     ),
     "waiting": Scenario(

@@ -79,10 +79,13 @@ class Deployment:
         self.processes: dict[str, Process] = {}
         self.answers = 0
         """The number of calls that made a task since the database was made."""
-        self._manage("migrate", "--verbosity=0")
-        self.key = str(orjson.loads(self._manage("a2a", "keys", "create", "bench"))["key"])
+        self.manage("migrate", "--verbosity=0")
+        self.key = self.new_key("bench")
 
-    def _manage(self, *arguments: str) -> str:
+    def new_key(self, principal: str) -> str:
+        return str(orjson.loads(self.manage("a2a", "keys", "create", principal))["key"])
+
+    def manage(self, *arguments: str) -> str:
         done = nodes.manage(self.folder, *arguments, **self.settings)
         if done.returncode:
             raise BenchError(f"manage.py {' '.join(arguments)} failed:\n{done.stderr[-3000:]}")
@@ -164,7 +167,7 @@ class Deployment:
 
 
 @contextmanager
-def deployed(shape: Shape) -> Iterator[Deployment]:
+def deployed(shape: Shape, **settings: str) -> Iterator[Deployment]:
     """Give the shape, started; all of it is gone at the end, which an impatient second Ctrl-C does not cut short."""
     pins = pinning(shape, cores())
     with ExitStack() as stack:
@@ -172,7 +175,6 @@ def deployed(shape: Shape) -> Iterator[Deployment]:
         try:
             stack.enter_context(on(pins.rest))
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="taskdesk-bench-")))
-            settings = {}
             if shape.postgres:
                 settings["DATABASE_URL"] = stack.enter_context(servers.postgres())
             if shape.worker:

@@ -13,9 +13,8 @@ import pytest
 
 from tests.bench import load, report
 from tests.bench.__main__ import main
-from tests.bench.load import Calls, LoadFailed
+from tests.bench.load import Calls, Line, LoadFailed
 from tests.bench.report import Result
-from tests.bench.scenarios import Line
 from tests.bench.shapes import SHAPES, pinning
 from tests.faults.nodes import ROOT
 

@@ -1,0 +1,109 @@
+"""Measurements in pairs: the same calls in two ways, in turns, and the ratio of the two."""
+
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
+from functools import partial
+
+from tests.bench import load
+from tests.bench.load import COMPLETED, MARK, Calls, Line, LoadFailed, Seen
+from tests.bench.shapes import Deployment, deployed
+
+CONNECTIONS, CALLERS = 32, 8
+TURNS = 6
+"""Turns of each way: an odd moment of the machine hits one turn of one way."""
+IDS = 200
+PLENTY = "1000000000"
+WRONG_KEYS = 2_500
+"""Wrong keys a second."""
+MANY = 5_000
+"""Addresses of a flood, each of which stays below its limit of wrong keys."""
+PLAIN = {"A2A_AUDIT": "false", "A2A_ADDRESS_FAILURES": "0"}
+GUARDED = {"A2A_CALLER_RATE": PLENTY, "A2A_CALLER_BURST": PLENTY, "A2A_ADDRESS_CALLS": PLENTY}
+PROXIED = {"A2A_TRUSTED_PROXIES": "127.0.0.1"}
+"""Lets a flood say in a header which addresses it comes from."""
+BUDGET = {"X-Budget-USD": "1"}
+
+Turn = Callable[[], Seen]
+
+
+def guards(deployment: Deployment, seconds: float) -> Iterator[Line]:
+    """Compare a process with rate limits, budgets and audit to one without any of them."""
+    with ExitStack() as stack:
+        plain, guarded = (stack.enter_context(deployed(deployment.shape, **more)) for more in (PLAIN, GUARDED))
+        budgeted = guarded.new_key("bench-budget")
+        guarded.manage("a2a", "budgets", "set", "1000000", "--principal", "bench-budget")
+
+        def turn(one: Deployment, calls: Calls, key: str = "") -> Turn:
+            return partial(load.wrk, one.base, key or one.key, calls, connections=CONNECTIONS, seconds=seconds)
+
+        def send(one: Deployment, agent: str, key: str = "") -> Turn:
+            calls = load.send(agent, wait=True, expected=COMPLETED)
+            return lambda: stored(one, turn(one, calls._replace(headers=BUDGET if one is guarded else {}), key)())
+
+        for one in (plain, guarded):
+            # What first calls cost is paid before the measurement.
+            for agent in ("bench-quick", "bench-priced-quick"):
+                send(one, agent)()
+            one.analyze()
+        pairs = {
+            "send": (send(plain, "bench-quick"), send(guarded, "bench-quick")),
+            "get": (turn(plain, gets(plain)), turn(guarded, gets(guarded))),
+            "send with a cost": (send(plain, "bench-priced-quick"), send(guarded, "bench-priced-quick")),
+            "send with a cost, stored budget": (
+                send(plain, "bench-priced-quick"),
+                send(guarded, "bench-priced-quick", budgeted),
+            ),
+        }
+        for label, (first, second) in pairs.items():
+            before, after = in_turns(first, second)
+            yield median(f"{label}: no guards", before)
+            yield median(f"{label}: limits, budgets, audit", after, before, "per_second")
+        for one in (plain, guarded):
+            if (states := one.settled()) != {"completed": one.answers}:
+                raise LoadFailed(f"{one.answers} calls were answered, and the tasks are {states}")
+
+
+def stored(deployment: Deployment, seen: Seen) -> Seen:
+    """Count the tasks that a load has made."""
+    deployment.answers += seen.answers
+    return seen
+
+
+def gets(deployment: Deployment) -> Calls:
+    return Calls("/jsonrpc", COMPLETED, "GetTask", {"id": MARK}, deployment.ids(IDS))
+
+
+def floods(deployment: Deployment, seconds: float) -> Iterator[Line]:
+    """Compare gets of some callers beside a flood of wrong keys to those without it."""
+    base, key, calls = deployment.base, deployment.key, gets(deployment)
+
+    def turn(addresses: int) -> Seen:
+        with load.flood(base, WRONG_KEYS, addresses) if addresses else nullcontext():
+            return load.wrk(base, key, calls, connections=CALLERS, seconds=seconds)
+
+    turn(1)
+    for label, addresses in (("one address", 1), ("many addresses", MANY)):
+        calm, flooded = in_turns(partial(turn, 0), partial(turn, addresses))
+        yield median(f"{CALLERS} callers", calm)
+        yield median(f"{CALLERS} callers, {WRONG_KEYS} wrong keys a second of {label}", flooded, calm, "p99_ms")
+
+
+def in_turns(first: Turn, second: Turn) -> tuple[list[Seen], list[Seen]]:
+    """Return the results of both ways in turns, in which each comes before the other as often as after it."""
+    results: tuple[list[Seen], list[Seen]] = ([], [])
+    for number in range(TURNS):
+        for way in (0, 1) if number % 2 else (1, 0):
+            results[way].append((first, second)[way]())
+    return results
+
+
+def median(label: str, turns: list[Seen], others: list[Seen] | None = None, name: str = "") -> Line:
+    """Return the medians of all turns, with that of the ratio of a number to the other way's if there is one."""
+    values = {key: statistics.median(seen.values[key] for seen in turns) for key in turns[0].values}
+    if others is not None:
+        pairs = zip(turns, others, strict=True)
+        values["ratio"] = statistics.median(one.values[name] / other.values[name] for one, other in pairs)
+    return Line(
+        label, values, sum(seen.errors for seen in turns), next((seen.example for seen in turns if seen.errors), "")
+    )
