@@ -14,10 +14,13 @@ from tasks_app.asgi.application import App, Application, Http  # noqa: E402  # n
 from tasks_app.asgi.cors import Cors  # noqa: E402
 from tasks_app.asgi.handler import LeanHandler  # noqa: E402
 from tasks_app.transports.call_log import CallLog  # noqa: E402
+from tasks_app.transports.floods import refuse_early  # noqa: E402
 from tasks_app.transports.websocket import WebSocket  # noqa: E402
 
 http: App = Http(Cors(LeanHandler(), settings.A2A_CORS_ORIGINS), stock)
 if settings.A2A_LOG_CALLS:
     http = CallLog(http)
-application = Application({"http": http, "websocket": WebSocket.as_asgi()})
+# The log has a line for each call, so then every call goes through the door.
+early = None if settings.A2A_LOG_CALLS else refuse_early
+application = Application({"http": http, "websocket": WebSocket.as_asgi()}, early)
 """The doors of this server by the types of ASGI scopes. A further one is a row."""

@@ -19,13 +19,17 @@ _TRACE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 def peer_of(request: HttpRequest) -> str | None:
-    """Return the address that the call came from; None if the server does not know it, as with a Unix socket.
+    """Return the address that the call came from; None if the server does not know it, as with a Unix socket."""
+    return peer_in(request.META)
+
+
+def peer_in(meta: Mapping[str, Any]) -> str | None:
+    """Return the address that a call with these headers, named as in WSGI, came from.
 
     Only entries that a proxy of A2A_TRUSTED_PROXIES wrote count. Each proxy adds its peer at the end of the header, so
     the header is read backwards, and the first address that is not such a proxy is the caller. The caller may have made
     up all entries before that.
     """
-    meta = request.META
     address: str | None = meta.get("REMOTE_ADDR") or None
     proxies = settings.A2A_TRUSTED_PROXIES
     if not proxies or address is None:

@@ -9,6 +9,7 @@ import math
 from time import monotonic
 
 from django.conf import settings
+from msgspec import Struct
 
 from a2a.errors import TooManyCalls
 from tasks_app.callers.rates import Rate, TokenBuckets
@@ -17,6 +18,21 @@ failures = TokenBuckets(lambda: Rate(settings.A2A_ADDRESS_FAILURES, settings.A2A
 """The wrong credentials that each address may still try."""
 calls = TokenBuckets(lambda: Rate(settings.A2A_ADDRESS_CALLS, settings.A2A_ADDRESS_CALLS))
 """The calls that each address may still make."""
+
+
+class Refusals(Struct):
+    """The refusals of addresses with too many wrong credentials."""
+
+    until: float = 0.0
+    """The time up to which an address is refused, on the monotonic clock. Most processes refuse none."""
+
+
+refusals = Refusals()
+
+
+def refuses_any() -> bool:
+    """Return whether any address is refused now."""
+    return monotonic() < refusals.until
 
 
 def check_calls(address: str, now: float | None = None) -> None:
@@ -29,15 +45,18 @@ def check_calls(address: str, now: float | None = None) -> None:
 def check_failures(address: str, now: float | None = None) -> None:
     """Check that the address may try a credential. Raises TooManyCalls."""
     if (most := settings.A2A_ADDRESS_FAILURES) and address:
-        _refuse(failures.wait(address, monotonic() if now is None else now), most)
+        now = monotonic() if now is None else now
+        _refuse(failures.wait(address, now), now, most)
 
 
 def count_failure(address: str, now: float | None = None) -> None:
     """Count a wrong credential of the address. Raises TooManyCalls for one too many."""
     if (most := settings.A2A_ADDRESS_FAILURES) and address:
-        _refuse(failures.take(address, monotonic() if now is None else now), most)
+        now = monotonic() if now is None else now
+        _refuse(failures.take(address, now), now, most)
 
 
-def _refuse(wait: float, most: int) -> None:
+def _refuse(wait: float, now: float, most: int) -> None:
     if wait:
+        refusals.until = max(refusals.until, now + wait)
         raise TooManyCalls(math.ceil(wait), limit="wrong credentials from this address in a minute", most=str(most))

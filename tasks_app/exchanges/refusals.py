@@ -115,6 +115,14 @@ class Tally:
             self._plan()
         return total <= RECORDED
 
+    def count_unrecorded(self, peer: str | None, status: int) -> bool:
+        """Count a refusal, unless it is among those that are recorded; return whether it was counted."""
+        with self.lock:
+            if self.minute is None or self.totals.get(network_of(peer) or UNKNOWN, 0) < RECORDED:
+                return False
+        self.count(peer, status)
+        return True
+
     def _plan(self) -> None:
         loop = asyncio.get_running_loop()
         if self.loop is not loop:

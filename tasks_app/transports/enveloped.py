@@ -27,6 +27,7 @@ def enveloped(name: str) -> View:
         return await response_to(request, call, await receive(call, body))
 
     view.csrf_exempt = True  # type: ignore[attr-defined]  # as Django's decorator does it, without a call around each
+    view.enveloped = name  # type: ignore[attr-defined]  # for floods.py
     view.endpoint = name  # type: ignore[attr-defined]  # for the handler, which refuses before the view is called
     return view
 

@@ -87,7 +87,12 @@ def find_origin(request: HttpRequest) -> str:
 
 def request_id_of(request: HttpRequest) -> str:
     """Return the caller's own X-Request-ID, if it consists of harmless characters."""
-    value: str = request.META.get("HTTP_X_REQUEST_ID", "")
+    return request_id_in(request.META)
+
+
+def request_id_in(meta: Mapping[str, Any]) -> str:
+    """Return the same of headers that are named as in WSGI."""
+    value: str = meta.get("HTTP_X_REQUEST_ID", "")
     return value if value and _REQUEST_ID.fullmatch(value) else ""
 
 

@@ -66,6 +66,11 @@ async def authenticate(
         raise
 
 
+def is_cached(evidence: Evidence) -> bool:
+    """Return whether the evidence led to a caller before."""
+    return evidence in _cache
+
+
 async def find_again(proof: Proof, departure: Callable[[], Awaitable[None]] | None = None) -> Recognition:
     """Return the caller of a proof, without further evidence. Raises InvalidKey and CallerLeft."""
     recognition = _cache.get(proof)

@@ -3,7 +3,7 @@
 from django.db import DatabaseError, InterfaceError
 
 from a2a.envelopes import Failure, Wrapping
-from a2a.errors import Error, Unauthenticated
+from a2a.errors import Error, TooManyCalls, Unauthenticated
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.exchanges.refusals import close_refused
@@ -24,7 +24,7 @@ async def refuse_unreadable(call: Call, exchange: OpenExchange, wrapping: Wrappi
     """Refuse a body that cannot be read. A caller without a valid key is refused for the key instead."""
     try:
         await call.identify()
-    except (Unauthenticated, CallerLeft) as cause:
+    except (Unauthenticated, TooManyCalls, CallerLeft) as cause:
         return refuse_stranger(exchange, wrapping, cause)
     except (DatabaseError, InterfaceError):
         pass  # The error in the body can be reported without the database.

@@ -1,0 +1,104 @@
+"""Which calls of an address with too many wrong credentials are refused early, and what is counted of them."""
+
+from contextlib import suppress
+from typing import Any
+
+import orjson
+import pytest
+
+from a2a.errors import TooManyCalls
+from tasks_app.callers import strangers
+from tasks_app.exchanges.refusals import RECORDED, tally
+from tasks_app.transports import keys
+from tasks_app.transports.floods import refuse_early
+
+ADDRESS = "192.0.2.7"
+BODY = b'{"jsonrpc":"2.0","id":"mine","method":"GetTask","params":{"id":"x"}}'
+
+
+def scope(*fields: tuple[bytes, bytes], path: str = "/jsonrpc", verb: str = "POST", address: str = ADDRESS) -> Any:
+    headers = [(b"authorization", b"Bearer wrong"), (b"content-type", b"application/json"), *fields]
+    return {"method": verb, "path": path, "root_path": "", "client": (address, 40_000), "headers": headers}
+
+
+@pytest.fixture(autouse=True)
+def address_is_refused() -> None:
+    """Use up the wrong credentials of the address."""
+    with suppress(TooManyCalls):
+        while True:
+            strangers.count_failure(ADDRESS)
+
+
+@pytest.fixture(autouse=True)
+async def recorded(address_is_refused: None) -> None:
+    """Count the refusals of this minute that are recorded."""
+    while tally.count(ADDRESS, 429):
+        pass
+
+
+async def test_a_wrong_key_is_refused_with_its_id_and_counted() -> None:
+    early = refuse_early(scope())
+    assert early is not None
+    before = tally.totals[ADDRESS]
+    answer = early(BODY)
+    assert answer is not None
+    status, headers, body = answer
+    assert status == 429
+    assert {b"retry-after", b"x-request-id", b"content-length"} < dict(headers).keys()
+    assert orjson.loads(body)["id"] == "mine"
+    assert tally.totals[ADDRESS] == before + 1
+
+
+async def test_the_first_refusals_of_a_minute_go_the_usual_way() -> None:
+    tally.totals = {}
+    early = refuse_early(scope())
+    assert early is not None
+    for _ in range(RECORDED):
+        assert early(BODY) is None
+        tally.count(ADDRESS, 429)
+    assert early(BODY) is not None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        scope(address="192.0.2.8"),
+        scope(path="/tasks/x"),
+        scope(path="/nothing/here/at/all"),
+        scope(path="/" + "x" * 200),
+        scope(verb="PUT"),
+        scope((b"origin", b"https://page.example")),
+        scope((b"content-encoding", b"gzip")),
+        scope((b"content-type", b"text/plain")),
+        {**scope(), "headers": [(b"content-type", b"application/json")]},
+    ],
+    ids=["another address", "REST", "no path", "a long path", "a verb", "a page", "gzip", "a type", "no credential"],
+)
+async def test_other_calls_go_the_usual_way(call: dict[str, Any]) -> None:
+    early = refuse_early(call)
+    assert early is None
+
+
+async def test_a_key_that_was_valid_before_goes_the_usual_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "_cache", AllKeys())
+    assert refuse_early(scope()) is None
+
+
+async def test_bodies_that_cannot_be_read_or_are_large_go_the_usual_way() -> None:
+    early = refuse_early(scope())
+    assert early is not None
+    assert [early(body) for body in (b"{", b"{}", BODY + b" " * 20_000)] == [None, None, None]
+
+
+async def test_no_call_is_refused_early_when_no_address_is_refused() -> None:
+    strangers.failures.clear()
+    assert refuse_early(scope()) is None
+    strangers.refusals.until = 0.0
+    assert refuse_early(scope()) is None
+
+
+class AllKeys(dict[Any, Any]):
+    """A cache with every key."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
