@@ -13,6 +13,7 @@ from django.utils.html import format_html
 from tasks_app.admin.readonly import LogTable, M, confirm, link, read_operator
 from tasks_app.admin.text import format_time, reveal
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.removals import RowRemoved, watching
 from tasks_app.webhooks import Answer
 
 MAX_SELECTED = 500
@@ -117,11 +118,21 @@ def act_on_each(
         lines = [text for _, text in names]
         return confirm(model_admin, request, names, lines, action=name, title=heading, warning=warning)
     confirmed_ids = set(request.POST.getlist(ACTION_CHECKBOX_NAME))
-    count = sum(verb(row, read_operator(request)) for row in selection if str(row.pk) in confirmed_ids)
+    operator = read_operator(request)
+    count = sum(_changes(verb, row, operator) for row in selection if str(row.pk) in confirmed_ids)
     unchanged = f", {len(selection) - count} were not changed" if count < len(selection) else ""
     message = f"{title}: {format_count(model_admin, count)}{unchanged}."
     model_admin.message_user(request, message, messages.SUCCESS)
     return None
+
+
+def _changes(verb: Callable[[M, Operator], bool], row: M, operator: Operator) -> bool:
+    """Perform the verb; return whether it has changed the row. A row that was removed meanwhile is not changed."""
+    try:
+        with watching(row):
+            return verb(row, operator)
+    except RowRemoved:
+        return False
 
 
 def report_answers(

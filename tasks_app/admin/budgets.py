@@ -1,5 +1,6 @@
 """Budgets of tenants and principals: listed with the tasks that hold reservations, set and reset."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -15,7 +16,7 @@ from tasks_app.admin.readonly import ReadOnly, link, read_operator
 from tasks_app.admin.text import format_time, reveal
 from tasks_app.models import Budget, Principal, Reservation
 from tasks_app.operators import reach
-from tasks_app.operators.budgets import describe, remove_budget, reset_budget, set_budget
+from tasks_app.operators.budgets import NoBudget, describe, remove_budget, reset_budget, set_budget
 
 MOST_TASKS = 20
 """Tasks with a reservation that the page of a budget shows, the newest ones."""
@@ -127,12 +128,18 @@ class BudgetAdmin(ReadOnly[Budget]):
     def reset(self, request: HttpRequest, queryset: QuerySet[Budget]) -> None:
         """Set what the selected budgets have spent to zero."""
         for budget in queryset.select_related("tenant", "principal"):
-            reset_budget(budget.principal or budget.tenant, read_operator(request))
-            self.message_user(request, f"The budget of {budget} begins anew.", messages.SUCCESS)
+            self._act(request, budget, reset_budget, f"The budget of {budget} begins anew.")
 
     @admin.action(permissions=["act"], description="Remove selected budgets")
     def remove(self, request: HttpRequest, queryset: QuerySet[Budget]) -> None:
         """Remove the selected budgets, so that nothing limits their holders any more."""
         for budget in queryset.select_related("tenant", "principal"):
-            remove_budget(budget.principal or budget.tenant, read_operator(request))
-            self.message_user(request, f"{budget} has no budget any more.", messages.SUCCESS)
+            self._act(request, budget, remove_budget, f"{budget} has no budget any more.")
+
+    def _act(self, request: HttpRequest, budget: Budget, act: Callable[..., Any], success: str) -> None:
+        try:
+            act(budget.principal or budget.tenant, read_operator(request))
+        except NoBudget as error:
+            self.message_user(request, str(error), messages.ERROR)
+        else:
+            self.message_user(request, success, messages.SUCCESS)

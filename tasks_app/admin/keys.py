@@ -14,6 +14,7 @@ from tasks_app.admin.readonly import M, ReadOnly, confirm, read_operator
 from tasks_app.admin.text import format_time
 from tasks_app.models import ApiKey, Principal, Tenant
 from tasks_app.operators.keys import rotate_key
+from tasks_app.operators.removals import RowRemoved, watching
 from tasks_app.webhooks.keys import revoke
 
 
@@ -97,11 +98,15 @@ class ApiKeyAdmin(MakesKeys, DatedTable[ApiKey]):
                 harmless=True,
             )
         try:
-            _, key = rotate_key(read_operator(request), old)
+            with watching(old):
+                _, key = rotate_key(read_operator(request), old)
+                old.refresh_from_db()
         except ValueError as error:
             self.message_user(request, f"{error}.", messages.ERROR)
             return None
-        old.refresh_from_db()
+        except RowRemoved as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return None
         context = self.admin_site.each_context(request) | {"title": "A new key", "opts": self.opts, "media": self.media}
         context |= {"key": key, "old": name, "end": format_time(old.expires_at)}
         return TemplateResponse(request, "admin/tasks_app/new_key.html", context)

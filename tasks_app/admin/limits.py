@@ -38,5 +38,5 @@ class RateLimitAdmin(ReadOnly[RateLimit]):
     def remove(self, request: HttpRequest, queryset: QuerySet[RateLimit]) -> None:
         """Remove limits, so that the settings apply again."""
         for row in list(queryset):
-            rate_limits.remove_limit(row, read_operator(request))
-            self.message_user(request, f"{reveal(str(row))}: removed.", messages.SUCCESS)
+            if rate_limits.remove_limit(row, read_operator(request)):
+                self.message_user(request, f"{reveal(str(row))}: removed.", messages.SUCCESS)

@@ -32,6 +32,12 @@ class Refused(APIException):
     default_code = "refused"
 
 
+def refuse_by(error: Exception) -> Refused:
+    """Return the refusal whose sentence is that of an error, which begins small and has no full stop."""
+    text = str(error)
+    return Refused(f"{text[:1].upper()}{text[1:]}.")
+
+
 def check_done(is_done: bool, what: str, state: str) -> None:
     """Check that a verb changed the row. Raises Refused, which says the state that it was in."""
     if not is_done:
@@ -41,7 +47,7 @@ def check_done(is_done: bool, what: str, state: str) -> None:
 def answer_problem(error: Exception, context: dict[str, Any]) -> Response | None:
     """Return the problem of an exception; None for a fault of ours, which Django then logs and answers with 500."""
     if isinstance(error, Http404):
-        error = exceptions.NotFound("There is no such row, or it was deleted because of its age.")
+        error = exceptions.NotFound("There is no such row, or it was removed, or deleted because of its age.")
     elif isinstance(error, PermissionDenied):
         error = exceptions.PermissionDenied(str(error) or None)
     if not isinstance(error, APIException):

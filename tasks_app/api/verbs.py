@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from django.http import Http404
 from msgspec import Struct
 from rest_framework import serializers
 from rest_framework.decorators import action
@@ -11,6 +12,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 
 from tasks_app.operators.audit import Operator
+from tasks_app.operators.removals import RowRemoved, watching
 
 CREATE = "create"
 """The name of the verb that makes a row: POST to the resource itself."""
@@ -66,7 +68,14 @@ def verb(*, permission: str = "change", body: type[Body] = Body, one: bool = Tru
             row = self.get_object() if one else None
             values = read_body(body, request)
             operator: Operator = self.read_operator(values.pop("reason"))
-            answer = do(self, row, values, operator) if one else do(self, values, operator)
+            if row is None:
+                answer = do(self, values, operator)
+            else:
+                try:
+                    with watching(row):
+                        answer = do(self, row, values, operator)
+                except RowRemoved:
+                    raise Http404 from None
             status = 201 if declaration.name == CREATE else 200
             return Response(self.describe(self.get_object()) if answer is None else answer, status=status)
 

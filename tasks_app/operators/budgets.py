@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 
 from a2a.money import show_usd
@@ -13,7 +14,7 @@ from tasks_app.operators.audit import Change, Operator, record_acts
 from tasks_app.operators.holders import columns_of
 
 
-class NoBudget(Exception):
+class NoBudget(ObjectDoesNotExist):
     """Raised for a holder without a budget."""
 
 
@@ -29,8 +30,8 @@ def set_budget(holder: Tenant | Principal, amount: int, period: str, by: Operato
     """
     with transaction.atomic():
         now = clock.now()
-        Budget.objects.get_or_create(**columns_of(holder), defaults={"amount": 0, "period": TOTAL})
-        budget = _lock(holder)
+        while (budget := _find_locked(holder)) is None:  # Another operator may remove it between the two statements.
+            Budget.objects.get_or_create(**columns_of(holder), defaults={"amount": 0, "period": TOTAL})
         before = describe(budget)
         if budget.period != period:
             budget.spent = 0
@@ -87,7 +88,12 @@ def is_over(budget: Budget) -> bool:
 
 def _lock(holder: Tenant | Principal) -> Budget:
     """Return the budget, locked. Raises NoBudget."""
-    budget = Budget.objects.select_for_update(no_key=True, of=("self",)).filter(**columns_of(holder)).first()
+    budget = _find_locked(holder)
     if budget is None:
         raise NoBudget(f"{holder} has no budget.")
     return budget
+
+
+def _find_locked(holder: Tenant | Principal) -> Budget | None:
+    rows = Budget.objects.select_for_update(no_key=True, of=("self",))
+    return rows.filter(**columns_of(holder)).first()

@@ -33,9 +33,12 @@ def set_limit(
     return row
 
 
-def remove_limit(row: RateLimit, by: Operator) -> None:
-    """Remove a limit and record the act. The default of the settings applies to the caller again."""
+def remove_limit(row: RateLimit, by: Operator) -> bool:
+    """Remove a limit and record the act; return False if it is gone already. The settings apply to the caller again."""
     before = {"per_minute": row.per_minute, "burst": row.burst}
     with transaction.atomic():
+        if not RateLimit.objects.select_for_update().filter(pk=row.pk).exists():
+            return False
         record_acts(by, "remove", Change(row, before, {}))
         RateLimit.objects.filter(pk=row.pk).delete()
+    return True

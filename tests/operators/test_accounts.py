@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from tasks_app.api.problems import refuse_by
 from tasks_app.callers.service_accounts import CERTIFICATE
 from tasks_app.models import Act, Principal, ServiceAccount
 from tasks_app.operators.roles import ADMINISTRATOR, OPERATOR, VIEWER
@@ -90,6 +91,11 @@ def test_the_api_does_the_same_within_the_reach_and_the_role(account: ServiceAcc
     assert chief.post(f"{place}/not-before/", time="2020-01-01T00:00:00Z").status_code == 409
     assert [one["subject"] for one in chief.get("accounts/?subject=robot-8").json()["results"]] == ["robot-8"]
     assert verbs() == [("make", "a trial"), ("disable", ""), ("enable", ""), ("not-before", "")]
+
+
+def test_a_refusal_keeps_the_capitals_of_its_sentence() -> None:
+    refusal = refuse_by(ValueError("the client of Olga was revoked by A2A"))
+    assert refusal.detail == "The client of Olga was revoked by A2A."
 
 
 def test_the_admin_disables_enables_and_limits_accounts(account: ServiceAccount) -> None:

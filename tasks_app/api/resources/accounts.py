@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from tasks_app.api.problems import Refused, check_done
+from tasks_app.api.problems import check_done, refuse_by
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import ServiceAccount
@@ -84,5 +84,5 @@ class Accounts(Resource):
         try:
             is_new = accounts.set_not_before(row, operator, values["time"])
         except ValueError as error:
-            raise Refused(f"{error}.".capitalize()) from None
+            raise refuse_by(error) from None
         check_done(is_new, "account", "limited to tokens of an equal or later time already")

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from tasks_app.api.problems import Refused, check_done
+from tasks_app.api.problems import Refused, check_done, refuse_by
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import OAuthClient
@@ -92,7 +92,7 @@ class Clients(Resource):
         try:
             secret = clients.rotate(row, operator, timedelta(hours=values["overlap_hours"]))
         except ValueError as error:
-            raise Refused(f"{error}.".capitalize()) from None
+            raise refuse_by(error) from None
         return self.describe(row) | {"client_secret": secret}
 
     @verb()

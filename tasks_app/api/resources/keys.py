@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from tasks_app.api.problems import Refused
+from tasks_app.api.problems import Refused, refuse_by
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import ApiKey
@@ -76,7 +76,7 @@ class Keys(Resource):
         try:
             new, key = rotate_key(operator, row, values["overlap_hours"])
         except ValueError as error:
-            raise Refused(f"{error}.") from None
+            raise refuse_by(error) from None
         return self.describe(new) | {"key": key}
 
     @verb()

@@ -5,6 +5,7 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
+from tasks_app.api.problems import check_done
 from tasks_app.api.resource import Resource, Row
 from tasks_app.api.verbs import Body, verb
 from tasks_app.models import RateLimit
@@ -60,5 +61,5 @@ class Limits(Resource):
     def remove(self, row: RateLimit, values: dict[str, Any], operator: Operator) -> dict[str, Any]:
         """Remove the limit, so that the settings apply again."""
         described = self.describe(row)
-        rate_limits.remove_limit(row, operator)
+        check_done(rate_limits.remove_limit(row, operator), "limit", "removed already")
         return described

@@ -49,8 +49,9 @@ def _list(printer: Printer, options: dict[str, Any]) -> None:
 
 def _remove(printer: Printer, options: dict[str, Any]) -> None:
     row = find_row(RateLimit.objects.select_related("tenant", "principal"), options["id"], "limit", "limits")
+    if not rate_limits.remove_limit(row, read_operator(options)):
+        raise CommandError(f"The limit {row.pk} was removed meanwhile.")
     printer.print_line(_describe(row) | {"done": "remove"})
-    rate_limits.remove_limit(row, read_operator(options))
 
 
 def _describe(row: RateLimit) -> dict[str, Any]:

@@ -1,0 +1,113 @@
+"""A row that another operator removes between the look and the act of a verb leads to a refusal, never to a fault."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.db import connection, models
+from django.test import Client
+from django.urls import reverse
+
+from tasks_app.api.resources import RESOURCES
+from tasks_app.models import Budget, Principal, Task
+from tasks_app.models.budgets import TOTAL
+from tasks_app.operators import budgets
+from tasks_app.operators.roles import ADMINISTRATOR
+from tests.operators.people import OPS, operator, program
+from tests.operators.tenants import Furniture
+from tests.support.operators import task
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.usefixtures("lanes")]
+BODIES: dict[str, dict[str, Any]] = {
+    "role": {"roles": []},
+    "link": {"tenant": "acme", "principal": "mine7-owner", "scopes": "*"},
+}
+"""The bodies of verbs that need one."""
+READS = 12
+"""A number of reads that no verb reaches."""
+VERBS = [(each, name) for each in RESOURCES for name, verb in each.verbs().items() if verb.one]
+
+
+@contextmanager
+def removed_after(model: type[models.Model], pk: Any, reads: int) -> Iterator[list[Any]]:
+    """Remove a row after so many reads of it, as another operator would: not while a transaction has it locked.
+
+    Yields the list of its reads.
+    """
+    original, seen = model.from_db.__func__, []  # type: ignore[attr-defined]
+
+    def from_db(cls: Any, *args: Any) -> Any:
+        row = original(cls, *args)
+        if row.pk == pk and len(seen) < reads and not connection.in_atomic_block:
+            seen.append(row)
+            if len(seen) == reads:
+                model._default_manager.filter(pk=pk).delete()
+        return row
+
+    model.from_db = classmethod(from_db)  # type: ignore[assignment, method-assign]
+    try:
+        yield seen
+    finally:
+        del model.from_db
+
+
+def make(furniture: Furniture, model: type[models.Model]) -> Any:
+    if model is User:
+        return operator()
+    if model is Task:
+        return task(furniture.rows[Principal])
+    return furniture.rows.pop(model, None) or furniture.make(model)
+
+
+@pytest.mark.parametrize(("resource", "verb"), VERBS, ids=[f"{each.segment}-{verb}" for each, verb in VERBS])
+def test_no_verb_of_the_api_fails_for_a_row_that_goes_meanwhile(resource: Any, verb: str) -> None:
+    furniture, robot = Furniture("acme", "mine7"), program(ADMINISTRATOR)
+    for reads in range(1, READS):
+        row = make(furniture, resource.model)
+        with removed_after(resource.model, row.pk, reads) as seen:
+            answer = robot.post(f"{resource.segment}/{row.pk}/{verb.replace('_', '-')}/", **BODIES.get(verb, {}))
+        assert answer.status_code in ({404, 409} if reads == 1 else {200, 404, 409}), (reads, answer.content)
+        if len(seen) < reads:
+            break
+    assert reads > 1, "the row was read"
+
+
+def actions() -> list[tuple[type[models.Model], str]]:
+    admin.autodiscover()
+    tables = sorted(admin.site._registry.items(), key=lambda pair: pair[0]._meta.label)
+    return [
+        (model, name) for model, page in tables if model._meta.app_label == "tasks_app" for name in page.actions or ()
+    ]
+
+
+@pytest.mark.parametrize(("model", "action"), actions(), ids=lambda one: getattr(one, "__name__", one))
+def test_no_action_of_the_admin_fails_for_a_row_that_goes_meanwhile(model: Any, action: str, client: Client) -> None:
+    furniture = Furniture("acme", "mine7")
+    client.force_login(User.objects.create_superuser("ada", password="a long password"))
+    path = reverse(f"admin:tasks_app_{model._meta.model_name}_changelist")
+    for reads in range(1, READS):
+        row = make(furniture, model)
+        form = {"action": action, "_selected_action": [row.pk], "post": "yes"}
+        with removed_after(model, row.pk, reads) as seen:
+            assert client.post(path, form, follow=True).status_code == 200
+        if len(seen) < reads:
+            break
+
+
+def test_a_budget_is_set_although_another_operator_removes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = Furniture("acme", "mine7").rows[Principal]
+    budgets.set_budget(owner, 5, TOTAL, OPS)
+    row = Budget.objects.get(principal=owner)
+    with removed_after(Budget, row.pk, 1):
+        assert Budget.objects.first() == row
+    assert budgets.set_budget(owner, 7, TOTAL, OPS).amount == 7
+    client = Client()
+    client.force_login(User.objects.create_superuser("ada", password="a long password"))
+    row = Budget.objects.get(principal=owner)
+    form = {"dollars": "3", "period": TOTAL, "_save": "Save"}
+    with removed_after(Budget, row.pk, 1):
+        answer = client.post(reverse("admin:tasks_app_budget_change", args=[row.pk]), form, follow=True)
+    assert answer.status_code == 200
