@@ -100,6 +100,8 @@ class TaskDocument(Struct, frozen=True, kw_only=True):
     long_history: Pieces | None = None
     """The history of a large task that is read only to be sent; `history` is None then."""
     metadata: str | None = None
+    agent: str = ""
+    """The name of its agent; empty if the reader did not look it up. No dialect of A2A shows it."""
 
     @property
     def size(self) -> int:

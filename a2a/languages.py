@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from a2a import discovery
 from a2a.choice import Endpoint, Row, by_version, by_version_of_path
 from a2a.dialects import rest_0_x, v0_2, v0_3, v1_0, vapora
+from a2a.dialects.acp import language as acp
 from a2a.envelopes import bare, jsonrpc
 from a2a.language import VERSION_HEADER, Dialect, Language, Push
 from a2a.requests import SubscribeToTask
@@ -21,6 +22,9 @@ DIALECTS: tuple[Dialect, ...] = (v1_0.DIALECT, v0_3.DIALECT, v0_2.DIALECT)
 
 FEW = 3
 """Reasons of one code that are named together."""
+ROWS: tuple[Row, ...] = (acp.ROW,)
+"""The rows of the endpoint of JSON-RPC for languages that are not A2A."""
+
 NEUTRAL = replace(v1_0.DIALECT, name="neutral", encode_error=discovery.encode_error)
 """The language of errors over JSON-RPC before one is chosen."""
 
@@ -37,7 +41,7 @@ class Languages:
         self,
         dialects: tuple[Dialect, ...] = DIALECTS,
         *,
-        rows: tuple[Row, ...] = (),
+        rows: tuple[Row, ...] = ROWS,
         endpoints: tuple[Endpoint, ...] = (),
     ) -> None:
         self.dialects = dialects

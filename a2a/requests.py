@@ -64,6 +64,8 @@ class SendMessage(Request, frozen=True, kw_only=True):
     """URIs of the protocol extensions that the call requests. They come in a header, not in the params."""
     budget: int | None = None
     """The most that the caller pays for the task, in millionths of a dollar. It comes in a header."""
+    queued: bool = False
+    """True to begin a task that no agent has worked on yet: a quick agent is queued like any other."""
 
 
 class StreamMessage(SendMessage, frozen=True, kw_only=True):
@@ -82,6 +84,7 @@ class GetTask(Request, frozen=True, kw_only=True):
 
     id: str
     history_length: int | None = None
+    include_artifacts: bool = True
 
 
 class ListTasks(Request, frozen=True, kw_only=True):
@@ -104,6 +107,8 @@ class CancelTask(Request, frozen=True, kw_only=True):
 
     id: str
     metadata: Json | None = None
+    repeatable: bool = False
+    """True to answer with a task that is canceled already instead of an error."""
 
 
 class SubscribeToTask(Request, frozen=True, kw_only=True):

@@ -202,7 +202,7 @@ def replayed(row: Task) -> None:
     assert row.size == sum(event.size for event in events), "the size is not that of the events"
     (read,) = read_many([ReadTask(task_id=row.id, sight=None)])
     assert read is not None
-    assert read.document == document(folded, row.last_seq)
+    assert read.document == document(folded, row.last_seq, row.agent)
     (brief,) = read_many([ReadTask(task_id=row.id, sight=None, history=False)])
     assert brief is not None
     assert brief == replace(read, document=replace(read.document, history=None))

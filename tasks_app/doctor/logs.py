@@ -98,5 +98,5 @@ def _find_differences(row: Task, task: TaskValue) -> Iterator[str]:
     if row.status != dumps(encode_status(task.status)):
         yield "its last status is not that of the row"
     (stored,) = read_many([ReadTask(task_id=row.id, sight=None)])
-    if stored is None or stored.document != document(task, row.last_seq):
+    if stored is None or stored.document != document(task, row.last_seq, row.agent):
         yield "all its events make another task than the snapshot with the events after it"

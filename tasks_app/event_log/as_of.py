@@ -103,6 +103,8 @@ class _Base(NamedTuple):
     document: TaskDocument | None
     """None for the first event of the log."""
     last: int
+    agent: str
+    """The agent of the task."""
 
     @property
     def seq(self) -> int:
@@ -122,7 +124,7 @@ def _result(item: ReadAsOf, base: _Base | None, tail: list[EventDocument]) -> Ta
         return None
     if base.seq + len(tail) < base.last:
         return LONG
-    return _fold_on(base.document, [replace(event, context_id=item.context_id) for event in tail])
+    return _fold_on(base, [replace(event, context_id=item.context_id) for event in tail])
 
 
 def read_as_of(item: ReadAsOf) -> TaskDocument | None:
@@ -132,13 +134,14 @@ def read_as_of(item: ReadAsOf) -> TaskDocument | None:
     rows = Event.objects.filter(task_id=item.task_id, seq__gt=base.seq, seq__lte=item.seq).order_by("seq")
     fields = rows.values_list("seq", "kind", "payload", "state")
     tail = [stored_event(item.task_id, item.context_id, *row) for row in fields.iterator(chunk_size=2_000)]
-    return _fold_on(base.document, tail) if base.document or tail else None
+    return _fold_on(base, tail) if base.document or tail else None
 
 
-def _fold_on(base: TaskDocument | None, tail: Sequence[EventDocument]) -> TaskDocument:
-    if base is not None and not tail:
-        return base
-    task = fold(base, tail) if base else document(fold_events(None, map(event_of, tail)), tail[-1].seq)
+def _fold_on(base: _Base, tail: Sequence[EventDocument]) -> TaskDocument:
+    before = base.document
+    if before is not None and not tail:
+        return before
+    task = fold(before, tail) if before else document(fold_events(None, map(event_of, tail)), tail[-1].seq, base.agent)
     recent.keep(task)
     return task
 
@@ -153,7 +156,7 @@ def _size(task: TaskDocument) -> int:
 
 # The snapshot is read if it is nearer to the event than the cached document, and not after it.
 _BASES_POSTGRES = f"""
-select r.place - 1, t.last_seq, s.*
+select r.place - 1, t.last_seq, t.agent, s.*
 from unnest(%s::text[], %s::bigint[], %s::bigint[]) with ordinality r(id, seq, known, place)
 join {_TASK} t on t.id = r.id
 left join lateral (select {columns(SnapshotColumns._fields)}
@@ -161,7 +164,7 @@ left join lateral (select {columns(SnapshotColumns._fields)}
 where t.id = any(%s)
 """
 _BASE_SQLITE = f"""
-select t.last_seq, {columns(SnapshotColumns._fields, "s.")} from {_TASK} t
+select t.last_seq, t.agent, {columns(SnapshotColumns._fields, "s.")} from {_TASK} t
 left join {_TASK} s on s.id = t.id and {SNAPSHOT_SEQ} > %s and s.snapshot_seq <= %s where t.id = %s
 """
 
@@ -181,13 +184,15 @@ def _bases(items: Sequence[ReadAsOf]) -> dict[int, _Base]:
                 rows += [(place, *row) for row in cursor.fetchall()]
     return {
         place: _Base(
-            _snapshot(items[place], SnapshotColumns._make(snapshot)) or cached[place], min(items[place].seq, last)
+            _snapshot(items[place], agent, SnapshotColumns._make(snapshot)) or cached[place],
+            min(items[place].seq, last),
+            agent,
         )
-        for place, last, *snapshot in rows
+        for place, last, agent, *snapshot in rows
     }
 
 
-def _snapshot(item: ReadAsOf, row: SnapshotColumns) -> TaskDocument | None:
+def _snapshot(item: ReadAsOf, agent: str, row: SnapshotColumns) -> TaskDocument | None:
     """Return the snapshot if it is nearer than the cached document."""
     if not row.snapshot_seq:
         return None
@@ -200,6 +205,7 @@ def _snapshot(item: ReadAsOf, row: SnapshotColumns) -> TaskDocument | None:
         metadata=row.metadata,
         artifacts=row.artifacts,
         history=row.history,
+        agent=agent,
     )
 
 

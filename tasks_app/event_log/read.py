@@ -211,6 +211,7 @@ def read_of(row: TaskColumns, tail: Sequence[EventDocument]) -> TaskRead:
         metadata=row.metadata,
         artifacts=row.artifacts,
         history=row.history,
+        agent=row.agent,
     )
     if tail:
         task = fold(replace(task, status=row.snapshot_status), tail)
@@ -235,7 +236,7 @@ def read_of(row: TaskColumns, tail: Sequence[EventDocument]) -> TaskRead:
 
 def fold(snapshot: TaskDocument, tail: Sequence[EventDocument]) -> TaskDocument:
     """Return the document of a task after the events that follow its snapshot."""
-    return document(events.fold(task_of(snapshot), map(event_of, tail)), tail[-1].seq)
+    return document(events.fold(task_of(snapshot), map(event_of, tail)), tail[-1].seq, snapshot.agent)
 
 
 def read_snapshot(task_id: str) -> tuple[TaskDocument, int]:
@@ -250,5 +251,6 @@ def read_snapshot(task_id: str) -> tuple[TaskDocument, int]:
         metadata=row.metadata,
         artifacts=row.artifacts,
         history=row.history,
+        agent=row.agent,
     )
     return snapshot, row.last_seq

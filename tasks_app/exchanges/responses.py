@@ -5,12 +5,14 @@ from functools import partial
 from typing import Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from a2a import languages
 from a2a.answers import Answer
 from a2a.envelopes import Envelope, Id, Member
 from a2a.errors import InvalidParams, InvalidRequest, ParseError
 from a2a.language import Language
+from a2a.requests import GetTask, Request
 from tasks_app.event_log import ReadAsOf, read_as_of, stored_event
 from tasks_app.exchanges.exchange import BARE
 from tasks_app.exchanges.redaction import redact
@@ -30,13 +32,16 @@ def response_text(exchange: Exchange) -> str:
         return ""
     if exchange.task_id is None or exchange.last_seq is None or exchange.code is not None:
         return ""
-    wrap, length = _read_request(exchange, body.request, language, envelope)
+    wrap, request = _read_request(exchange, body.request, language, envelope)
+    length = getattr(request, "history_length", None)
     context_id = exchange.context_id or ""
     if exchange.outcome == "result":
         task = read_as_of(ReadAsOf(task_id=exchange.task_id, context_id=context_id, seq=exchange.last_seq))
         method = language.methods.get(exchange.method)
         if task is None or method is None:
             return ""
+        if isinstance(request, GetTask) and not request.include_artifacts:
+            task = replace(task, artifacts=None)
         return redact(wrap(bytes(method.encode(Answer(task=task, history_length=length)))))
     if exchange.outcome == "stream" and exchange.first_seq is not None:
         first = read_as_of(ReadAsOf(task_id=exchange.task_id, context_id=context_id, seq=exchange.first_seq))
@@ -66,19 +71,19 @@ def envelope_of(exchange: Exchange) -> Envelope | None:
 
 
 def _read_request(
-    exchange: Exchange, request: str, language: Language, envelope: Envelope
-) -> tuple[Callable[[bytes], bytes], int | None]:
-    """Return the function that wraps an answer as the door did, and the history length of the recorded request.
+    exchange: Exchange, text: str, language: Language, envelope: Envelope
+) -> tuple[Callable[[bytes], bytes], Request | None]:
+    """Return the function that wraps an answer as the door did, and the recorded request.
 
-    For a request that cannot be read the id is null and there is no length.
+    For a text that cannot be read the id is null and there is no request.
     """
     rpc_id: Id = None
-    length = None
+    request: Request | None = None
     try:
-        if isinstance(member := envelope.parse(request.encode()), Member):
+        if isinstance(member := envelope.parse(text.encode()), Member):
             rpc_id = None if member.id is UNSET else member.id
             method = language.methods[member.method or exchange.method]
-            length = getattr(method.decode(_drop_webhook(member.params)), "history_length", None)
+            request = method.decode(_drop_webhook(member.params))
     except (InvalidRequest, ParseError, InvalidParams, KeyError):
         pass
-    return partial(envelope.reply, rpc_id), length
+    return partial(envelope.reply, rpc_id), request

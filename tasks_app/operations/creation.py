@@ -43,7 +43,7 @@ def _creation(plan: Plan, later: Sequence[Event], failure: RunRow | None) -> tup
     )
     events: list[Event] = [TaskCreated(task=task), *later]
     task = fold(task, later)
-    final = document(task, len(events))
+    final = document(task, len(events), plan.agent.name)
     answer = Answer(task=final, history_length=plan.request.history_length)
     context.exchange.about(task.id, task.context_id, final.seq)
     exchange, body = context.exchange.halves(answer if plan.answers_now else None)
@@ -58,7 +58,7 @@ def _creation(plan: Plan, later: Sequence[Event], failure: RunRow | None) -> tup
     if plan.request.push_config:
         _add_webhook(plan.request.push_config, item, plan)
     if plan.streams:
-        plan.first = document(apply(None, events[0]), 1) if later else final
+        plan.first = document(apply(None, events[0]), 1, plan.agent.name) if later else final
     return item, answer
 
 

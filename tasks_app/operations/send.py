@@ -5,6 +5,8 @@ The answer comes at once, after a wait, or as a stream.
 
 from contextlib import nullcontext
 
+from msgspec.structs import replace
+
 from a2a.acting import arguments
 from a2a.agents import Agent
 from a2a.answers import Answer
@@ -44,6 +46,9 @@ MAX_MODES = 100
 async def send(request: SendMessage, context: Context) -> Grant:
     """Check the message, then begin a conversation with it, or add it to its task."""
     _check(request, context)
+    if not request.message.message_id:
+        # A language without message ids: no second message is the same as this one.
+        request = replace(request, message=replace(request.message, message_id=uuid7()))
     if request.message.task_id is not None:
         return await follow_up(request, context, request.message.task_id)
     check_tenant(context.caller, request.tenant)
@@ -163,7 +168,7 @@ def _plan(request: SendMessage, context: Context, agent: Agent, preferences: Pre
         ),
         now=now,
         preferences=preferences,
-        quick=agent.is_quick(message),
+        quick=agent.is_quick(message) and not request.queued,
     )
 
 

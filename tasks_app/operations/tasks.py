@@ -1,6 +1,7 @@
 """The operations on tasks: get, list, cancel and subscribe; and what other operations share of them."""
 
 from django.conf import settings
+from msgspec.structs import replace
 
 from a2a.answers import Answer
 from a2a.documents import TaskDocument
@@ -89,6 +90,8 @@ async def get(request: GetTask, context: Context) -> Grant:
     context.exchange.about(request.id)
     check_tenant(context.caller, request.tenant, request.id)
     document = await read_whole(context, request.id, history=request.history_length != 0)
+    if not request.include_artifacts:
+        document = replace(document, artifacts=None)
     return Done(Answer(task=document, history_length=request.history_length))
 
 
@@ -109,6 +112,8 @@ async def cancel(request: CancelTask, context: Context) -> Grant:
     """
     while True:
         head = await find(context, request.id, request.tenant)
+        if request.repeatable and head.state == TaskState.CANCELED.value:
+            return Done(Answer(task=await read_whole(context, request.id)))
         if TaskState(head.state) in TERMINAL:
             raise TaskNotCancelable(taskId=request.id)
         now = clock.now()

@@ -68,10 +68,10 @@ def talked(owner: Person, key: str = "k") -> str:
 def folded(task_id: str) -> list[TaskDocument]:
     """Return the task as of each of its events, folded one by one."""
     (rows,) = read_events_many([ReadEvents(task_id=task_id, after=0, context_id="c")])
-    task, found = None, []
+    agent, task, found = Task.objects.get(pk=task_id).agent, None, []
     for row in rows:
         task = apply(task, event_of(row))
-        found.append(document(task, row.seq))
+        found.append(document(task, row.seq, agent))
     return found
 
 

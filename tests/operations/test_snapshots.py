@@ -67,7 +67,8 @@ def test_a_snapshot_that_comes_with_an_append_is_stored_if_it_is_the_whole(owner
     if between:
         assert append(task_id, MessageAdded(message=Message(message_id="b", role=Role.USER, parts=(Part(text="B"),))))
     events = [chunk("all"), status(TaskState.COMPLETED)]
-    known = document(reduce(apply, events, task_of(read.document)), read.document.seq + 2)
+    whole = reduce(apply, events, task_of(read.document))
+    known = document(whole, read.document.seq + 2, read.document.agent)
     result = append(task_id, *events, fence=1, snapshot=known)
     assert result == Appended(read.document.seq + 2 + between, stale=between)
     assert (Task.objects.get().snapshot_seq == result.seq) is not between

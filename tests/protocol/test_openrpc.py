@@ -48,16 +48,15 @@ def described(version: str) -> RpcDescription:
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 def test_the_methods_of_a_version_are_described(dialect: Any) -> None:
     names = list(described(dialect.version).methods)
-    assert names == ["rpc.discover", *dialect.methods]
+    assert names == ["rpc.discover", *ALL.by_name["acp"].methods, *dialect.methods]
 
 
 def test_without_a_version_each_name_is_in_its_newest_version() -> None:
     description = rpc_description()
     languages = {name: description.language(name) for name in description.methods}
     new, old, _ = DIALECTS
-    assert languages == (
-        {"rpc.discover": "openrpc"} | dict.fromkeys(new.methods, new.name) | dict.fromkeys(old.methods, old.name)
-    )
+    tables = [ALL.by_name["openrpc"], ALL.by_name["acp"], new, old]
+    assert languages == {name: language.name for language in tables for name in language.methods}
 
 
 def test_a_method_says_its_scope_its_errors_and_whether_it_streams() -> None:

@@ -26,6 +26,7 @@ from a2a.requests import (
 )
 from tasks_app.operations import OPERATIONS
 from tests.conftest import PATIENCE
+from tests.support.acp_speaker import AcpSpeaker
 from tests.support.doors import StockDoor
 from tests.support.rest_speakers import KindRestSpeaker, OldRestSpeaker, RestSpeaker
 from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
@@ -53,6 +54,7 @@ SPEAKERS: dict[str, tuple[type[Speaker], str | None, str]] = {
     "1.0": (NewSpeaker, "1.0", "a2a-1.0"),
     "0.3": (OldSpeaker, "0.3", "a2a-0.3"),
     "0.2": (OldSpeaker, "0.2", "a2a-0.2"),
+    "ACP": (AcpSpeaker, None, "acp"),
     "1.0 over REST": (RestSpeaker, "1.0", "a2a-1.0"),
     "0.3 over REST, as protobuf": (OldRestSpeaker, "0.3", "a2a-0.3-proto"),
     "0.3 over REST, with kind": (KindRestSpeaker, "0.3", "a2a-0.3-kind"),
@@ -63,6 +65,12 @@ assert {name for _, _, name in SPEAKERS.values()} == ALL.by_name.keys() - {"open
 ENVELOPED = [name for name, (kind, _, _) in SPEAKERS.items() if kind.has_envelope]
 SOCKETS = [name for name in ENVELOPED if SPEAKERS[name][0].endpoint == "rpc"]
 """The speakers whose calls a WebSocket connection carries."""
+
+
+def speakers_of(kind: type[Request]) -> list[str]:
+    """Return the speakers whose language has a method for the operation."""
+    tables = {name: ALL.by_name[language].methods.values() for name, (_, _, language) in SPEAKERS.items()}
+    return [name for name, methods in tables.items() if any(method.request is kind for method in methods)]
 
 
 class Sample(NamedTuple):

@@ -158,8 +158,8 @@ def decode_task(wire: Json) -> Task:
     )
 
 
-def document(task: Task, seq: int) -> TaskDocument:
-    """Return the stored form of a task as of a sequence number."""
+def document(task: Task, seq: int, agent: str = "") -> TaskDocument:
+    """Return the stored form of a task of this agent as of a sequence number."""
     return TaskDocument(
         id=task.id,
         context_id=task.context_id,
@@ -169,6 +169,7 @@ def document(task: Task, seq: int) -> TaskDocument:
         artifacts=_dumps_each(map(encode_artifact, task.artifacts)),
         history=_dumps_each(map(encode_message, task.history)),
         metadata=None if task.metadata is None else dumps(task.metadata),
+        agent=agent,
     )
 
 

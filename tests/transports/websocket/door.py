@@ -31,6 +31,11 @@ def bearer(key: str) -> Json:
     return {"additional_headers": {"Authorization": f"Bearer {key}"}}
 
 
+def parameters(version: str | None) -> Json:
+    """Return the member of a frame that names its version; no member without a version."""
+    return {PARAMETERS: {"A2A-Version": version}} if version else {}
+
+
 async def next_frame(client: ClientConnection) -> Any:
     return json.loads(await client.recv())
 

@@ -1,0 +1,124 @@
+"""The error objects of ACP: the names of its numbers, and `data` that says what to do. The numbers are in column.py."""
+
+import re
+from typing import Any
+
+from msgspec import Struct
+
+from a2a import errors
+from a2a.errors import Error, InvalidKey, InvalidParams, MissingScope, RateLimited, Unauthenticated, Unavailable, entry
+from a2a.types import Json
+
+NAMES: dict[int, str] = {
+    -32700: "Parse error",
+    -32600: "Invalid Request",
+    -32601: "Method not found",
+    -32602: "Invalid params",
+    -32603: "Internal error",
+    -40001: "Task not found",
+    -40002: "Task already completed",
+    -40003: "Stream not found",
+    -40004: "Stream already closed",
+    -40005: "Agent not available",
+    -40006: "Permission denied",
+    -40007: "Authentication failed",
+    -40008: "Insufficient OAuth2 scope",
+    -40009: "OAuth2 token expired",
+}
+"""The message of each number that ACP lists. Other errors have the sentence of this server."""
+SUGGESTIONS: dict[type[Error], str] = {
+    errors.ParseError: "Send one JSON-RPC 2.0 request, or an array of them, as UTF-8 JSON",
+    errors.InvalidRequest: "Send an object with jsonrpc, method, params and id, and no other members",
+    errors.MethodNotFound: "Call rpc.discover for the methods of this server",
+    errors.InvalidParams: "Correct the field and send the request again",
+    errors.Internal: "Try again later, and give the reference to the operator of this server",
+    errors.TaskNotFound: "Check that the taskId is correct; the task may have been deleted",
+    errors.TaskNotCancelable: "Get the task for its result: it has ended",
+    errors.TaskEnded: "Get the task for its result, and create another task for further work",
+    errors.UnsupportedOperation: "Create another task",
+    errors.SharedStreamNotFound: "Check that the streamId is correct; only participants see a stream",
+    errors.SharedStreamClosed: "Start another stream",
+    errors.UnknownAgent: "Name an agent of the card of this server, or leave the name out for its default agent",
+    errors.PermissionDenied: "Ask the operator of this server for the permission",
+    errors.Unauthenticated: "Get an access token with the required scopes, and send it as Authorization: Bearer",
+    errors.ExpiredKey: "Get a new access token, and send the request again with it",
+    errors.MissingScope: "Request additional scopes from authorization server",
+    errors.ContentTypeNotSupported: "Send parts of a mimeType that the agent's card lists",
+    errors.InvalidAgentResponse: "Try again later, or create the task for another agent",
+    errors.ExtendedCardNotConfigured: "Call this server at its public address",
+    errors.ExtensionSupportRequired: "Name another agent: ACP has no extensions",
+    errors.VersionNotSupported: "Leave the header A2A-Version out of calls in ACP",
+    errors.PushNotSupported: "Poll the task with tasks.get",
+    errors.Timeout: "Get the task later: it goes on",
+    errors.BudgetExceeded: "Raise the budget, or create the task for an agent that costs less",
+    errors.RateLimited: "Wait the seconds of retryAfter and send the request again",
+    errors.IdempotencyConflict: "Send the other content with a key of its own",
+    errors.Unavailable: "Wait the seconds of retryAfter and send the request again",
+}
+"""A sentence for each error that says what its caller can do."""
+_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+_MISMATCH = re.compile(r"Expected (?P<expected>.+), got (?P<received>.+)")
+
+
+class Fault(Struct):
+    """An error of ACP. `data` always has a suggestion."""
+
+    code: int
+    message: str
+    data: Json
+
+
+def encode_error(error: Error, code: int) -> Json:
+    """Return the error object. It never names other tasks than the one of the call."""
+    data: Json = {"suggestion": entry(SUGGESTIONS, error, "suggestion in ACP"), "reason": error.reason}
+    return {"code": code, "message": NAMES.get(code, error.sentence), "data": data | _details(error)}
+
+
+def _details(error: Error) -> Json:
+    """Return the members of `data` that the kind of error has."""
+    match error:
+        case InvalidParams():
+            return error.facts | _field_members(error)
+        case MissingScope(facts=facts):
+            return {
+                "requiredScopes": facts.get("required", "").split(),
+                "providedScopes": facts.get("provided", "").split(),
+            }
+        case Unauthenticated():
+            return _authentication(error)
+        case RateLimited(retry_after=seconds) | Unavailable(retry_after=seconds):
+            return error.facts | {"retryAfter": seconds}
+        case _:
+            return dict(error.facts)
+
+
+def _authentication(error: Unauthenticated) -> Json:
+    """Return the error as an OAuth server would (RFC 6750, 3.1), the scopes of the call, and where tokens come from."""
+    facts = error.facts
+    data: Json = {
+        "error": "invalid_token" if isinstance(error, InvalidKey) else "invalid_request",
+        "error_description": error.sentence,
+        "requiredScopes": facts.get("required", "").split(),
+    }
+    return data | ({"tokenUrl": facts["tokenUrl"]} if facts.get("tokenUrl") else {})
+
+
+def _field_members(error: InvalidParams) -> Json:
+    """Return the first wrong field, with what was expected there and what was received."""
+    if not error.violations:
+        return {}
+    field, text = error.violations[0]
+    path = field if field == "params" else f"params.{field}"
+    expected, received = _expectation(field.rpartition(".")[2], text)
+    return {"field": path[: errors.MAX_FIELD], "expected": expected, "received": received}
+
+
+def _expectation(name: str, text: str) -> tuple[str, str]:
+    """Return the expected and the received value of a field, such as `taskId (string)` and `taskId (number)`."""
+    if mismatch := _MISMATCH.fullmatch(text):
+        kinds: list[Any] = [mismatch["expected"], mismatch["received"]]
+        expected, received = (" or ".join(_TYPES.get(one, one) for one in kind.split(" | ")) for kind in kinds)
+        return f"{name} ({expected})", f"{name} ({received})"
+    if text == "is required":
+        return f"{name} (required)", f"{name} (absent)"
+    return f"{name} ({text.removeprefix('must be ')})", f"{name} (another value)"

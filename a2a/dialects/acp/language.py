@@ -1,0 +1,20 @@
+"""The language ACP, and its row on the endpoint of JSON-RPC."""
+
+import re
+
+from a2a.choice import Row, by_method
+from a2a.dialects.acp import faults, tasks
+from a2a.dialects.acp.column import COLUMN
+from a2a.language import Language
+
+LANGUAGE = Language(
+    name="acp",
+    methods=tasks.METHODS,
+    column=COLUMN,
+    encode_error=faults.encode_error,
+    error_type=faults.Fault,
+    encode_frame=lambda frame, history_length: None,
+    spelling="acp",
+)
+ROW = Row(languages=(LANGUAGE,), choose=by_method, spelling=re.compile(r"\w+(\.\w+)+"))
+"""The row of methods that are spelled with a dot."""
