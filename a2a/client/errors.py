@@ -2,13 +2,14 @@
 
 ClientError
 |- InvalidCall                                     a call that cannot be sent
-|- ConnectionRefused, UntrustedServer,             the way to the server
-|  ConnectionLost, Timeout
+|- ConnectionRefused, Timeout                      the way to the server
+|- HttpError                                       HTTP failed on that way
+|  `- UntrustedServer, ConnectionLost, UnexpectedStatus
 |- InvalidResponse                                 an answer that is not A2A
 |- StreamLost                                      a stream that could not be taken up again
 |- NoInterface, UntrustedCard, NoToken             before the first call
 `- ServerError                                     the server refused the call
-   |- UnexpectedStatus                             an HTTP status alone
+   |- UnexpectedStatus                             an HTTP status alone, which is an HttpError too
    `- TaskNotFound, InvalidParams, ...             one for each reason; each has its code and its details
 
 `retryable` says whether the same call may succeed later. The client itself repeats only such calls.
@@ -77,7 +78,11 @@ class ConnectionRefused(ClientError):
     processed = False
 
 
-class UntrustedServer(ClientError):
+class HttpError(ClientError):
+    """HTTP failed: the certificate is wrong, the connection broke, or the answer is a status alone."""
+
+
+class UntrustedServer(HttpError):
     """The certificate of the server is not valid for its address."""
 
     reason = "UNTRUSTED_SERVER"
@@ -85,7 +90,7 @@ class UntrustedServer(ClientError):
     processed = False
 
 
-class ConnectionLost(ClientError):
+class ConnectionLost(HttpError):
     """The connection ended before the whole answer was there."""
 
     reason = "CONNECTION_LOST"
@@ -157,8 +162,13 @@ class ServerError(ClientError):
 
     advice = "The details may say more"
 
+    @property
+    def message(self) -> str:
+        """The message of the server."""
+        return self.what
 
-class UnexpectedStatus(ServerError):
+
+class UnexpectedStatus(HttpError, ServerError):
     """An HTTP status without an error of the protocol. Its reason is HTTP_ and the status."""
 
     advice = "Check the address, and what stands between here and the server"

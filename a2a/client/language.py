@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from a2a.client.errors import InvalidResponse
 from a2a.client.reading import check_types
+from a2a.client.refusals import A2A, Numbers
 from a2a.client.updates import Update
 from a2a.errors import InvalidParams
 from a2a.language import Route
@@ -53,6 +54,8 @@ class ClientLanguage(Struct, frozen=True, kw_only=True):
     """The verbs and paths of its methods; empty for a language that is always in an envelope."""
     prefix: str = ""
     """The prefix of the paths."""
+    numbers: Numbers = A2A
+    """The numbers of its errors in an envelope."""
 
     def operation(self, request: Request) -> Operation:
         """Return the operation of a request. Raises LookupError."""

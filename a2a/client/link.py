@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from a2a import errors
 from a2a.client import refusals
-from a2a.client.cards import REST, RPC, SOCKET
+from a2a.client.cards import REST, RPC, SOCKET, VAPORA
 from a2a.client.errors import InvalidParams, InvalidResponse, MethodNotFound
 from a2a.client.http import Exchange, Http
 from a2a.client.language import ClientLanguage, Operation, decoded
-from a2a.client.languages import rest_0_x, v0_2, v0_3, v1_0
+from a2a.client.languages import rest_0_x, v0_2, v0_3, v1_0, vapora
 from a2a.client.transports import Transport
 from a2a.client.transports.jsonrpc import JsonRpc
 from a2a.client.transports.rest import Rest
@@ -33,7 +33,7 @@ class Way(Struct, frozen=True, kw_only=True):
 
 
 def _rpc(http: Http, url: str, headers: Mapping[str, str], language: ClientLanguage) -> Transport:
-    return JsonRpc(http, url, headers)
+    return JsonRpc(http, url, headers, language.numbers)
 
 
 def _rest(http: Http, url: str, headers: Mapping[str, str], language: ClientLanguage) -> Transport:
@@ -54,6 +54,7 @@ WAYS = (
     Way(binding=SOCKET, language=v1_0.LANGUAGE, transport=_socket),
     Way(binding=SOCKET, language=v0_3.LANGUAGE, transport=_socket),
     Way(binding=SOCKET, language=v0_2.LANGUAGE, transport=_socket),
+    Way(binding=VAPORA, language=vapora.LANGUAGE, transport=_rpc),
 )
 """All bindings and versions. Each language over each transport is a row."""
 

@@ -2,12 +2,15 @@
 
 The class of an error follows from its reason, else from its number, else from the fixed sentence of the protocol. The
 HTTP status counts only for an answer without any of these, because versions have different statuses for one error.
+Numbers are those of A2A, unless the language of the call has its own.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from a2a.client import errors
 from a2a.client.errors import REASONS, ServerError
@@ -16,6 +19,18 @@ from a2a.dialects.errors_1_0 import COLUMN
 
 _BY_CODE: dict[int, str] = {cell.number: error.reason for error, cell in reversed(COLUMN.items())}
 """The reason of each number. If two errors have one number, it is that of the first."""
+
+
+class Numbers(Struct, frozen=True, kw_only=True):
+    """The numbers by which a language tells its errors apart."""
+
+    codes: Mapping[int, str]
+    """The reason of each code that only one error has."""
+    statuses: Mapping[int, str] = {}
+    """The reason of an HTTP status, for errors that share a code."""
+
+
+A2A = Numbers(codes=_BY_CODE)
 _NUMBERS = {error.reason: cell.number for error, cell in COLUMN.items()}
 _SENTENCES = tuple((error.sentence.lower(), error.reason) for error in COLUMN)
 _BY_STATUS: dict[int, type[ServerError]] = {
@@ -37,11 +52,11 @@ _WORDS = 300
 """Characters of a server's message that an error shows."""
 
 
-def of_rpc(error: Any, answer: Answer | None, place: str) -> ServerError:
+def of_rpc(error: Any, answer: Answer | None, place: str, numbers: Numbers = A2A) -> ServerError:
     """Return the error of an envelope."""
     wire = error if isinstance(error, dict) else {"message": str(error)}
     details = wire.get("data")
-    return _error(wire.get("code"), wire.get("message"), details, answer, place)
+    return _error(wire.get("code"), wire.get("message"), details, answer, place, numbers)
 
 
 def of_rest(answer: Answer, place: str) -> ServerError:
@@ -81,13 +96,16 @@ def in_envelope(answer: Answer) -> dict[str, Any] | None:
     return wire if isinstance(wire, dict) and ("error" in wire or "result" in wire or "jsonrpc" in wire) else None
 
 
-def _error(code: Any, message: Any, details: Any, answer: Answer | None, place: str) -> ServerError:
+def _error(
+    code: Any, message: Any, details: Any, answer: Answer | None, place: str, numbers: Numbers = A2A
+) -> ServerError:
     number = code if isinstance(code, int) else None
-    reason = _reason(details)
-    names = (reason, _BY_CODE.get(number or 0), _by_sentence(str(message).lower()))
+    reason, status = _reason(details), answer.status if answer else 200
+    by_code, by_status = numbers.codes.get(number or 0), numbers.statuses.get(status)
+    names = (reason, by_code, _by_sentence(str(message).lower()), by_status)
     kind = next((REASONS[name] for name in names if name in REASONS), None)
     if kind is None:
-        kind = ServerError if answer is None or answer.status == 200 else _kind_of(answer.status)
+        kind = _BY_STATUS.get(status, ServerError)
     error = kind(str(message or "the server refused the call")[:_WORDS], where=place)
     error.reason = reason or kind.reason or (f"HTTP_{answer.status}" if answer and number is None else f"CODE_{number}")
     # REST of 1.0 has no numbers of its own.

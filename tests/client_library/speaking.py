@@ -9,18 +9,19 @@ import httpx
 import orjson
 from msgspec.structs import replace
 
-from a2a.client import Client, ServerError, Timeouts, Update
+from a2a.client import VAPORA, Client, ServerError, Timeouts, Update
 from a2a.client.answers import ConfigPage, TaskPage
 from a2a.dialects.json.json_1_0 import encode_artifact, encode_message, encode_status, encode_task
 from a2a.dialects.v1_0 import DIALECT, encode_card
 from a2a.dialects.webhooks import encode_flat
 from a2a.events import ArtifactAdded, StatusChanged
 from a2a.requests import Request, StreamMessage, SubscribeToTask
-from a2a.types import Card, Message, PushConfig, Task
+from a2a.types import Card, Interface, Message, PushConfig, Task
 from tests.conftest import NO_TLS, PATIENCE
 from tests.support.doors import LiveDoor
 from tests.support.rpc_speakers import NewSpeaker, OldSpeaker
 from tests.support.speaker import Frame, Json, Refused
+from tests.support.vapora_speaker import CODES
 
 
 @dataclass(kw_only=True)
@@ -50,18 +51,27 @@ class ClientSpeaker(NewSpeaker):
 
     @property
     def tells_zero(self) -> bool:  # type: ignore[override]  # the JSON of the protobuf has no zero
-        return (self.binding, self.language) == ("JSONRPC", "0.3") or self.language == "1.0"
+        return self.language == "1.0" or (self.language == "0.3" and self.binding in {"JSONRPC", VAPORA})
+
+    def ways(self) -> dict[str, Any]:
+        """Return what leads the client to its binding and its version."""
+        return {"versions": (self.language,), "bindings": (self.binding,)}
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
         assert isinstance(self.door, LiveDoor)
         limits = Timeouts(request=PATIENCE, silence=PATIENCE)
-        ways = {"versions": (self.language,), "bindings": (self.binding,)}
         async with (
             httpx.AsyncClient(verify=NO_TLS) as http,
-            Client(self.door.url, token=self.key, timeouts=limits, http=http, **ways) as client,
+            Client(self.door.url, token=self.key, timeouts=limits, http=http, **self.ways()) as client,
         ):
             yield client
+
+    def told(self, error: ServerError) -> Refused:
+        """Return the error as a chapter reads it."""
+        info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": error.reason}
+        details = str(error.details).replace("message.content[", "message.parts[")
+        return Refused({"code": error.code, "message": error.message, "data": [info | {"details": details}]})
 
     def request(self, wish: str, params: Any) -> Request:
         """Return the request that the params of 1.0 are."""
@@ -76,7 +86,7 @@ class ClientSpeaker(NewSpeaker):
             try:
                 result = await client.perform(request)
             except ServerError as error:
-                raise told(error) from error
+                raise self.told(error) from error
         return wrapped(result) if wish == "send" else encoded(result)
 
     @asynccontextmanager
@@ -91,8 +101,21 @@ class ClientSpeaker(NewSpeaker):
             try:
                 first = await anext(reading)
             except ServerError as error:
-                raise told(error) from error
+                raise self.told(error) from error
             yield frames_of(first, reading)
+
+
+@dataclass(kw_only=True)
+class VaporaClientSpeaker(ClientSpeaker):
+    """A client of VAPORA at its path, which gives errors back with the codes of A2A."""
+
+    def ways(self) -> dict[str, Any]:
+        assert isinstance(self.door, LiveDoor)
+        return {"interface": Interface(url=f"{self.door.url}/a2a", binding=VAPORA, version=self.language)}
+
+    def told(self, error: ServerError) -> Refused:
+        refused = super().told(error)
+        return Refused(refused.error | {"code": CODES[error.reason]})
 
 
 async def frames_of(first: Update, rest: AsyncIterator[Update]) -> AsyncIterator[Frame]:
@@ -116,18 +139,6 @@ def frame_of(update: Update) -> Frame:
         case ArtifactAdded(artifact=artifact, append=append, last_chunk=last):
             value = ids | {"artifact": encode_artifact(artifact), "append": append, "lastChunk": last}
             return Frame(seq, "artifact", value, {"artifactUpdate": value})
-
-
-def told(error: ServerError) -> Refused:
-    """Return the error as a chapter reads it."""
-    info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": error.reason}
-    return Refused(
-        {
-            "code": error.code,
-            "message": error.what,
-            "data": [info | {"details": str(error.details).replace("message.content[", "message.parts[")}],
-        }
-    )
 
 
 def wrapped(result: Task | Message) -> Json:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from a2a.client import REST, RPC, SOCKET
-from tests.client_library.speaking import ClientSpeaker
+from a2a.client import REST, RPC, SOCKET, VAPORA
+from tests.client_library.speaking import ClientSpeaker, VaporaClientSpeaker
 from tests.conftest import Server
 from tests.support.chapters import CHAPTERS
 from tests.support.doors import LiveDoor
@@ -26,8 +26,9 @@ ABOUT_THE_WIRE = {
 WAYS = (
     *((version, binding) for version in ("1.0", "0.3", "0.2") for binding in (RPC, REST)),
     ("1.0", SOCKET),
+    ("0.3", VAPORA),
 )
-"""Versions and bindings of our cards, and 0.2, whose card is that of JSON-RPC and REST."""
+"""Versions and bindings of our cards; 0.2, whose card is that of JSON-RPC and REST; and VAPORA, which no card lists."""
 STORY: list[Any] = [
     pytest.param(binding, version, chapter, id=f"{chapter.name}-{version}-{binding}")
     for version, binding in WAYS
@@ -39,7 +40,8 @@ STORY: list[Any] = [
 @pytest.mark.parametrize(("binding", "version", "chapter"), STORY)
 def test_our_client_tells_the_story(server: Server, binding: str, version: str, chapter: Chapter) -> None:
     def speaker(key: str) -> ClientSpeaker:
-        return ClientSpeaker(door=LiveDoor(server.url), key=key, binding=binding, language=version)
+        kind = VaporaClientSpeaker if binding == VAPORA else ClientSpeaker
+        return kind(door=LiveDoor(server.url), key=key, binding=binding, language=version)
 
     asyncio.run(chapter.tell(Cast(speaker(server.owner), speaker(server.owner), speaker(server.stranger))))
 

@@ -11,6 +11,7 @@ import orjson
 from a2a.client import refusals
 from a2a.client.errors import InvalidResponse
 from a2a.client.http import Answer, Exchange, Http
+from a2a.client.refusals import A2A, Numbers
 from a2a.client.transports import Frame
 from a2a.client.transports.sse import frames, stream_headers
 from a2a.envelopes.jsonrpc import MEDIA
@@ -20,9 +21,10 @@ from a2a.types import Json
 class JsonRpc:
     """Calls to one address."""
 
-    def __init__(self, http: Http, url: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, http: Http, url: str, headers: Mapping[str, str], numbers: Numbers = A2A) -> None:
         self.http = http
         self.where = url
+        self._numbers = numbers
         self._headers = dict(headers) | {"Content-Type": MEDIA}
         self._ids = count(1)
 
@@ -51,7 +53,7 @@ class JsonRpc:
         """Return the result; None if there is none, as some servers answer a deletion."""
         wire = refusals.in_envelope(answer)
         if wire is not None and wire.get("error") is not None:
-            raise refusals.of_rpc(wire["error"], answer, self._place(method))
+            raise refusals.of_rpc(wire["error"], answer, self._place(method), self._numbers)
         if answer.status >= 300:
             raise refusals.of_status(answer, self._place(method))
         if wire is None:
