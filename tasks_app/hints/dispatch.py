@@ -112,7 +112,7 @@ class CeleryDispatcher:
             with connection_of(app) as connection:
                 try:
                     self._publish_all(app, connection)
-                except Exception as error:  # noqa: BLE001  # whatever it is, the sweeper offers again
+                except Exception as error:  # noqa: BLE001  # whatever it is, the offers stay
                     self._report_failure(error)
                     self.stopping.wait(PATIENCE)
 
@@ -126,11 +126,18 @@ class CeleryDispatcher:
             self.signal.clear()
             with self.lock:
                 queues, self.queues = self.queues, set()
-            for queue in queues:
-                if counts[queue] % ENOUGH == 0 and waiting(app, producer, queue) >= ENOUGH:
-                    continue
-                publish(app, producer, queue)
-                counts[queue] += 1
+            try:
+                for queue in queues:
+                    if counts[queue] % ENOUGH == 0 and waiting(app, producer, queue) >= ENOUGH:
+                        continue
+                    publish(app, producer, queue)
+                    counts[queue] += 1
+            except Exception:
+                # They are published again, also if nothing else is offered, so that the trouble ends with its cause.
+                with self.lock:
+                    self.queues |= queues
+                self.signal.set()
+                raise
             if queues and self.trouble:
                 log.warning("the broker answers again: workers are woken")
                 self.trouble = ""

@@ -83,11 +83,11 @@ async def test_sockets_and_their_streams_end_with_their_token(
 
 
 async def test_waiting_calls_end_with_their_token(account: ServiceAccount, issuer: LocalIssuer, hand: Hand) -> None:
-    token = token_of(issuer, hand)
+    token = token_of(issuer, hand, seconds=10)
     async with serving(BOTH) as server, client(url(server), token) as http:
         following = asyncio.ensure_future(http.post("/jsonrpc", content=said("go"), headers=JSON))
         await eventually(lambda: bool(readers.waiting))
-        hand.on(seconds=61)
+        hand.on(seconds=11)  # less than a lease, so that the run goes on
         with pytest.raises(httpx.HTTPError):
             await following
     assert await in_a_thread(lambda: recorder.drain(PATIENCE))
