@@ -5,6 +5,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from a2a.documents import EventDocument, TaskDocument
+from a2a.shared_streams import ChunkReceipt, SharedStreamDocument
 from a2a.types import Card, Json, Message, PushConfig
 
 
@@ -54,7 +55,17 @@ class Description(Struct, frozen=True, kw_only=True):
     etag: str
 
 
-Result = Answer | TaskPage | CardAnswer | PushConfig | PushConfigPage | Description | None
+Result = (
+    Answer
+    | TaskPage
+    | CardAnswer
+    | PushConfig
+    | PushConfigPage
+    | Description
+    | SharedStreamDocument
+    | ChunkReceipt
+    | None
+)
 """The result of any operation. Deleting returns None."""
 Frame = TaskDocument | EventDocument | Message
 """One event of a stream: the task as of the cursor, an event after the cursor, or a direct reply."""

@@ -10,6 +10,7 @@ from a2a.documents import Encoded, EventDocument, EventKind, TaskDocument
 from a2a.errors import Error, entry
 from a2a.extensions import HEADER, OLD_HEADER, read_uris
 from a2a.requests import Request
+from a2a.shared_streams import ChunkDocument
 from a2a.types import Card, Json
 
 Spelling = Literal["own", "acp"]
@@ -41,6 +42,8 @@ class Method(Struct, frozen=True, kw_only=True):
     """Decodes the params, which are parsed JSON, or UNSET when absent. Raises InvalidParams."""
     encode: Callable[[Any], Encoded]
     """Encodes the Result of the operation as JSON."""
+    as_stream: "Method | None" = None
+    """The method in place of this one for a caller that takes a stream as the answer; None if there is none."""
     params: Any = Json
     """The type of the params, for descriptions. Members that it lacks are ignored."""
     result: Any = Any
@@ -115,6 +118,9 @@ class Language(Struct, frozen=True, kw_only=True):
     """Rewrites an operation's error in the words of this language."""
     errors_as_stream: bool = False
     """True if a client that accepts only a stream, and names no version, gets an error as the one event of a stream."""
+    encode_chunk: Callable[[ChunkDocument], bytes] | None = None
+    """Encodes a chunk of a shared stream as a notification, which is sent as it is, without the envelope of an answer.
+    None for a language without shared streams."""
     rest: Rest | None = None
     """The form over REST; None for a language that is always in an envelope."""
     push: Push | None = None

@@ -10,8 +10,9 @@ from typing import ClassVar, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from a2a.shared_streams import ChunkRole
 from a2a.states import TaskState
-from a2a.types import Json, Message, PushConfig
+from a2a.types import Json, Message, Part, PushConfig
 
 
 class Priority(IntEnum):
@@ -163,6 +164,60 @@ class DeletePushConfig(Request, frozen=True, kw_only=True):
     id: str
     or_default: bool = False
     """True to fall back on the task's default if there is no webhook of this id (A2A 0.x)."""
+
+
+class StartSharedStream(Request, frozen=True, kw_only=True):
+    """Begin a shared stream with its participants, or resume one that is paused and add participants. The caller takes
+    part in the streams that it begins.
+    """
+
+    changes: ClassVar[bool] = True
+
+    stream_id: str | None = None
+    """The stream to resume; None to begin one."""
+    participants: tuple[str, ...] = ()
+    """The names of agents of this server, and of accounts of the caller's tenant."""
+    metadata: Json | None = None
+
+
+class FollowSharedStream(StartSharedStream, frozen=True, kw_only=True):
+    """Do what the beginning of a shared stream does, and follow its chunks. To follow an active one needs the right to
+    read streams alone.
+    """
+
+    streaming: ClassVar[bool] = True
+
+    after: int | None = None
+    """The number of the last chunk that the caller has seen (Last-Event-ID); None for a stream's end as it is now."""
+
+
+class SendToSharedStream(Request, frozen=True, kw_only=True):
+    """Send a message to all participants of a shared stream. Each agent among them answers with chunks."""
+
+    changes: ClassVar[bool] = True
+
+    stream_id: str
+    parts: tuple[Part, ...]
+    role: ChunkRole
+
+
+class SendChunk(SendToSharedStream, frozen=True, kw_only=True):
+    """Send one piece of a message to a shared stream. No agent answers it. A chunk that is sent twice is one."""
+
+    sequence: int
+    """The caller's own number of the chunk."""
+    is_last: bool = False
+
+
+class EndSharedStream(Request, frozen=True, kw_only=True):
+    """Close a shared stream for good, or pause it."""
+
+    changes: ClassVar[bool] = True
+
+    stream_id: str
+    reason: str = ""
+    pauses: bool = False
+    """True to pause it, so that a participant may resume it."""
 
 
 class GetExtendedCard(Request, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from config.sections.oauth import *
 from config.sections.process import *
 from config.sections.rates import *
 from config.sections.retention import *
+from config.sections.shared_streams import *
 from config.sections.shares import *
 from config.sections.webhooks import *
 

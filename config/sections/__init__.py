@@ -11,6 +11,7 @@ SECTIONS = (
         "agents",
         "shares",
         "calls",
+        "shared_streams",
         "retention",
         "identity",
         "oauth",

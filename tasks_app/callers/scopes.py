@@ -39,7 +39,8 @@ WRITE = _right("tasks:write", "acp:tasks:write")
 CANCEL = _right("tasks:cancel", "acp:tasks:cancel")
 READ_WEBHOOKS = _right("tasks:read", "acp:notifications:receive")
 WRITE_WEBHOOKS = _right("tasks:write", "acp:notifications:receive")
-READ_STREAMS = _right("tasks:read", "acp:streams:read")
+READ_STREAMS = _right("tasks:read", "acp:streams:read", "tasks:write", "acp:streams:write")
+"""The right to follow shared streams. A caller that may take part in them may hear them too."""
 WRITE_STREAMS = _right("tasks:write", "acp:streams:write")
 IDENTIFY = _right("tasks:read", "acp:agent:identify", "tasks:write", "tasks:cancel")
 """The right that ACP asks of every caller. Each of our own scopes grants it."""

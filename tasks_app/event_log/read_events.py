@@ -36,7 +36,7 @@ class ReadEvents(Work[list[EventDocument]], Struct, frozen=True, kw_only=True):
         return read_events_many(items)
 
 
-class LastEvents(Work[list[Reached]], Struct, frozen=True, kw_only=True):
+class LastEvents(Work[list[Reached]], Struct, frozen=True):
     """A read of the last sequence numbers and states of tasks, for readers that missed a hint."""
 
     lane = "read"

@@ -7,35 +7,48 @@ poll that finds what hints missed (another process, a lost message).
 import asyncio
 import contextlib
 import logging
-from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections import OrderedDict, defaultdict
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol, TypeVar
 
 from django.conf import settings
 
 from a2a.documents import EventDocument
 from a2a.states import QUIET
 from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Work
 from tasks_app.event_log import LastEvents, ReadEvents
 from tasks_app.hints import Reached, hints
 
 log = logging.getLogger(__name__)
+AnyReader = TypeVar("AnyReader", bound="LogReader")
 MAX_QUIET = 2_000
 """Tasks that became quiet and are remembered, at most."""
 POLL_BATCH = 500
 """Tasks that one statement of the poll asks about, at most."""
 
 
-class Reader:
-    """A cursor in the log of one task."""
+class LogRow(Protocol):
+    """A row of a log."""
 
-    def __init__(self, task_id: str, context_id: str, after: int) -> None:
-        self.task_id = task_id
-        self.context_id = context_id
+    @property
+    def seq(self) -> int: ...
+
+    @property
+    def state(self) -> str | None: ...
+
+
+class LogReader:
+    """A cursor in one log: that of a task, or that of a shared stream."""
+
+    def __init__(self, id: str, after: int) -> None:
+        self.id = id
+        """The id of the task or the shared stream."""
         self.cursor = after
         self.newest = after
-        """The number of the task's last event, as far as hints and reads have told."""
+        """The number of the last row of the log, as far as hints and reads have told."""
         self.state: str | None = None
-        """The task's state as of the last hint."""
+        """The state as of the last hint."""
         self.is_over = False
         """Whether the caller that waits here has left."""
         self.wakeup = asyncio.Event()
@@ -52,17 +65,22 @@ class Reader:
             self.state = news.state or self.state
         self.wakeup.set()
 
-    async def page(self) -> list[EventDocument]:
-        """Return the next events without waiting for new ones; an empty list if the log has no more."""
-        item = ReadEvents(task_id=self.task_id, after=self.cursor, context_id=self.context_id)
-        newest = self.newest
-        events = await bridge.ask(item, settings.A2A_LEASE_SECONDS)
-        if not events and self.newest == newest:
-            self.newest = self.cursor  # A hint named an event that does not exist: waiting for it would spin.
-        if events:
-            self.cursor = events[-1].seq
-            self.newest = max(self.newest, self.cursor)
-        return events
+    @staticmethod
+    def latest(ids: tuple[str, ...]) -> Work[list[Reached]]:
+        """Return the work item that reads how far some logs of the kind have come."""
+        raise NotImplementedError
+
+    async def page(self) -> Sequence[LogRow]:
+        """Return the next rows without waiting for new ones; an empty list if the log has no more."""
+        raise NotImplementedError
+
+    def advance(self, last: int | None, newest: int) -> None:
+        """Move the cursor to the last row of a page; None for an empty page. `newest` is that of before the read."""
+        if last is not None:
+            self.cursor = last
+            self.newest = max(self.newest, last)
+        elif self.newest == newest:
+            self.newest = self.cursor  # A hint named a row that does not exist: waiting for it would spin.
 
     async def news(self, seconds: float) -> bool:
         """Wait for an event after the cursor. Return whether there is one when the time is up or the readers drain."""
@@ -84,11 +102,31 @@ class Reader:
         return False
 
 
+class Reader(LogReader):
+    """A cursor in the log of one task."""
+
+    def __init__(self, task_id: str, context_id: str, after: int) -> None:
+        super().__init__(task_id, after)
+        self.context_id = context_id
+
+    @staticmethod
+    def latest(ids: tuple[str, ...]) -> Work[list[Reached]]:
+        return LastEvents(ids)
+
+    async def page(self) -> list[EventDocument]:
+        """Return the next events without waiting for new ones; an empty list if the log has no more."""
+        item = ReadEvents(task_id=self.id, after=self.cursor, context_id=self.context_id)
+        newest = self.newest
+        events = await bridge.ask(item, settings.A2A_LEASE_SECONDS)
+        self.advance(events[-1].seq if events else None, newest)
+        return events
+
+
 class Readers:
-    """The readers of one event loop, that of the doors, by task."""
+    """The readers of one event loop, that of the doors, by the id of their log."""
 
     def __init__(self) -> None:
-        self.waiting: dict[str, set[Reader]] = {}
+        self.waiting: dict[str, set[LogReader]] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
         self.poller: asyncio.Task[None] | None = None
         self.draining = False
@@ -97,24 +135,27 @@ class Readers:
         """The last tasks that became quiet, so that a reader that comes a moment later misses nothing."""
 
     @contextlib.asynccontextmanager
-    async def reader(self, task_id: str, context_id: str, after: int) -> AsyncIterator[Reader]:
-        """Give a reader that gets the news of its task while the block lasts."""
+    async def attend(self, reader: AnyReader) -> AsyncIterator[AnyReader]:
+        """Give the reader the news of its log while the block lasts."""
         self.bind()
         if self.poller is None or self.poller.done():
             self.poller = asyncio.get_running_loop().create_task(self._poll())
-        reader = Reader(task_id, context_id, after)
-        self.waiting.setdefault(task_id, set()).add(reader)
+        self.waiting.setdefault(reader.id, set()).add(reader)
         # Add the reader first, then look at the quiet tasks. The thread that commits notes the quiet task first, then
         # looks for readers. So one of the two sees the other.
-        if news := self.quiet_tasks.get(task_id):
+        if news := self.quiet_tasks.get(reader.id):
             reader.wake(news)
         try:
             yield reader
         finally:
-            group = self.waiting[task_id]
+            group = self.waiting[reader.id]
             group.discard(reader)
             if not group:
-                del self.waiting[task_id]
+                del self.waiting[reader.id]
+
+    def reader(self, task_id: str, context_id: str, after: int) -> contextlib.AbstractAsyncContextManager[Reader]:
+        """Give a reader of a task that gets its news while the block lasts."""
+        return self.attend(Reader(task_id, context_id, after))
 
     def drain(self) -> None:
         """Have every reader leave at once, and every later one too."""
@@ -154,12 +195,18 @@ class Readers:
         """Poll for what hints missed, until there are no readers."""
         while self.waiting:
             await asyncio.sleep(settings.A2A_POLL_SECONDS)
-            ids = list(self.waiting)
-            for start in range(0, len(ids), POLL_BATCH):
-                try:
-                    self._wake(await bridge.ask(LastEvents(task_ids=tuple(ids[start : start + POLL_BATCH]))))
-                except Exception:
-                    log.exception("the poll for %d readers failed; trying again", len(ids))
+            by_kind: defaultdict[type[LogReader], list[str]] = defaultdict(list)
+            for id, group in self.waiting.items():
+                by_kind[type(next(iter(group)))].append(id)
+            for kind, ids in by_kind.items():
+                await self._poll_kind(kind, ids)
+
+    async def _poll_kind(self, kind: type[LogReader], ids: list[str]) -> None:
+        for start in range(0, len(ids), POLL_BATCH):
+            try:
+                self._wake(await bridge.ask(kind.latest(tuple(ids[start : start + POLL_BATCH]))))
+            except Exception:
+                log.exception("the poll for %d readers failed; trying again", len(ids))
 
 
 readers = Readers()

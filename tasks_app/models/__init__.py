@@ -16,6 +16,7 @@ from tasks_app.models.rate_limits import RateLimit
 from tasks_app.models.receivers import Receiver
 from tasks_app.models.refusals import Refusals
 from tasks_app.models.relays import Relay, RelayedTask
+from tasks_app.models.shared_streams import AgentAnswer, Chunk, Participant, SharedStream
 from tasks_app.models.tasks import STATES, DirectReply, Event, File, IdempotencyKey, Run, Task
 from tasks_app.models.webhooks import Delivery, DeliveryTry, Webhook
 from tasks_app.models.wrong_logins import WrongLogins
@@ -23,9 +24,11 @@ from tasks_app.models.wrong_logins import WrongLogins
 __all__ = [
     "STATES",
     "Act",
+    "AgentAnswer",
     "ApiKey",
     "AuditEntry",
     "Budget",
+    "Chunk",
     "Delivery",
     "DeliveryTry",
     "DirectReply",
@@ -37,6 +40,7 @@ __all__ = [
     "OAuthClient",
     "OperatorReach",
     "OperatorToken",
+    "Participant",
     "Permission",
     "Principal",
     "Process",
@@ -49,6 +53,7 @@ __all__ = [
     "Reservation",
     "Run",
     "ServiceAccount",
+    "SharedStream",
     "SocketTicket",
     "Task",
     "Tenant",

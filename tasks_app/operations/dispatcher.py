@@ -14,24 +14,29 @@ from a2a.requests import (
     CreatePushConfig,
     DeletePushConfig,
     Describe,
+    EndSharedStream,
+    FollowSharedStream,
     GetExtendedCard,
     GetPushConfig,
     GetTask,
     ListPushConfigs,
     ListTasks,
     Request,
+    SendChunk,
     SendMessage,
+    SendToSharedStream,
+    StartSharedStream,
     StreamMessage,
     SubscribeToTask,
 )
 from a2a.states import TaskState
 from tasks_app.callers.access import Caller, check_right
-from tasks_app.callers.scopes import CANCEL, READ, READ_WEBHOOKS, WRITE, WRITE_WEBHOOKS
+from tasks_app.callers.scopes import CANCEL, READ, READ_STREAMS, READ_WEBHOOKS, WRITE, WRITE_STREAMS, WRITE_WEBHOOKS
 from tasks_app.database.bridge import bridge
 from tasks_app.database.work import Do, DoSlowly, Work
 from tasks_app.event_log.readers import readers
 from tasks_app.models import Task
-from tasks_app.operations import cards, descriptions, tasks, webhooks
+from tasks_app.operations import cards, descriptions, shared_streams, tasks, webhooks
 from tasks_app.operations.capabilities import EXTENDED_CARD, PUSH, STREAMING
 from tasks_app.operations.operation import Await, CallerLeft, Context, Done, Follow, Grant, Operation, RunQuick, Wait
 from tasks_app.operations.send import send
@@ -56,6 +61,11 @@ OPERATIONS: dict[type[Request], Operation] = {
     GetPushConfig: Operation(webhooks.get, READ_WEBHOOKS, PUSH),
     ListPushConfigs: Operation(webhooks.list_configs, READ_WEBHOOKS, PUSH),
     DeletePushConfig: Operation(webhooks.delete, WRITE_WEBHOOKS, PUSH, cost=2),
+    StartSharedStream: Operation(shared_streams.start, WRITE_STREAMS, cost=5),
+    FollowSharedStream: Operation(shared_streams.follow, READ_STREAMS, STREAMING, cost=5),
+    SendToSharedStream: Operation(shared_streams.send_message, WRITE_STREAMS, cost=10),
+    SendChunk: Operation(shared_streams.send_chunk, WRITE_STREAMS),
+    EndSharedStream: Operation(shared_streams.end, WRITE_STREAMS, cost=2),
     GetExtendedCard: Operation(cards.extended_card, READ, EXTENDED_CARD),
     Describe: Operation(partial(descriptions.describe, scope_of=scope_of), READ),
 }

@@ -10,6 +10,7 @@ from a2a.answers import Result
 from a2a.documents import TaskDocument
 from a2a.language import Spelling
 from a2a.run import Run
+from a2a.shared_streams import SharedStreamDocument
 from a2a.types import Message
 from tasks_app.callers.access import Caller
 from tasks_app.callers.scopes import Right
@@ -72,9 +73,11 @@ class Wait(Struct, frozen=True, kw_only=True):
 
 
 class Follow(Struct, frozen=True, kw_only=True):
-    """A stream: the task as of the cursor, then its events; or one message."""
+    """A stream: the task as of the cursor, then its events; one message; or a shared stream, then its chunks."""
 
-    first: TaskDocument | Message
+    first: TaskDocument | Message | SharedStreamDocument
+    after: int | None = None
+    """The last chunk of a shared stream that the caller has seen; None for the last one that there is."""
     history_length: int | None = None
     stays: bool = False
     """True for a subscription of 1.0, which stays open while the agent waits for an answer. A subscription of 0.x and

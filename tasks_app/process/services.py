@@ -21,10 +21,12 @@ from tasks_app.exchanges.recording import recorder
 from tasks_app.exchanges.refusals import tally
 from tasks_app.hints.dispatch import CeleryDispatcher, LocalDispatcher
 from tasks_app.hints.redis_group import broadcast
+from tasks_app.operations.moderator import moderator
 from tasks_app.process.counting import census
 from tasks_app.process.memory import return_large_blocks
 from tasks_app.runner.doors import doors
 from tasks_app.runner.runner import runner
+from tasks_app.shared_streams import answers
 from tasks_app.upkeep.counts import count_routine
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.processes import process_row, trouble_sources
@@ -65,9 +67,9 @@ def services_of(role: Role) -> list[Service]:
         shared.append(relay_routine)
     match role:
         case "web" if settings.CELERY_BROKER_URL:
-            return [*shared, celery, census, sender, sweeper, retention_routine, count_routine, doors]
+            return [*shared, celery, census, sender, sweeper, retention_routine, count_routine, doors, moderator]
         case "web":
-            return [*shared, runner, local, census, sender, sweeper, retention_routine, count_routine, doors]
+            return [*shared, runner, local, census, sender, sweeper, retention_routine, count_routine, doors, moderator]
         case "worker":
             # With the local dispatcher its own offers reach it even while the broker is away.
             return [*shared, celery, runner, local, sender, sweeper, retention_routine]
@@ -108,6 +110,7 @@ def take_over() -> None:
     if bridge.do(Do(release_all)):
         log.info("%d interrupted tasks are taken up again", reclaim_tasks())
     bridge.do(Do(webhooks.release_all))
+    bridge.do(Do(answers.release_all))
 
 
 def troubles() -> list[str]:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 SMALL = 16_384
 """The largest body that is read before its caller is authenticated."""
+STREAM = "text/event-stream"
+"""The media type of streams over HTTP."""
 
 
 class Call(Struct, kw_only=True):
@@ -62,6 +64,8 @@ class Call(Struct, kw_only=True):
     """Ends when the caller leaves. It is None if the door cannot notice that."""
     has_status: bool = False
     """Whether each call of the door is answered with an HTTP status."""
+    on_socket: bool = False
+    """Whether the door can send a stream after any answer."""
     batch: bool = False
     """Whether the call is a member of a batch."""
     peer: str | None = None
@@ -83,6 +87,11 @@ class Call(Struct, kw_only=True):
         if self.identity is None:
             raise TypeError("a call has no caller before identify()")
         return self.identity
+
+    @property
+    def takes_stream(self) -> bool:
+        """Whether the caller takes a stream in place of an answer, where a method has both."""
+        return not self.batch and (self.on_socket or STREAM in (self.metadata("Accept") or ""))
 
     def find_again(self) -> Proof:
         """Return the work item that finds the caller again; its result is None when the evidence is not valid any more.

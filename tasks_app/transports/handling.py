@@ -20,6 +20,7 @@ from a2a.language import Language, Method
 from a2a.money import HEADER as BUDGET
 from a2a.money import parse_usd
 from a2a.requests import Describe, GetExtendedCard, Request, SendMessage, with_delivery_language
+from a2a.shared_streams import SharedStreamDocument
 from a2a.types import Json
 from tasks_app.audit.refused_calls import COUNTED, refused_calls
 from tasks_app.callers.access import Caller
@@ -31,6 +32,7 @@ from tasks_app.files import with_links
 from tasks_app.off_loop import LARGE, off_loop
 from tasks_app.operations import OPERATIONS, CallerLeft, Context, Follow, Wait, authorize, cost_of, perform, wait_on
 from tasks_app.transports.call import Call, Reply, fault
+from tasks_app.transports.chunk_streams import ChunkStream
 from tasks_app.transports.refusing import leave
 from tasks_app.transports.streams import Stream
 from tasks_app.transports.waiting import LateAnswer
@@ -61,7 +63,7 @@ async def handle(call: Call, exchange: OpenExchange, wrapping: Wrapping, select:
     meaning = Meaning()
     context = Context(caller=call.caller, exchange=exchange, agent=call.agent, departure=call.departure, patience=0.0)
     try:
-        read = partial(_read, call, exchange, select, meaning)
+        read = partial(_read, call, exchange, wrapping, select, meaning)
         language, method, request = await off_loop(read) if exchange.row.request_bytes > LARGE else read()
         await limits.spend(call.caller, cost_of(method.request))
         head, tail = wrapping.head, wrapping.tail
@@ -186,11 +188,13 @@ async def _keep(exchange: OpenExchange, payload: Encoded, result: Result, wrappi
 
 
 def _read(
-    call: Call, exchange: OpenExchange, select: Callable[[], Selection], meaning: Meaning
+    call: Call, exchange: OpenExchange, wrapping: Wrapping, select: Callable[[], Selection], meaning: Meaning
 ) -> tuple[Language, Method, Any]:
     """Return the language, the method and the request. For a large call this runs off the loop."""
     exchange.set_caller(call.caller)
     language, method, params = select()
+    if method.as_stream is not None and not wrapping.silent and call.takes_stream:
+        method = method.as_stream
     meaning.language, meaning.method = language, method
     exchange.row.dialect = language.name
     authorize(method.request, call.caller, language.spelling)
@@ -271,7 +275,8 @@ def _follow(
         recorder.open(exchange)
     again = call.check_again(OPERATIONS[method.request].right, language.spelling)
     ends = call.caller.expires_at
-    reader = Stream(follow, language, wrapping, exchange, again, call.address(), stream, weight, call.until, ends)
+    kind = ChunkStream if isinstance(follow.first, SharedStreamDocument) else Stream
+    reader = kind(follow, language, wrapping, exchange, again, call.address(), stream, weight, call.until, ends)
     headers = language.headers(context.extensions)
     return Reply(request_id=exchange.request_id, wrapping=wrapping, stream=reader, headers=headers)
 

@@ -69,6 +69,7 @@ async def open_socket(request: HttpRequest, protocols: Sequence[str]) -> Opening
     call = call_of(request, ENDPOINT, agent)
     address = address_of(request)
     call.door, call.has_status, call.adapt, call.address = DOOR, False, adapt, lambda: address
+    call.on_socket = True
     call.evidence = call.evidence or _evidence_in(request, protocols)
     ticket = _ticket_of(request, has_key=call.evidence is not None)
     if ticket is None and call.evidence is None:

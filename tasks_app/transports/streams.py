@@ -2,22 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from enum import Enum
 from functools import partial
 
 from django.conf import settings
 
 from a2a.answers import Frame
-from a2a.documents import TaskDocument
+from a2a.documents import EventDocument, TaskDocument
 from a2a.envelopes import Wrapping
 from a2a.errors import MissingScope, Unauthenticated
 from a2a.files import MARK
 from a2a.language import Language
+from a2a.shared_streams import SharedStreamDocument
 from a2a.states import TERMINAL, TaskState
 from a2a.types import Message
 from tasks_app import clock
 from tasks_app.callers.accounts import Holding
-from tasks_app.event_log.readers import Reader, readers
+from tasks_app.event_log.readers import LogReader, LogRow, readers
 from tasks_app.exchanges.exchange import OpenExchange
 from tasks_app.exchanges.recording import recorder
 from tasks_app.files import with_links
@@ -58,9 +60,9 @@ class Stream:
         until: float | None = None,
         expires_at: float | None = None,
     ) -> None:
-        self.first: Frame | None = follow.first
+        self.first: Frame | SharedStreamDocument | None = follow.first
         """The first frame. It is dropped once it is sent, because a task may be large and a stream open for long."""
-        self.history_length, self.stays = follow.history_length, follow.stays
+        self.history_length, self.stays, self.after = follow.history_length, follow.stays, follow.after
         self.language = language
         self.wrapping = wrapping
         self.exchange = exchange
@@ -85,26 +87,10 @@ class Stream:
         """Yield the events. A door asks for a page when it has sent the page before."""
         row = self.exchange.row
         try:
-            first, self.first = self.first, None
-            if isinstance(first, Message):
-                # The reply is recorded as well. The search for secrets in a long text takes its time.
-                short = all(part.text is not None and len(part.text) <= LARGE for part in first.parts)
-                yield self._encode(first, None) if short else await off_loop(self._encode, first, None)
-                return
-            if not isinstance(first, TaskDocument):
-                raise TypeError("a stream begins with a message or a task")
-            row.first_seq = row.last_seq = first.seq
-            state, size = first.state, first.size
-            self.exchange.about(first.id, first.context_id)
-            async with readers.reader(first.id, first.context_id, first.seq) as reader:
-                encode = partial(self._encode, first, first.seq)
-                del first
-                yield await off_loop(encode) if size > LARGE else encode()
-                del encode
-                self._release(self.weight)
-                if not self._ends(state):
-                    async for page in self._tail(reader):
-                        yield page
+            async with aclosing(self._begin()) as pages:
+                async for page in pages:
+                    yield page
+                    del page  # It may be large, and the wait for the next one long.
         except Exception as error:  # noqa: BLE001  # logged with its reference
             # A database that is away may be back soon. The client may come back with the last event that it has seen.
             failure = self.wrapping.failure(fault(self.exchange, error), self.language)
@@ -115,6 +101,29 @@ class Stream:
             self._release(self.holding)
             self._release(self.weight)
 
+    async def _begin(self) -> AsyncGenerator[Page, None]:
+        """Yield the first frame, and then what follows it."""
+        row, first, self.first = self.exchange.row, self.first, None
+        if isinstance(first, Message):
+            # The reply is recorded as well. The search for secrets in a long text takes its time.
+            short = all(part.text is not None and len(part.text) <= LARGE for part in first.parts)
+            yield self._encode(first, None) if short else await off_loop(self._encode, first, None)
+            return
+        if not isinstance(first, TaskDocument):
+            raise TypeError("a stream begins with a message or a task")
+        row.first_seq = row.last_seq = first.seq
+        state, size = first.state, first.size
+        self.exchange.about(first.id, first.context_id)
+        async with readers.reader(first.id, first.context_id, first.seq) as reader:
+            encode = partial(self._encode, first, first.seq)
+            del first
+            yield await off_loop(encode) if size > LARGE else encode()
+            del encode
+            self._release(self.weight)
+            if not self._ends(state):
+                async for page in self._tail(reader):
+                    yield page
+
     def count_bytes(self, size: int) -> None:
         """Count bytes that the door sends for events."""
         self.exchange.row.response_bytes += size
@@ -124,7 +133,7 @@ class Stream:
         if holding:
             holding.release()
 
-    async def _tail(self, reader: Reader) -> AsyncIterator[Page]:
+    async def _tail(self, reader: LogReader) -> AsyncIterator[Page]:
         """Yield the events after the cursor when they are written."""
         time = asyncio.get_running_loop().time
         oldest, due = time() + settings.A2A_STREAM_SECONDS, time() + KEY_SECONDS
@@ -142,7 +151,7 @@ class Stream:
             if events:
                 last = next((place for place, event in enumerate(events) if self._ends(event.state)), None)
                 events = events if last is None else events[: last + 1]
-                if page := [item for event in events for item in self._encode(event, event.seq)]:
+                if page := [item for event in events for item in self._encode_row(event)]:
                     yield page
                 self.exchange.row.last_seq = events[-1].seq
                 if last is not None:
@@ -175,6 +184,12 @@ class Stream:
         if readers.draining:
             return End.DRAINING
         return End.TOO_LONG if is_old else None
+
+    def _encode_row(self, row: LogRow) -> Page:
+        """Return a page with one row of the log; an empty list for one that the language hides."""
+        if not isinstance(row, EventDocument):
+            raise TypeError("the log of a task has events")
+        return self._encode(row, row.seq)
 
     def _encode(self, frame: Frame, seq: int | None) -> Page:
         """Return a page with one event; an empty list for an event that the language hides."""

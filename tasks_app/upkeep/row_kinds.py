@@ -20,7 +20,9 @@ from tasks_app.audit import deletion
 from tasks_app.database.sql import among, on_postgres, one_of, sql_time
 from tasks_app.ids import uuid7_at
 from tasks_app.models import (
+    AgentAnswer,
     AuditEntry,
+    Chunk,
     Delivery,
     DeliveryTry,
     DirectReply,
@@ -29,11 +31,13 @@ from tasks_app.models import (
     ExchangeBody,
     File,
     IdempotencyKey,
+    Participant,
     Receiver,
     Refusals,
     RefusedCalls,
     RelayedTask,
     Run,
+    SharedStream,
     SocketTicket,
     Task,
     Webhook,
@@ -265,6 +269,28 @@ def _of_time(name: str, model: type[Model], column: str, age: Callable[[], timed
     )
 
 
+def _delete_shared_streams(before: datetime, place: str, limit: int) -> Batch:
+    """Delete closed shared streams with their chunks, which the limit counts. A batch has at least one stream."""
+    with transaction.atomic():
+        rows = _old_shared_streams(before).filter(pk__gt=place).order_by("pk")
+        old = list(rows.select_for_update(skip_locked=True, of=("self",)).values_list("pk", "last_seq")[:limit])
+        ids: list[str] = []
+        chunks = 0
+        for id, count in old:
+            if ids and chunks + count > limit:
+                break
+            ids.append(id)
+            chunks += count
+        for model in (Chunk, AgentAnswer, Participant):
+            model.objects.filter(stream_id__in=ids)._raw_delete(using=connection.alias)
+        SharedStream.objects.filter(pk__in=ids)._raw_delete(using=connection.alias)
+    return Batch(len(ids), ids[-1] if ids else place, len(old) == limit or len(ids) < len(old))
+
+
+def _old_shared_streams(before: datetime) -> QuerySet[SharedStream]:
+    return SharedStream.objects.filter(id__lt=uuid7_at(before), closed_at__lt=before)
+
+
 ROW_KINDS = {
     kind.name: kind
     for kind in (
@@ -307,6 +333,13 @@ ROW_KINDS = {
             age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
             delete=_delete_replies,
             old=lambda before: DirectReply.objects.filter(id__lt=uuid7_at(before)),
+            time_of=_time_of_id,
+        ),
+        RowKind(
+            name="shared_streams",
+            age=lambda: timedelta(days=settings.A2A_TASK_DAYS),
+            delete=_delete_shared_streams,
+            old=_old_shared_streams,
             time_of=_time_of_id,
         ),
         RowKind(

@@ -1,5 +1,6 @@
 """The sweep, every few seconds in every process: reclaim tasks of dead workers (leases.py), end tasks that waited too
-long (expiry.py), give back reservations of calls that died (orphans.py), offer runnable tasks, delete unused files."""
+long (expiry.py), close idle shared streams (idle_streams.py), give back reservations of calls that died (orphans.py),
+offer runnable tasks, delete unused files."""
 
 import logging
 import threading
@@ -15,6 +16,7 @@ from tasks_app.database.locks import LockRefused
 from tasks_app.exchanges.recording import recorder
 from tasks_app.hints import hints
 from tasks_app.upkeep.expiry import expire
+from tasks_app.upkeep.idle_streams import close_idle_streams
 from tasks_app.upkeep.leases import reclaim_tasks
 from tasks_app.upkeep.orphans import release_orphans
 from tasks_app.upkeep.processes import clock_doubts, process_row
@@ -74,6 +76,7 @@ class Sweeper(Routine):
         limits.load()
         if not clock_doubts():
             expire()
+            close_idle_streams()
             release_orphans()
             self.delete_files()
         self.last = time.monotonic()

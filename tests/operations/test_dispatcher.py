@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from a2a.errors import MissingScope, TaskNotFound, Unavailable
 from a2a.requests import CancelTask, GetTask, ListTasks, Request, SendMessage
+from a2a.shared_streams import ChunkRole
 from a2a.types import Message, Part, PushConfig, Role
 from tasks_app.database.work import DoSlowly, Step
 from tasks_app.event_log import Head, ReadHead
@@ -27,6 +28,10 @@ pytestmark = [pytest.mark.django_db]
 VALUES: dict[str, Any] = {
     "id": "1",
     "task_id": "1",
+    "stream_id": "1",
+    "parts": (Part(text="hello"),),
+    "role": ChunkRole.USER,
+    "sequence": 1,
     "message": Message(message_id="1", role=Role.USER, parts=(Part(text="hello"),)),
     "page_size": 10,
     "config": PushConfig(url="https://example.com/", language="a2a-1.0"),

@@ -206,18 +206,19 @@ def test_each_scope_opens_what_it_should(owner: Person) -> None:
     }
     reading = {"GetTask", "ListTasks", "SubscribeToTask", "GetExtendedCard", "Describe"}
     looking, hooking = {"GetPushConfig", "ListPushConfigs"}, {"CreatePushConfig", "DeletePushConfig"}
+    taking_part = {"StartSharedStream", "SendToSharedStream", "SendChunk", "EndSharedStream", "FollowSharedStream"}
     assert opened == {
         "": set(),
         "*": names(OPERATIONS),
         "weather": set(),
-        "tasks:read": reading | looking,
-        "tasks:write": {"SendMessage", "StreamMessage"} | hooking,
+        "tasks:read": reading | looking | {"FollowSharedStream"},
+        "tasks:write": {"SendMessage", "StreamMessage"} | hooking | taking_part,
         "tasks:cancel": {"CancelTask"},
         "acp:agent:identify": set(),
         "acp:tasks:read": reading,
         "acp:tasks:write": {"SendMessage", "StreamMessage"},
         "acp:tasks:cancel": {"CancelTask"},
-        "acp:streams:read": set(),
-        "acp:streams:write": set(),
+        "acp:streams:read": {"FollowSharedStream"},
+        "acp:streams:write": taking_part,
         "acp:notifications:receive": looking | hooking,
     }

@@ -1,0 +1,119 @@
+"""The answers that agents owe to the messages of shared streams, as rows: whose turn it is, and how far each has come.
+
+A process goes on with an answer until `due_at`, and puts that time off while it does. The process that comes after a
+dead one finds the cursor: chunks and the cursor are written in one transaction, so each event becomes a chunk once.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import orjson
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+from msgspec import Struct
+
+from a2a.dialects.json.json_1_0 import decode_part
+from a2a.shared_streams import SharedStreamState
+from a2a.types import Part
+from tasks_app import clock
+from tasks_app.callers.access import Caller
+from tasks_app.callers.rules import rules_of
+from tasks_app.models import AgentAnswer, Chunk
+from tasks_app.shared_streams.log import Entry, Place, check, lock, write
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """An answer that is due: the agent, the message, and the caller in whose name the agent is called."""
+
+    id: int
+    stream_id: str
+    seq: int
+    agent: str
+    caller: Caller
+    parts: tuple[Part, ...]
+    task_id: str | None
+    cursor: int
+
+
+def take_turns(most: int) -> list[Turn]:
+    """Take answers that are due, for as long as a lease lasts. An agent answers the messages of a stream in order."""
+    now = clock.shared()
+    earlier = AgentAnswer.objects.filter(
+        stream_id=OuterRef("stream_id"), agent=OuterRef("agent"), seq__lt=OuterRef("seq"), due_at__isnull=False
+    )
+    rows = AgentAnswer.objects.filter(~Exists(earlier), due_at__lte=now).order_by("due_at", "pk")
+    return [_turn(row) for row in rows.select_related("principal__tenant")[:most] if _take(row, now)]
+
+
+def _take(row: AgentAnswer, now: datetime) -> bool:
+    """Take an answer, and return whether it was still there to be taken."""
+    return bool(AgentAnswer.objects.filter(pk=row.pk, due_at=row.due_at).update(due_at=_lease(now)))
+
+
+def _lease(now: datetime) -> datetime:
+    return now + timedelta(seconds=settings.A2A_LEASE_SECONDS)
+
+
+def _turn(row: AgentAnswer) -> Turn:
+    principal = row.principal
+    parts = Chunk.objects.values_list("parts", flat=True).get(stream_id=row.stream_id, seq=row.seq)
+    return Turn(
+        id=row.pk,
+        stream_id=row.stream_id,
+        seq=row.seq,
+        agent=row.agent,
+        caller=Caller(
+            tenant_id=principal.tenant_id,
+            tenant=principal.tenant.name,
+            owner_id=principal.pk,
+            name=principal.name,
+            scopes=frozenset(row.scopes.split()),
+            rules=rules_of(principal),
+        ),
+        parts=tuple(decode_part(part) for part in orjson.loads(parts)),
+        task_id=row.task_id,
+        cursor=row.cursor,
+    )
+
+
+def earlier_answer(turn: Turn) -> tuple[str, int] | None:
+    """Return the task of the agent's answer before this one to the same caller, and its cursor."""
+    rows = AgentAnswer.objects.filter(
+        stream_id=turn.stream_id, agent=turn.agent, principal_id=turn.caller.owner_id, seq__lt=turn.seq
+    )
+    row = rows.filter(task_id__isnull=False).order_by("-seq").first()
+    return (row.task_id, row.cursor) if row and row.task_id else None
+
+
+def attach(turn: Turn, task_id: str, cursor: int) -> None:
+    """Store the task of an answer. Its events after the cursor become chunks."""
+    AgentAnswer.objects.filter(pk=turn.id, task_id__isnull=True).update(task_id=task_id, cursor=cursor)
+
+
+def put_off(turn_id: int, seconds: float) -> bool:
+    """Keep an answer from other processes for that time. Return False if it is over."""
+    due_at = clock.shared() + timedelta(seconds=seconds)
+    return bool(AgentAnswer.objects.filter(pk=turn_id, due_at__isnull=False).update(due_at=due_at))
+
+
+def release_all() -> None:
+    """Make every answer that is not over due now. Call it at the start of the only process of an installation."""
+    AgentAnswer.objects.filter(due_at__isnull=False).update(due_at=clock.shared())
+
+
+def transfer(turn: Turn, entries: Sequence[Entry], *, before: int, cursor: int, is_over: bool) -> Place | None:
+    """Append the chunks that were made of the events up to the cursor, and move the cursor, in one transaction.
+
+    Return None if another process has moved it, or the answer is over. Raises SharedStreamClosed while the stream is
+    paused, and InvalidParams if it is full.
+    """
+    with transaction.atomic():
+        head = lock(turn.stream_id)
+        rows = AgentAnswer.objects.filter(pk=turn.id, cursor=before, due_at__isnull=False)
+        if not rows.update(cursor=cursor, due_at=None if is_over else _lease(clock.shared())):
+            return None
+        if not entries:
+            return Place(head.pk, head.last_seq, SharedStreamState(head.state), is_repeat=True)
+        check(head, entries)
+        return write(head, entries)

@@ -1,0 +1,188 @@
+"""The moderator: agents answer the messages of a shared stream, each event becomes a chunk once, in order."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from a2a.requests import EndSharedStream, SendToSharedStream, StartSharedStream
+from a2a.shared_streams import ChunkRole
+from a2a.types import Part
+from tasks_app import clock
+from tasks_app.database.bridge import bridge
+from tasks_app.database.work import Do, DoSlowly
+from tasks_app.models import AgentAnswer, Chunk, Event, SharedStream, Task
+from tasks_app.operations import Context, perform
+from tasks_app.operations.moderator import Moderator
+from tasks_app.shared_streams.answers import release_all, take_turns, transfer
+from tasks_app.shared_streams.log import Entry
+from tests.conftest import SLACK, Person, person, until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+
+
+async def ask(who: Person, request: Any) -> Any:
+    return await perform(request, Context(caller=who.caller))
+
+
+async def start(who: Person, *participants: str) -> str:
+    stream = await ask(who, StartSharedStream(participants=participants))
+    return str(stream.id)
+
+
+async def say(who: Person, stream_id: str, text: str = "hello") -> None:
+    await ask(who, SendToSharedStream(stream_id=stream_id, parts=(Part(text=text),), role=ChunkRole.USER))
+
+
+async def answered(moderator: Moderator | None = None) -> None:
+    async with asyncio.timeout(20 + SLACK):
+        await (moderator or Moderator()).finish()
+
+
+async def read(function: Callable[[], Any]) -> Any:
+    return await bridge.ask(DoSlowly(function))
+
+
+def chunks(stream_id: str) -> list[tuple[str, str, bool]]:
+    """Return the author, the text and the mark of the end of each chunk."""
+    rows = list(Chunk.objects.filter(stream_id=stream_id).order_by("seq"))
+    assert [row.seq for row in rows] == list(range(1, len(rows) + 1)), "the numbers have gaps"
+    return [
+        (row.author, "".join(part.get("text", "?") for part in orjson.loads(row.parts)), row.is_last) for row in rows
+    ]
+
+
+def talk(story: Callable[[], Any]) -> Any:
+    return asyncio.run(story())
+
+
+def test_each_agent_answers_a_message_in_the_name_of_its_author(
+    service: None, owner: Person, colleague: Person
+) -> None:
+    async def story() -> str:
+        stream_id = await start(owner, "form-coroutine", "quick-coroutine", "colleague")
+        await say(colleague, stream_id, "hi")
+        await answered()
+        return stream_id
+
+    stream_id = talk(story)
+    assert chunks(stream_id)[0] == ("colleague", "hi", True)
+    assert sorted(chunks(stream_id)[1:]) == [("form-coroutine", "hi", True), ("quick-coroutine", "hi", True)]
+    tasks = Task.objects.values_list("owner_id", "context_id", "agent").order_by("agent")
+    assert list(tasks) == [
+        (colleague.caller.owner_id, stream_id, "form-coroutine"),
+        (colleague.caller.owner_id, stream_id, "quick-coroutine"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("agent", "text"),
+    [
+        ("replies", "You said hello"),
+        ("replies-late", "You said hello"),
+        ("rejects", "That is not my job."),
+        ("asks-quickly", "Which one?"),
+    ],
+)
+def test_every_end_of_an_answer_is_a_last_chunk(service: None, owner: Person, agent: str, text: str) -> None:
+    async def story() -> str:
+        stream_id = await start(owner, agent)
+        await say(owner, stream_id)
+        await answered()
+        return stream_id
+
+    assert chunks(talk(story))[1:] == [(agent, text, True)]
+
+
+def test_the_next_message_answers_the_question_of_an_agent(service: None, owner: Person) -> None:
+    async def story() -> str:
+        stream_id = await start(owner, "asks")
+        await say(owner, stream_id, "red")
+        await say(owner, stream_id, "blue")
+        await answered()
+        return stream_id
+
+    stream_id = talk(story)
+    assert [text for author, text, _ in chunks(stream_id) if author == "asks"] == ["Which one?", "red and blue"]
+    assert Task.objects.count() == 1
+    assert list(AgentAnswer.objects.values_list("due_at", flat=True)) == [None, None]
+
+
+def test_an_agent_that_the_author_may_not_call_says_so(service: None, owner: Person) -> None:
+    limited = person("limited", "home", "acp:streams:write acp:streams:read")
+
+    async def story() -> str:
+        stream_id = await start(owner, "scoped", "echo", "limited")
+        await say(limited, stream_id)
+        await answered()
+        return stream_id
+
+    by_author = {author: (text, is_last) for author, text, is_last in chunks(talk(story))}
+    assert "scope" in by_author["scoped"][0]
+    assert by_author["scoped"][1] is True
+
+
+def test_an_answer_waits_while_the_stream_is_paused(service: None, owner: Person) -> None:
+    completed = Task.objects.filter(state="completed")
+
+    async def story() -> tuple[str, int]:
+        stream_id = await start(owner, "form-coroutine")
+        await say(owner, stream_id)
+        await ask(owner, EndSharedStream(stream_id=stream_id, pauses=True))
+        moderator = Moderator()
+        await moderator.begin_turns()
+        work = asyncio.ensure_future(answered(moderator))
+        await asyncio.to_thread(until, lambda: bridge.do(DoSlowly(completed.exists)), "the agent has ended")
+        before = (await read(lambda: SharedStream.objects.get(pk=stream_id))).last_seq
+        await ask(owner, StartSharedStream(stream_id=stream_id))
+        await work
+        return stream_id, before
+
+    stream_id, before = talk(story)
+    assert before == 2
+    assert [text for _, text, _ in chunks(stream_id)] == ["hello", "the stream is paused", "resumed", "hello"]
+
+
+def test_another_moderator_goes_on_where_the_first_one_ended(service: None, owner: Person) -> None:
+    """The first one dies after it has written some chunks, and its lease is over."""
+    message = Part(data={"chunks": 30, "size": 50})
+
+    async def story() -> str:
+        stream_id = await start(owner, "writes")
+        await ask(owner, SendToSharedStream(stream_id=stream_id, parts=(message,), role=ChunkRole.USER))
+        first = Moderator()
+        await first.begin_turns()
+        agents = Chunk.objects.filter(stream_id=stream_id, author="writes")
+        await asyncio.to_thread(until, lambda: bridge.do(DoSlowly(agents.exists)), "the first chunk of the agent")
+        for turn in first.turns:
+            turn.cancel()
+        await asyncio.gather(*first.turns, return_exceptions=True)
+        await bridge.ask(Do(release_all))
+        await asyncio.gather(answered(), answered(), answered())
+        return stream_id
+
+    stream_id = talk(story)
+    (task,) = Task.objects.all()
+    events = Event.objects.filter(task_id=task.id, kind="artifactUpdate").order_by("seq").values_list("seq", flat=True)
+    made_of = Chunk.objects.filter(task_id=task.id).order_by("seq").values_list("task_seq", flat=True)
+    assert list(made_of)[: len(events)] == list(events)
+    assert len(made_of) - len(events) in (0, 1)  # An end that comes by itself has a chunk without text.
+    assert [is_last for _, _, is_last in chunks(stream_id)][1:] == [False] * (len(made_of) - 1) + [True]
+
+
+def test_chunks_and_the_cursor_are_written_together_or_not_at_all(service: None, owner: Person) -> None:
+    async def story() -> str:
+        stream_id = await start(owner, "form-coroutine")
+        await say(owner, stream_id)
+        return stream_id
+
+    stream_id = talk(story)
+    (turn,) = bridge.do(Do(lambda: take_turns(10)))
+    assert bridge.do(Do(lambda: take_turns(10))) == []
+    entry = Entry(author=turn.agent, role=ChunkRole.AGENT, parts='[{"text":"x"}]', at=clock.now())
+    for expected in (True, False):
+        place = bridge.do(Do(lambda: transfer(turn, [entry], before=0, cursor=3, is_over=False)))
+        assert (place is not None) is expected
+    assert chunks(stream_id)[1:] == [("form-coroutine", "x", False)]
